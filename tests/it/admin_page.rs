@@ -27,7 +27,7 @@ struct Operator {
 // === impl Operator ===
 
 impl Operator {
-    async fn before(gate: &Gate) -> Self {
+    async fn open(gate: &Gate) -> Self {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/admin_page/drive.py");
         let mut driver = Command::new("/usr/bin/python3")
             .arg("-B")
@@ -44,13 +44,13 @@ impl Operator {
             answers: BufReader::new(driver.stdout.take().expect("piped")).lines(),
             _driver: driver,
         };
-        operator.does(json!(["open", 1400])).await;
+        operator.perform(json!(["open", 1400])).await;
         operator
     }
 
     /// Performs a step and waits until it has succeeded.
     #[track_caller]
-    fn does(&mut self, step: serde_json::Value) -> impl Future<Output = ()> {
+    fn perform(&mut self, step: serde_json::Value) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
         async move {
             let line = format!("{step}\n");
@@ -64,8 +64,8 @@ impl Operator {
     }
 
     /// Closes the browser and checks that it reported no error.
-    async fn leaves(mut self) {
-        self.does(json!(["clean"])).await;
+    async fn close(mut self) {
+        self.perform(json!(["clean"])).await;
         drop(self.steps);
         assert_eq!(self.answers.next_line().await.unwrap_or_default(), None);
     }
@@ -79,21 +79,21 @@ async fn origin() -> Origin {
 async fn the_page_shows_decisions_and_their_reasons() {
     needs!("python3", "chromium");
     let (origin, gate) = (origin().await, Gate::start().await);
-    let mut operator = Operator::before(&gate).await;
-    operator.does(json!(["ready"])).await;
-    operator.does(json!(["counted", "deny", "0"])).await;
+    let mut operator = Operator::open(&gate).await;
+    operator.perform(json!(["ready"])).await;
+    operator.perform(json!(["counted", "deny", "0"])).await;
 
     for _ in 0..3 {
         allowed(&gate.get(&origin.url("/x")).await, "no-rule");
     }
-    operator.does(json!(["counted", "allow", "3"])).await;
+    operator.perform(json!(["counted", "allow", "3"])).await;
     let url = origin.url("/private/%3Cscript%3Ealert(1)%3C/script%3E?'&quot;");
     refused(&gate.get(&url).await, "rule");
-    operator.does(json!(["counted", "deny", "1"])).await;
+    operator.perform(json!(["counted", "deny", "1"])).await;
     operator
-        .does(json!(["refusal", url, "deny, rule", "line 4: Disallow: /private"]))
+        .perform(json!(["refusal", url, "deny, rule", "line 4: Disallow: /private"]))
         .await;
-    operator.does(json!(["filtered", "nobody-says-this", 0])).await;
+    operator.perform(json!(["filtered", "nobody-says-this", 0])).await;
     // The search covers the row and the line, and not the rest of the record.
     for (text, count) in [
         ("disallow: /private", 1),
@@ -101,29 +101,29 @@ async fn the_page_shows_decisions_and_their_reasons() {
         ("enforce", 0),
         ("robots.txt", 0),
     ] {
-        operator.does(json!(["filtered", text, count])).await;
+        operator.perform(json!(["filtered", text, count])).await;
     }
     let records = gate.audit();
     let refusal = records.iter().find(|record| record["verdict"] == "deny");
     let id = &refusal.expect("a refusal")["id"];
-    operator.does(json!(["filtered", id, 1])).await;
-    operator.does(json!(["why", "Disallow: /private"])).await;
-    operator.leaves().await;
+    operator.perform(json!(["filtered", id, 1])).await;
+    operator.perform(json!(["why", "Disallow: /private"])).await;
+    operator.close().await;
 }
 
 #[tokio::test]
 async fn the_page_finds_origins_and_answers_whether_a_bot_may_fetch() {
     needs!("python3", "chromium");
     let (origin, other, gate) = (origin().await, origin().await, Gate::start().await);
-    let mut operator = Operator::before(&gate).await;
+    let mut operator = Operator::open(&gate).await;
     for each in [&origin, &other] {
         allowed(&gate.get(&each.url("/x")).await, "no-rule");
     }
     let name = origin.url("");
     let port = name.rsplit(':').next().expect("a port");
-    operator.does(json!(["search", port, [name]])).await;
+    operator.perform(json!(["search", port, [name]])).await;
     operator
-        .does(json!([
+        .perform(json!([
             "origin",
             name,
             "its rules",
@@ -135,27 +135,29 @@ async fn the_page_finds_origins_and_answers_whether_a_bot_may_fetch() {
 
     let ask = |path: &str, answer: &str| json!(["ask", "TestBot/1.0", origin.url(path), answer]);
     operator
-        .does(ask("/private/x", "No: TestBot may not fetch this URL."))
+        .perform(ask("/private/x", "No: TestBot may not fetch this URL."))
         .await;
-    operator.does(json!(["marked", "Disallow: /private"])).await;
+    operator.perform(json!(["marked", "Disallow: /private"])).await;
     operator
-        .does(ask("/private/press", "Yes: TestBot may fetch this URL."))
+        .perform(ask("/private/press", "Yes: TestBot may fetch this URL."))
         .await;
-    operator.does(json!(["marked", "Allow: /private/press"])).await;
+    operator.perform(json!(["marked", "Allow: /private/press"])).await;
     assert_eq!(origin.count("/private/x"), 0);
-    operator.leaves().await;
+    operator.close().await;
 }
 
 #[tokio::test]
 async fn the_page_shows_reasons_without_a_rule_and_filters_by_them() {
     needs!("python3", "chromium");
     let (origin, gate) = (origin().await, Gate::start().await);
-    let mut operator = Operator::before(&gate).await;
+    let mut operator = Operator::open(&gate).await;
     let url = origin.url("/x");
     refused(&gate.get(&origin.url("/y")).without("User-Agent").await, "unidentified");
     refused(&gate.get(&url).user_agent("Mozilla/5.0").await, "unidentified");
     let why = "The request does not say which bot is asking";
-    operator.does(json!(["refusal", url, "deny, unidentified", why])).await;
+    operator
+        .perform(json!(["refusal", url, "deny, unidentified", why]))
+        .await;
     // The search covers what the rows show, and no names or other values of the record.
     for (text, count) in [
         ("robots_sha256", 0),
@@ -164,11 +166,11 @@ async fn the_page_shows_reasons_without_a_rule_and_filters_by_them() {
         (&url, 1),
         ("mozilla", 1),
     ] {
-        operator.does(json!(["filtered", text, count])).await;
+        operator.perform(json!(["filtered", text, count])).await;
     }
-    operator.does(json!(["filtered", "does not say", 2])).await;
-    operator.does(json!(["filtered", "nobody", 1])).await;
-    operator.leaves().await;
+    operator.perform(json!(["filtered", "does not say", 2])).await;
+    operator.perform(json!(["filtered", "nobody", 1])).await;
+    operator.close().await;
 }
 
 /// Returns the id of the last decision, and checks its verdict and reason.
@@ -189,7 +191,7 @@ async fn denied_requests_that_were_forwarded_have_a_badge() {
                 [[bot]]\nname = 'Scanner'\nuser-agents = ['Scanner']\nenforcement = 'exempt'\n\
                 [[https.tunnel]]\nhost = 'other.example'\nreason = 'pins its certificate'\nuntil = 2999-01-01\n";
     let gate = Gate::with(&format!("[https]\nmode = 'tunnel'\nunverifiable = 'allow'\n{bots}")).await;
-    let mut operator = Operator::before(&gate).await;
+    let mut operator = Operator::open(&gate).await;
     let (private, closed) = (plain.url("/private"), "http://closed.example/".to_owned());
     for (agent, url, reason, badge) in [
         ("TestBot", &private, "rule", ""),
@@ -199,7 +201,7 @@ async fn denied_requests_that_were_forwarded_have_a_badge() {
     ] {
         gate.get(url).user_agent(agent).await;
         operator
-            .does(json!(["badge", last_id(&gate, "deny", reason), badge]))
+            .perform(json!(["badge", last_id(&gate, "deny", reason), badge]))
             .await;
     }
     let other = format!("other.example:{}", tls.port());
@@ -210,10 +212,10 @@ async fn denied_requests_that_were_forwarded_have_a_badge() {
     ] {
         drop(gate.connect(authority).user_agent(agent).await.opened());
         let id = last_id(&gate, "unverifiable", "unverifiable");
-        operator.does(json!(["badge", id, badge])).await;
+        operator.perform(json!(["badge", id, badge])).await;
     }
-    operator.does(json!(["fits", 400])).await;
-    operator.does(json!(["fits", 1400])).await;
+    operator.perform(json!(["fits", 400])).await;
+    operator.perform(json!(["fits", 1400])).await;
 
     gate.reconfigure(&format!("[https]\nmode = 'refuse'\n{bots}"));
     gate.reloaded(1).await;
@@ -223,10 +225,10 @@ async fn denied_requests_that_were_forwarded_have_a_badge() {
             "connect-refused",
         );
         operator
-            .does(json!(["badge", last_id(&gate, "deny", "connect-refused"), ""]))
+            .perform(json!(["badge", last_id(&gate, "deny", "connect-refused"), ""]))
             .await;
     }
-    operator.leaves().await;
+    operator.close().await;
 }
 
 #[tokio::test]
@@ -241,22 +243,22 @@ async fn the_page_explains_a_missing_proof_for_a_client_without_one() {
         .config(config)
         .credentials(&(hash("Acme") + &hash("Other")));
     let gate = gate.start().await;
-    let mut operator = Operator::before(&gate).await;
+    let mut operator = Operator::open(&gate).await;
     let url = origin.url("/x");
     for agent in ["Acme/1.0", "Other/1.0"] {
         gate.get(&url).user_agent(agent).await;
         let id = last_id(&gate, "deny", "unauthenticated");
-        operator.does(json!(["badge", id, ""])).await;
-        operator.does(json!(["opened", id, "Why"])).await;
+        operator.perform(json!(["badge", id, ""])).await;
+        operator.perform(json!(["opened", id, "Why"])).await;
         operator
-            .does(json!([
+            .perform(json!([
                 "asked_why",
                 "No: This bot may not fetch this URL.",
                 "deny, unauthenticated",
                 "The client does not prove which bot it is"
             ]))
             .await;
-        operator.does(json!(["closed"])).await;
+        operator.perform(json!(["closed"])).await;
     }
     // The API cannot ask these questions: a proof of another bot, and an invalid proof.
     for (secret, agent, reason, sentence) in [
@@ -277,11 +279,11 @@ async fn the_page_explains_a_missing_proof_for_a_client_without_one() {
         let ask = gate.get(&url).user_agent(agent);
         ask.header("Proxy-Authorization", &credential).await;
         let id = last_id(&gate, "deny", reason);
-        operator.does(json!(["badge", id, ""])).await;
-        operator.does(json!(["opened", id, sentence])).await;
-        operator.does(json!(["closed"])).await;
+        operator.perform(json!(["badge", id, ""])).await;
+        operator.perform(json!(["opened", id, sentence])).await;
+        operator.perform(json!(["closed"])).await;
     }
-    operator.leaves().await;
+    operator.close().await;
 }
 
 #[tokio::test]
@@ -293,7 +295,7 @@ async fn the_page_says_that_a_list_is_cut_and_why_there_is_no_file() {
     let busy = Origin::start().reply("/robots.txt", Reply::status(503)).spawn().await;
     let none = Origin::start().spawn().await;
     let gate = Gate::start().await;
-    let mut operator = Operator::before(&gate).await;
+    let mut operator = Operator::open(&gate).await;
     let (yes, no) = (
         "Yes: TestBot may fetch this URL.",
         "No: TestBot may not fetch this URL.",
@@ -305,20 +307,20 @@ async fn the_page_says_that_a_list_is_cut_and_why_there_is_no_file() {
         (&none, yes, "The site has no robots.txt."),
     ] {
         operator
-            .does(json!(["ask", "TestBot/1.0", origin.url("/x"), answer]))
+            .perform(json!(["ask", "TestBot/1.0", origin.url("/x"), answer]))
             .await;
-        operator.does(json!(["answered", texts])).await;
+        operator.perform(json!(["answered", texts])).await;
     }
-    operator.leaves().await;
+    operator.close().await;
 }
 
 #[tokio::test]
 async fn the_page_shows_the_configuration_and_a_rejected_reload() {
     needs!("python3", "chromium");
     let gate = Gate::with("[robots]\nuser-agent = \"PageBot\"").await;
-    let mut operator = Operator::before(&gate).await;
+    let mut operator = Operator::open(&gate).await;
     operator
-        .does(json!([
+        .perform(json!([
             "configuration",
             "robotgate.toml",
             "robots.user-agent",
@@ -328,22 +330,22 @@ async fn the_page_shows_the_configuration_and_a_rejected_reload() {
         .await;
 
     gate.rewrite_config("[https]\nmode = \"sometimes\"\n");
-    operator.does(json!(["rejected", "robotgate.toml", "mode"])).await;
-    operator.does(json!(["fits", 400])).await;
-    operator.does(json!(["fits", 1400])).await;
+    operator.perform(json!(["rejected", "robotgate.toml", "mode"])).await;
+    operator.perform(json!(["fits", 400])).await;
+    operator.perform(json!(["fits", 1400])).await;
 
     gate.reconfigure("[robots]\nuser-agent = \"OtherBot\"");
     gate.reloaded(1).await;
-    operator.does(json!(["not_rejected"])).await;
+    operator.perform(json!(["not_rejected"])).await;
     operator
-        .does(json!([
+        .perform(json!([
             "configuration",
             "Took effect",
             "OtherBot",
             "robots.user-agent: "
         ]))
         .await;
-    operator.leaves().await;
+    operator.close().await;
 }
 
 #[tokio::test]
@@ -354,17 +356,17 @@ async fn the_page_asks_for_the_token_and_keeps_it_until_the_log_out() {
         .put("admin-token", TOKEN)
         .start()
         .await;
-    let mut operator = Operator::before(&gate).await;
-    operator.does(json!(["log_in", "a-wrong-one-a-wrong-one"])).await;
-    operator.does(json!(["not_logged_in"])).await;
-    operator.does(json!(["log_in", TOKEN])).await;
-    operator.does(json!(["ready"])).await;
-    operator.does(json!(["configuration", "admin.token-file"])).await;
+    let mut operator = Operator::open(&gate).await;
+    operator.perform(json!(["log_in", "a-wrong-one-a-wrong-one"])).await;
+    operator.perform(json!(["not_logged_in"])).await;
+    operator.perform(json!(["log_in", TOKEN])).await;
+    operator.perform(json!(["ready"])).await;
+    operator.perform(json!(["configuration", "admin.token-file"])).await;
     // The browser's tab still has the token.
-    operator.does(json!(["open", 400])).await;
-    operator.does(json!(["ready"])).await;
-    operator.does(json!(["log_out"])).await;
-    operator.leaves().await;
+    operator.perform(json!(["open", 400])).await;
+    operator.perform(json!(["ready"])).await;
+    operator.perform(json!(["log_out"])).await;
+    operator.close().await;
 }
 
 #[tokio::test]
@@ -372,16 +374,16 @@ async fn the_page_reports_a_lost_connection_and_reconnects() {
     needs!("python3", "chromium");
     let mut gate = Gate::start().await;
     let admin = gate.admin_address();
-    let mut operator = Operator::before(&gate).await;
-    operator.does(json!(["ready"])).await;
+    let mut operator = Operator::open(&gate).await;
+    operator.perform(json!(["ready"])).await;
     gate.stop().await;
-    operator.does(json!(["gone"])).await;
+    operator.perform(json!(["gone"])).await;
 
     // Use the same port, which the system chose the first time.
     gate.reconfigure(&format!("[admin]\nlisten = \"{admin}\""));
     wait::within("the gate to start again", gate.start_again()).await;
-    operator.does(json!(["ready"])).await;
+    operator.perform(json!(["ready"])).await;
     // Ignore the browser's reports about requests that failed meanwhile.
-    operator.does(json!(["forgive", "net::ERR_"])).await;
-    operator.leaves().await;
+    operator.perform(json!(["forgive", "net::ERR_"])).await;
+    operator.close().await;
 }

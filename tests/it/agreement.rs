@@ -308,8 +308,8 @@ async fn ask_all(number: usize) {
         ] {
             compare(whom, row, &decision_of(answer), &decision_of(proxy));
         }
-        if let Some(comes_to) = row.comes_to() {
-            let warns = check.errors.contains(&comes_to);
+        if let Some(expectation_error) = row.expectation_error() {
+            let warns = check.errors.contains(&expectation_error);
             compare("check", row, &json!(warns), &json!(true));
         }
     }
@@ -374,7 +374,7 @@ fn command_config(gate: &Gate, rows: &[Row]) -> String {
     let mut expectations = toml::value::Array::new();
     for row in rows
         .iter()
-        .filter(|row| row.expected == "own" || row.comes_to().is_some())
+        .filter(|row| row.expected == "own" || row.expectation_error().is_some())
     {
         let verdict = if row.expected.starts_with('+') { "deny" } else { "allow" };
         let robots = row.robots.unwrap_or_default();
@@ -563,13 +563,13 @@ impl Row {
     }
 
     /// Returns the expected message of `robotgate check`, if an `[[expect]]` can express this client and robots.txt.
-    fn comes_to(&self) -> Option<String> {
+    fn expectation_error(&self) -> Option<String> {
         let (verdict, reason) = (self.verdict(), self.expected.get(1..)?);
         let can_be_said = self.robots.is_some() && !matches!(self.expected, "own" | "-unauthenticated");
-        let comes_to = format!(
+        let expectation_error = format!(
             "for {} as \"{}\", but it comes to \"{verdict}\" (reason: {reason})",
             self.url, self.agent
         );
-        can_be_said.then_some(comes_to)
+        can_be_said.then_some(expectation_error)
     }
 }

@@ -5,7 +5,7 @@ use crate::support::{Alpn, Gate, NAME, Origin, Record, Reply, Response, allowed}
 const RULES: &str = "User-agent: *\nDisallow: /private\n";
 const ON: &str = "[robots]\nserve-copies = true";
 
-async fn of_shop(gate: &Gate, origin: &Origin) -> Response {
+async fn get_robots_txt(gate: &Gate, origin: &Origin) -> Response {
     gate.get(&origin.url("/robots.txt")).await
 }
 
@@ -28,7 +28,7 @@ async fn copies_are_not_served_by_default() {
     let gate = Gate::start().await;
     gate.get(&origin.url("/private")).await;
 
-    let response = of_shop(&gate, &origin).await;
+    let response = get_robots_txt(&gate, &origin).await;
 
     allowed(&response, "robots-file");
     assert_eq!((origin.count("/robots.txt"), response.field("Cache-Status")), (2, None));
@@ -46,9 +46,9 @@ async fn a_robots_txt_is_fetched_once_and_served_from_the_copy() {
         .await;
     let gate = Gate::with(ON).await;
 
-    let first = of_shop(&gate, &origin).await;
+    let first = get_robots_txt(&gate, &origin).await;
     allowed(&gate.get(&origin.url("/x")).await, "no-rule");
-    let second = of_shop(&gate, &origin).await;
+    let second = get_robots_txt(&gate, &origin).await;
 
     assert_eq!(origin.count("/robots.txt"), 1);
     for (response, found) in [(&first, "fwd=miss; stored"), (&second, "hit")] {
@@ -114,7 +114,7 @@ async fn a_404_is_served_from_the_copy() {
     let origin = Origin::start().reply("/robots.txt", Reply::status(404)).spawn().await;
     let gate = Gate::with(ON).await;
     for _ in 0..2 {
-        let response = of_shop(&gate, &origin).await;
+        let response = get_robots_txt(&gate, &origin).await;
         assert_eq!((response.status, response.text().as_str()), (404, ""));
         assert_eq!(response.decision().value(), "allow");
         assert!(response.field("Cache-Status").is_some(), "{response:#?}");
@@ -135,7 +135,7 @@ async fn incomplete_or_failed_copies_are_not_served() {
         let origin = Origin::start().reply("/robots.txt", reply).spawn().await;
         let gate = Gate::with(ON).await;
         // robotgate sent the first of these requests itself.
-        let response = of_shop(&gate, &origin).await;
+        let response = get_robots_txt(&gate, &origin).await;
         assert_eq!(origin.count("/robots.txt"), 2, "{what}");
         assert_eq!(response.field("Cache-Status"), None, "{what}");
         assert!(response.field("Via").is_some(), "{what}");
@@ -165,11 +165,11 @@ async fn a_client_can_request_the_response_of_the_site_itself() {
 async fn a_copy_is_served_after_a_restart() {
     let origin = Origin::start().robots(RULES).spawn().await;
     let mut gate = Gate::with(ON).await;
-    of_shop(&gate, &origin).await;
+    get_robots_txt(&gate, &origin).await;
     gate.stop().await;
     gate.start_again().await;
 
-    let response = of_shop(&gate, &origin).await;
+    let response = get_robots_txt(&gate, &origin).await;
 
     assert_eq!(response.text(), RULES);
     assert_eq!(origin.count("/robots.txt"), 1);
@@ -188,7 +188,7 @@ async fn a_copy_from_a_redirect_is_not_served() {
         .await;
     let gate = Gate::with(ON).await;
 
-    let response = of_shop(&gate, &origin).await;
+    let response = get_robots_txt(&gate, &origin).await;
 
     assert_eq!(
         (response.status, response.field("Cache-Status")),

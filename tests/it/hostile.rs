@@ -16,7 +16,7 @@ async fn start() -> (Origin, Gate) {
 }
 
 /// Asserts that the gate still works: it serves the next client, and nothing in it has panicked.
-async fn is_well(gate: &mut Gate, origin: &Origin) {
+async fn gate_still_works(gate: &mut Gate, origin: &Origin) {
     allowed(&gate.get(&origin.url("/still-well")).await, "no-robots");
     assert!(gate.runs());
     let panic = gate.log().into_iter().find(|line| line.says("panicked"));

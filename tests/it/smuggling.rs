@@ -97,7 +97,7 @@ impl Scene {
     }
 
     /// Asserts that the origins received exactly the requests that the audit log allowed.
-    async fn log_has_all_that_was_seen(&self) {
+    async fn every_forwarded_request_is_logged(&self) {
         for origin in [&self.plain, &self.tls] {
             let seen: Vec<String> = origin
                 .requests()

@@ -38,10 +38,10 @@ fuzz_target!(init: seeds::write("config", texts()), |data: &[u8]| -> Corpus {
                 assert!(line >= 1 && line <= text.split('\n').count(), "{line}: {complaint}");
             }
         }
-        Err(problems) => has_places(text, problems),
+        Err(problems) => problems_have_valid_positions(text, problems),
     }
     if !text.starts_with('\u{feff}') {
-        a_comment_in_front_moves_all_by_a_line(text, &read);
+        a_leading_comment_shifts_every_line_by_one(text, &read);
     }
     Corpus::Keep
 });
@@ -92,7 +92,7 @@ fn names_a_file(value: &DeValue<'_>) -> bool {
     }
 }
 
-fn has_places(text: &str, problems: &Problems) {
+fn problems_have_valid_positions(text: &str, problems: &Problems) {
     let shown = problems.to_string();
     assert!(
         shown.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\t')),
@@ -102,7 +102,7 @@ fn has_places(text: &str, problems: &Problems) {
     let mut number = 0;
     let mut before = (0, 0);
     for problem in problems.iter() {
-        has_a_place(&lines, problem);
+        has_a_valid_position(&lines, problem);
         assert!(before <= (problem.line, problem.column));
         before = (problem.line, problem.column);
         number += 1;
@@ -111,7 +111,7 @@ fn has_places(text: &str, problems: &Problems) {
     assert_eq!(shown.split('\n').count(), 3 * number, "{shown}");
 }
 
-fn has_a_place(lines: &[&str], problem: &Problem) {
+fn has_a_valid_position(lines: &[&str], problem: &Problem) {
     let line = lines.get(problem.line - 1).expect("the line is in the text");
     let (shown, length) = (&problem.source_line, line.trim_end_matches('\r').chars().count());
     assert_eq!(shown.chars().count(), length);
@@ -127,7 +127,7 @@ fn has_a_place(lines: &[&str], problem: &Problem) {
     assert!(!problem.key.contains(char::is_control), "{problem:?}");
 }
 
-fn a_comment_in_front_moves_all_by_a_line(text: &str, read: &Result<Config, Problems>) {
+fn a_leading_comment_shifts_every_line_by_one(text: &str, read: &Result<Config, Problems>) {
     match (read, parse(&format!("# x\n{text}"))) {
         (Ok(config), Ok(mut moved)) => {
             for expectation in &mut moved.expect {

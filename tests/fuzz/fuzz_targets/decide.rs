@@ -37,7 +37,7 @@ fuzz_target!(init: seeds::write("decide", cases::inputs()), |data: &[u8]| -> Cor
     let mut urls = likely_urls(input.body, LIKELY_URLS);
     urls.push(input.url.to_vec());
     for way in WAYS {
-        takes_time_in_proportion(way, &input, &urls);
+        takes_proportional_time(way, &input, &urls);
     }
     // The model tries every match, so two long inputs together would take it minutes.
     urls.retain(|url| url.len().saturating_mul(input.body.len()) <= MOST_TRIES);
@@ -45,7 +45,7 @@ fuzz_target!(init: seeds::write("decide", cases::inputs()), |data: &[u8]| -> Cor
     Corpus::Keep
 });
 
-fn takes_time_in_proportion(way: &Way, input: &Input<'_>, urls: &[Vec<u8>]) {
+fn takes_proportional_time(way: &Way, input: &Input<'_>, urls: &[Vec<u8>]) {
     let length = input.body.len();
     let (robots, taken) = timed(|| (way.engine)(input.body));
     in_bounds(way, "parsing", taken, length, PARSING);

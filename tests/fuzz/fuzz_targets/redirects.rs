@@ -29,7 +29,7 @@ fuzz_target!(init: seeds::write("redirects", SEEDS), |data: &[u8]| -> Corpus {
         return Corpus::Reject;
     };
     let mut hop = Hop::first(&origin);
-    asks_what_it_logs(&hop);
+    the_request_matches_the_logged_url(&hop);
     for location in lines {
         hop = match hop.redirected(Some(location)) {
             Ok(to) => to,
@@ -39,13 +39,13 @@ fuzz_target!(init: seeds::write("redirects", SEEDS), |data: &[u8]| -> Corpus {
                 break;
             }
         };
-        asks_what_it_logs(&hop);
-        is_refused_where_its_address_is(hop.origin());
+        the_request_matches_the_logged_url(&hop);
+        the_host_is_refused_if_its_address_is(hop.origin());
     }
     Corpus::Keep
 });
 
-fn asks_what_it_logs(hop: &Hop) {
+fn the_request_matches_the_logged_url(hop: &Hop) {
     let url = Url::parse(&hop.url()).expect("a URL");
     whatwg::names(&url, hop.origin());
     assert_eq!(url.fragment(), None);
@@ -64,7 +64,7 @@ fn asks_what_it_logs(hop: &Hop) {
     assert_eq!(hop.redirected(Some(request.as_bytes())).as_ref(), Ok(hop));
 }
 
-fn is_refused_where_its_address_is(origin: &Origin) {
+fn the_host_is_refused_if_its_address_is(origin: &Origin) {
     let passes = Guard::default().screen(&origin.host, HTTPS).is_ok();
     match &origin.host {
         Host::Ip(address) => assert_eq!(passes, global::is_global(*address), "{address}"),

@@ -30,11 +30,11 @@ fuzz_target!(init: seeds::write("who", SEEDS), |data: &[u8]| -> Corpus {
     let file = is_name(name).then(|| SecretHash::new([7; SALT], secret).line(name));
     let bots = bots(name, &file.iter().cloned().collect::<String>());
 
-    says_who(&bots, &agents);
+    identity_matches_the_user_agent(&bots, &agents);
     if file.is_some() {
-        proves_by_its_secret(&bots, name, secret);
-        proves_nothing_else(&bots, name, secret, value);
-        keeps_its_secrets(name, secret);
+        the_secret_proves_the_bot(&bots, name, secret);
+        other_secrets_prove_nothing(&bots, name, secret, value);
+        debug_output_has_no_secret(name, secret);
     }
     Corpus::Keep
 });
@@ -62,7 +62,7 @@ fn bots(credential: &str, file: &str) -> Bots {
     Bots::new(bots.map(Arc::new).into()).with_credentials(credentials)
 }
 
-fn says_who(bots: &Bots, agents: &[&[u8]]) {
+fn identity_matches_the_user_agent(bots: &Bots, agents: &[&[u8]]) {
     let identity = bots.identify(agents.iter().copied());
     let [field] = agents else {
         let cause = if agents.is_empty() {
@@ -137,7 +137,7 @@ fn basic(name: &str, secret: &[u8]) -> String {
 /// Maximum length of a name, a colon and a secret that are read.
 const MOST: usize = 1024;
 
-fn proves_by_its_secret(bots: &Bots, name: &str, secret: &[u8]) {
+fn the_secret_proves_the_bot(bots: &Bots, name: &str, secret: &[u8]) {
     let value = basic(name, secret);
     let lower = value.replacen("Basic", "bAsIc  ", 1);
     let bare = value.trim_end_matches('=');
@@ -160,7 +160,7 @@ fn proves_by_its_secret(bots: &Bots, name: &str, secret: &[u8]) {
     }
 }
 
-fn proves_nothing_else(bots: &Bots, name: &str, secret: &[u8], value: &[u8]) {
+fn other_secrets_prove_nothing(bots: &Bots, name: &str, secret: &[u8], value: &[u8]) {
     for other in [
         &secret[..secret.len().saturating_sub(1)],
         &[secret, b"\0"].concat(),
@@ -198,7 +198,7 @@ fn decoded(value: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Checks that printed values do not depend on the secret.
-fn keeps_its_secrets(name: &str, secret: &[u8]) {
+fn debug_output_has_no_secret(name: &str, secret: &[u8]) {
     let printed = |secret: &[u8]| {
         let bots = bots(name, &SecretHash::new([7; SALT], secret).line(name));
         let value = basic(name, secret);

@@ -44,7 +44,7 @@ async fn is_seen(watcher: &mut Watcher) {
 }
 
 /// Asserts that nothing has been reported so far, and that `change` is then the only reported change.
-async fn nothing_but(watcher: &mut Watcher, path: &Path, change: impl FnOnce()) {
+async fn only_this_change_is_seen(watcher: &mut Watcher, path: &Path, change: impl FnOnce()) {
     // Longer than the debouncer's quiet time, so that a wrong report cannot be taken for the right one.
     let early = timeout(Duration::from_millis(600), watcher.changed()).await;
     assert!(early.is_err(), "{} was reported and had not changed", path.display());
@@ -78,7 +78,7 @@ async fn the_watcher_sees_a_file_deleted_and_created_again() {
     let mut watcher = folder.watch();
     let path = folder.path("robotgate.toml");
     fs::remove_file(&path).unwrap();
-    nothing_but(&mut watcher, &path, || folder.write("robotgate.toml", "2")).await;
+    only_this_change_is_seen(&mut watcher, &path, || folder.write("robotgate.toml", "2")).await;
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn the_watcher_ignores_other_files_and_unchanged_contents() {
         .unwrap()
         .set_modified(std::time::SystemTime::UNIX_EPOCH)
         .unwrap();
-    nothing_but(&mut watcher, &path, || folder.replace("robotgate.toml", "2")).await;
+    only_this_change_is_seen(&mut watcher, &path, || folder.replace("robotgate.toml", "2")).await;
 }
 
 /// Simulates how Kubernetes mounts a ConfigMap: `robotgate.toml` → `..data/robotgate.toml`, `..data` → `..1`.
@@ -157,7 +157,7 @@ async fn the_watcher_sees_a_folder_removed_and_created_again() {
     let file = conf.join("robotgate.toml");
     let mut watcher = Watcher::new(&file).unwrap();
     fs::remove_dir_all(&conf).unwrap();
-    nothing_but(&mut watcher, &file, || {
+    only_this_change_is_seen(&mut watcher, &file, || {
         fs::create_dir(&conf).unwrap();
         folder.write("conf/robotgate.toml", "2");
     })
@@ -189,7 +189,7 @@ async fn the_watcher_sees_changes_of_additional_files() {
     is_seen(&mut watcher).await;
     fs::remove_file(folder.path("credentials")).unwrap();
     let path = folder.path("credentials");
-    nothing_but(&mut watcher, &path, || folder.replace("credentials", "b")).await;
+    only_this_change_is_seen(&mut watcher, &path, || folder.replace("credentials", "b")).await;
     folder.write("robotgate.toml", "2");
     is_seen(&mut watcher).await;
 
@@ -197,5 +197,5 @@ async fn the_watcher_sees_changes_of_additional_files() {
     fs::create_dir(folder.path("secrets")).unwrap();
     watcher.follow(&[folder.path("secrets/credentials")]).unwrap();
     folder.write("credentials", "c");
-    nothing_but(&mut watcher, &path, || folder.write("secrets/credentials", "d")).await;
+    only_this_change_is_seen(&mut watcher, &path, || folder.write("secrets/credentials", "d")).await;
 }

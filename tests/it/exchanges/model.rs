@@ -33,17 +33,17 @@ pub struct Went<'w> {
 /// What does not hold.
 pub fn check(went: &Went<'_>) -> Result<(), String> {
     let requests = went.requests();
-    decisions_are_of_requests(went, &requests)?;
-    the_origin_sees_what_was_decided(went)?;
-    content_goes_up_as_it_is(went, &requests)?;
-    let finals = answers_are_of_their_requests(went, &requests)?;
+    decisions_match_requests(went, &requests)?;
+    the_origin_gets_what_was_decided(went)?;
+    content_is_forwarded_unchanged(went, &requests)?;
+    let finals = responses_match_their_requests(went, &requests)?;
     every_request_is_answered(went, &requests, &finals)?;
-    completions_tell_what_was_sent(went, &finals)
+    completions_match_what_was_sent(went, &finals)
 }
 
 /// Checks that exactly the requests in the client's bytes are decided, each once and in order: none after broken
 /// framing, and none from content.
-fn decisions_are_of_requests(went: &Went<'_>, requests: &[Message]) -> Result<(), String> {
+fn decisions_match_requests(went: &Went<'_>, requests: &[Message]) -> Result<(), String> {
     for (at, entry) in went.entries.iter().enumerate() {
         ensure(entry.completions.len() == 1, || {
             format!("{} completions: {entry:#?}", entry.completions.len())
@@ -78,7 +78,7 @@ fn decisions_are_of_requests(went: &Went<'_>, requests: &[Message]) -> Result<()
 
 /// Checks that the origin received the forwarded requests in the order of their decisions, each once. A request may be
 /// repeated only if a kept connection lost it and it is repeatable (RFC 9110 §9.2.2).
-fn the_origin_sees_what_was_decided(went: &Went<'_>) -> Result<(), String> {
+fn the_origin_gets_what_was_decided(went: &Went<'_>) -> Result<(), String> {
     let mut last: Option<&Seen> = None;
     for seen in went.seen {
         let (method, target, _) = seen.message.request_line().unwrap_or_default();
@@ -111,7 +111,7 @@ fn the_origin_sees_what_was_decided(went: &Went<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn content_goes_up_as_it_is(went: &Went<'_>, requests: &[Message]) -> Result<(), String> {
+fn content_is_forwarded_unchanged(went: &Went<'_>, requests: &[Message]) -> Result<(), String> {
     for seen in went.seen {
         let Some(request) = requests.get(seen.ask) else {
             continue;
@@ -136,7 +136,7 @@ fn content_goes_up_as_it_is(went: &Went<'_>, requests: &[Message]) -> Result<(),
 
 /// Checks that each of the origin's responses belongs to its request and has the content that was sent, or its
 /// beginning if either side broke off. Returns the final responses.
-fn answers_are_of_their_requests(went: &Went<'_>, requests: &[Message]) -> Result<Vec<Message>, String> {
+fn responses_match_their_requests(went: &Went<'_>, requests: &[Message]) -> Result<Vec<Message>, String> {
     // The last request gets a response even if it is invalid.
     let mut methods: Vec<String> = went.scenario.asks.iter().map(|ask| ask.method.to_owned()).collect();
     methods.truncate(requests.len() + 1);
@@ -154,12 +154,12 @@ fn answers_are_of_their_requests(went: &Went<'_>, requests: &[Message]) -> Resul
         ensure(!ask.refused, || {
             format!("an answer to a request that was refused: {id}")
         })?;
-        the_answer_is_true(ask, &wanted, message)?;
+        the_response_matches_the_origins(ask, &wanted, message)?;
     }
     Ok(finals)
 }
 
-fn the_answer_is_true(ask: &Ask, id: &str, got: &Message) -> Result<(), String> {
+fn the_response_matches_the_origins(ask: &Ask, id: &str, got: &Message) -> Result<(), String> {
     let answer = &ask.answer;
     ensure(answer.fault.is_none(), || {
         format!("an answer that is none went on: {}", got.start)
@@ -221,10 +221,10 @@ fn every_request_is_answered(went: &Went<'_>, requests: &[Message], finals: &[Me
 }
 
 /// Checks that the log has the client's status and number of bytes for each complete response.
-fn completions_tell_what_was_sent(went: &Went<'_>, finals: &[Message]) -> Result<(), String> {
+fn completions_match_what_was_sent(went: &Went<'_>, finals: &[Message]) -> Result<(), String> {
     for (at, entry) in went.entries.iter().enumerate() {
         let end = &entry.completions[0];
-        let Some(answer) = finals.get(at).filter(|answer| is_known_to_be_whole(answer)) else {
+        let Some(answer) = finals.get(at).filter(|answer| is_known_to_be_complete(answer)) else {
             continue;
         };
         let is_same = end["status"] == answer.status().unwrap_or_default() && end["bytes_out"] == answer.content.len();
@@ -303,7 +303,7 @@ fn shortened(bytes: &[u8]) -> String {
     format!("{} ... {}", &text[..3000], &text[text.len() - 3000..])
 }
 
-fn is_known_to_be_whole(answer: &Message) -> bool {
+fn is_known_to_be_complete(answer: &Message) -> bool {
     answer.end == End::Complete && answer.framing != strict::Framing::UntilClose
 }
 

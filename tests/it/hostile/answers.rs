@@ -104,7 +104,7 @@ async fn a_malformed_robots_txt_response_closes_the_site() {
 
 /// Sets short time-outs before the first case that stops sending.
 async fn hurry(gate: &Gate, case: &Case) {
-    if case.falls_silent() && gate.logged("configuration reloaded") == 0 {
+    if case.is_silent() && gate.logged("configuration reloaded") == 0 {
         gate.reconfigure(QUICK);
         gate.reloaded(1).await;
     }

@@ -1,6 +1,6 @@
 //! Clients that send nothing, stop halfway, or do not trust the gate's certificate.
 
-use super::{is_well, start};
+use super::{gate_still_works, start};
 use crate::support::{Alpn, Gate, NAME, Origin, Roots, wait};
 
 #[tokio::test]
@@ -132,5 +132,5 @@ async fn clients_that_disconnect_at_any_point_do_no_harm() {
         }
     }
 
-    is_well(&mut gate, &origin).await;
+    gate_still_works(&mut gate, &origin).await;
 }

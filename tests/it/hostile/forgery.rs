@@ -6,7 +6,7 @@ const FORGED: &str = "deny; reason=rule; rule=\"Disallow: /forged\"; id=\"0\"";
 
 /// Asserts that the response has only the gate's own values in the gate's fields.
 #[track_caller]
-fn is_ours_alone(response: &Response, what: &str) {
+fn has_no_forged_field(response: &Response, what: &str) {
     assert_eq!(response.decision().value(), "allow", "{what}: {response:#?}");
     for (name, value) in &response.headers.0 {
         assert!(!value.contains("forged"), "{what}: {name}: {value}");
@@ -102,7 +102,7 @@ async fn an_origin_cannot_set_the_fields_of_the_gate() {
         let all = String::from_utf8(gate.raw(&ask).await).expect("text");
         let response = gate.get(&origin.url("/x")).await;
 
-        is_ours_alone(&response, what);
+        has_no_forged_field(&response, what);
         assert!(!all.contains("forged"), "{what}: {all}");
     }
 }
@@ -137,7 +137,7 @@ async fn a_forged_refusal_is_attributed_to_the_origin() {
         } else {
             assert_eq!(response.status, status, "{response:#?}");
             assert!(!response.headers.has("Proxy-Status"), "{response:#?}");
-            is_ours_alone(&response, "an imitation");
+            has_no_forged_field(&response, "an imitation");
             assert_eq!(completion["error"], serde_json::Value::Null, "{completion:#}");
         }
         for name in ["Proxy-Authenticate", "Proxy-Authentication-Info"] {

@@ -1,6 +1,6 @@
 //! Requests that two parsers could read differently (request smuggling) are stopped here.
 
-use super::{is_well, parse, start};
+use super::{gate_still_works, parse, start};
 
 #[tokio::test]
 async fn bytes_that_are_not_http_are_refused() {
@@ -61,7 +61,7 @@ async fn bytes_that_are_not_http_are_refused() {
         }
     }
     assert_eq!(origin.count("/x"), 0);
-    is_well(&mut gate, &origin).await;
+    gate_still_works(&mut gate, &origin).await;
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn a_body_with_two_lengths_is_forwarded_with_one_or_refused() {
             String::from_utf8_lossy(&received)
         );
     }
-    is_well(&mut gate, &origin).await;
+    gate_still_works(&mut gate, &origin).await;
 }
 
 #[tokio::test]

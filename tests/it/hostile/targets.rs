@@ -1,6 +1,6 @@
 //! Request targets that name no origin, or several.
 
-use super::{is_well, start};
+use super::{gate_still_works, start};
 use crate::support::{Alpn, Connected, DnsAnswer, Gate, Origin, Response, refused};
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_target_that_names_no_origin_is_a_bad_request() {
         assert_ne!(response.status, 403, "no verdict of robots.txt: {response:#?}");
     }
     assert_eq!(origin.requests().len(), 0, "{:#?}", origin.requests());
-    is_well(&mut gate, &origin).await;
+    gate_still_works(&mut gate, &origin).await;
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn a_connect_without_a_valid_host_and_port_is_a_bad_request() {
         let response = gate.connect(target).await.refused();
         assert!((400..500).contains(&response.status), "{target}: {response:#?}");
     }
-    is_well(&mut gate, &origin).await;
+    gate_still_works(&mut gate, &origin).await;
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_connect_inside_a_connect_is_refused_at_any_depth() {
     let text = String::from_utf8_lossy(&answer);
     assert_eq!(text.matches("HTTP/1.1 200 ").count(), 1, "{text}");
     assert!(text.contains("a CONNECT inside a CONNECT is not supported"), "{text}");
-    is_well(&mut gate, &origin).await;
+    gate_still_works(&mut gate, &origin).await;
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn a_connect_to_an_unreachable_host_is_refused() {
         println!("{authority}");
         refused(&answer(&gate, authority).await, reason);
     }
-    is_well(&mut gate, &origin).await;
+    gate_still_works(&mut gate, &origin).await;
 }
 
 /// Requests a page through a CONNECT, and returns the response to the CONNECT if it is refused, else the one inside.

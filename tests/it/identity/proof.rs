@@ -69,7 +69,7 @@ const ROWS: &[(&str, &str, Come, &str)] = &[
     ("acme:",                    "",        Come::Bad,               ""),
 ];
 
-fn dressed<'a>(ask: Ask<'a>, credential: &str, user_agent: Option<&str>) -> Ask<'a> {
+fn with_identity<'a>(ask: Ask<'a>, credential: &str, user_agent: Option<&str>) -> Ask<'a> {
     let mut ask = ask.without("User-Agent");
     for field in user_agent
         .unwrap_or_default()
@@ -88,25 +88,25 @@ fn dressed<'a>(ask: Ask<'a>, credential: &str, user_agent: Option<&str>) -> Ask<
 async fn ask(gate: &Gate, origin: &Origin, way: Way, path: &str, credential: &str, user_agent: &str) -> Response {
     let agent = Some(user_agent);
     match way {
-        Way::Plain | Way::Absolute => dressed(gate.get(&origin.url(path)), credential, agent).await,
+        Way::Plain | Way::Absolute => with_identity(gate.get(&origin.url(path)), credential, agent).await,
         Way::Inside(alpn) => {
             // Most clients send the User-Agent only inside.
             let connect = gate.connect(&origin.authority());
-            match connect.with_ask(|ask| dressed(ask, credential, None)).await {
+            match connect.with_ask(|ask| with_identity(ask, credential, None)).await {
                 crate::support::Connected::Refused(response) => response,
                 crate::support::Connected::Tunnel(tunnel) => {
                     let mut inside = tunnel.tls(NAME, alpn).await;
-                    dressed(inside.get(path), "", agent).await
+                    with_identity(inside.get(path), "", agent).await
                 }
             }
         }
         Way::Tunnel => {
             let connect = gate.connect(&origin.authority());
-            match connect.with_ask(|ask| dressed(ask, credential, agent)).await {
+            match connect.with_ask(|ask| with_identity(ask, credential, agent)).await {
                 crate::support::Connected::Refused(response) => response,
                 crate::support::Connected::Tunnel(tunnel) => {
                     let mut inside = tunnel.trusting(Roots::of_origins()).tls(NAME, Alpn::Http1).await;
-                    dressed(inside.get(path), "", agent).await
+                    with_identity(inside.get(path), "", agent).await
                 }
             }
         }
@@ -185,13 +185,13 @@ async fn no_enforcement_and_no_robots_txt_replace_a_required_proof() {
         (SCANNER, "Reporter/1", 403, "identity"),
     ] {
         for path in ["/x", "/robots.txt"] {
-            let response = dressed(gate.get(&origin.url(path)), credential, Some(user_agent)).await;
+            let response = with_identity(gate.get(&origin.url(path)), credential, Some(user_agent)).await;
             assert_eq!(outcome(&response), (status, reason.to_owned()), "{user_agent} {path}");
         }
     }
     assert!(origin.requests().is_empty());
     allowed(
-        &dressed(gate.get(&origin.url("/x")), SCANNER, Some("Scanner/1")).await,
+        &with_identity(gate.get(&origin.url("/x")), SCANNER, Some("Scanner/1")).await,
         "exempt",
     );
 }
@@ -234,7 +234,7 @@ async fn each_request_of_a_connection_needs_its_own_credential() {
     let mut connection = gate.dial().await;
     let url = origin.url("/x");
     for (credential, status) in [(ACME, 200), ("", 407), (ACME, 200), ("acme:wrong", 407), (ACME, 200)] {
-        let response = dressed(connection.get(&url), credential, Some("AcmeBot/1")).await;
+        let response = with_identity(connection.get(&url), credential, Some("AcmeBot/1")).await;
         assert_eq!(response.status, status, "{credential}");
     }
 }
@@ -268,7 +268,7 @@ async fn a_network_proves_the_bot_of_its_clients() {
         (&outside, "curl/8", "curl"),
     ] {
         let seen = gate.audit().len();
-        let response = dressed(gate.get(&origin.url("/x")), "", Some(user_agent)).await;
+        let response = with_identity(gate.get(&origin.url("/x")), "", Some(user_agent)).await;
         let record = wait::until("a decision", || {
             gate.audit()
                 .into_iter()

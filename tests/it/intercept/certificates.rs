@@ -52,7 +52,7 @@ async fn the_key_of_the_authority_is_private() {
 }
 
 /// Returns every kind of invalid certificate, with the words of its error.
-fn bad_ones() -> Vec<(&'static str, Certificate, &'static str)> {
+fn bad_certificates() -> Vec<(&'static str, Certificate, &'static str)> {
     vec![
         (
             "expired",
@@ -112,7 +112,7 @@ async fn an_origin_with_an_invalid_certificate_gets_no_request() {
     let gate = Gate::start().await;
     // Keep them to the end, so that no port is used again: the gate remembers origins by port.
     let mut origins = Vec::new();
-    for (name, bad, words) in bad_ones() {
+    for (name, bad, words) in bad_certificates() {
         let origin = Origin::start().page("/x", "secret").certificate(bad).spawn().await;
 
         let response = get_intercepted(&gate, &origin, "/x").await;
@@ -139,7 +139,7 @@ async fn a_certificate_that_becomes_invalid_is_a_502_with_its_fault() {
     let gate = Gate::start().await;
     // Keep them to the end, so that no port is used again: the gate remembers origins by port.
     let mut origins = Vec::new();
-    for (name, bad, words) in bad_ones() {
+    for (name, bad, words) in bad_certificates() {
         // Keep no connection, so that each request sees the current certificate.
         let closing = |_: &Request| Reply::status(404).header("Connection", "close").then(Step::Close);
         let origin = Origin::start().otherwise(closing).tls().spawn().await;

@@ -15,10 +15,10 @@ async fn http2(gate: &Gate, origin: &Origin) -> Connection {
 }
 
 /// Sends and cancels requests until the connection ends, and counts them.
-async fn take_back_until_cut_off(inside: &mut Connection) -> usize {
+async fn reset_streams_until_disconnected(inside: &mut Connection) -> usize {
     let mut sent = 0;
     within("the connection to be cut off", async {
-        while inside.get_and_take_back("/x").await {
+        while inside.get_and_reset("/x").await {
             sent += 1;
             tokio::task::yield_now().await;
         }
@@ -65,7 +65,7 @@ async fn a_client_that_resets_too_many_streams_is_disconnected() {
     allowed(&other.get("/x").await, "no-robots");
     let mut inside = http2(&gate, &origin).await;
 
-    let sent = take_back_until_cut_off(&mut inside).await;
+    let sent = reset_streams_until_disconnected(&mut inside).await;
 
     assert!(sent >= 20, "cut off after {sent}");
     assert_eq!(logged_total(&gate, "max-http2-resets").await, 1);
@@ -93,7 +93,7 @@ async fn work_for_cancelled_requests_is_limited() {
     .await;
     let mut inside = http2(&gate, &origin).await;
 
-    take_back_until_cut_off(&mut inside).await;
+    reset_streams_until_disconnected(&mut inside).await;
 
     assert_eq!(logged_total(&gate, "max-http2-resets").await, 1);
     latch.open();
@@ -129,7 +129,7 @@ async fn content_that_stops_arriving_is_a_client_error() {
     let gate = Gate::with("[proxy]\nbody-timeout = \"300ms\"").await;
     let mut inside = http2(&gate, &origin).await;
 
-    let response = inside.post_in_part("/x", b"some").await;
+    let response = inside.post_without_end("/x", b"some").await;
 
     failed(&response, 408, &["http_request_error"]);
     assert_eq!(logged_total(&gate, "body-timeout").await, 1);
@@ -220,7 +220,7 @@ async fn a_slow_client_gets_its_complete_last_response() {
     let origin = Origin::start().anything(&"x".repeat(LENGTH)).tls().spawn().await;
     let gate = Gate::with("[proxy]\nmax-connection-requests = 1").await;
     let mut inside = gate.connect(&origin.authority()).await.opened().frames(NAME).await;
-    inside.take_at_once(1 << 20).await;
+    inside.open_window(1 << 20).await;
     let stream = inside.send(&request(&origin.authority(), b"/x"), &[]).await;
     // The client has not read anything yet, and the gate has sent the whole response.
     gate.audited(1).await;

@@ -44,7 +44,7 @@ pub fn holds(body: &[u8], agent: &str, urls: &[&[u8]]) {
         for url in urls {
             agrees_with_the_model(way, &robots, body, agent, url);
             rules_are_quoted_from_their_lines(way, &robots, body, agent, url);
-            the_whole_is_of_each_path(way, &robots, agent, url);
+            site_access_agrees_with_each_path(way, &robots, agent, url);
         }
     }
 }
@@ -88,7 +88,7 @@ fn rules_are_quoted_from_their_lines(way: &Way, robots: &RobotsTxt, body: &[u8],
     }
 }
 
-fn the_whole_is_of_each_path(way: &Way, robots: &RobotsTxt, agent: &str, url: &[u8]) {
+fn site_access_agrees_with_each_path(way: &Way, robots: &RobotsTxt, agent: &str, url: &[u8]) {
     for picked in [robots.agent(agent), robots.product(agent)] {
         let allowed = picked.decide(&path_of_url(url)).allowed;
         let holds = match picked.site_access() {

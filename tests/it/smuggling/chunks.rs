@@ -126,7 +126,7 @@ async fn unusual_chunks_are_forwarded_as_plain_ones() {
             );
         }
     }
-    scene.log_has_all_that_was_seen().await;
+    scene.every_forwarded_request_is_logged().await;
 }
 
 #[tokio::test]

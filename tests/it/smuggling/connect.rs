@@ -48,7 +48,7 @@ async fn bytes_after_a_malformed_connect_are_not_read_as_a_request() {
         is_refused(&received, 400, cause, name);
     }
     assert_eq!(scene.plain.count("/smuggled"), 0);
-    scene.log_has_all_that_was_seen().await;
+    scene.every_forwarded_request_is_logged().await;
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ async fn a_request_with_two_framings_is_refused() {
             let received = responses(scene.send(way, &payload).await).await;
             is_refused(&received, 400, cause, &format!("{name} ({way:?})"));
         }
-        nothing_was_seen(&scene, way).await;
+        nothing_was_forwarded(&scene, way).await;
     }
 }
 
@@ -36,7 +36,7 @@ async fn heads_that_two_parsers_read_differently_are_refused() {
             }
             is_refused(&received, 400, cause, &format!("{name} ({way:?})"));
         }
-        nothing_was_seen(&scene, way).await;
+        nothing_was_forwarded(&scene, way).await;
     }
 }
 
@@ -69,7 +69,7 @@ async fn an_unreadable_host_is_refused_even_if_target_and_field_agree() {
         let received = responses(scene.send(Way::Plain, head.as_bytes()).await).await;
         is_refused(&received, 400, cause, host);
     }
-    scene.log_has_all_that_was_seen().await;
+    scene.every_forwarded_request_is_logged().await;
 }
 
 #[tokio::test]
@@ -96,11 +96,11 @@ async fn a_tunnel_serves_the_host_that_it_was_opened_to() {
             &format!("{target} {host}"),
         );
     }
-    nothing_was_seen(&scene, Way::Tls).await;
+    nothing_was_forwarded(&scene, Way::Tls).await;
 }
 
 /// Asserts that the origin received only the scene's own requests, and that the log has them.
-async fn nothing_was_seen(scene: &Scene, way: Way) {
+async fn nothing_was_forwarded(scene: &Scene, way: Way) {
     let origin = scene.origin(way);
     assert_eq!(
         (origin.count("/x"), origin.count("/smuggled")),
@@ -109,5 +109,5 @@ async fn nothing_was_seen(scene: &Scene, way: Way) {
         origin.requests()
     );
     scene.still_serves(way).await;
-    scene.log_has_all_that_was_seen().await;
+    scene.every_forwarded_request_is_logged().await;
 }

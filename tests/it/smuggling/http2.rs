@@ -36,7 +36,7 @@ async fn the_frames_of_these_tests_are_valid() {
         assert_eq!(frames.outcome(stream).await, Outcome::Status(200));
     }
     assert_eq!(scene.tls.count("/x"), 2);
-    scene.log_has_all_that_was_seen().await;
+    scene.every_forwarded_request_is_logged().await;
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn a_head_with_another_meaning_in_http_1_is_refused() {
     }
     assert_eq!(scene.tls.requests().len(), 2, "{:#?}", scene.tls.requests());
     scene.still_serves(Way::Tls).await;
-    scene.log_has_all_that_was_seen().await;
+    scene.every_forwarded_request_is_logged().await;
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn an_extended_connect_is_not_served() {
 
     assert_eq!(scene.tls.count("/smuggled"), 0);
     scene.still_serves(Way::Tls).await;
-    scene.log_has_all_that_was_seen().await;
+    scene.every_forwarded_request_is_logged().await;
 }
 
 #[tokio::test]
@@ -211,7 +211,7 @@ async fn content_without_a_length_gets_its_own_framing() {
     assert_eq!((seen[0].body.as_slice(), seen[0].end), (&smuggled[..], End::Chunked));
     assert_eq!(seen[1].headers.all("Cookie").collect::<Vec<_>>(), ["a=b; c=d"]);
     assert!(!seen[1].headers.has("HTTP2-Settings"));
-    scene.log_has_all_that_was_seen().await;
+    scene.every_forwarded_request_is_logged().await;
 }
 
 #[tokio::test]

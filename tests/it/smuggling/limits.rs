@@ -42,7 +42,7 @@ async fn a_head_over_the_limits_gets_a_431() {
         assert_eq!(received[0].status, 200, "{received:#?}");
     }
     assert_eq!((scene.plain.count("/x"), scene.tls.count("/x")), (2, 1));
-    scene.log_has_all_that_was_seen().await;
+    scene.every_forwarded_request_is_logged().await;
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn the_limits_can_be_raised_to_those_of_pingora() {
             .iter()
             .all(|request| request.body.len() == 700_000)
     );
-    scene.log_has_all_that_was_seen().await;
+    scene.every_forwarded_request_is_logged().await;
 }
 
 #[tokio::test]

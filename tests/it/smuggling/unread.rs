@@ -12,7 +12,7 @@ use crate::support::{Alpn, Gate, NAME, Origin, allowed};
 /// The request lines of the complete heads that the origin read.
 type Taken = Arc<Mutex<Vec<String>>>;
 
-async fn careless() -> (u16, Taken) {
+async fn origin_that_reads_no_content() -> (u16, Taken) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
     let port = listener.local_addr().expect("it is bound").port();
     let taken = Taken::default();
@@ -65,7 +65,7 @@ async fn content_that_an_origin_does_not_read_never_starts_a_request() {
         "GET /private HTTP/1.1\r\nHost: shop.example\r\n\r\n",
     ] {
         for method in ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"] {
-            let (port, taken) = careless().await;
+            let (port, taken) = origin_that_reads_no_content().await;
             let gate = Gate::start().await;
             let url = |path: &str| format!("http://{NAME}:{port}{path}");
             let mut first = gate.dial().await;

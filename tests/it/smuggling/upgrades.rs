@@ -77,7 +77,7 @@ async fn only_an_upgrade_to_websocket_is_accepted() {
         assert_eq!(scene.origin(way).count("/x"), 0);
         scene.still_serves(way).await;
     }
-    scene.log_has_all_that_was_seen().await;
+    scene.every_forwarded_request_is_logged().await;
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn an_unknown_upgrade_is_forwarded_as_an_ordinary_request() {
             }
         }
     }
-    scene.log_has_all_that_was_seen().await;
+    scene.every_forwarded_request_is_logged().await;
 }
 
 /// Requests a WebSocket, and sends a request in place of WebSocket data.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Writes two lines to an output with these troubles.
-async fn written_in_spite_of(troubles: Vec<Trouble>) {
+async fn writes_despite(troubles: Vec<Trouble>) {
     let sink = Sink::with_troubles(troubles.clone());
     let log = sink.log();
     log.write(b"first line\n").await.expect("it is written in the end");
@@ -22,10 +22,10 @@ async fn after_an_error_the_write_continues_at_the_same_byte() {
         Trouble::Short(4),
     ];
     tokio::join!(
-        written_in_spite_of(vec![Trouble::Error(io::ErrorKind::StorageFull)]),
-        written_in_spite_of(mixed),
+        writes_despite(vec![Trouble::Error(io::ErrorKind::StorageFull)]),
+        writes_despite(mixed),
         // A write that accepts nothing without an error.
-        written_in_spite_of(vec![Trouble::Short(5), Trouble::Short(0)]),
+        writes_despite(vec![Trouble::Short(5), Trouble::Short(0)]),
     );
 }
 

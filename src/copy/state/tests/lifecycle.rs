@@ -118,7 +118,7 @@ fn refused_hop(to: &str) -> Failure {
 }
 
 /// Describes the answer in the words of the cases.
-fn amounts_to(answer: Answer<'_>) -> &'static str {
+fn effect_of(answer: Answer<'_>) -> &'static str {
     match answer {
         Answer::Rules(copy) => {
             let found = copy.robots.agent("*").decide(b"/p");
@@ -168,7 +168,7 @@ fn the_listed_cases_give_the_expected_answers() {
         .filter_map(|(case, history, wanted)| {
             let history = (case.events.iter()).fold(history, |history, event| history.then(event.t, event.fetched()));
             let answer = history.answer(case.query_at_s);
-            let found = amounts_to(answer);
+            let found = effect_of(answer);
             let profile = history.policy.profile;
             (found != *wanted).then(|| format!("{} {profile:?}: {wanted}, not {found} ({answer:?})", case.id))
         })

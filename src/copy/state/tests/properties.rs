@@ -164,7 +164,7 @@ fn holds(answer: (u64, OriginAnswer), now: u64) -> bool {
     (answer.0.saturating_sub(MINUTE)..answer.0 + answer.1.life).contains(&now)
 }
 
-fn what_it_says(answer: OriginAnswer) -> Says {
+fn says_of_answer(answer: OriginAnswer) -> Says {
     match answer.says {
         Word::Rules(second) => Says::Rules(second),
         Word::NoRobots => Says::NoRobots,
@@ -180,7 +180,7 @@ fn table(events: &[Event], now: u64) -> Says {
 fn table_under(policy: &Policy, events: &[Event], now: u64) -> Says {
     let outcomes = outcomes(events);
     if let Some(answer) = last_answer(&outcomes).filter(|answer| holds(*answer, now)) {
-        return what_it_says(answer.1);
+        return says_of_answer(answer.1);
     }
     let Some(first) = failures(&outcomes).first() else {
         return Says::Unreachable;
@@ -251,7 +251,7 @@ proptest! {
             if failures(&outcomes).is_empty() {
                 prop_assert_eq!(history.due(now), Due::Now);
             } else {
-                prop_assert_ne!(says(history.answer(now)), what_it_says(answer.1));
+                prop_assert_ne!(says(history.answer(now)), says_of_answer(answer.1));
             }
         }
     }

@@ -46,7 +46,7 @@ proptest! {
     #[test]
     fn removing_the_lines_that_lint_says_to_remove_changes_no_decision(file in prop_oneof![file(), grouped()], mask: u64) {
         let findings = lint(file.as_bytes());
-        let lines: Vec<u32> = told_to_go(&findings).into_iter().collect();
+        let lines: Vec<u32> = lines_to_remove(&findings).into_iter().collect();
         let matched_agent = (0..).zip(&lines).filter(|(at, _)| mask >> (at % 64) & 1 == 1).map(|(_, line)| *line).collect();
         let mut sets: Vec<BTreeSet<u32>> = vec![lines.iter().copied().collect(), matched_agent];
         sets.extend(lines.iter().map(|line| BTreeSet::from([*line])));
@@ -234,7 +234,7 @@ fn findings_describe_the_meaning_of_their_lines() {
 }
 
 /// Returns the lines that a finding says to remove, whatever its kind.
-fn told_to_go(findings: &[Finding]) -> BTreeSet<u32> {
+fn lines_to_remove(findings: &[Finding]) -> BTreeSet<u32> {
     let reported = findings
         .iter()
         .filter(|finding| finding.message.to_lowercase().contains("remove "));

@@ -13,7 +13,7 @@ pub struct Case {
 }
 
 impl Case {
-    pub fn falls_silent(&self) -> bool {
+    pub fn is_silent(&self) -> bool {
         self.page.1 == SILENT
     }
 }
@@ -250,6 +250,6 @@ pub fn cases() -> Vec<Case> {
             Some("not valid HTTP"),
         ),
     ];
-    cases.sort_by_key(Case::falls_silent);
+    cases.sort_by_key(Case::is_silent);
     cases
 }

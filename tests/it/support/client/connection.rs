@@ -121,7 +121,7 @@ impl Connection {
     }
 
     /// Sends a POST over HTTP/2 whose content never ends.
-    pub async fn post_in_part(&mut self, target: &str, part: &[u8]) -> Response {
+    pub async fn post_without_end(&mut self, target: &str, part: &[u8]) -> Response {
         let Kind::Two(http2) = &mut self.kind else {
             panic!("an HTTP/2 connection is wanted");
         };
@@ -132,7 +132,7 @@ impl Connection {
     }
 
     /// Sends a request over HTTP/2 and cancels it at once. Returns `false` if the connection accepts no more.
-    pub async fn get_and_take_back(&mut self, target: &str) -> bool {
+    pub async fn get_and_reset(&mut self, target: &str) -> bool {
         let Kind::Two(http2) = &mut self.kind else {
             panic!("only HTTP/2 takes requests back");
         };

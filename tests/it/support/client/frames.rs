@@ -122,7 +122,7 @@ impl Frames {
 
     /// Sets the flow-control windows of streams and of the connection so that the peer can send `bytes` of content at
     /// once.
-    pub async fn take_at_once(&mut self, bytes: u32) {
+    pub async fn open_window(&mut self, bytes: u32) {
         let initial_window = [&[0, 4][..], &bytes.to_be_bytes()].concat();
         self.frame(SETTINGS, 0, 0, &initial_window).await;
         self.frame(WINDOW_UPDATE, 0, 0, &bytes.to_be_bytes()).await;
