@@ -149,7 +149,7 @@ impl IdentityMismatch {
     /// Returns the explanation as a sentence without a full stop.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Agent => "it proves to be another bot than its User-Agent names",
+            Self::Agent => "its proof is for a different bot than its User-Agent names",
             Self::Unproven { .. } => "it does not prove which bot it is",
         }
     }

@@ -71,7 +71,7 @@ fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
         return None;
     }
     Some(format!(
-        "expected \"{}\" for {} as \"{}\", but it comes to \"{}\" (reason: {}); correct the case or the configuration",
+        "expected \"{}\" for {} as \"{}\", but the verdict is \"{}\" (reason: {}); correct the case or the configuration",
         expectation.verdict.as_str(),
         expectation.url,
         expectation.agent,
@@ -185,7 +185,7 @@ mod tests {
             error.contains("robotgate.toml:6: expect: expected \"allow\""),
             "{error}"
         );
-        assert!(error.contains("it comes to \"deny\" (reason: rule)"), "{error}");
+        assert!(error.contains("the verdict is \"deny\" (reason: rule)"), "{error}");
         assert!(
             error.ends_with("are not met") && error.contains("1 of 2 expectations"),
             "{error}"

@@ -16,7 +16,7 @@ pub(crate) enum PemError {
     Line(usize),
     #[error("the base64 of the block at line {0} is not complete")]
     Base64(usize),
-    #[error("the block at line {0} has no line of its own that begins with -----END")]
+    #[error("the block at line {0} has no separate line that begins with -----END")]
     NoEnd(usize),
     #[error("line {0} is not a whole -----BEGIN line")]
     Begin(usize),
@@ -68,7 +68,7 @@ fn explain(error: &Error, text: &[u8], line: usize) -> PemError {
 pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates = certificates(pem).map_err(|error| format!("cannot be read: {error}"))?;
     if certificates.is_empty() {
-        return Err("holds no certificate; write a PEM file with \"-----BEGIN CERTIFICATE-----\" in it".to_owned());
+        return Err("contains no certificate; write a PEM file with \"-----BEGIN CERTIFICATE-----\" in it".to_owned());
     }
     for (line, certificate) in &certificates {
         // A throwaway store tells whether rustls accepts the certificate.
@@ -78,7 +78,7 @@ pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> 
                 rustls::Error::InvalidCertificate(CertificateError::BadEncoding) => {
                     format!("cannot be used: the certificate at line {line} is damaged")
                 }
-                error => format!("holds a certificate at line {line} that cannot be used: {error}"),
+                error => format!("contains a certificate at line {line} that cannot be used: {error}"),
             })?;
     }
     Ok(certificates.into_iter().map(|(_, certificate)| certificate).collect())

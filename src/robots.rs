@@ -77,8 +77,9 @@ use ruleset::Ruleset;
 #[derive(Debug)]
 pub struct RobotsTxt {
     profile: Profile,
-    /// The file, followed by patterns whose compared spelling differs from the written one. Each such pattern comes
-    /// after the offset of the written one, in four bytes. Padding follows.
+    /// The file as received, then a list of normalized patterns, then padding. Each entry of the list is the offset of
+    /// the pattern in the file (4 bytes) and its normalized form. Patterns that normalization does not change have no
+    /// entry.
     text: Box<[u8]>,
     /// Length of the file itself within `text`.
     length: u32,

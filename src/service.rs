@@ -227,7 +227,7 @@ impl Service {
         tokio::select! {
             () = &mut ending => {}
             signal = stop.requested() => {
-                tracing::warn!(signal, "a second signal: stopping at once");
+                tracing::warn!(signal, "second signal: stopping immediately");
                 cut_off.cancel();
                 ending.await;
             }
@@ -285,7 +285,7 @@ async fn log_slow_opening() {
     }
 }
 
-/// Reopens the audit log on each signal, after somebody has moved its file away. It reads no configuration, so that a
+/// Reopens the audit log on each signal, after log rotation has renamed its file. It reads no configuration, so that a
 /// mistake in the configuration file cannot prevent freeing a full disk.
 async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
     while requests.recv().await.is_some() {
@@ -295,7 +295,9 @@ async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
         let reopening = tokio::task::spawn_blocking(move || generation.reopen_audit_log());
         match reopening.await {
             Ok(Ok(true)) => tracing::info!("audit log reopened"),
-            Ok(Ok(false)) => tracing::info!("the audit log goes to standard output, so there is no file to reopen"),
+            Ok(Ok(false)) => {
+                tracing::info!("the audit log is written to standard output, so there is no file to reopen")
+            }
             Ok(Err(error)) => tracing::error!(%error, "cannot reopen the audit log; robotgate keeps writing to the \
                  old file"),
             Err(error) => tracing::error!(%error, "cannot reopen the audit log: internal error"),
@@ -393,7 +395,10 @@ async fn close_files(live: &Arc<Live>) {
         tracing::error!("the last lines of the audit log are lost, because its output does not accept them");
     }
     if copies.is_err() {
-        tracing::error!("the latest copies were not written, because the disk does not accept them");
+        tracing::error!(
+            "the most recent robots.txt files were not saved: writing to the disk did not finish in time. robotgate \
+             fetches them again after the restart"
+        );
     }
 }
 

@@ -59,15 +59,15 @@ struct Talk {
     warn: fn(&str),
 }
 
-/// Why there is no answer.
+/// Why a command got nothing from the proxy or its cache file.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     #[error(
         "with cache.persist = false the proxy keeps nothing on disk, and this command cannot show what it has in \
-         memory. Take persist out of the configuration to keep copies on disk"
+         memory. Remove persist from the configuration to keep robots.txt files on disk"
     )]
     NotKept,
-    #[error("there is no file of copies at {} yet; has the proxy run with this configuration (--config)?", .0.display())]
+    #[error("there is no file of cached robots.txt files at {} yet; has the proxy run with this configuration (--config)?", .0.display())]
     Nothing(PathBuf),
     #[error(
         "{} is in use by a process that does not answer on the socket {}: a robotgate that could not create the \

@@ -90,7 +90,7 @@ async fn accept(listener: UnixListener, socket: Socket, admin_server: Arc<AdminS
         match accepted {
             Ok((stream, _)) => drop(tokio::spawn(admin_server.clone().serve_socket(stream, stop.clone()))),
             Err(error) => {
-                tracing::debug!(%error, "a connection to the socket beside the copies could not be accepted");
+                tracing::debug!(%error, "a connection to the socket next to cache.path could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

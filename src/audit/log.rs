@@ -129,10 +129,10 @@ impl AuditLog {
     }
 
     /// Opens the log's path again, after log rotation has renamed the old file. Lines submitted from now on go to the
-    /// new file. No line is lost or split, and their order is kept. Has no effect on standard output.
+    /// new file. No line is lost or split, and their order is kept. Does nothing if the log goes to standard output.
     ///
     /// # Errors
-    /// Fails if the file cannot be opened. Lines still go to the old file then.
+    /// Fails if the file cannot be opened. The log then continues in the old file.
     pub fn reopen(&self) -> Result<(), AuditError> {
         let Some(path) = &self.path else { return Ok(()) };
         let file = append_to(path).map_err(|error| AuditError::Open {

@@ -8,7 +8,7 @@ use std::{
 use super::Redirect;
 use crate::{copy::Sha256, text::Timestamp};
 
-/// A value of a record.
+/// A type that can be written as a value in a log record.
 pub(super) trait Value {
     /// Writes the value as JSON.
     fn write(&self, line: &mut Vec<u8>);

@@ -42,8 +42,8 @@ pub enum AuthorityError {
     Locked(PathBuf),
 
     #[error(
-        "the key {} has mode {mode:04o}, so users other than its owner can read it: run `chmod 600 {}`; if somebody \
-         may have copied the key, replace the certificate and the key", path.display(), path.display()
+        "the key {} has mode {mode:04o}, so users other than its owner can read it: run `chmod 600 {}`; if another \
+         user could have copied the key, replace the certificate and the key", path.display(), path.display()
     )]
     Exposed {
         path: PathBuf,

@@ -97,7 +97,7 @@ impl CacheArgs {
     /// Runs `ask` on the copies of the configuration.
     fn ask<T>(&self, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         let config = load(self.config.as_deref())?;
-        let _progress = Progress::begin(|| "reading the copies".to_owned());
+        let _progress = Progress::begin(|| "reading the saved robots.txt files".to_owned());
         let copies = Copies::find(&config, |note| {
             eprintln!("robotgate: note: {}", plain(note, usize::MAX));
         })?;

@@ -45,12 +45,13 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     };
     if let Some(error) = &doubts.disk {
         warn(&format_args!(
-            "cache.path: {error}; robotgate would start without the copies on disk, and would refuse a reload"
+            "cache.path: {error}; robotgate would start without the saved robots.txt files, and would refuse a reload"
         ));
     }
     for (address, key) in doubts.taken {
         warn(&format_args!(
-            "something listens on {address} ({key}) now; that is fine if it is the robotgate that this file is for"
+            "something already listens on {address} ({key}); this is expected if robotgate is running with this \
+             configuration"
         ));
     }
     for warning in config.warnings(file, SystemTime::now()) {
@@ -58,7 +59,7 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     }
     for name in config.bots.idle_credentials() {
         warn(&format_args!(
-            "the credential {name:?} stands for no bot, so clients that present it are refused; add it to the \
+            "the credential {name:?} identifies no bot, so clients that present it are refused; add it to the \
              credentials of a [[bot]], or run: robotgate credential remove {name} --config {}",
             file.display()
         ));

@@ -16,6 +16,7 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
+/// Prints the shell's completion script.
 pub fn run(args: &CompletionsArgs) -> ExitCode {
     // Generate into memory, because the generator panics if it cannot write.
     let mut text = Vec::new();

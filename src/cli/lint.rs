@@ -46,7 +46,7 @@ pub struct LintArgs {
     /// Show every finding. Without it, lint shows the first ten of each code (of a note, the first)
     #[arg(long)]
     all: bool,
-    /// Print one JSON object with every finding
+    /// Print all findings as one JSON object
     #[arg(long)]
     json: bool,
 }

@@ -50,7 +50,7 @@ pub fn run(args: &RunArgs) -> ExitCode {
 const AFTER_HELP: &str = "\
 Signals:
   SIGTERM, SIGINT (Ctrl-C)  stop: accept no new connections, and exit when the open exchanges have
-                            ended, or after proxy.shutdown-timeout; a second signal stops at once
+                            ended, or after proxy.shutdown-timeout; a second signal stops immediately
   SIGHUP                    reload the configuration, certificates and keys; reopen the audit log
   SIGUSR1                   reopen the audit log
 

@@ -75,7 +75,7 @@ fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, c
         checker.complain(
             span.clone(),
             format!(
-                "other machines can reach {open}, so a token is required; write token-file = \"admin-token\" beside \
+                "other machines can reach {open}, so a token is required; write token-file = \"admin-token\" next to \
                  it and create the file with \"(umask 77; openssl rand -hex 32 > admin-token)\", or listen on \
                  \"127.0.0.1:{}\" only",
                 open.port()

@@ -75,7 +75,7 @@ pub(super) fn read(file: &Table<'_>) -> (IdentityRules, Bots) {
         file.checker.complain(
             span,
             "no client has a way to prove which bot it is, so robotgate would refuse them all; write credentials = \
-             \"credentials\" beside this, or certificates or networks in a [[bot]]",
+             \"credentials\" next to this, or certificates or networks in a [[bot]]",
         );
     }
     (identity, bots)

@@ -30,9 +30,10 @@ const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::
 /// A bot's WebSocket can last for weeks.
 const LIFETIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(365 * 24 * 60 * 60);
 const SHUTDOWNS: RangeInclusive<Duration> = Duration::ZERO..=*TIMEOUTS.end();
-/// A greater number is as good as no limit.
-const ANY: RangeInclusive<u32> = 1..=10_000_000;
-const ANY_USIZE: RangeInclusive<usize> = 1..=10_000_000;
+/// The range for limits that count things. Ten million is more than any machine can serve, so a larger value is
+/// probably a mistake.
+const COUNTS: RangeInclusive<u32> = 1..=10_000_000;
+const COUNTS_USIZE: RangeInclusive<usize> = 1..=10_000_000;
 
 /// The `[proxy]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,14 +153,14 @@ impl Proxy {
             body_timeout: timeout("body-timeout", 60),
             shutdown_timeout: table.duration("shutdown-timeout", Duration::from_secs(30), SHUTDOWNS),
             limits: Limits {
-                connections: table.number("max-connections", 65_536, ANY_USIZE),
-                client_connections: table.number("max-client-connections", 4_096, ANY_USIZE),
-                client_requests: table.number("max-client-requests", 4_096, ANY_USIZE),
-                client_fetches: table.number("max-client-fetches", 4_096, ANY_USIZE),
-                client_leaves: table.number("max-client-leaves", 6_000, ANY),
-                connection_requests: table.number("max-connection-requests", 10_000, ANY),
+                connections: table.number("max-connections", 65_536, COUNTS_USIZE),
+                client_connections: table.number("max-client-connections", 4_096, COUNTS_USIZE),
+                client_requests: table.number("max-client-requests", 4_096, COUNTS_USIZE),
+                client_fetches: table.number("max-client-fetches", 4_096, COUNTS_USIZE),
+                client_leaves: table.number("max-client-leaves", 6_000, COUNTS),
+                connection_requests: table.number("max-connection-requests", 10_000, COUNTS),
                 http2_streams: table.number("max-http2-streams", 100, 1..=10_000),
-                http2_resets: table.number("max-http2-resets", 200, ANY),
+                http2_resets: table.number("max-http2-resets", 200, COUNTS),
             },
             tls: table.table("tls", |tls| Tls::read(tls, &listen)),
             listen,

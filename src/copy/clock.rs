@@ -1,5 +1,5 @@
 //! Detects that the wall clock was set. A machine that learns the time only after its start must not take a failure of
-//! a minute ago for one of a month ago. If the clock was set back, nobody knows how old an answer is.
+//! a minute ago for one of a month ago. If the clock was set back, the age of an answer is unknown.
 //!
 //! It sees only what happens while this process runs. A jump forward counts as the correction of a wrong clock only
 //! soon after the machine's start. Later, nothing tells whether the clock was wrong before or is wrong now.
@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 /// The last readings of the wall clock and of the time since the machine's start.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockReadings {
-    /// When the wall clock began to run evenly, corrected for forward jumps since.
+    /// The wall-clock time of the first reading, or of the first after the clock was last set back. Each later forward
+    /// jump is added to it.
     began: SystemTime,
     wall: SystemTime,
     running: Duration,

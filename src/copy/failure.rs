@@ -83,7 +83,7 @@ impl Failure {
         }
     }
 
-    /// Returns whether bots may not reach the origin.
+    /// Returns whether the fetch failed because the egress guard refused the origin's address.
     pub fn is_prohibited(&self) -> bool {
         matches!(self.error, FetchError::Prohibited(_))
     }

@@ -40,15 +40,15 @@ pub struct Ports(Option<Vec<RangeInclusive<u16>>>);
 /// A destination that bots may not reach. The texts appear in headers and logs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Prohibited {
-    #[error("{address} is {special}, which bots may not reach unless egress.allow has {}", .special.opener())]
+    #[error("{address} is {special}, which bots cannot reach unless egress.allow lists {}", .special.opener())]
     Special { address: IpAddr, special: Special },
     #[error("{0} is closed to bots by egress.deny")]
     Address(IpAddr),
     #[error("{0} is closed to bots by egress.deny")]
     Name(Arc<str>),
-    #[error("port {0} is closed to bots unless egress.ports has it")]
+    #[error("port {0} is closed to bots unless egress.ports lists it")]
     Port(u16),
-    #[error("{0} is an address of this proxy itself, which bots may not reach through it")]
+    #[error("{0} is an address of this proxy itself, which bots cannot reach through it")]
     OwnListener(SocketAddr),
 }
 

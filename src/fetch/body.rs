@@ -155,7 +155,7 @@ impl Bounded {
 impl std::io::Write for Bounded {
     fn write(&mut self, chunk: &[u8]) -> std::io::Result<usize> {
         if self.is_full() {
-            return Err(std::io::Error::other("longer than what counts"));
+            return Err(std::io::Error::other("longer than the limit"));
         }
         let room = self.limit + robots::BEYOND - self.bytes.len();
         let taken = &chunk[..chunk.len().min(room)];

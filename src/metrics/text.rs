@@ -171,7 +171,7 @@ impl MetricsCollector {
         )?;
         page.gauge(
             "robotgate_robots_fetches_max",
-            "Limit of robots.txt fetches that run at once.",
+            "Limit of robots.txt fetches that run at the same time.",
             snapshot.fetches_max as u64,
         )?;
         page.histogram(

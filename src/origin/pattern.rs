@@ -76,7 +76,7 @@ impl FromStr for HostPattern {
             Ok(url::Host::Ipv4(address)) if !subdomains => one(address.to_string()),
             Ok(url::Host::Ipv6(address)) if !subdomains => one(address.to_string()),
             Err(_) if bare.contains(':') => wrong(format!(
-                r#""{text}" is more than a host: an entry holds for every port; {shape}"#
+                r#""{text}" is more than a host: an entry applies to every port; {shape}"#
             )),
             _ => wrong(format!(r#""{text}" is not a host; {shape}"#)),
         }

@@ -42,11 +42,11 @@ pub enum TargetError {
     OriginForm,
     #[error("the Host field is not valid: {0}")]
     Host(HostPortError),
-    #[error("the Host field names another host than the request target")]
+    #[error("the Host field and the request target name different hosts")]
     HostDiffers,
-    #[error("the request names another host than the CONNECT that it came through")]
+    #[error("the request in the tunnel names a different host from the CONNECT")]
     ThroughDiffers,
-    #[error("the TLS inside the CONNECT asks for another server name than the CONNECT")]
+    #[error("the TLS handshake in the tunnel asks for a different host (SNI) from the CONNECT")]
     NameDiffers,
     #[error("the method has to be in capital letters")]
     Method,

@@ -172,10 +172,10 @@ impl ConnectionGuard {
         }
     }
 
-    /// Takes one from the client's allowance of certificates for new hosts in a minute.
+    /// Counts one new certificate against the number that the client may cause per minute.
     ///
     /// # Errors
-    /// Fails if none is left.
+    /// Fails if the client has reached that limit.
     pub(super) fn take_leaf(&self, limits: &Limits, now: Instant) -> Result<(), Limit> {
         let mut leaves = self.client.leaves();
         let leaves = leaves.get_or_insert_with(|| Allowance::full(limits.client_leaves, now));

@@ -89,7 +89,7 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
         (_, Some(limit), _) => context.connection.guard.count_exceeded(limit, client),
         (HeadError::Tls, _, Some(outer_connect)) => ratelimited!(
             warn, %client, origin = %outer_connect.origin,
-            "a client sent TLS inside the TLS of a CONNECT, where robotgate cannot decide, so robotgate closed it; \
+            "a client sent a second layer of TLS in a CONNECT tunnel, where robotgate cannot decide, so robotgate closed it; \
              to let it pass, add the host to [[https.tunnel]]"
         ),
         (HeadError::Tls, _, None) => ratelimited!(

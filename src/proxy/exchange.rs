@@ -258,8 +258,12 @@ impl Exchange {
 
     /// Notes that the tunnel or the WebSocket reached its maximum duration.
     pub(super) fn note_lifetime_over(&mut self) {
-        self.failed
-            .get_or_insert_with(|| (ProxyError::Lifetime, "it lasted as long as it may".to_owned()));
+        self.failed.get_or_insert_with(|| {
+            (
+                ProxyError::Lifetime,
+                "the tunnel or WebSocket reached its maximum duration (proxy.tunnel-timeout)".to_owned(),
+            )
+        });
     }
 
     /// Notes what was ambiguous in what the client sent.

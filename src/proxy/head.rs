@@ -78,7 +78,7 @@ pub(super) enum HeadError {
     ConnectTarget(HostPortError),
     #[error("a CONNECT has to name a host and a port, as in \"CONNECT example.com:443\"")]
     ConnectPort,
-    #[error("the Host field names another host than the request target")]
+    #[error("the Host field and the request target name different hosts")]
     HostDiffers,
     #[error("a CONNECT inside a CONNECT is not supported")]
     NestedConnect,

@@ -33,11 +33,11 @@ pub struct ServerTls {
 pub enum ServerTlsError {
     #[error("proxy.tls.certificate: cannot read {}: {error}", path.display())]
     Certificate { path: PathBuf, error: std::io::Error },
-    #[error("proxy.tls.certificate: {} holds no certificate in PEM", .0.display())]
+    #[error("proxy.tls.certificate: {} contains no certificate in PEM form", .0.display())]
     NoCertificate(PathBuf),
     #[error("proxy.tls.key: {0}")]
     Key(#[from] SecretError),
-    #[error("proxy.tls.key: {} holds no private key in PEM", .0.display())]
+    #[error("proxy.tls.key: {} contains no private key in PEM form", .0.display())]
     NoKey(PathBuf),
     #[error(
         "proxy.tls: {} is not the key of the certificate in {}; name the pair that belongs together",
@@ -45,7 +45,7 @@ pub enum ServerTlsError {
         certificate.display()
     )]
     Mismatch { certificate: PathBuf, key: PathBuf },
-    #[error("proxy.tls: the certificate and its key do not make a TLS server: {0}")]
+    #[error("proxy.tls: the certificate and its key cannot be used to serve TLS: {0}")]
     Server(#[from] rustls::Error),
     #[error("proxy.tls.client-roots: {0}")]
     Roots(#[from] VerifierBuilderError),

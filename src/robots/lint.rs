@@ -83,7 +83,7 @@ fn check_file(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[Li
         let message = "The file is empty: every crawler may fetch everything.";
         findings.add(0, Lint::EmptyFile, message);
     } else if !ruled {
-        let message = "No rule in the file binds anybody: every crawler may fetch everything.";
+        let message = "No rule in the file applies to any crawler: every crawler may fetch everything.";
         findings.add(0, Lint::NoRules, message);
     }
     let robots = RobotsTxt::parse(kept);
@@ -91,7 +91,7 @@ fn check_file(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[Li
     if everyone.site_access() == SiteAccess::AllDisallowed
         && let Some(rule) = everyone.decide(b"/").rule
     {
-        let message = "This shuts every crawler that has no group of its own out of the whole site.";
+        let message = "This blocks the whole site for every crawler without its own group.";
         findings.add(rule.line(), Lint::BlocksEverything, message);
     }
 }

@@ -19,7 +19,7 @@ pub enum SiteAccess {
     Mixed,
 }
 
-/// The highest rank of each kind of pattern. Only patterns that can match count.
+/// The rank of the strongest pattern of each kind. Ignores patterns that cannot match any path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HighestRanks {
     /// Patterns that match every path.

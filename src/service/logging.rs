@@ -167,17 +167,17 @@ mod tests {
         assert_eq!(
             line(
                 Level::ERROR,
-                "configuration rejected",
+                "the new configuration was rejected; robotgate keeps the current one",
                 &[
                     ("cause", "the file changed"),
                     (
                         "error",
                         "a.toml:2:1: proxy.lisen: there is no such key\n    2 | lisen = \"x\""
                     ),
-                    ("in_force", "1"),
+                    ("generation", "1"),
                 ]
             ),
-            "1994-11-06T08:49:37Z ERROR configuration rejected cause=\"the file changed\" in_force=1\n    \
+            "1994-11-06T08:49:37Z ERROR the new configuration was rejected; robotgate keeps the current one cause=\"the file changed\" generation=1\n    \
              a.toml:2:1: proxy.lisen: there is no such key\n        2 | lisen = \"x\"\n"
         );
     }

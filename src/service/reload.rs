@@ -62,7 +62,7 @@ pub(super) async fn run(
     }
 }
 
-/// Logs warnings about a configuration that was put in force.
+/// Logs warnings about a configuration that was loaded.
 pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
     for warning in file.map_or_else(Vec::new, |file| config.warnings(file, SystemTime::now())) {
         tracing::warn!("{warning}");
@@ -70,7 +70,7 @@ pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
     for name in config.bots.idle_credentials() {
         tracing::warn!(
             name,
-            "a credential stands for no bot, so clients that present it are refused; add it to the credentials of a \
+            "a credential identifies no bot, so clients that present it are refused; add it to the credentials of a \
              [[bot]], or remove it"
         );
     }
@@ -95,9 +95,14 @@ async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: &'static str) {
         Ok(attempt) => attempt.map_err(|error| error.to_string()),
         Err(error) => Err(format!("internal error in robotgate: {error}")),
     };
-    let in_force = daemon.live.generation().number;
+    let generation = daemon.live.generation().number;
     if let Err(error) = &outcome {
-        tracing::error!(cause, error, in_force, "configuration rejected");
+        tracing::error!(
+            cause,
+            error,
+            generation,
+            "the new configuration was rejected; robotgate keeps the current one"
+        );
     }
     let time = SystemTime::now();
     daemon.live.metrics().reloads.note(outcome.is_ok(), time);
@@ -108,7 +113,7 @@ async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: &'static str) {
         cause,
         ok: error.is_none(),
         error,
-        generation: in_force,
+        generation,
         changes: changes.iter().map(ToString::to_string).collect(),
         restart_needed: restart,
     })));
@@ -129,7 +134,7 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     }
 }
 
-/// Puts the file in force, or returns why it cannot. Blocks, and needs a runtime.
+/// Loads the file as the new configuration, or returns why it cannot. Blocks, and needs a runtime.
 fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes, ReloadError> {
     let config = expect::load(file)?;
     let Daemon { live, listeners, .. } = daemon;

@@ -136,7 +136,7 @@ pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
         tracing::info!(
             connections = live.connections(),
             left = format_args!("{} s", left.as_secs()),
-            "still waiting for open exchanges to end; a second signal (Ctrl-C, SIGTERM) stops at once"
+            "still waiting for open exchanges to end; a second signal (Ctrl-C, SIGTERM) stops immediately"
         );
     }
 }

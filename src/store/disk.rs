@@ -58,7 +58,7 @@ pub struct DiskOptions {
 
 /// The error for a file that cannot hold the copies.
 #[derive(Debug, thiserror::Error)]
-#[error("the copies cannot be kept in {}: {why}", path.display())]
+#[error("robots.txt files cannot be saved in {}: {why}", path.display())]
 pub struct DiskError {
     pub path: PathBuf,
     /// Its message contains no path.
@@ -210,8 +210,8 @@ impl Disk {
             ratelimited!(
                 error,
                 path = %self.path().display(),
-                "too many copies wait to be written to the disk; copies beyond these are only in memory, and \
-                 robotgate fetches them again when they are evicted"
+                "the disk is too slow: too many robots.txt files are waiting to be written. robotgate keeps the others \
+                 in memory only, and fetches them again if they are needed after eviction"
             );
         }
     }

@@ -54,7 +54,7 @@ fn dated(words: &str, at: &str, error: &str, mark: &str) -> String {
 /// Parses the names of a certificate, such as `DnsName("a.example"), DnsName("b.example") or IpAddress(192.0.2.1)`.
 fn of_other_names(error: &str) -> String {
     let Some((_, names)) = error.split_once("only valid for ") else {
-        return "it has no name of a host (a common name does not count)".to_owned();
+        return "it has no name of a host (a common name is not used)".to_owned();
     };
     let mut names = names
         .split([',', ' '])

@@ -57,6 +57,7 @@ pub trait Keep {
 // === impl Key ===
 
 impl Key {
+    /// Returns the key of the connections to `address` that can serve `origin`.
     pub fn new(origin: &Origin, address: SocketAddr) -> Self {
         Self {
             address,

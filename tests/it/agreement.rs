@@ -567,7 +567,7 @@ impl Row {
         let (verdict, reason) = (self.verdict(), self.expected.get(1..)?);
         let can_be_said = self.robots.is_some() && !matches!(self.expected, "own" | "-unauthenticated");
         let expectation_error = format!(
-            "for {} as \"{}\", but it comes to \"{verdict}\" (reason: {reason})",
+            "for {} as \"{}\", but the verdict is \"{verdict}\" (reason: {reason})",
             self.url, self.agent
         );
         can_be_said.then_some(expectation_error)

@@ -299,7 +299,7 @@ async fn check_warns_of_unused_and_missing_credentials() {
 
     assert_eq!(output.code, Some(0));
     assert!(
-        output.errors.contains("the credential \"old\" stands for no bot"),
+        output.errors.contains("the credential \"old\" identifies no bot"),
         "{}",
         output.errors
     );

@@ -163,7 +163,7 @@ async fn only_files_that_env_wrote_are_overwritten() {
     // `wget` and `curl` use PEM, `java` a key store, `node` only the authority.
     let none = at("none.pem").display().to_string();
     for (contents, why) in [
-        ("garbage", "holds no certificate"),
+        ("garbage", "contains no certificate"),
         (
             "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
             "cannot be read: line 2 is not base64",

@@ -90,13 +90,13 @@ async fn a_bad_file_changes_nothing_and_its_mistakes_are_logged() {
         println!("{text}");
         gate.rewrite_config(text);
         wait::until("a rejection", || {
-            (gate.logged("configuration rejected") > count).then_some(())
+            (gate.logged("the new configuration was rejected; robotgate keeps the current one") > count).then_some(())
         })
         .await;
         let rejections: Vec<_> = gate
             .log()
             .into_iter()
-            .filter(|line| line.message() == "configuration rejected")
+            .filter(|line| line.message() == "the new configuration was rejected; robotgate keeps the current one")
             .collect();
         let error = rejections
             .last()
@@ -127,7 +127,7 @@ async fn no_request_fails_while_the_file_changes() {
         gate.reloaded(round).await;
         gate.rewrite_config("wrong = [");
         wait::until("a rejection", || {
-            (gate.logged("configuration rejected") >= round).then_some(())
+            (gate.logged("the new configuration was rejected; robotgate keeps the current one") >= round).then_some(())
         })
         .await;
     }
@@ -258,12 +258,17 @@ async fn a_briefly_empty_file_is_rejected() {
     let gate = Gate::start().await;
 
     gate.rewrite_config("\n");
-    gate.wait_for_log("a rejection", |line| line.says("configuration rejected"))
-        .await;
+    gate.wait_for_log("a rejection", |line| {
+        line.says("the new configuration was rejected; robotgate keeps the current one")
+    })
+    .await;
 
     refused(&gate.get(&origin.url("/x")).await, "rule");
     let line = gate.wait_for_log("why", |line| line.says("is empty")).await;
-    assert_eq!(line.message(), "configuration rejected");
+    assert_eq!(
+        line.message(),
+        "the new configuration was rejected; robotgate keeps the current one"
+    );
 }
 
 #[tokio::test]
@@ -315,8 +320,10 @@ async fn sigusr1_reopens_the_log_even_if_the_configuration_is_bad() {
     let origin = Origin::start().anything("page").spawn().await;
     let gate = Arc::new(Gate::start().await);
     gate.rewrite_config("[proxy\n");
-    gate.wait_for_log("the mistake", |line| line.message() == "configuration rejected")
-        .await;
+    gate.wait_for_log("the mistake", |line| {
+        line.message() == "the new configuration was rejected; robotgate keeps the current one"
+    })
+    .await;
     let load: Vec<_> = (0..4)
         .map(|bot| {
             let (gate, origin) = (gate.clone(), origin.url("/"));

@@ -185,7 +185,7 @@ async fn check_marks_mistakes_in_colour_and_wraps_lines() {
     assert!(
         output
             .errors
-            .contains(&format!(" for {url} as \"ExampleBot\", but it comes to")),
+            .contains(&format!(" for {url} as \"ExampleBot\", but the verdict is")),
         "{}",
         output.errors
     );
@@ -241,7 +241,7 @@ async fn the_mistakes_of_a_reload_are_printed_as_lines() {
     let message = "robots.profil: there is no such key; did you mean \"profile\"?\n        8 | profil = \"google\"\n";
     assert!(shown.contains(message), "{shown}");
     assert!(
-        shown.contains("ERROR configuration rejected cause=\"the file changed\" in_force=1\n"),
+        shown.contains("ERROR the new configuration was rejected; robotgate keeps the current one cause=\"the file changed\" generation=1\n"),
         "{shown}"
     );
 }
@@ -267,7 +267,7 @@ async fn a_stop_says_what_it_waits_for_and_how_to_skip_it() {
     gate.until("deny   ExampleBot GET").await;
     gate.signal(Signal::INT);
     gate.until(
-        "still waiting for open exchanges to end; a second signal (Ctrl-C, SIGTERM) stops at once connections=1",
+        "still waiting for open exchanges to end; a second signal (Ctrl-C, SIGTERM) stops immediately connections=1",
     )
     .await;
     gate.signal(Signal::INT);

@@ -244,7 +244,9 @@ async fn a_key_that_others_can_read_is_refused_at_start_and_reload() {
     gate.signal(Signal::HUP);
 
     let line = gate
-        .wait_for_log("a refusal", |line| line.message() == "configuration rejected")
+        .wait_for_log("a refusal", |line| {
+            line.message() == "the new configuration was rejected; robotgate keeps the current one"
+        })
         .await;
     assert!(line.says("its mode is 0644") && line.says("chmod 640"), "{line:?}");
     let mut proxy = dial(&gate, None).await.unwrap();
@@ -274,8 +276,8 @@ async fn invalid_certificate_and_key_files_are_errors_at_the_start() {
     let (_, key) = Certificate::of(&[PROXY]).to_pem();
     for (what, certificate, key) in [
         ("is not the key of the certificate", certificate.clone(), key),
-        ("holds no private key", certificate.clone(), certificate.clone()),
-        ("holds no certificate", String::new(), String::new()),
+        ("contains no private key", certificate.clone(), certificate.clone()),
+        ("contains no certificate", String::new(), String::new()),
     ] {
         let failure = Gate::builder()
             .config(CONFIG)

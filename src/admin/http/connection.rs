@@ -78,7 +78,7 @@ pub(super) async fn serve(
                 tracing::debug!(%error, "an operator's connection ended");
             }
         }
-        () = permit.wanted() => tracing::debug!("an operator's idle connection was closed for another"),
+        () = permit.wanted() => tracing::debug!("an operator's idle connection was closed to make room for another"),
     }
 }
 

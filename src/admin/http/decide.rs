@@ -105,7 +105,7 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
     let questions = content::<Questions>(request).await?.requests;
     if questions.len() > MAX_QUESTIONS {
         return Err(Problem::Bad(format!(
-            "these are {} requests; ask for at most {MAX_QUESTIONS} at once",
+            "these are {} requests; send at most {MAX_QUESTIONS} in one call",
             questions.len()
         )));
     }
@@ -210,4 +210,4 @@ const MAX_QUESTIONS: usize = 1000;
 const AT_ONCE: usize = 32;
 /// Time limit for all questions of a request.
 const DECIDE_TIMEOUT: Duration = Duration::from_secs(50);
-const NO_TIME: &str = "there was no time to decide this; ask again, or for fewer at once";
+const NO_TIME: &str = "there was no time to decide this; ask again, or send fewer requests in one call";

@@ -106,7 +106,7 @@ pub(super) async fn content<T: Form>(request: Request) -> Result<T, Problem> {
     })
 }
 
-/// Translates serde's reason for the client; `None` for a reason without a name in it.
+/// Rewords serde's error for the client. Returns `None` if it recognizes no parameter in the error.
 fn in_words(why: &str) -> Option<String> {
     let named = |kind: &str| Some(why.split_once(kind)?.1.split_once('`')?.0);
     if let Some(name) = named("missing field `") {

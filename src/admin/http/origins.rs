@@ -167,7 +167,9 @@ pub(super) async fn forget(
 pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
     let store = context.live.store().clone();
     let waiting = store.disk().map(Disk::waiting);
-    let waiting = waiting.ok_or(Problem::Unavailable("no copies are kept on disk"))?;
+    let waiting = waiting.ok_or(Problem::Unavailable(
+        "no robots.txt files are kept on disk (cache.persist)",
+    ))?;
     let warning = context.flush_writes().await;
     // The semaphore is never closed.
     let turn = context.counting.clone().acquire_owned().await.ok();

@@ -40,11 +40,11 @@ pub(super) enum Problem {
     Unavailable(&'static str),
     #[error(transparent)]
     NoDecision(#[from] NoDecision),
-    #[error("the copies on disk cannot be read now; the operational log says why")]
+    #[error("the saved robots.txt files cannot be read at the moment; see the operational log")]
     Disk,
     #[error(
-        "the proxy has forgotten it in memory, but cannot write to the disk now, so the copy on disk would apply \
-         again after a restart; the operational log says why"
+        "the proxy has forgotten it in memory, but cannot write to the disk at the moment, so the saved robots.txt \
+         would apply again after a restart; see the operational log"
     )]
     Unwritten,
     #[error("the answer took too long")]

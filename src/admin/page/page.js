@@ -14,17 +14,17 @@ const VERDICTS = ["allow", "deny", "unverifiable", "defer"];
 
 const HOLDS = {
   rules: "its rules",
-  expired: "nothing: its copy is past its time, and is fetched before the next decision",
+  expired: "nothing: its robots.txt has expired, and is fetched again before the next decision",
   "no-robots": "no robots.txt: all is allowed",
   "soft-404": "no robots.txt (an error page says so): all is allowed",
   unreachable: "unreachable: all is disallowed",
-  "last-copy": "unreachable for too long: the last good copy",
-  "unreachable-too-long": "unreachable for too long, and never a copy",
+  "last-copy": "unreachable for too long: its last good robots.txt",
+  "unreachable-too-long": "unreachable for too long, and its robots.txt was never fetched",
   egress: "closed to bots, so it was not fetched",
 };
 const LOST = {
-  "tie-allow-wins": "as long, but in a tie allow wins",
-  "tie-earlier": "as long, but another stands first",
+  "tie-allow-wins": "as long, but allow wins a tie",
+  "tie-earlier": "as long, but another rule comes first",
   "shorter-match": "matches, but is shorter",
   "does-not-match": "does not match",
   "never-matches": "can never match",
@@ -376,8 +376,8 @@ function showNumbers(s) {
       ["Tunnels", count(s.tunnels)],
       ["Origins known", origins && count(origins.known)],
       ["robots.txt fetches running", count(s.fetches_running)],
-      ["Memory of copies", origins && of(origins.memory_bytes, origins.memory_max_bytes)],
-      ["Disk of copies", origins && of(origins.disk_bytes, origins.disk_max_bytes)],
+      ["Memory for robots.txt files", origins && of(origins.memory_bytes, origins.memory_max_bytes)],
+      ["Disk for robots.txt files", origins && of(origins.disk_bytes, origins.disk_max_bytes)],
       ["Audit lines", audit && `${count(audit.lines)}${audit.stalled ? " (stalled)" : ""}`],
       ["Running since", time(s.started)],
       [

@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_output_counts_as_slow_for_ten_times_the_slow_write() {
-        // That write ended at 100 ms.
+        // The slow write began at 0 ms and ended at 100 ms, so the output counts as slow until 1,100 ms.
         let writes = [(0, 100), (101, 0), (1099, 0), (1100, 0), (1101, 0)];
         assert_eq!(after(&writes), [false, false, false, true, true]);
     }

@@ -113,10 +113,10 @@ fn meaning(holds: &str) -> &'static str {
         "rules" => "the rules below decide",
         "no-robots" => "the site has no robots.txt: everything is allowed",
         "soft-404" => "a server error said that there is no robots.txt: everything is allowed",
-        "expired" => "the copy has expired: robotgate fetches the robots.txt before it decides the next request",
-        "egress" => "bots may not go there (egress in the configuration)",
+        "expired" => "the robots.txt has expired: robotgate fetches it again before it decides the next request",
+        "egress" => "bots must not go there (egress in the configuration)",
         "unreachable" => "the robots.txt cannot be fetched: until it can, everything is disallowed",
-        "last-copy" => "the site has been failing for long: its last good copy decides",
+        "last-copy" => "the site has been failing for long: its last good robots.txt decides",
         "unreachable-too-long" => "the site has failed for so long that everything is allowed",
         _ => "see the proxy's documentation",
     }

@@ -64,7 +64,7 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
     match source.detour() {
         Some(detour) => writeln!(
             out,
-            "The site's robots.txt {detour}, which counts as no robots.txt: everything is allowed."
+            "The site's robots.txt {detour}, which is treated as no robots.txt: everything is allowed."
         )?,
         None => match &decision.prohibited {
             Some(error) => writeln!(out, "{} {error}.", decision.reason.sentence())?,
@@ -135,7 +135,9 @@ fn unmask(report: &Report<'_>, source: &Source, disguise: Disguise, out: &mut St
     };
     write!(out, "{what} is {is}, not a robots.txt")?;
     match &report.why {
-        Some(why) if why.explanation.considered > 0 => writeln!(out, ": only what reads as rules in it counts."),
+        Some(why) if why.explanation.considered > 0 => {
+            writeln!(out, ": robotgate applies only what reads as rules in it.")
+        }
         Some(_) => writeln!(out, ": it has no rules for this bot."),
         None => writeln!(out, "."),
     }

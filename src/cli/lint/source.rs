@@ -162,7 +162,8 @@ impl Absence {
             Answer::Rules(_) | Answer::LastCopy(..) => return None,
             Answer::NoRobots if matches!(fetched, Fetched::TooManyRedirects { .. }) => (
                 true,
-                "the redirects lead to no robots.txt, which counts as having none: everything is allowed".to_owned(),
+                "the redirects lead to no robots.txt, which is treated as having none: everything is allowed"
+                    .to_owned(),
             ),
             Answer::NoRobots => (false, "the site has no robots.txt: everything is allowed".to_owned()),
             Answer::Soft404 => (

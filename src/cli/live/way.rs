@@ -39,13 +39,16 @@ impl Display for Way<'_> {
                 writeln!(f, "  {bytes} byte{plural} in {took:.3} s")?;
             }
             (_, None, Some(detour)) => {
-                writeln!(f, "  {detour}, which counts as no robots.txt; that took {took:.3} s")?;
+                writeln!(
+                    f,
+                    "  {detour}, which is treated as no robots.txt; that took {took:.3} s"
+                )?;
             }
             // The content of such a response is not read.
             (_, None, None) => writeln!(f, "  answered in {took:.3} s")?,
         }
         if live.is_cut() {
-            writeln!(f, "  the file is longer, but only its first 500 KiB count")?;
+            writeln!(f, "  the file is longer, but robotgate uses only its first 500 KiB")?;
         }
         let Some(expires) = live.source_fetch().expires else {
             return Ok(());
@@ -57,7 +60,7 @@ impl Display for Way<'_> {
             Answer::Unreachable(_) | Answer::UnreachableTooLong(_) => {
                 writeln!(f, "  would be tried again after {left}")
             }
-            _ => writeln!(f, "  holds for {left}, until {}", Minute(expires)),
+            _ => writeln!(f, "  valid for {left}, until {}", Minute(expires)),
         }
     }
 }

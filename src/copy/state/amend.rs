@@ -10,9 +10,9 @@ use crate::copy::{clock::Jump, state::FailureSeries};
 // === impl OriginState ===
 
 impl OriginState {
-    /// Merges this state, which began with nothing known, with the `earlier` one. The later response counts, and
-    /// failures continue the earlier series. If the profiles differ, only the text and the failures of `earlier` are
-    /// used.
+    /// Merges this state, which started empty, with the `earlier` state (for example from disk). Keeps the newer
+    /// response. If both states have failures and this one has no response, they form one series. If the profiles
+    /// differ, only the text and the failures of `earlier` are used.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
         // Times on disk are rounded down to the microsecond.

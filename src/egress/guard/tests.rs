@@ -298,18 +298,18 @@ fn addresses_and_ports_are_screened_without_resolving() {
         (
             name("a.example"),
             25,
-            Some("port 25 is closed to bots unless egress.ports has it"),
+            Some("port 25 is closed to bots unless egress.ports lists it"),
         ),
         (
             ip("127.0.0.1"),
             80,
-            Some("127.0.0.1 is a loopback address, which bots may not reach unless egress.allow has it"),
+            Some("127.0.0.1 is a loopback address, which bots cannot reach unless egress.allow lists it"),
         ),
         (
             ip("::ffff:169.254.169.254"),
             80,
             Some(
-                "169.254.169.254 is a link-local address, which bots may not reach unless egress.allow has its network",
+                "169.254.169.254 is a link-local address, which bots cannot reach unless egress.allow lists its network",
             ),
         ),
     ] {

@@ -35,16 +35,16 @@ pub(super) fn check_framing(request: &httparse::Request<'_, '_>, head: &[u8]) ->
             return wrong("its Transfer-Encoding is not \"chunked\"");
         }
         if request.version == Some(0) {
-            return wrong("HTTP/1.0 has no Transfer-Encoding");
+            return wrong("an HTTP/1.0 request must not have a Transfer-Encoding");
         }
     }
     if !is_written_plainly(head) {
-        return wrong("its Content-Length or Transfer-Encoding has blanks that are not usual");
+        return wrong("its Content-Length or Transfer-Encoding has unusual white space");
     }
     let has_content = coding.is_some() || length.is_some_and(|length| length != b"0");
     match request.method {
-        Some("CONNECT") if has_content => wrong("a CONNECT has no content"),
-        Some("TRACE") if has_content => wrong("a TRACE has no content"),
+        Some("CONNECT") if has_content => wrong("a CONNECT request must not have content"),
+        Some("TRACE") if has_content => wrong("a TRACE request must not have content"),
         _ => Ok(()),
     }
 }
@@ -97,8 +97,8 @@ fn is_written_plainly(head: &[u8]) -> bool {
     })
 }
 
-const DISGUISED: &str = "a field name is that of a framing field with \"_\" for \"-\"";
-const NO_PLAIN_LENGTH: &str = "its Content-Length is not a number that is written as usual";
+const DISGUISED: &str = "a field name is Content-Length or Transfer-Encoding with \"_\" instead of \"-\"";
+const NO_PLAIN_LENGTH: &str = "its Content-Length is not a plain decimal number";
 const CONTENT_LENGTH: &str = "content-length";
 const TRANSFER_ENCODING: &str = "transfer-encoding";
 /// Every number with so many digits fits into 63 bits.

@@ -10,14 +10,16 @@ use super::{HeadError, checks::values_of};
 pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
     for option in options(request, "connection") {
         if !is_token(option) {
-            return Err(HeadError::Syntax("its Connection names something that is no token"));
+            return Err(HeadError::Syntax(
+                "its Connection contains something that is not a token",
+            ));
         }
         if END_TO_END
             .iter()
             .any(|name| option.eq_ignore_ascii_case(name.as_bytes()))
         {
             return Err(HeadError::Syntax(
-                "its Connection names a field that is for the origin too",
+                "its Connection names a field that the origin needs too",
             ));
         }
     }
@@ -29,7 +31,7 @@ pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<()
 pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool, HeadError> {
     let wrong = |what| Err(HeadError::Syntax(what));
     if values_of(request, "http2-settings").next().is_some() {
-        return wrong("it asks for HTTP/2 without TLS, which is not served");
+        return wrong("it asks for HTTP/2 without TLS, which robotgate does not support");
     }
     let mut fields = values_of(request, "upgrade");
     let Some(upgrade) = fields.next() else {
@@ -44,7 +46,7 @@ pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool,
             .iter()
             .any(|other| name.eq_ignore_ascii_case(other))
         {
-            return wrong("it asks for HTTP/2 without TLS, or for TLS inside HTTP, which is not served");
+            return wrong("it asks for HTTP/2 without TLS or an upgrade to TLS, which robotgate does not support");
         }
     }
     // Any other protocol is ignored, and so is an Upgrade in HTTP/1.0 (RFC 9110 §7.8).
@@ -63,15 +65,15 @@ fn check_websocket(request: &httparse::Request<'_, '_>) -> Result<(), HeadError>
     let content = values_of(request, "transfer-encoding").next().is_some()
         || values_of(request, "content-length").any(|length| length != b"0");
     let wrong = if request.method != Some("GET") {
-        "a WebSocket is asked for with a GET"
+        "a WebSocket request must use GET"
     } else if content {
-        "a request for a WebSocket has no content"
+        "a WebSocket request must not have content"
     } else if !options(request, "connection").any(|option| option.eq_ignore_ascii_case(b"upgrade")) {
         "it has an Upgrade that its Connection does not name"
     } else if only("sec-websocket-version") != Some(b"13") {
-        "a WebSocket is asked for in version 13"
+        "a WebSocket request must have one Sec-WebSocket-Version field, with the value 13"
     } else if !only("sec-websocket-key").is_some_and(is_key) {
-        "a request for a WebSocket has one Sec-WebSocket-Key, of 16 bytes in base64"
+        "a WebSocket request must have one Sec-WebSocket-Key, 16 bytes in base64"
     } else {
         return Ok(());
     };

@@ -175,7 +175,7 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
     context.connection.listener = Listener { socket, tls: true };
     let (Some(server_tls), Some(tls)) = (&generation.server_tls, &generation.config.proxy.tls) else {
         // Should not happen: a TLS listener stops before the configuration changes.
-        ratelimited!(error, %client, "the configuration in force has no proxy.tls, so a connection was closed");
+        ratelimited!(error, %client, "the current configuration has no proxy.tls, so a connection was closed");
         return;
     };
     let roots = tls.client_roots.clone();

@@ -22,7 +22,7 @@ pub(super) enum FirstBytes {
     /// No bytes, or not enough to tell.
     #[default]
     Nothing,
-    /// Another protocol than TLS.
+    /// A protocol other than TLS.
     OtherProtocol,
     /// TLS without a server name.
     NoName,
@@ -90,13 +90,14 @@ impl fmt::Display for FirstBytes {
         match self {
             Self::Name(name) => write!(
                 f,
-                "the TLS inside asks for {}, another host than the CONNECT",
+                "the TLS handshake in the tunnel asks for {}, a different host from the CONNECT",
                 name.escape_debug()
             ),
-            Self::Unreadable => f.write_str("what begins like TLS inside cannot be read as such"),
-            Self::Nothing => f.write_str("the client was silent in the middle of what begins like TLS"),
+            Self::Unreadable => f.write_str("the tunnel begins like TLS, but not with a readable TLS handshake"),
+            Self::Nothing => f.write_str("the client began a TLS handshake in the tunnel and did not complete it"),
             Self::NoName => f.write_str(
-                "the TLS inside names no host (SNI), so the server may answer for another one than the CONNECT named",
+                "the TLS handshake in the tunnel has no server name (SNI), so the server might answer for a different \
+                 host than the CONNECT named",
             ),
             Self::OtherProtocol => f.write_str("the client does not speak TLS"),
         }

@@ -37,7 +37,7 @@ macro_rules! catalogue {
                 }
             }
 
-            /// Returns how much the finding matters. It is always the same.
+            /// Returns the severity. It depends only on the kind of finding.
             #[must_use]
             pub fn severity(self) -> Severity {
                 match self {
@@ -141,7 +141,7 @@ catalogue! {
     UrlInRule = "url-in-rule", Error;
     /// A pattern that begins with neither `/` nor `*`, and never matches.
     NoLeadingSlash = "no-leading-slash", Error;
-    /// Another pattern that matches no path.
+    /// A pattern that matches no path for a reason other than those above.
     NeverMatches = "never-matches", Error;
     /// White space or a control character in a pattern, which no URL has.
     SpaceInPattern = "space-in-pattern", Warning;

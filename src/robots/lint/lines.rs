@@ -254,7 +254,7 @@ fn report_prose(number: u32, text: &[u8], findings: &mut Findings) {
 
 fn no_colon(key: &[u8]) -> String {
     format!(
-        "The colon after {} is missing. Google accepts the space in its place, other parsers may not: add the colon.",
+        "The colon after {} is missing. Google accepts the space in its place, other parsers might not: add the colon.",
         quoted(key)
     )
 }

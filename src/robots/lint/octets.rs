@@ -75,7 +75,7 @@ pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
     }
     // After a kept line's end, `Lines` counts one more line, which is the first one that is dropped.
     let line = Lines::new(kept).last().map_or(1, |(number, _)| number);
-    let message = "The file goes on past 500 KiB, where Google and robotgate stop reading: this line and all after \
+    let message = "The file continues past 500 KiB, where Google and robotgate stop reading: this line and all after \
                    it have no effect. Shorten the file, best with fewer and broader patterns.";
     findings.add(line, Lint::TooLarge, message);
     kept
@@ -90,7 +90,7 @@ pub(super) fn start(body: &[u8], findings: &mut Findings) {
              first line: save the file without one."
         }
         _ => {
-            "The file begins with a part of a byte-order mark. Google skips it, but other parsers may not: save the \
+            "The file begins with a part of a byte-order mark. Google skips it, but other parsers might not: save the \
              file again as UTF-8."
         }
     };

@@ -1,8 +1,8 @@
-//! Compares rules with each other: which of them never decide, and which do not change any decision.
+//! Finds rules that never decide a path, and rules that could be removed without changing a decision.
 //!
-//! Never compares patterns directly. Instead, it makes a path from a pattern and asks the engine which rule decides
-//! that path. Each `*` of the pattern, and its open end, becomes an octet that no pattern has, so a rule that matches
-//! the path matches everything that the pattern does. If the engine's answers leave a doubt, nothing is reported.
+//! To test a pattern, it builds a sample path: each `*`, and the end of a pattern without `$`, becomes a byte that
+//! occurs in no pattern. A rule that matches the sample therefore matches every path that the pattern matches. It
+//! reports nothing if the engine's answers do not settle the matter.
 
 use std::{
     borrow::Cow,
@@ -30,7 +30,7 @@ struct Scope<'a> {
     robots: RobotsTxt,
 }
 
-/// Reports rules that have no effect beside others.
+/// Reports rules that have no effect because of other rules.
 pub(super) fn compare(groups: &[LintGroup<'_>], findings: &mut Findings) {
     let mut scopes: BTreeMap<BTreeSet<&Id>, Vec<&RuleText<'_>>> = BTreeMap::new();
     for group in groups {

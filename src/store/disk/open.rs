@@ -81,12 +81,16 @@ fn open_database(file: File, path: &Path, cache_bytes: usize, check: Check) -> R
     builder.set_cache_size(cache_bytes);
     let shown = path.display().to_string();
     builder.set_repair_callback(move |repair| {
-        tracing::info!(path = shown, done = repair.progress(), "repairing the copies on disk");
+        tracing::info!(
+            path = shown,
+            done = repair.progress(),
+            "repairing the file of cached robots.txt files"
+        );
     });
     guarded(|| {
         let mut database = builder.create_file(file)?;
         if check == Check::Full && !database.check_integrity()? {
-            tracing::warn!(path = %path.display(), "the copies on disk were damaged and have been repaired");
+            tracing::warn!(path = %path.display(), "the file of cached robots.txt files was damaged and has been repaired");
         }
         CopyFile::new(database)
     })
@@ -112,7 +116,7 @@ fn move_aside(path: &Path, damaged: &File, what: &str) -> Result<(), FileError> 
     let earlier = count_named_like(&beside).map_err(|error| stays(error.to_string()))?;
     if earlier >= MAX_ASIDE {
         return Err(stays(format!(
-            "{earlier} damaged files lie beside it already. Look whether the disk fails, and remove those"
+            "there are already {earlier} damaged files next to it: check the disk for errors, then delete them"
         )));
     }
     let mut aside = beside.into_os_string();
@@ -123,8 +127,8 @@ fn move_aside(path: &Path, damaged: &File, what: &str) -> Result<(), FileError> 
     tracing::error!(
         path = %path.display(),
         moved_to = %aside.display(),
-        "the copies on disk were damaged ({what}). robotgate moved the file aside, where you can inspect or delete \
-         it, and started a new one. It fetches the copies again"
+        "the file of cached robots.txt files was damaged ({what}). robotgate renamed it, so that you can inspect or \
+         delete it, and started a new one. It fetches each robots.txt again when it is needed"
     );
     Ok(())
 }

@@ -73,7 +73,7 @@ impl SharedDisk {
         done
     }
 
-    /// Runs `work` like [`with_file`](Self::with_file) for a reader, and logs errors, which nobody else does.
+    /// Runs `work` like [`with_file`](Self::with_file) for a reader, and logs errors, because no caller does.
     pub(super) fn read_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
         let read = self.with_file(work);
         if let Err(error) = &read
@@ -82,7 +82,7 @@ impl SharedDisk {
             ratelimited!(
                 warn,
                 path = %self.path.display(),
-                "cannot read the copies on disk: {error}. robotgate opens the file again"
+                "cannot read the saved robots.txt files: {error}. robotgate opens the file again"
             );
         }
         read
@@ -112,7 +112,7 @@ impl SharedDisk {
                     if closing {
                         tracing::error!(
                             origins = self.lock().len(),
-                            "the latest copies were not written to the disk"
+                            "the most recent robots.txt files were not saved"
                         );
                         break;
                     }
@@ -129,20 +129,20 @@ impl SharedDisk {
     }
 
     fn failed(&self, error: &FileError) {
-        let text = format!("copies wait in memory until they can be written to the disk: {error}");
+        let text = format!("robots.txt files wait in memory until they can be written to the disk: {error}");
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if trouble.as_ref() != Some(&text) {
             tracing::error!(path = %self.path.display(), "{text}");
             *trouble = Some(text);
         }
-        // Counted last and under the lock, so whoever sees the count also finds the reason.
+        // Counted last and under the lock, so that a reader of the count also finds the reason.
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
     fn succeeded(&self) {
         let ended = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
         if ended.is_some() {
-            tracing::warn!(path = %self.path.display(), "copies are written to the disk again");
+            tracing::warn!(path = %self.path.display(), "robots.txt files are written to the disk again");
         }
     }
 
@@ -219,14 +219,14 @@ impl SharedDisk {
         if forgotten > 0 {
             tracing::warn!(
                 origins = forgotten,
-                "the copies on disk reached cache.max-disk-bytes, so robotgate forgot those that were not needed for \
-                 the longest time"
+                "the file of cached robots.txt files reached cache.max-disk-bytes, so robotgate forgot the sites that \
+                 were not needed for the longest time"
             );
         }
         Ok(())
     }
 
-    /// Removes origins that nobody requests any more, a limited number in each pass.
+    /// Removes origins that no bot has requested for a long time, a limited number in each pass.
     fn collect(&self, collecting: &mut Collecting) -> Result<(), FileError> {
         if !collecting.rest().is_zero() {
             return Ok(());

@@ -41,7 +41,7 @@ pub fn run(case: &Case, folder: &Path) -> Vec<Row> {
             let crowded = starting.join().unwrap_or_else(|_| Err("it did not start".into()));
             let crowded =
                 crowded.and_then(|proxy| gather(&contender.plan, proxy.ok_or("there is no proxy to look at")?));
-            // The next proxy need not wait for the second look at this one.
+            // Take the second measurement in a thread, so that the next proxy can start.
             measuring.push((contender, scope.spawn(move || crowded.map(disperse))));
         }
         let row = |(contender, measuring): (&Contender, thread::ScopedJoinHandle<'_, Outcome<Memory>>)| Row {

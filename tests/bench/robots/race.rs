@@ -135,7 +135,7 @@ impl Time {
         if other.median > self.median { other } else { self }
     }
 
-    /// Returns the time of each of `parts` equal parts of a unit.
+    /// Divides the time of a unit by `parts`.
     pub fn each(self, parts: usize) -> Self {
         Self {
             median: self.median / parts as f64,

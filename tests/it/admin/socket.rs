@@ -15,7 +15,7 @@ async fn dial(gate: &Gate) -> Connection {
     Connection::over_io(connected.expect("the gate listens"))
 }
 
-/// Sends a request to the socket and returns the response, checked against the description.
+/// Sends a request to the socket and returns the response, validated against openapi.json.
 async fn ask_socket(gate: &Gate, method: &str, path: &str, status: u16) -> Value {
     let mut socket = dial(gate).await;
     let response = socket.ask(method, path).await;
@@ -99,7 +99,7 @@ async fn without_copies_on_disk_there_are_no_statistics() {
         .start()
         .await;
     let detail = problem(&gate, "/api/v1/origins/stats", 503).await;
-    assert_eq!(detail, "no copies are kept on disk");
+    assert_eq!(detail, "no robots.txt files are kept on disk (cache.persist)");
 }
 
 #[tokio::test]

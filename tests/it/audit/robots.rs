@@ -189,7 +189,7 @@ async fn a_failure_is_logged_with_its_cause_and_start() {
 
     let nowhere = "the server redirected to a URL that cannot be fetched: \
                    ftp://other.example/robots.txt?… (neither http nor https)";
-    let link_local = "169.254.169.254 is a link-local address, which bots may not reach unless egress.allow has its \
+    let link_local = "169.254.169.254 is a link-local address, which bots cannot reach unless egress.allow lists its \
                       network";
     for (origin, changes) in [
         (

@@ -294,7 +294,7 @@ fn roots_without_a_certificate_are_refused() {
             .unwrap_err()
             .to_string()
     };
-    assert!(refused("").contains("holds no certificate"));
+    assert!(refused("").contains("contains no certificate"));
     let good = include_str!("root.pem");
     let block =
         |content: &str| format!("{good}# more\n-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n");
@@ -307,7 +307,7 @@ fn roots_without_a_certificate_are_refused() {
         ),
         (
             good.replace("END", "ND"),
-            "cannot be read: the block at line 1 has no line of its own that begins with -----END".to_owned(),
+            "cannot be read: the block at line 1 has no separate line that begins with -----END".to_owned(),
         ),
         (
             block("AAAA"),

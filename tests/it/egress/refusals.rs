@@ -3,7 +3,7 @@
 use super::{CLOSED, OPEN, logged, open_origin};
 use crate::support::{Alpn, Connected, Gate, NAME, Origin, Signal, allowed, failed, refused};
 
-const LOOPBACK: &str = "127.0.0.1 is a loopback address, which bots may not reach unless egress.allow has it";
+const LOOPBACK: &str = "127.0.0.1 is a loopback address, which bots cannot reach unless egress.allow lists it";
 
 #[tokio::test]
 async fn a_closed_address_is_refused_before_any_connection() {

@@ -36,7 +36,7 @@ Fetched:
   302  http://shop.example:PORT/a?b=c
   200  http://shop.example:PORT/end
   33 bytes in TIME s
-  holds for 24 h
+  valid for 24 h
 ";
     assert_eq!(output.masked(&origin), expected);
     assert_eq!(output.code, Some(1));
@@ -65,7 +65,7 @@ The site has no robots.txt, so everything is allowed.
 Fetched:
   404  http://shop.example:PORT/robots.txt
   answered in TIME s
-  holds for 1 h
+  valid for 1 h
 ";
     assert_eq!(output.masked(&origin), expected);
     assert_eq!(output.code, Some(0));
@@ -80,7 +80,7 @@ async fn explain_says_that_a_file_exceeds_the_limit() {
     let origin = Origin::start().robots(&robots).spawn().await;
     let gate = Gate::start().await;
     let output = fetched(&gate, &origin, &[]).await;
-    let sentence = "  the file is longer, but only its first 500 KiB count\n";
+    let sentence = "  the file is longer, but robotgate uses only its first 500 KiB\n";
     assert!(output.out.contains(sentence), "{}", output.out);
     let json = fetched(&gate, &origin, &["--json"]).await.json();
     assert_eq!(json["robots"]["cut"], true);
@@ -150,10 +150,10 @@ async fn a_redirect_loop_is_shown() {
         .await;
     let gate = Gate::start().await;
     let output = fetched(&gate, &origin, &[]).await.masked(&origin);
-    let sentence = "  redirects in a circle, which counts as no robots.txt; that took TIME s\n";
+    let sentence = "  redirects in a circle, which is treated as no robots.txt; that took TIME s\n";
     assert!(output.contains(sentence), "{output}");
     let sentence =
-        "The site's robots.txt redirects in a circle, which counts as no robots.txt: everything is allowed.\n";
+        "The site's robots.txt redirects in a circle, which is treated as no robots.txt: everything is allowed.\n";
     assert!(output.contains(sentence), "{output}");
     assert_eq!(output.matches("\n  302  ").count(), 6, "{output}");
     assert!(output.starts_with("ALLOWED"), "{output}");
@@ -170,7 +170,8 @@ async fn too_many_redirects_are_shown() {
     let origin = origin.spawn().await;
     let gate = Gate::start().await;
     let output = fetched(&gate, &origin, &[]).await;
-    let sentence = "The site's robots.txt redirects too often, which counts as no robots.txt: everything is allowed.\n";
+    let sentence =
+        "The site's robots.txt redirects too often, which is treated as no robots.txt: everything is allowed.\n";
     assert!(output.out.contains(sentence), "{}", output.out);
 }
 
@@ -220,7 +221,7 @@ This proxy's configuration does not let bots go there ([egress]).
 
 Fetched:
   ---  http://shop.example:PORT/robots.txt
-  after TIME s: 127.0.0.1 is a loopback address, which bots may not reach unless egress.allow has it
+  after TIME s: 127.0.0.1 is a loopback address, which bots cannot reach unless egress.allow lists it
 ";
     assert_eq!(output.masked(&origin), expected);
     assert_eq!(output.code, Some(1));

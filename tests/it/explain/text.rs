@@ -116,7 +116,7 @@ async fn explain_says_that_a_file_is_not_a_robots_txt() {
         (
             format!("{page}User-agent: *\nDisallow: /\n"),
             "a",
-            "What was read is a web page, not a robots.txt: only what reads as rules in it counts.\n",
+            "What was read is a web page, not a robots.txt: robotgate applies only what reads as rules in it.\n",
             "web-page",
         ),
         (
@@ -226,7 +226,11 @@ async fn rules_after_the_size_limit_are_ignored() {
     let robots = format!("User-agent: *\n{}Disallow: /\n", "# filling\n".repeat(52_000));
     let output = of_file(&robots, "a", "https://shop.example/").await;
     assert_eq!(output.code, Some(0), "{}", output.errors);
-    assert!(output.out.contains("only its first 500 KiB count"), "{}", output.out);
+    assert!(
+        output.out.contains("robotgate uses only its first 500 KiB"),
+        "{}",
+        output.out
+    );
     let args = ["--json", "--robots", "-", "--agent", "a", "https://shop.example/"];
     assert_eq!(explain_input(&args, &robots).await.json()["robots"]["cut"], true);
     assert_eq!(explain_input(&args, SHOP).await.json()["robots"]["cut"], false);

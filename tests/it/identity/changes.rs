@@ -89,17 +89,18 @@ async fn a_bad_credentials_file_changes_nothing() {
     gate.replace_credentials("acme:hunter2\n");
     let rejected = gate
         .wait_for_log("a rejected file", |line| {
-            line.message() == "configuration rejected" && line.says("no hash that is known")
+            line.message() == "the new configuration was rejected; robotgate keeps the current one"
+                && line.says("no hash that is known")
         })
         .await;
     assert!(!rejected.says("hunter2"), "{}", rejected.text);
     allowed(&with(gate.get(&url), ACME).await, "no-robots");
 
-    // A name that stands for no bot only causes a warning.
+    // A name that identifies no bot only causes a warning.
     gate.replace_credentials(&(file(&[ACME]) + &credentials(&["idle:a-Secret-of-nobody"])));
     gate.reloaded(1).await;
     let line = gate
-        .wait_for_log("the idle name", |line| line.says("stands for no bot"))
+        .wait_for_log("the idle name", |line| line.says("identifies no bot"))
         .await;
     assert_eq!((line.level(), line.field("name")), ("WARN", Some("idle")));
     assert_eq!(with(gate.get(&url), "idle:a-Secret-of-nobody").await.status, 407);
@@ -116,7 +117,8 @@ async fn a_pipe_without_a_writer_does_not_block_a_reload() {
 
     gate.signal(Signal::HUP);
     gate.wait_for_log("the rejected pipe", |line| {
-        line.message() == "configuration rejected" && line.says("credentials: it is not a regular file")
+        line.message() == "the new configuration was rejected; robotgate keeps the current one"
+            && line.says("credentials: it is not a regular file")
     })
     .await;
     allowed(&with(gate.get(&origin.url("/x")), ACME).await, "no-robots");

@@ -98,7 +98,7 @@ async fn tls_in_place_of_http_is_closed_and_logged() {
     inside.send(hello).await;
     plain.send(hello).await;
 
-    let message = "sent TLS inside the TLS of a CONNECT";
+    let message = "sent a second layer of TLS in a CONNECT tunnel";
     let line = gate
         .wait_for_log(message, |line| line.message().contains(message))
         .await;

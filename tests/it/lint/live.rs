@@ -26,7 +26,7 @@ Fetched:
   302  http://shop.example:PORT/a?b=c
   200  http://shop.example:PORT/end
   32 bytes in TIME s
-  holds for 24 h
+  valid for 24 h
 
 http://shop.example:PORT/robots.txt:2: error: Paths begin with `/`, so `private` never matches: begin it with `/`, \
 or with `*` if it may stand anywhere in the path. [no-leading-slash]
@@ -64,7 +64,7 @@ async fn a_site_without_a_robots_txt_has_no_findings() {
 Fetched:
   404  http://shop.example:PORT/robots.txt
   answered in TIME s
-  holds for 1 h
+  valid for 1 h
 
 http://shop.example:PORT/robots.txt: the site has no robots.txt: everything is allowed
 ";
@@ -97,7 +97,7 @@ async fn a_robots_txt_that_cannot_be_fetched_is_a_failure_with_its_reason() {
         ),
         (
             Reply::redirect("/robots.txt"),
-            "the redirects lead to no robots.txt, which counts as having none: everything is allowed",
+            "the redirects lead to no robots.txt, which is treated as having none: everything is allowed",
         ),
     ] {
         let origin = Origin::start().reply("/robots.txt", reply).spawn().await;
@@ -137,7 +137,7 @@ async fn lint_says_that_the_fetch_cut_the_file() {
             let output = lint(&gate, &origin.url("/"), &[]).await;
             let reason = output
                 .out
-                .contains("  the file is longer, but only its first 500 KiB count\n");
+                .contains("  the file is longer, but robotgate uses only its first 500 KiB\n");
             assert_eq!(reason, line.is_some(), "{}", &output.out[..500]);
         }
     }

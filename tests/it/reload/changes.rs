@@ -89,7 +89,7 @@ async fn a_reload_can_change_the_cache_file() {
 
     gate.reconfigure("[cache]\npath = \"robotgate.toml/other.redb\"");
     wait::until("a rejection", || {
-        (gate.logged("configuration rejected") == 1).then_some(())
+        (gate.logged("the new configuration was rejected; robotgate keeps the current one") == 1).then_some(())
     })
     .await;
     refused(&gate.get(&origin.url("/private/2")).await, "rule");

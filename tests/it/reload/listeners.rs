@@ -129,14 +129,17 @@ async fn an_unusable_address_is_rejected_by_reload_and_noted_by_check() {
         ),
         (taken.to_string(), "another program listens there", false),
     ] {
-        let rejected = gate.logged("configuration rejected");
+        let rejected = gate.logged("the new configuration was rejected; robotgate keeps the current one");
         gate.reconfigure(&listen(&["127.0.0.3:0".to_owned(), address]));
         wait::until("a rejection", || {
-            (gate.logged("configuration rejected") > rejected).then_some(())
+            (gate.logged("the new configuration was rejected; robotgate keeps the current one") > rejected)
+                .then_some(())
         })
         .await;
         let mut lines = gate.log().into_iter().rev();
-        let line = lines.find(|line| line.message() == "configuration rejected").unwrap();
+        let line = lines
+            .find(|line| line.message() == "the new configuration was rejected; robotgate keeps the current one")
+            .unwrap();
         let error = line.field("error").unwrap().to_owned();
         assert!(error.contains(why), "{error}");
         let output = CliOutput::of(&["check", gate.file("robotgate.toml").to_str().unwrap()], "").await;
@@ -170,7 +173,7 @@ async fn a_failed_reload_loses_no_client_and_keeps_its_ports() {
              [cache]\npath = \"other.redb\"\n[https]\nca-certificate = \"other.pem\"\nca-key = \"other-key.pem\""
         ));
         wait::until("a rejection", || {
-            (gate.logged("configuration rejected") == round).then_some(())
+            (gate.logged("the new configuration was rejected; robotgate keeps the current one") == round).then_some(())
         })
         .await;
     }

@@ -15,12 +15,12 @@ async fn bytes_after_a_malformed_connect_are_not_read_as_a_request() {
         (
             "another Host",
             "CONNECT {host} HTTP/1.1\r\nHost: b.example\r\n\r\n",
-            "another host",
+            "different host",
         ),
         (
             "another port in Host",
             "CONNECT {host} HTTP/1.1\r\nHost: shop.example:1\r\n\r\n",
-            "another host",
+            "different host",
         ),
         (
             "two Hosts",
@@ -30,12 +30,12 @@ async fn bytes_after_a_malformed_connect_are_not_read_as_a_request() {
         (
             "a length",
             "CONNECT {host} HTTP/1.1\r\nContent-Length: 4\r\n\r\nbody",
-            "CONNECT has no content",
+            "CONNECT request must not have content",
         ),
         (
             "chunks",
             "CONNECT {host} HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-            "CONNECT has no content",
+            "CONNECT request must not have content",
         ),
         (
             "both",

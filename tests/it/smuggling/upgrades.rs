@@ -43,7 +43,7 @@ async fn only_an_upgrade_to_websocket_is_accepted() {
                 format!("{plain}Upgrade: HTTP/2.0\r\n"),
                 "HTTP/2 without TLS",
             ),
-            ("TLS", format!("{plain}Upgrade: TLS/1.0\r\n"), "TLS inside HTTP"),
+            ("TLS", format!("{plain}Upgrade: TLS/1.0\r\n"), "upgrade to TLS"),
             (
                 "two fields",
                 format!("{plain}Upgrade: websocket\r\nUpgrade: h2c\r\n{good}"),
@@ -52,7 +52,7 @@ async fn only_an_upgrade_to_websocket_is_accepted() {
             (
                 "a bad version",
                 format!("{plain}Upgrade: websocket\r\n{}", good.replace("13", "1337")),
-                "version 13",
+                "the value 13",
             ),
             (
                 "no key",
@@ -62,7 +62,7 @@ async fn only_an_upgrade_to_websocket_is_accepted() {
             (
                 "content",
                 format!("{plain}Upgrade: websocket\r\n{good}Content-Length: 5\r\n"),
-                "has no content",
+                "must not have content",
             ),
             (
                 "no Connection",

@@ -14,7 +14,7 @@ pub(super) fn write(source: &Source, paint: Paint, out: &mut String) -> Result {
         Source::File(file) => {
             writeln!(out, "\nRead from {}, {}.", file.name(), count(file.body.len(), "byte"))?;
             if file.cut {
-                writeln!(out, "The file is longer, but only its first 500 KiB count.")?;
+                writeln!(out, "The file is longer, but robotgate uses only its first 500 KiB.")?;
             }
             Ok(())
         }

@@ -121,26 +121,26 @@ async fn a_request_with_ambiguous_content_framing_is_refused() {
         assert_eq!(error_of(with_fields(fields)).await, None, "{fields:?}");
     }
     let old = "POST http://a.example/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let cause = "HTTP/1.0 has no Transfer-Encoding";
+    let cause = "an HTTP/1.0 request must not have a Transfer-Encoding";
     assert_eq!(error_of(old).await, Some(HeadError::Syntax(cause)));
 }
 
 #[tokio::test]
 async fn unusual_spellings_of_the_framing_fields_are_refused() {
     for (fields, cause) in [
-        ("Content_Length: 1\r\n", "with \"_\" for \"-\""),
-        ("transfer_encoding: chunked\r\n", "with \"_\" for \"-\""),
-        ("Content-Length: 042\r\n", "written as usual"),
-        ("Content-Length: 00\r\n", "written as usual"),
-        ("Content-Length: 18446744073709551616\r\n", "written as usual"),
-        ("Content-Length: 9223372036854775808\r\n", "written as usual"),
-        ("Content-Length: 4\t\r\n", "blanks"),
-        ("Content-Length: 4 \r\n", "blanks"),
-        ("Content-Length:  4\r\n", "blanks"),
-        ("Content-Length:\t4\r\n", "blanks"),
-        ("Transfer-Encoding: chunked \r\n", "blanks"),
-        ("Transfer-Encoding:\tchunked\r\n", "blanks"),
-        ("Transfer-Encoding:  chunked\r\n", "blanks"),
+        ("Content_Length: 1\r\n", "with \"_\" instead of \"-\""),
+        ("transfer_encoding: chunked\r\n", "with \"_\" instead of \"-\""),
+        ("Content-Length: 042\r\n", "a plain decimal number"),
+        ("Content-Length: 00\r\n", "a plain decimal number"),
+        ("Content-Length: 18446744073709551616\r\n", "a plain decimal number"),
+        ("Content-Length: 9223372036854775808\r\n", "a plain decimal number"),
+        ("Content-Length: 4\t\r\n", "unusual white space"),
+        ("Content-Length: 4 \r\n", "unusual white space"),
+        ("Content-Length:  4\r\n", "unusual white space"),
+        ("Content-Length:\t4\r\n", "unusual white space"),
+        ("Transfer-Encoding: chunked \r\n", "unusual white space"),
+        ("Transfer-Encoding:\tchunked\r\n", "unusual white space"),
+        ("Transfer-Encoding:  chunked\r\n", "unusual white space"),
         ("Content-Length: 4;x\r\n", "not a number"),
         ("Content-Length: -0\r\n", "not a number"),
         ("Content-Length: 4 4\r\n", "not a number"),
@@ -160,16 +160,19 @@ async fn unusual_spellings_of_the_framing_fields_are_refused() {
 #[tokio::test]
 async fn connection_cannot_name_fields_that_the_origin_needs() {
     for (fields, cause) in [
-        ("Connection: close, Host\r\n", "is for the origin too"),
-        ("Connection: content-length\r\n", "is for the origin too"),
-        ("Connection: Transfer-Encoding\r\n", "is for the origin too"),
-        ("Connection: close\r\nConnection: Cookie\r\n", "is for the origin too"),
-        ("Connection: authorization\r\n", "is for the origin too"),
-        ("Connection: User-Agent\r\n", "is for the origin too"),
-        ("Connection: via\r\n", "is for the origin too"),
-        ("Connection: \"Host\"\r\n", "no token"),
-        ("Connection: :authority\r\n", "no token"),
-        ("Connection: close Host\r\n", "no token"),
+        ("Connection: close, Host\r\n", "that the origin needs too"),
+        ("Connection: content-length\r\n", "that the origin needs too"),
+        ("Connection: Transfer-Encoding\r\n", "that the origin needs too"),
+        (
+            "Connection: close\r\nConnection: Cookie\r\n",
+            "that the origin needs too",
+        ),
+        ("Connection: authorization\r\n", "that the origin needs too"),
+        ("Connection: User-Agent\r\n", "that the origin needs too"),
+        ("Connection: via\r\n", "that the origin needs too"),
+        ("Connection: \"Host\"\r\n", "not a token"),
+        ("Connection: :authority\r\n", "not a token"),
+        ("Connection: close Host\r\n", "not a token"),
     ] {
         let found = error_of(with_fields(fields)).await;
         let says = |error: &HeadError| error.to_string().contains(cause);
@@ -191,9 +194,9 @@ async fn an_upgrade_to_websocket_must_follow_its_rules() {
                         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     assert_eq!(error_of(with_fields(GOOD)).await, None);
     for (from, to, cause) in [
-        ("Version: 13", "Version: 12", "version 13"),
-        ("Version: 13", "Version: 013", "version 13"),
-        ("Sec-WebSocket-Version: 13\r\n", "", "version 13"),
+        ("Version: 13", "Version: 12", "the value 13"),
+        ("Version: 13", "Version: 013", "the value 13"),
+        ("Sec-WebSocket-Version: 13\r\n", "", "the value 13"),
         ("ZQ==", "ZQ=", "Sec-WebSocket-Key"),
         ("dGhlIHNhbXBsZSBub25jZQ==", "", "Sec-WebSocket-Key"),
         ("Sec-WebSocket-Key", "Sec-WebSocket-Kay", "Sec-WebSocket-Key"),
@@ -206,17 +209,17 @@ async fn an_upgrade_to_websocket_must_follow_its_rules() {
         (
             "Upgrade: websocket",
             "Upgrade: websocket\r\nContent-Length: 1",
-            "no content",
+            "must not have content",
         ),
         (
             "Upgrade: websocket",
             "Upgrade: websocket\r\nTransfer-Encoding: chunked",
-            "no content",
+            "must not have content",
         ),
         ("Upgrade: websocket", "Upgrade: h2c", "HTTP/2 without TLS"),
         ("Upgrade: websocket", "Upgrade: foo, H2C", "HTTP/2 without TLS"),
         ("Upgrade: websocket", "Upgrade: HTTP/2.0", "HTTP/2 without TLS"),
-        ("Upgrade: websocket", "Upgrade: TLS/1.0", "TLS inside HTTP"),
+        ("Upgrade: websocket", "Upgrade: TLS/1.0", "upgrade to TLS"),
         (
             "Upgrade: websocket",
             "HTTP2-Settings: AAMAAABkAAQAAP__",
@@ -228,7 +231,7 @@ async fn an_upgrade_to_websocket_must_follow_its_rules() {
         assert!(found.as_ref().is_some_and(says), "{to:?}: {found:?}");
     }
     let posted = with_fields(GOOD).replace("GET ", "POST ");
-    assert!(matches!(error_of(posted).await, Some(HeadError::Syntax(cause)) if cause.contains("with a GET")));
+    assert!(matches!(error_of(posted).await, Some(HeadError::Syntax(cause)) if cause.contains("must use GET")));
     assert_eq!(
         error_of(with_fields("Connection: Upgrade\r\nUpgrade: foo/2\r\n")).await,
         None
@@ -241,18 +244,18 @@ async fn a_connect_or_trace_with_content_is_refused() {
         (
             "CONNECT a.example:443",
             "Content-Length: 4\r\n",
-            Some("a CONNECT has no content"),
+            Some("a CONNECT request must not have content"),
         ),
         (
             "CONNECT a.example:443",
             "Transfer-Encoding: chunked\r\n",
-            Some("a CONNECT has no content"),
+            Some("a CONNECT request must not have content"),
         ),
         ("CONNECT a.example:443", "Content-Length: 0\r\n", None),
         (
             "TRACE http://a.example/",
             "Content-Length: 4\r\n",
-            Some("a TRACE has no content"),
+            Some("a TRACE request must not have content"),
         ),
         ("TRACE http://a.example/", "", None),
     ] {
@@ -497,7 +500,7 @@ fn each_error_says_what_is_wrong() {
         (HeadError::TargetCharacter('<'), "percent-encoded: <"),
         (HeadError::ConnectPort, "CONNECT example.com:443"),
         (HeadError::ConnectTarget(HostPortError::NoHost), "the host is missing"),
-        (HeadError::HostDiffers, "another host"),
+        (HeadError::HostDiffers, "different hosts"),
         (HeadError::NestedConnect, "a CONNECT inside a CONNECT"),
         (HeadError::Timeout, "in time"),
     ] {

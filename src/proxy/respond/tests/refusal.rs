@@ -159,7 +159,7 @@ fn a_refusal_for_an_unreachable_robots_txt_has_the_error() {
 #[test]
 fn a_refusal_for_a_prohibited_address_says_its_kind() {
     let decision = decided(Verdict::Deny, Reason::Egress);
-    let error = "10.0.0.1 is a private address, which bots may not reach unless egress.allow has it";
+    let error = "10.0.0.1 is a private address, which bots cannot reach unless egress.allow lists it";
     let grounds = DecisionTexts {
         robots_error: Some(error.to_owned()),
         ..decision.clone()

@@ -133,7 +133,7 @@ fn the_number_of_renamed_files_is_limited_and_none_is_overwritten() {
     let why = error.expect("the folder is full of damaged files").why;
     assert!(matches!(why, FileError::Stays { .. }), "{why:?}");
     assert!(
-        why.to_string().contains("8 damaged files lie beside it already"),
+        why.to_string().contains("there are already 8 damaged files next to it"),
         "{why}"
     );
     let mut kept: Vec<_> = bench

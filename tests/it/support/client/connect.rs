@@ -37,7 +37,7 @@ pub struct Tunnel {
     pub headers: Fields,
 }
 
-/// Sends the CONNECT in `ask`, and waits for the response. TLS inside trusts the certificates in the file `ca`.
+/// Sends the CONNECT in `ask`, and waits for the response. TLS in the tunnel trusts the certificates in the file `ca`.
 pub async fn connect(proxy: SocketAddr, ask: Ask<'static>, ca: &Path) -> Connected {
     let exchange = async {
         let connection = Connection::to(proxy).await?;
@@ -106,7 +106,7 @@ impl Tunnel {
         }
     }
 
-    /// Sets the roots that TLS inside trusts. The default is the gate's authority.
+    /// Sets the root certificates that the client trusts for TLS in the tunnel. The default is the gate's authority.
     pub fn trusting(self, roots: Roots) -> Self {
         Self { roots, ..self }
     }
