@@ -1,4 +1,4 @@
-//! Durations and sizes_are_parsed as people write them: `1h 30m`, `500ms`, `256MiB`.
+//! Durations and sizes as people write them: `1h 30m`, `500ms`, `256MiB`.
 //!
 //! Pure. It never guesses: a duration without a unit, a fraction and an ambiguous unit are errors.
 

@@ -405,12 +405,12 @@ fn messages_quote_the_text_that_is_lost() {
         ),
         (
             "User-agent: *\nDisallow: /.*\\.php$",
-            "`\\` looks like a piece of a regular expression, but findings_about_patterns_are_reported are none: `*` stands for any run of \
+            "`\\` looks like a piece of a regular expression, but patterns are none: `*` stands for any run of \
              characters, a `$` at the end for the end of the path, and every other character for itself.",
         ),
         (
             "User-agent: *\nDisallow: /x/[a-f0-9]+",
-            "`[a-f` looks like a piece of a regular expression, but findings_about_patterns_are_reported are none: `*` stands for any run of \
+            "`[a-f` looks like a piece of a regular expression, but patterns are none: `*` stands for any run of \
              characters, a `$` at the end for the end of the path, and every other character for itself.",
         ),
     ] {
