@@ -149,7 +149,7 @@ async fn an_unusable_address_is_rejected_by_reload_and_noted_by_check() {
             false => assert!(
                 output
                     .errors
-                    .contains(&format!("warning: something listens on {taken}")),
+                    .contains(&format!("warning: something already listens on {taken}")),
                 "{output:#?}"
             ),
         }

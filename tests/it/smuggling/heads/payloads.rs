@@ -107,16 +107,20 @@ pub const FRAMINGS: &[Payload] = &[
     ("CL of nothing", "Content-Length:\r\n\r\n", "not a number"),
     ("CL of a point", "Content-Length: 4.0\r\n\r\nbody", "not a number"),
     ("CL with an exponent", "Content-Length: 4e0\r\n\r\nbody", "not a number"),
-    ("CL in octal", "Content-Length: 010\r\n\r\nbody", "as usual"),
+    (
+        "CL in octal",
+        "Content-Length: 010\r\n\r\nbody",
+        "a plain decimal number",
+    ),
     (
         "CL of 2^64",
         "Content-Length: 18446744073709551616\r\n\r\nbody",
-        "as usual",
+        "a plain decimal number",
     ),
     (
         "CL of 2^64 + 4",
         "Content-Length: 18446744073709551620\r\n\r\nbody",
-        "as usual",
+        "a plain decimal number",
     ),
     (
         "CL with a tab",
