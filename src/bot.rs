@@ -2,7 +2,7 @@
 //!
 //! Pure: it does no I/O, allocates nothing for a request, and never decides what a bot may fetch. A User-Agent proves
 //! nothing, because any client can send any name. A credential, a client certificate or an address is a proof
-//! (`proof`); each stands for the bots that the configuration binds to it.
+//! (`proof`); each identifies the bots that the configuration binds to it.
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
@@ -78,7 +78,7 @@ pub enum Identity<'h> {
     Bot(Arc<Bot>),
     /// The product token of the field, as sent, if it names no configured bot.
     Token(Cow<'h, str>),
-    /// The request names nobody that a robots.txt could have rules for.
+    /// The request names no bot that a robots.txt could have rules for.
     Unidentified(Cause),
     /// The client is not served, because it does not prove who it claims to be.
     Refused(IdentityMismatch),
@@ -87,7 +87,7 @@ pub enum Identity<'h> {
 /// Why a client's claim and its proof do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdentityMismatch {
-    /// The proof is valid, but the User-Agent names none of the bots that it stands for.
+    /// The proof is valid, but the User-Agent names none of the bots that it identifies.
     Agent,
     /// A required proof is missing, or the credential is invalid.
     Unproven {

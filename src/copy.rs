@@ -1,4 +1,4 @@
-//! What is known of an origin's robots.txt: which copy is in force, when to ask again, what a failure means.
+//! What is known of an origin's robots.txt: which copy is current, when to fetch again, what a failure means.
 //!
 //! A state machine: an event and a time go in, a new [`OriginState`] comes out. A state and a time give the answer.
 //! It does no I/O and reads no clock. [`crate::store`] keeps the copies, [`crate::fetch`] fetches them.

@@ -55,7 +55,7 @@ pub struct Decision {
     pub reason: Reason,
     pub enforcement: Enforcement,
     /// Whether the request is forwarded to the origin. A denied request is forwarded if the bot's enforcement is
-    /// `report`, but never if it is refused for another reason than the site's robots.txt.
+    /// `report`, but never if it is refused for a reason other than the site's robots.txt.
     pub forwarded: bool,
     /// The rule of the copy that decided. `None` if no rule matched or no rules were consulted.
     pub rule: Option<RuleId>,

@@ -25,7 +25,7 @@ use crate::origin::Host;
 pub struct Egress {
     pub resolver: Resolver,
     pub guard: Guard,
-    /// Addresses that are never allowed, whatever the guard says.
+    /// Addresses that are never allowed, regardless of the guard.
     pub listening: Listening,
 }
 
@@ -44,7 +44,7 @@ impl Egress {
     /// Checks a destination without resolving its name.
     ///
     /// # Errors
-    /// Fails if bots may not go there, whatever the address.
+    /// Fails if bots must not reach the host, regardless of its address.
     pub fn screen(&self, host: &Host, port: u16) -> Result<(), Prohibited> {
         screen(&self.guard, &self.listening, host, port)
     }
@@ -98,7 +98,7 @@ impl Egress {
 /// Checks a destination against `guard` and robotgate's own listeners without resolving its name.
 ///
 /// # Errors
-/// Fails if bots may not go there, whatever the address.
+/// Fails if bots must not reach the host, regardless of its address.
 pub fn screen(guard: &Guard, listening: &Listening, host: &Host, port: u16) -> Result<(), Prohibited> {
     guard.screen(host, port)?;
     match host {

@@ -156,7 +156,7 @@ mod tests {
             ("https.mode = \"tunnel\"\n", "http://a.example/public", "allow"),
             ("https.mode = \"refuse\"\n", "https://a.example/public", "deny"),
             ("egress.deny = [\"a.example\"]\n", "http://a.example/public", "deny"),
-            // An expired entry counts here. Otherwise, a valid file could later prevent a start.
+            // An expired entry is used here. Otherwise, a valid file could later prevent a start.
             (
                 "https.tunnel = [{ host = \"a.example\", reason = \"pinned\", until = 2020-01-01 }]\n",
                 "https://a.example/private",

@@ -64,7 +64,7 @@ impl<'a> Report<'a> {
         let why = body.and_then(|body| {
             // No rules decide if they are too complex, or if no copy is needed.
             let (reading, path) = match &decision.question.scope {
-                // If the rule for the root decided, it stands for the whole site.
+                // If the rule for the root decided, it applies to the whole site.
                 Scope::Tunnel { .. } => (Reading::Sent, decision.rule.map(|_| b"/".to_vec())?),
                 Scope::Path { .. } => decision.read()?,
             };

@@ -40,7 +40,7 @@ impl<K: Eq + Hash + Clone> FairSemaphore<K> {
         })
     }
 
-    /// Waits for a permit. Cancel safe: if the caller stops waiting, its permit goes to the next waiting task.
+    /// Waits for a permit. Cancel safe: if the caller stops waiting, its permit is passed to the next waiting task.
     pub(crate) async fn take(self: &Arc<Self>, key: K) -> FairPermit<K> {
         let receiver = {
             let mut state = self.state();

@@ -1,5 +1,5 @@
-//! Reads files, and holds the steps that every replacement of a whole file shares.
-//! Reading never blocks: a pipe without a writer would hold up a reload forever. A file with a secret that others can
+//! Reads files, and has the steps that every replacement of a whole file shares.
+//! Reading never blocks: a pipe without a writer would block a reload forever. A file with a secret that others can
 //! read is refused.
 
 use std::{
@@ -136,7 +136,7 @@ pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
 /// Fails if the user could not.
 pub(crate) fn may_make_in(folder: &Path) -> io::Result<()> {
     let there = folder.ancestors().find(|folder| folder.exists());
-    // The last ancestor of a relative path is empty and stands for the working directory.
+    // The last ancestor of a relative path is empty and means the working directory.
     let there = there.filter(|folder| !folder.as_os_str().is_empty());
     rustix::fs::access(there.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK)?;
     Ok(())

@@ -1,5 +1,5 @@
 //! Exposes private items to the fuzz targets in `tests/fuzz`. Compiled only with `--cfg fuzzing`, which cargo-fuzz
-//! sets. It only passes calls through and has no logic of its own.
+//! sets. It only passes calls through and contains no logic.
 
 use http::HeaderValue;
 use pingora::protocols::http::v1::client::http_req_header_to_wire;

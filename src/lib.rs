@@ -25,7 +25,7 @@
 //!   [`robots::statements`] lists what else the file says, and [`robots::lint()`] finds mistakes in it.
 //! - [`origin`]: scheme, host and port; the target of a request ([`origin::Target`]); and the readings of its path.
 //! - [`bot`]: finds the configured bot or the product token, from a client's proof and its User-Agent.
-//! - [`copy`]: the state machine of an origin: the copy in force, when to fetch again, what a failure means.
+//! - [`copy`]: the state machine of an origin: the current copy, when to fetch again, what a failure means.
 //! - [`pace`]: the state machine of the requests to an origin: gaps, pauses, and whose turn is next.
 //! - [`decision`]: takes one [`decision::Question`] and returns one [`decision::Decision`], for the proxy, a CONNECT,
 //!   the API, `explain` and `[[expect]]`. The header, the log, the metrics, the API, `explain` and the page are views
@@ -42,19 +42,19 @@
 //! - [`proxy`]: listens, takes CONNECTs, intercepts, forwards and refuses. Its documentation follows one request.
 //! - [`authority`]: the local certificate authority and its leaves.
 //! - [`audit`]: the log of decisions, and of the fetches that they are based on.
-//! - [`metrics`]: counts events as they happen, and writes the counts when Prometheus asks. Its labels are closed lists
-//!   or names of bots, never a host.
-//! - [`admin`]: answers operators over HTTP ([`admin::http`]), on the admin listener and on a socket beside the copies
-//!   on disk. It also holds the client of that socket for the `cache` command, which reads the file itself if no proxy
-//!   runs.
+//! - [`metrics`]: counts events as they happen, and writes them when Prometheus requests them. Its labels are closed
+//!   lists or names of bots, never a host.
+//! - [`admin`]: answers operators over HTTP ([`admin::http`]), on the admin listener and on a socket next to the
+//!   cache file. It also contains the client of that socket for the `cache` command, which reads the file itself if no
+//!   proxy runs.
 //! - [`config`]: parses the configuration file into a checked [`config::Config`], and watches the file. A module that
 //!   has options defines their type, such as [`copy::Policy`]; a section of the configuration holds it as it is.
 //! - `explanation`: why a URL would be allowed or refused, with the rules that won and lost.
 //! - [`expect`]: checks a configuration against its own `[[expect]]` cases.
 //! - `files`: reads files, but no pipe, which could block forever, and no secret that others can read.
-//! - `fair_semaphore`: permits for work that only a few may do at once, fair between clients. `ratelimited`: log lines
-//!   that are written at most once a second. `colour`: colour, where a terminal shows it. `columns`: a terminal's
-//!   width, and text that fits into it. [`text`]: makes text from outside fit to show, and formats times.
+//! - `fair_semaphore`: permits for work that only a few may do at the same time, fair between clients. `ratelimited`:
+//!   log lines that are written at most once a second. `colour`: colour, where a terminal shows it. `columns`: a
+//!   terminal's width, and text that fits into it. [`text`]: makes text from outside fit to show, and formats times.
 //! - [`service`]: the daemon around all this: starts, reloads and stops, records the result of the last reload, reports
 //!   it to systemd, and takes sockets from systemd.
 //! - [`cli`]: one file for each subcommand. They share [`cli::live`], which fetches a robots.txt for a person,
@@ -75,7 +75,7 @@
 //!   resolves a name. It never hands out an address that robotgate listens on.
 //! - Every request inside an intercepted CONNECT is decided on its own. It inherits nothing from the CONNECT but the
 //!   proof of who sends it.
-//! - No byte goes upstream, and no refusal goes to the client, before the decision is in the audit log. The fetch that
+//! - No byte is sent upstream, and no refusal to the client, before the decision is in the audit log. The fetch that
 //!   the decision is based on is in the log before the decision.
 //! - [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket. No module
 //!   imports a module that imports it. [`decision::Question::begin`] and [`decision::Question::before_interception`] are the only
@@ -83,7 +83,7 @@
 //! - While robotgate runs, it never uses an older copy in place of the last fetch. After a restart, a copy that has not
 //!   expired can be older than a fetch that could not be written. A copy that cannot be read back is fetched again.
 //! - The proof in a CONNECT says which bot is inside, and nothing of what the bot may do. Each request looks the bot up
-//!   in the configuration in force. No secret is kept, and none reaches a log, an error or an origin.
+//!   in the current configuration. No secret is kept, and none reaches a log, an error or an origin.
 //! - A message that two parsers could read in two ways is refused before robotgate interprets it. robotgate writes anew
 //!   what it forwards.
 //! - If systemd holds the sockets, a restart refuses no connection. A stop closes none in the middle of a request.
@@ -91,9 +91,9 @@
 //!   closed after it carried content, and serves no other request while an exchange on it is unfinished.
 //! - Over HTTP/1.1, the request for a robots.txt is the first on its connection. So the response to another request
 //!   cannot be mistaken for the robots.txt.
-//! - Limits bound what a client may have at once, and what robotgate remembers of clients.
+//! - Limits bound what a client may have at the same time, and what robotgate remembers of clients.
 //! - The admin listener changes nothing, and bots neither reach it nor wait for it. Changes go through the socket
-//!   beside the copies, which only the proxy's own user and root can open.
+//!   next to the cache file, which only the proxy's own user and root can open.
 //! - There is one list of reasons: [`decision::Reason`] feeds the header, the log, the metrics and the refusal's text.
 //!   There is one list of errors: [`upstream::ProxyError`].
 //! - Counting takes no lock, allocates nothing and formats nothing while a request is served.

@@ -328,7 +328,7 @@ impl Default for Reloads {
 }
 
 impl Reloads {
-    /// Records a reload that ended at `at`. `went_well` tells that its configuration is in force and was not rejected.
+    /// Records a reload that ended at `at`. `went_well` means that its configuration is now used and was not rejected.
     pub fn note(&self, went_well: bool, at: SystemTime) {
         let at = micros_since_1970(at);
         self.last.store(at, Ordering::Relaxed);
@@ -347,7 +347,7 @@ const RECEIVED: usize = 0;
 const SENT: usize = 1;
 /// Maximum number of bots with their own label. Each costs a series for every combination of other labels that occurs.
 const MAX_BOTS: usize = 1000;
-/// Label values for bots without a label of their own and for requests that name no bot.
+/// Label values for bots without their own label and for requests that name no bot.
 const OTHER: &str = "other";
 const NONE: &str = "none";
 

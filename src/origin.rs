@@ -34,7 +34,7 @@ pub enum Scheme {
 pub enum Host {
     /// A name: lower-case ASCII, without a trailing dot.
     Name(Arc<str>),
-    /// An IP address, whatever its spelling.
+    /// An IP address, in any spelling.
     Ip(IpAddr),
 }
 

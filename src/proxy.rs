@@ -18,7 +18,7 @@
 //!    share one `timer`.
 //!
 //! `rejections` logs clients that reject the certificates of the interception. [`crate::metrics`] counts events, and
-//! `snapshot` reads the other values when somebody asks for the metrics.
+//! `snapshot` reads the other values when the metrics are requested.
 
 mod cached_response;
 mod check;

@@ -1,5 +1,5 @@
 //! Rate-limited lines of the operational log, for events that clients or sites can cause at will. Each place in the
-//! source logs at most one line a second, with the number of events so far, so nobody can flood the log.
+//! source logs at most one line a second, with the number of events so far, so no client or site can flood the log.
 
 use std::{
     sync::{
@@ -17,8 +17,8 @@ pub(crate) struct EventCounter {
     last_logged: AtomicU64,
 }
 
-/// Logs like `tracing`'s macro of that level, but at most once a second for each place in the source. The field
-/// `total` holds the number of events since the program started.
+/// Logs like `tracing`'s macro of that level, but at most once a second for each place in the source. The field `total`
+/// is the number of events since the program started.
 macro_rules! ratelimited {
     ($level:ident, $($line:tt)+) => {{
         static COUNT: $crate::ratelimited::EventCounter = $crate::ratelimited::EventCounter::new();

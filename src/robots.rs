@@ -133,7 +133,7 @@ pub enum RuleKind {
     Disallow,
 }
 
-/// A rule, borrowed from the file that holds it.
+/// A rule, borrowed from the file that contains it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Rule<'a> {
     /// Allow or disallow, with typos corrected.

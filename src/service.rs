@@ -54,7 +54,7 @@ struct Daemon {
     listeners: Arc<Listeners>,
     /// Answers operators.
     admin_server: Arc<AdminServer>,
-    /// The socket beside the copies in use, which `robotgate cache` connects to.
+    /// The socket next to the cache file in use, which `robotgate cache` connects to.
     socket: Mutex<Option<Serving>>,
     reloads: Reloads,
     notifier: Notifier,
@@ -240,7 +240,7 @@ impl Service {
 // === impl Daemon ===
 
 impl Daemon {
-    /// Opens the socket beside the copies that are in use now.
+    /// Opens the socket next to the cache file that is in use now.
     async fn answer_on_socket(&self) {
         let mut socket = self.socket.lock().await;
         // The old socket closes first, because the new one might have the same path.
@@ -265,7 +265,7 @@ impl Daemon {
         }
     }
 
-    /// Closes the socket. Call this before closing the file beside it.
+    /// Closes the socket. Call this before closing the file next to it.
     async fn close_socket(&self) {
         if let Some(socket) = self.socket.lock().await.take() {
             socket.stop().await;
@@ -340,7 +340,7 @@ impl Stop {
             tokio::select! {
                 _ = self.terminate.recv() => return "SIGTERM",
                 _ = self.interrupt.recv() => return "SIGINT",
-                // A closed terminal no longer counts as a terminal. Any other SIGHUP requests a reload.
+                // A closed terminal is no longer a terminal. Any other SIGHUP requests a reload.
                 Some(()) = self.hangup.recv() => if self.at_terminal && !io::stderr().is_terminal() {
                     return "SIGHUP";
                 }

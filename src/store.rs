@@ -51,7 +51,7 @@ pub struct Store {
     disk: Option<Disk>,
     /// Why there is no `disk` although the configuration asks for one.
     without_disk: Option<String>,
-    /// Failures older than this are retried at once. In microseconds since 1970.
+    /// Failures older than this are retried immediately. In microseconds since 1970.
     retry_from: AtomicU64,
     clocks: Clocks,
     spread: RandomState,

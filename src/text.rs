@@ -130,7 +130,7 @@ pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Converts to microseconds since 1970. An earlier time comes from a wrong clock, and counts as 1970.
+/// Converts to microseconds since 1970. An earlier time comes from a wrong clock, and becomes 1970.
 pub(crate) fn micros_since_1970(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, micros)
 }

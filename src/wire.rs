@@ -1,6 +1,7 @@
-//! A connection whose writes never wait: written bytes are buffered until they are sent, and callers check
-//! [`Wire::poll_sent`] before they write more. This lets one task transfer content in both directions at once over
-//! pingora's sessions, which a read or a write borrows mutably. Also, a head and its content leave in one system call.
+//! A connection with writes that never wait: written bytes are buffered until they are sent, and callers check
+//! [`Wire::poll_sent`] before they write more. This lets one task transfer content in both directions at the same time
+//! over pingora's sessions, which a read or a write borrows mutably. Also, a head and its content leave in one system
+//! call.
 //!
 //! It parses no protocol.
 
@@ -204,7 +205,7 @@ pub fn poll_some<const MOST: usize, T>(
     Poll::Ready(Ok(take(read.filled())))
 }
 
-/// Returns the end of the first empty line. Both kinds of line ends count.
+/// Returns the end of the first empty line. Accepts both kinds of line ends.
 fn empty_line(bytes: &[u8]) -> Option<usize> {
     let ends = memchr::memchr_iter(b'\n', bytes);
     ends.filter_map(|end| match &bytes[end + 1..] {
@@ -303,7 +304,7 @@ impl AsyncRead for Wire {
             return Poll::Pending;
         }
         if inner.ahead.is_empty() {
-            // A session would read 64 KiB at once, which then wait for a client that can be slow.
+            // A session would read 64 KiB in one read, which then wait for a client that can be slow.
             let before = buf.filled().len();
             let mut some = (&mut inner.stream).take(MAX_READ);
             ready!(Pin::new(&mut some).poll_read(cx, buf))?;
@@ -352,7 +353,7 @@ impl AsyncWrite for Wire {
         Poll::Ready(Ok(length))
     }
 
-    /// Returns at once: [`Wire::poll_sent`] is what waits.
+    /// Returns immediately: [`Wire::poll_sent`] is what waits.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -400,9 +401,9 @@ impl GetSocketDigest for Wire {
     }
 }
 
-/// Bytes to read at once if it is not known whether any will come.
+/// Bytes to read in one read if it is not known whether any will come.
 const AT_ONCE: usize = 4096;
-/// Maximum bytes that a session reads at once.
+/// Maximum bytes that a session reads in one read.
 const MAX_READ: u64 = 16 * 1024;
 /// Maximum bytes to buffer from a client that keeps sending while it is served.
 const MAX_AHEAD: usize = 4 * AT_ONCE;

@@ -242,7 +242,7 @@ impl Copies {
 // === impl Proxy ===
 
 impl Proxy {
-    /// Connects to the socket beside `file`. `None` if nobody listens.
+    /// Connects to the socket next to `file`. `None` if no process listens.
     fn beside(file: &Path) -> Result<Option<Self>, AdminError> {
         let socket = path_beside(file);
         match UnixStream::connect(&socket) {

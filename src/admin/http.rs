@@ -1,4 +1,4 @@
-//! The HTTP/1.1 server for operators, their programs and schedulers: at the admin listener, and on the socket beside
+//! The HTTP/1.1 server for operators, their programs and schedulers: at the admin listener, and on the socket next to
 //! the cache file.
 //!
 //! Everything that a client can use is limited: connections, the time to send a request and to read its response, the
@@ -61,7 +61,7 @@ struct Endpoint {
     limiter: ConnectionLimiter,
 }
 
-/// What the service knows beside the proxy, for answers about its state.
+/// What the service knows in addition to the proxy, for answers about its state.
 pub struct ServiceInfo {
     pub listeners: Arc<Listeners>,
     /// Returns the result of the last reload, if there was one. It must not block.

@@ -1,4 +1,4 @@
-//! The socket beside the cache file, for `robotgate cache` while the proxy runs. It speaks the HTTP of the admin
+//! The socket next to the cache file, for `robotgate cache` while the proxy runs. It speaks the HTTP of the admin
 //! listener, and only the proxy's own user and root can open it.
 //!
 //! Only a process with the cache file open binds the socket, so an existing socket is left over from a killed proxy.
@@ -57,7 +57,7 @@ pub(super) fn path_beside(file: &Path) -> PathBuf {
 // === impl Serving ===
 
 impl Serving {
-    /// Serves `admin_server` on the socket beside `file`, which the caller has open. Returns `None` and logs the error
+    /// Serves `admin_server` on the socket next to `file`, which the caller has open. Returns `None` and logs the error
     /// if there can be no socket.
     ///
     /// Call it within a runtime.
@@ -101,7 +101,7 @@ async fn accept(listener: UnixListener, socket: Socket, admin_server: Arc<AdminS
 // === impl Socket ===
 
 impl Socket {
-    /// Listens beside `file`, which the caller has open.
+    /// Listens next to `file`, which the caller has open.
     fn bind(file: &Path) -> Result<(Self, StdListener), SocketError> {
         let path = path_beside(file);
         if path.as_os_str().as_bytes().len() > MAX_PATH {
@@ -113,7 +113,7 @@ impl Socket {
         let address = SocketAddrUnix::new(&path).map_err(io::Error::from)?;
         bind(&socket, &address).map_err(io::Error::from)?;
         let made = Self { path };
-        // The mode before this does not matter: nobody can connect before `listen`.
+        // The mode before this does not matter: no client can connect before `listen`.
         fs::set_permissions(&made.path, fs::Permissions::from_mode(0o600))?;
         listen(&socket, BACKLOG).map_err(io::Error::from)?;
         Ok((made, StdListener::from(socket)))

@@ -33,7 +33,7 @@ pub struct Count {
     pub origins: u64,
     /// By what their state means, as [`Row::holds`](super::Row::holds) says it.
     pub holds: BTreeMap<Cow<'static, str>, u64>,
-    /// Origins whose last fetch failed, whatever applies meanwhile.
+    /// Origins whose last fetch failed, regardless of what applies until the next one.
     pub failing: u64,
     /// Origins with a text. Several can share one.
     pub origins_with_text: u64,
@@ -71,7 +71,7 @@ impl Stats {
 // === impl Count ===
 
 impl Count {
-    /// Counts an origin. An invalid record does not count as known.
+    /// Counts an origin. An invalid record is not counted as known.
     pub fn add(&mut self, record: Record, policy: &Policy, now: SystemTime) {
         let has_text = record.copy().is_some();
         let Some(state) = record.outline() else { return };

@@ -10,12 +10,12 @@
 //!   necessary. Meanwhile requests wait for at most [`MAX_WAIT`]; then they get an [`AuditError`], and their lines are
 //!   written once that is possible again. Only what cannot be written when the program ends is lost, which is logged
 //!   as an error.
-//! - A line that nobody waits for is written with the next batch, 40 ms later at most.
+//! - A line that no request waits for is written with the next batch, 40 ms later at most.
 //!
 //! # Who writes
 //!
 //! Lines that arrive at about the same time are written together, as a batch, by one write(2). Only one thread writes
-//! at a time, and it holds no lock meanwhile.
+//! at a time, and it holds no lock during that time.
 //!
 //! - If the output is a regular file and fast, the first request that waits for a line of the batch writes it, on the
 //!   thread that serves that request (`inline`). If many requests run, it first lets the ready ones add their lines.
@@ -95,7 +95,7 @@ pub enum AuditError {
     Full,
 }
 
-/// A submitted line. It is written even if nobody waits for it.
+/// A submitted line. It is written even if no request waits for it.
 #[derive(Debug)]
 #[must_use = "the line may not be written yet"]
 pub struct Enqueued<'a> {
@@ -129,7 +129,8 @@ impl AuditLog {
     }
 
     /// Opens the log's path again, after log rotation has renamed the old file. Lines submitted from now on go to the
-    /// new file. No line is lost or split, and their order is kept. Does nothing if the log goes to standard output.
+    /// new file. No line is lost or split, and their order is kept. Does nothing if the log is written to standard
+    /// output.
     ///
     /// # Errors
     /// Fails if the file cannot be opened. The log then continues in the old file.
@@ -227,7 +228,7 @@ impl AuditLog {
         self.enqueue(line).await?.wait_until_written().await
     }
 
-    /// Submits a line and returns before it is written. The line is written whatever happens to the caller.
+    /// Submits a line and returns before it is written. The line is written even if the caller is cancelled.
     ///
     /// # Errors
     /// Fails if there is no room for [`MAX_WAIT`]. The line is not in the log then and never will be.
@@ -366,7 +367,7 @@ fn open(output: &Output) -> Result<(File, Option<PathBuf>), AuditError> {
 const MAX_PENDING: usize = 4 * 1024 * 1024;
 /// Maximum time that a request waits for its line to be written.
 pub const MAX_WAIT: Duration = Duration::from_secs(10);
-/// How long a write can take before the output counts as stalled. A write has a few megabytes at most.
+/// How long a write can take before the output is considered stalled. A write has a few megabytes at most.
 const STALLED: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

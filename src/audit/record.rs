@@ -52,7 +52,7 @@ record! {
         pub forwarded: bool,
         /// The name of the configured bot, or the product token of a bot that is not configured.
         pub bot: Option<&'a str>,
-        /// The bot's token that has a group of its own in the robots.txt, or else the bot's first token.
+        /// The bot's token with its own group in the robots.txt, or else the bot's first token.
         pub agent: Option<&'a str>,
         pub user_agent: Option<&'a str>,
         pub client: SocketAddr,
@@ -83,7 +83,7 @@ record! {
         pub robots_sha256: Option<Sha256>,
         /// When that copy was received or last confirmed by its origin. Without a copy, when the last fetch ended.
         pub robots_fetched: Option<Timestamp>,
-        /// When that copy expires. If no copy decided, when the origin is asked again.
+        /// When that copy expires. If no copy decided, when the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,
         /// `hit`, `miss`, `stale`, `collapsed` or `queued`; `null` if no copy was looked up.
         pub robots_cache: Option<&'static str>,
@@ -144,14 +144,14 @@ record! {
         pub duration_us: u64,
         /// Why there is no response, or no usable one.
         pub error: Option<&'a str>,
-        /// The state before the fetch: `rules`, `expired`, or why no rules were in force; `null` if nothing was known.
+        /// The state before the fetch: `rules`, `expired`, or why no rules applied; `null` if nothing was known.
         pub held: Option<&'static str>,
         /// The state after the fetch, in the same words.
         pub holds: &'static str,
         /// Digests of the copies that decided before and after the fetch.
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
-        /// When the origin is asked again.
+        /// When the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,
         /// When the current series of failures began.
         pub failing_since: Option<Timestamp>,

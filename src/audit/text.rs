@@ -235,13 +235,13 @@ impl TextLines {
             request,
             why,
         } = fields;
-        // Only the time of day: the lines of the operational log beside it have the date. All are in UTC.
+        // Only the time of day: the lines of the operational log next to it have the date. All are in UTC.
         let time = format!("{}Z", time.get(11..19).unwrap_or(time));
         let (who, mut url, why) = (shown(&request.who), shown(&request.url), shown(why));
         if let Some(columns) = columns {
             let before = time.len() + 1 + label.len().max(LABEL) + 1 + who.width();
             let beside = columns.saturating_sub(before + 2 + why.width());
-            // If the reason needs a row of its own, the URL need not leave room for it.
+            // If the reason needs its own row, the URL need not leave room for it.
             let room = if beside < MIN_URL {
                 columns.saturating_sub(before)
             } else {

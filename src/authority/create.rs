@@ -69,7 +69,7 @@ fn make(cause: impl ToString) -> AuthorityError {
     AuthorityError::Make(cause.to_string())
 }
 
-/// Ten years, because every client has to trust the next certificate anew.
+/// Ten years, because every client has to trust the next certificate again.
 const LIFE: Duration = Duration::from_secs(3652 * 24 * 60 * 60);
 
 /// 2025-01-01, before this was written.

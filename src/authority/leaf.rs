@@ -76,7 +76,7 @@ pub enum MintError {
     Interrupted,
 }
 
-/// Mints a certificate for `name` with a key of its own.
+/// Issues a certificate for `name` with a new key.
 ///
 /// A key for each leaf costs a few dozen microseconds for each name, links no origins of one proxy to each other, and
 /// lets no key outlive its certificate.

@@ -102,7 +102,7 @@ impl Leaves {
             return Ok(ready);
         }
         leaf::check(&name)?;
-        // Has a task of its own, so that a client that disconnects does not cancel the work for other clients.
+        // Has its own task, so that a client that disconnects does not cancel the work for other clients.
         let fill = Arc::clone(&self.shared).fill(name);
         tokio::spawn(fill).await.unwrap_or(Err(MintError::Interrupted))
     }

@@ -9,7 +9,7 @@
 //! 3. It removes the temporary names.
 //!
 //! After a kill in step 1, no final name exists, and the next start creates another pair. After a kill in step 2, one
-//! final name exists beside the temporary file of the other, which the next start links. After a kill in step 3, the
+//! final name exists next to the temporary file of the other, which the next start links. After a kill in step 3, the
 //! pair is complete, and the next start removes what is left.
 
 use std::{

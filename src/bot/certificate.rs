@@ -87,7 +87,7 @@ impl ClientCertificate {
     }
 
     /// Returns whether an entry matches this certificate. DNS names are compared without regard to case. A wildcard in
-    /// the certificate is compared literally, so it stands for no other name.
+    /// the certificate is compared literally, so it matches no other name.
     pub fn is(&self, name: &CertificateName) -> bool {
         match name {
             CertificateName::Sha256(sha256) => self.sha256 == *sha256,

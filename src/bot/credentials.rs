@@ -27,13 +27,13 @@ pub struct Credentials {
     most: usize,
 }
 
-/// The secrets of a name, and the bots that it stands for.
+/// The secrets of a name, and the bots that it identifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedSecrets {
     pub(super) name: Arc<str>,
     /// Hashes in the order of the file. Any of them is accepted.
     secrets: Vec<SecretHash>,
-    /// Indices of the bots that the credential stands for.
+    /// Indices of the bots that the credential identifies.
     pub(super) bots: Box<[usize]>,
 }
 
@@ -62,7 +62,7 @@ pub struct CredentialRecord {
 // === impl Credentials ===
 
 impl Credentials {
-    /// Verifies the secret of a name. A name that stands for no bot is treated as unknown.
+    /// Verifies the secret of a name. A name that identifies no bot is treated as unknown.
     pub(super) fn verify(&self, name: &[u8], secret: &[u8]) -> Option<Verified<'_>> {
         let known = str::from_utf8(name)
             .ok()
@@ -93,7 +93,7 @@ impl Credentials {
         Some(Verified { known, secret })
     }
 
-    /// Assigns to each name the indices of the bots that it stands for.
+    /// Assigns to each name the indices of the bots that it identifies.
     pub(super) fn assign(&mut self, bots_of: impl Fn(&str) -> Box<[usize]>) {
         for known in self.by_name.values_mut() {
             known.bots = bots_of(&known.name);
@@ -105,7 +105,7 @@ impl Credentials {
         self.by_name.contains_key(name)
     }
 
-    /// Returns the names that stand for no bot, sorted. A client that presents one is refused.
+    /// Returns the names that identify no bot, sorted. A client that presents one is refused.
     pub fn idle(&self) -> Vec<&str> {
         let idle = self.by_name.values().filter(|known| known.bots.is_empty());
         let mut names: Vec<_> = idle.map(|known| &*known.name).collect();

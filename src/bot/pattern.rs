@@ -9,8 +9,8 @@ use super::product::is_token_byte;
 /// A pattern for the User-Agent field of a bot.
 ///
 /// Without a `*`, the text must be in the field as a whole name: no token character (RFC 9110 §5.6.2) may directly
-/// precede or follow it. A name in a comment counts. So `AcmeBot` matches `Mozilla/5.0 (compatible; AcmeBot/2.1)` but
-/// not `AcmeBot-Images/2.1`. With a `*`, which stands for any run of bytes, the pattern must match the field from
+/// precede or follow it. A name in a comment matches too. So `AcmeBot` matches `Mozilla/5.0 (compatible; AcmeBot/2.1)`
+/// but not `AcmeBot-Images/2.1`. With a `*`, which matches any run of bytes, the pattern must match the field from
 /// start to end. Both ignore ASCII case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AgentPattern {

@@ -52,8 +52,8 @@ pub fn is_token_byte(byte: u8) -> bool {
     TOKEN_BYTES[usize::from(byte)]
 }
 
-/// Returns the first product after `compatible;` that is not a browser's. Nested comments count as part of the outer
-/// one.
+/// Returns the first product after `compatible;` that is not a browser's. Nested comments are treated as part of the
+/// outer one.
 fn after_compatible(comment: &[u8]) -> Option<&str> {
     let mut parts = comment.split_inclusive(|&byte| ends_part(byte));
     parts.find(|part| {
@@ -62,7 +62,7 @@ fn after_compatible(comment: &[u8]) -> Option<&str> {
     })?;
 
     // A browser's name is followed by its platform and plug-ins (`MSIE 9.0; Windows NT 6.1; SLCC2`). After it, only a
-    // product with a version, alone in its part, counts as a bot.
+    // product with a version, alone in its part, is taken for a bot.
     let mut browser = false;
     for part in parts {
         let part = match part.split_last() {
@@ -196,7 +196,7 @@ const TOKEN_BYTES: [bool; 256] = {
 };
 
 /// Names in a User-Agent that belong to a browser and do not name the client: browsers, their engines, and the
-/// platforms and marks that occur beside them. In lower case and sorted, for the binary search. Text browsers and HTTP
+/// platforms and marks that occur next to them. In lower case and sorted, for the binary search. Text browsers and HTTP
 /// libraries are left out on purpose: theirs may be the only name that a bot built on them sends.
 #[rustfmt::skip]
 const BROWSERS: &[&str] = &[

@@ -40,13 +40,13 @@ pub enum PresentedCredential<'a> {
     Nothing,
     /// The value of its one Proxy-Authorization field.
     Field(&'a [u8]),
-    /// More than one field, so that it is unclear which one counts.
+    /// More than one field, so that it is unclear which one to use.
     Several,
     /// The credential of the CONNECT that the request came through.
     Inherited(&'a CredentialRecord),
 }
 
-/// What was proven. Only the strongest proof counts: a credential, then a certificate, then an address.
+/// What was proven. Only the strongest proof is used: a credential, then a certificate, then an address.
 #[derive(Clone, Copy, Debug)]
 pub enum Proof<'a> {
     /// The client presented nothing that the configuration knows.
@@ -183,7 +183,7 @@ impl Bots {
 // === impl Proof ===
 
 impl<'a> Proof<'a> {
-    /// Returns whether the proof stands for a bot, which is at `index` in the configuration.
+    /// Returns whether the proof is valid for the bot at `index` in the configuration.
     pub(super) fn covers(&self, index: usize, bot: &Bot) -> bool {
         match self {
             Proof::None | Proof::Failed => false,
@@ -206,7 +206,7 @@ impl<'a> Proof<'a> {
     }
 
     /// Returns the name of the proof in the configuration: the entry of `bot`, if the client was found to be that bot,
-    /// otherwise of the first bot that the proof stands for. It contains nothing that the client sent.
+    /// otherwise of the first bot that the proof is valid for. It contains nothing that the client sent.
     pub fn name(&self, bots: &Bots, bot: Option<&Arc<Bot>>) -> Option<String> {
         let first = || {
             bots.bound()

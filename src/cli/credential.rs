@@ -55,7 +55,7 @@ enum Action {
         #[arg(long)]
         all_but_last: bool,
     },
-    /// Print each name, how many secrets it has, and the bots that it stands for
+    /// Print each name, how many secrets it has, and the bots that it identifies
     List,
 }
 
@@ -212,7 +212,7 @@ fn parsed(path: &Path, text: &str) -> Result<Credentials, CredentialError> {
     })
 }
 
-/// Returns the bots that a credential stands for.
+/// Returns the bots that a credential identifies.
 fn bots_of<'c>(config: &'c Config, name: &str) -> Vec<&'c str> {
     let takes = |credentials: &[Box<str>]| credentials.iter().any(|credential| **credential == *name);
     let bots = config.bots.iter().filter(|bot| takes(&bot.bindings.credentials));

@@ -108,7 +108,7 @@ pub fn run(args: &EnvArgs) -> ExitCode {
         None => list(),
         Some(client) => match settings(args, client) {
             Ok((text, notes)) => {
-                // If a shell evaluates the output, nobody sees its comments.
+                // If a shell evaluates the output, its comments are not shown.
                 if !io::stdout().is_terminal() {
                     notes.iter().for_each(|note| eprintln!("robotgate: {note}"));
                 }

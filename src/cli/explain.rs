@@ -43,7 +43,7 @@ pub struct ExplainArgs {
     /// Use this configuration: its bots, its reading of robots.txt, its egress section
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Read robots.txt this way, whatever the configuration says
+    /// Read robots.txt this way, regardless of the configuration
     #[arg(long, value_enum)]
     profile: Option<Profile>,
     /// Answer for a client that proves nothing, if the bot has to prove who it is

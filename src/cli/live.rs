@@ -123,7 +123,7 @@ impl Live {
             .map(|received| [&*received.body, &received.cut_off].concat())
     }
 
-    /// Returns whether only a part of the robots.txt counts.
+    /// Returns whether only a part of the robots.txt is used.
     pub fn is_cut(&self) -> bool {
         self.rules().is_some_and(|received| !received.cut_off.is_empty())
     }

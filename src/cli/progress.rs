@@ -84,7 +84,7 @@ pub(super) fn prompt_for(what: &str) {
 }
 
 fn print(text: &str) {
-    // If stderr cannot be written, nobody reads it.
+    // If stderr cannot be written, no process reads it.
     let _ = stderr().write_all(text.as_bytes());
 }
 

@@ -10,10 +10,10 @@ use crate::{
 
 /// Run the proxy
 ///
-/// Bots connect to 127.0.0.1:3128 (proxy.listen). The page for operators is at http://127.0.0.1:3180/
-/// (admin.listen). The audit log goes to standard output, as readable lines at a terminal and as JSON elsewhere,
-/// unless audit.path names a file. The operational log, which says what the proxy itself does, goes to standard
-/// error; ROBOTGATE_LOG=debug shows more of it.
+/// Bots connect to 127.0.0.1:3128 (proxy.listen). The page for operators is at http://127.0.0.1:3180/ (admin.listen).
+/// The audit log is written to standard output, as readable lines at a terminal and as JSON elsewhere, unless
+/// audit.path names a file. The operational log, which says what the proxy itself does, is written to standard error;
+/// ROBOTGATE_LOG=debug shows more of it.
 ///
 /// At the first start, robotgate creates the certificate authority that lets it see inside https.
 /// `robotgate env CLIENT` prints the settings that make a client trust it.

@@ -1,7 +1,7 @@
 //! `[identity]` and `[[bot]]`: the bots, how they are recognised and prove who they are, and what happens to requests
 //! that name none.
 //!
-//! It checks the entries, alone and against each other. It sees no request, identifies nobody and verifies no client.
+//! It checks the entries, alone and against each other. It sees no request, and identifies and verifies no client.
 //! It reads only the credentials file, and errors quote nothing of it.
 
 use std::collections::HashMap;
@@ -288,12 +288,13 @@ fn credential(text: &str, named: &Named) -> Result<Box<str>, String> {
             "\"{text}\" has to be in a credentials file, but none is configured; write credentials = \
              \"credentials\" in [identity]"
         )),
-        // If the file lacks this credential, nobody can prove to be the bot. So removing a credential grants nothing.
+        // If the file lacks this credential, no client can prove to be the bot. So removing a credential grants
+        // nothing.
         Named::File(_) | Named::Unread => Ok(text.into()),
     }
 }
 
-/// Returns the credential of the bot's own name, for a bot without `credentials`, whether or not the file has it.
+/// Returns the credential of the bot's own name, for a bot without `credentials`, even if the file does not contain it.
 fn default_credential(bot_name: &str, named: &Named) -> Option<Box<str>> {
     match named {
         Named::File(_) | Named::Unread => is_name(bot_name).then(|| bot_name.into()),

@@ -71,7 +71,7 @@ impl Config {
         }
     }
 
-    /// Returns the limiter of how many fetches run at once (`robots.max-fetches`).
+    /// Returns the limiter of simultaneous fetches (`robots.max-fetches`).
     pub fn fetch_limiter(&self) -> Arc<FetchLimiter> {
         Arc::new(FetchLimiter::new(self.robots.max_fetches))
     }

@@ -28,9 +28,9 @@ pub struct Https {
     pub ca_certificate: PathBuf,
     /// The authority's private key, PEM.
     pub ca_key: PathBuf,
-    /// Whether robotgate offers origins HTTP/2 beside HTTP/1.1, for pages and for robots.txt.
+    /// Whether robotgate offers origins HTTP/2 in addition to HTTP/1.1, for pages and for robots.txt.
     pub upstream_http2: bool,
-    /// Certificates that are trusted beside the system's roots. They are read with the configuration.
+    /// Certificates that are trusted in addition to the system's roots. They are read with the configuration.
     pub extra_roots: Vec<CertificateDer<'static>>,
     /// Hosts that are tunnelled, in the file's order; see [`Https::tunnel_exception`].
     pub tunnels: Vec<TunnelException>,
@@ -158,7 +158,7 @@ fn end(raw: &Datetime) -> Result<SystemTime, String> {
         }
         (Some(time), Some(offset)) => {
             let (second, nano) = (time.second.unwrap_or(0), time.nanosecond.unwrap_or(0));
-            // A leap second counts as the last second of its minute, because this calendar has none.
+            // A leap second is treated as the last second of its minute, because this calendar has none.
             let time = Time::from_hms_nano(time.hour, time.minute, second.min(59), nano).map_err(|_| unusable())?;
             let minutes = match offset {
                 Offset::Z => 0,

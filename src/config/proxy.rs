@@ -25,7 +25,7 @@ const HEADER_BYTES: (RangeInclusive<u64>, &str) = (1 << 10..=512 << 10, "from 1K
 /// pingora accepts no more.
 const HEADER_FIELDS: RangeInclusive<usize> = 1..=256;
 
-/// More than a day is probably a wrong unit; less than a millisecond would refuse everybody.
+/// More than a day is probably a wrong unit; less than a millisecond would refuse every client.
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
 /// A bot's WebSocket can last for weeks.
 const LIFETIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(365 * 24 * 60 * 60);
@@ -54,7 +54,7 @@ pub struct Proxy {
     pub head: HeadLimits,
     /// How long a client may take to send the header section of a request.
     pub header_timeout: Duration,
-    /// How long a client may take for a TLS handshake. An origin's handshake counts towards `connect_timeout`.
+    /// How long a client may take for a TLS handshake. An origin's handshake is a part of `connect_timeout`.
     pub handshake_timeout: Duration,
     /// How long connecting to an origin may take.
     pub connect_timeout: Duration,
@@ -70,7 +70,7 @@ pub struct Proxy {
     pub tunnel_timeout: Duration,
     /// How long a client may pause in the middle of its request's content.
     pub body_timeout: Duration,
-    /// How long open exchanges may continue after a shutdown begins; zero ends them at once.
+    /// How long open exchanges may continue after a shutdown begins; zero ends them immediately.
     pub shutdown_timeout: Duration,
     pub limits: Limits,
     /// The TLS listeners, if there are any.
@@ -92,7 +92,7 @@ pub struct Limits {
     pub connections: usize,
     /// Connections of one client.
     pub client_connections: usize,
-    /// Concurrent requests of one client; a tunnel counts as one.
+    /// Concurrent requests of one client; a tunnel is one request.
     pub client_requests: usize,
     /// Fetches of a robots.txt that one client has started or waits for.
     pub client_fetches: usize,

@@ -115,7 +115,7 @@ impl<'c> Table<'c> {
         self.raw.as_ref().map(Spanned::span)
     }
 
-    /// Returns where the value at a dotted key is, whatever its type. This does not count as a request for the key.
+    /// Returns where the value at a dotted key is, regardless of its type. This does not mark the key as read.
     pub(super) fn span_of(&self, dotted: &str) -> Option<Range<usize>> {
         let mut keys = dotted.split('.');
         let first = self.raw.as_ref()?.get_ref().get(keys.next()?)?;

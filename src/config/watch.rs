@@ -212,7 +212,7 @@ impl Watcher {
         result
     }
 
-    /// Watches these directories, each anew, as the name of a watched directory can now belong to another one.
+    /// Watches these directories, each again, as the name of a watched directory can now belong to a different one.
     fn watch_all(&mut self, directories: &BTreeSet<PathBuf>) -> Result<(), WatchError> {
         for gone in self.watched.difference(directories) {
             // The directory may no longer exist, nor its watch.
@@ -254,7 +254,7 @@ impl fmt::Debug for Watched {
     }
 }
 
-/// Returns whether an event could mean other content. Reads are events too, and must not count: this module reads the
+/// Returns whether an event could mean other content. Reads are events too, and must be ignored: this module reads the
 /// file itself, so each read would trigger the next.
 fn may_change_content(kind: &EventKind) -> bool {
     !matches!(kind, EventKind::Access(access) if *access != AccessKind::Close(AccessMode::Write))

@@ -1,7 +1,7 @@
 //! Detects that the wall clock was set. A machine that learns the time only after its start must not take a failure of
 //! a minute ago for one of a month ago. If the clock was set back, the age of an answer is unknown.
 //!
-//! It sees only what happens while this process runs. A jump forward counts as the correction of a wrong clock only
+//! It sees only what happens while this process runs. A jump forward is taken for the correction of a wrong clock only
 //! soon after the machine's start. Later, nothing tells whether the clock was wrong before or is wrong now.
 
 use std::time::{Duration, SystemTime};
@@ -72,7 +72,7 @@ impl ClockReadings {
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// How long after its start a machine can be without the right time.
 const LEARNING: Duration = Duration::from_secs(15 * 60);
-/// Smallest difference that counts as a jump. Gradual clock corrections stay below it.
+/// Smallest difference that is considered a jump. Gradual clock corrections stay below it.
 const SLACK: Duration = Duration::from_secs(10 * 60);
 
 #[cfg(test)]

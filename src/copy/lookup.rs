@@ -45,7 +45,7 @@ pub struct Lookup {
 }
 
 /// Counts the verdicts on an origin while it is in memory, by the index of the verdict in its list. Many requests add
-/// to it at once.
+/// to it at the same time.
 #[derive(Debug, Default)]
 pub struct Tally([AtomicU64; 4]);
 
@@ -92,7 +92,8 @@ impl Lookup {
         Self::at_once(Arc::new(state), at, policy, &Arc::default())
     }
 
-    /// Returns the answer. A late fetch counts as a failure, so an expired copy is not used unless `deny_for` is zero.
+    /// Returns the answer. A late fetch is treated as a failure, so an expired copy is not used unless `deny_for` is
+    /// zero.
     pub fn answer(&self, policy: &Policy) -> Answer<'_> {
         if self.pending {
             let late = match self.status {

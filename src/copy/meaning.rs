@@ -40,7 +40,7 @@ pub enum Fetched {
 /// What a fetch says about the origin.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Meaning {
-    /// These rules apply, whatever the content type.
+    /// These rules apply, regardless of the content type.
     Rules(Arc<RobotsCopy>),
     /// The known rules still apply.
     Unchanged,

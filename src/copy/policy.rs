@@ -19,7 +19,7 @@ pub struct Policy {
     /// Bounds for the lifetime that a response gives.
     pub min_ttl: Duration,
     pub max_ttl: Duration,
-    /// Whether a 5xx whose page says "not found" counts as a 404.
+    /// Whether a 5xx with a page that says "not found" is treated as a 404.
     pub soft_404: bool,
     pub unreachable: Unreachable,
 }
@@ -65,7 +65,7 @@ pub struct Retry {
     pub first: Duration,
     /// Delay after a 429 or a 503, which mean a busy server.
     pub busy: Duration,
-    /// Maximum delay, whatever the server requests.
+    /// Maximum delay, regardless of what the server requests.
     pub longest: Duration,
 }
 

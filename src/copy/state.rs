@@ -191,7 +191,7 @@ impl OriginState {
         self.answered.as_ref().filter(|answered| answered.is_fresh(now, policy))
     }
 
-    /// Returns the state with the next retry due at once, if the last fetch failed.
+    /// Returns the state with the next retry due immediately, if the last fetch failed.
     #[must_use]
     pub fn retrying_now(&self) -> Self {
         let mut state = self.clone();
@@ -236,7 +236,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the fetch of `copy`, or the one that last confirmed it. `expires` is when the origin is asked again.
+    /// Returns the fetch of `copy`, or the one that last confirmed it. `expires` is when the robots.txt is fetched
+    /// again.
     pub(in crate::copy) fn source_fetch_of(&self, copy: &Arc<RobotsCopy>, expires: Option<SystemTime>) -> SourceFetch {
         let is_current = self.current().is_some_and(|current| Arc::ptr_eq(current, copy));
         let confirmed = self.answered.as_ref().filter(|_| is_current);
@@ -330,7 +331,7 @@ impl LastResponse {
     }
 
     /// Returns whether the response has not expired. If `now` is well before the fetch, the clock was set back, the age
-    /// is unknown, and the response counts as expired.
+    /// is unknown, and the response is treated as expired.
     fn is_fresh(&self, now: SystemTime, policy: &Policy) -> bool {
         self.age(now).is_some_and(|age| age < self.life_under(policy))
     }

@@ -14,7 +14,7 @@ use crate::{
     robots::{Agent, Match, RobotsTxt, RuleId, SiteAccess},
 };
 
-/// Who asks, for what, and under which terms.
+/// Who sends the request, what it requests, and under which configuration.
 #[derive(Debug, Clone)]
 pub struct Question {
     pub subject: Subject,
@@ -23,7 +23,7 @@ pub struct Question {
     pub terms: Terms,
 }
 
-/// Who asks, and by what the client was identified.
+/// Who sends the request, and how the client was identified.
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub identity: Identity<'static>,
@@ -36,10 +36,11 @@ pub struct Subject {
 /// How much of a request is visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// The path is visible. `alone` matters for `/robots.txt` only: the request asks for that resource and nothing else
-    /// (a GET or HEAD whose fields name no other resource).
+    /// The path is visible. `alone` matters for `/robots.txt` only: the request is for that resource and nothing else
+    /// (a GET or HEAD without a field that names a different resource).
     Path { alone: bool },
-    /// A CONNECT. Unless it is intercepted, bytes pass unseen, so it is decided for the origin as a whole.
+    /// A CONNECT. Unless robotgate intercepts it, the content is not visible, so the decision is for the origin as a
+    /// whole.
     Tunnel {
         /// Why the configuration lets tunnels to this host through (`[[https.tunnel]]`).
         exception: Option<Arc<str>>,
@@ -65,12 +66,12 @@ pub struct Terms {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HttpsMode {
-    /// robotgate ends the TLS and decides every request inside.
+    /// robotgate terminates the TLS and decides every request in the tunnel.
     #[default]
     Intercept,
-    /// Bytes pass unseen. Only the whole origin is decided.
+    /// robotgate does not see the content. The decision is for the whole origin.
     Tunnel,
-    /// No CONNECT is accepted.
+    /// robotgate refuses every CONNECT.
     Refuse,
 }
 
@@ -103,7 +104,7 @@ struct Ruling {
     reason: Reason,
     rule: Option<RuleId>,
     reading: Option<Reading>,
-    /// Whether the request is forwarded although it is not allowed, whatever the bot's enforcement.
+    /// Whether the request is forwarded although it is not allowed, regardless of the bot's enforcement.
     passes: bool,
     /// Whether `report` enforcement can forward the request.
     can_pass: bool,
@@ -165,11 +166,11 @@ impl Question {
         }
     }
 
-    /// Decides what needs no copy. `prohibited` says why bots may not reach the origin, if they may not.
+    /// Decides what needs no copy. `prohibited` says why bots must not reach the origin, if that is so.
     ///
     /// The robots.txt itself may always be fetched (RFC 9309 §2.2.2), an exempt bot is allowed, and an unidentified
-    /// client is refused. A client that does not prove its claim gets not even the robots.txt, and does not learn
-    /// which destinations are open.
+    /// client is refused. A client that does not prove its claim gets nothing, not even the robots.txt, and does not
+    /// learn which destinations are open.
     pub fn begin(self, prohibited: Option<String>) -> Begun {
         let robots_identity = self.robots_identity();
         let found = match (robots_identity, &prohibited, &self.scope) {
@@ -208,8 +209,8 @@ impl Question {
         Some(self.into_decision(Ruling::refused(reason), None, prohibited))
     }
 
-    /// Returns who asks. Most clients send no User-Agent with a CONNECT. If the configuration lets tunnels to the host
-    /// through, the rules for `*` apply to such a client.
+    /// Returns who sends the request. Most clients send no User-Agent with a CONNECT. If the configuration lets tunnels
+    /// to the host through, the rules for `*` apply to such a client.
     pub(super) fn robots_identity(&self) -> RobotsIdentity<'_> {
         let robots_identity = RobotsIdentity::new(&self.subject.identity, self.terms.unidentified);
         match (robots_identity, &self.scope) {
@@ -320,7 +321,7 @@ impl Ruling {
 
 /// Decides for the whole origin. `passes` says whether a tunnel is forwarded if only some paths are allowed.
 fn find_site_access(agent: Agent<'_>, by_last_copy: bool, passes: bool) -> Ruling {
-    // If every path has the same verdict, the rule for the root stands for the whole origin.
+    // If every path has the same verdict, the rule for the root applies to the whole origin.
     let rule = agent.decide(b"/").rule;
     let reason = reason_of(rule, by_last_copy);
     match agent.site_access() {
@@ -359,7 +360,7 @@ fn strictest(agent: Agent<'_>, readings: &Readings<'_>, budget: usize) -> Option
     }
     for reading in readings.all().skip(1) {
         let text = readings.text(reading);
-        // Creating a strict reading counts as work too, because a path can have a hundred of them.
+        // Creating a strict reading is work too, because a path can have a hundred of them.
         left = left.checked_sub(text.len())?;
         let other = agent.decide_within(&text, &mut left)?;
         if !other.allowed {
@@ -380,8 +381,7 @@ fn reason_of(rule: Option<RuleId>, by_last_copy: bool) -> Reason {
 /// The work that a decision may take: bytes searched for patterns with wildcards, over all readings of the request.
 ///
 /// At worst, this takes some twenty milliseconds. Real files stay far below it: 500 KiB of wildcard rules, as sites
-/// write them, come to 0.3 MB with a path of 16 KB.
-/// rules, as sites write them, come to 0.3 MB with a path of 16 KB.
+/// write them, add up to 0.3 MB with a path of 16 KB.
 pub const BUDGET: usize = 1 << 22;
-/// The work of a decision that is made at once, without delaying others: about two milliseconds at worst.
+/// The work of a decision that is made immediately, without delaying others: about two milliseconds at worst.
 const AT_ONCE: usize = 1 << 19;

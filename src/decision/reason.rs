@@ -29,7 +29,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns one sentence for people, without the rule, which is shown beside it.
+            /// Returns one sentence for people, without the rule, which is shown next to it.
             pub const fn sentence(self) -> &'static str {
                 match self {
                     $(Reason::$name => $sentence,)+
@@ -114,7 +114,7 @@ reasons! {
             \"ExampleBot/1.0\".",
         what_to_do: "A browser's User-Agent alone names no bot.",
     }
-    /// The client's proof belongs to other bots than the one that its User-Agent names.
+    /// The client's proof is for a different bot than its User-Agent names.
     Identity = "identity" {
         phrase: "Disallowed: the client's proof does not match its User-Agent",
         sentence: "The client's proof (a credential, a certificate or its address) belongs to other bots than the \
@@ -144,7 +144,7 @@ reasons! {
         sentence: "This proxy accepts no CONNECT: its configuration says https.mode = \"refuse\".",
         what_to_do: "Send https:// URLs in absolute form, without a CONNECT.",
     }
-    /// Bots may not reach the destination (`[egress]`), whatever its robots.txt says.
+    /// Bots must not reach the destination (`[egress]`), regardless of its robots.txt.
     Egress = "egress" {
         phrase: "Disallowed: bots may not go there",
         sentence: "This proxy's configuration does not let bots go there ([egress]).",

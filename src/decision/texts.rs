@@ -30,7 +30,7 @@ pub struct DecisionTexts<'a> {
     pub robots_error: Option<String>,
     /// The request's id in the log.
     pub id: &'a str,
-    /// Whether the client is asked for a credential.
+    /// Whether the response requests a credential from the client.
     pub challenge: bool,
     /// Seconds until a retry, if the refusal is temporary.
     pub retry_after: Option<u64>,

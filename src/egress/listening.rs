@@ -1,7 +1,7 @@
 //! The addresses on which this robotgate listens, so that no bot reaches robotgate through itself.
 //!
-//! It sends nothing. To find out whether an address is local, it binds a socket to it and closes the socket at once,
-//! but only if the port is one of robotgate's own.
+//! It sends nothing. To find out whether an address is local, it binds a socket to it and closes the socket
+//! immediately, but only if the port is one of robotgate's own.
 
 use std::{
     net::{IpAddr, SocketAddr, UdpSocket},

@@ -15,7 +15,7 @@ use hickory_resolver::{
 };
 use quick_cache::sync::Cache;
 
-/// A resolver with a cache of its own.
+/// A resolver with its own cache.
 #[derive(Clone)]
 pub struct Resolver(Arc<Inner>);
 
@@ -148,5 +148,5 @@ fn name_server(address: SocketAddr) -> NameServerConfig {
 const CACHE_SIZE: u64 = 16 * 1024;
 /// Timeout of one query to one server.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long to cache that a name does not exist, whatever its zone says: people expect new records to work soon.
+/// How long to cache that a name does not exist, regardless of its zone's TTL: people expect new records to work soon.
 const NEGATIVE_MAX_TTL: Duration = Duration::from_secs(60);

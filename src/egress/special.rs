@@ -87,7 +87,7 @@ impl Special {
     }
 
     /// Returns whether a host name in `egress.allow` opens such an address for that host. Other kinds need a network
-    /// in `egress.allow`, because whoever controls a name below an allowed one can point it at any address.
+    /// in `egress.allow`, because anyone who controls a name below an allowed one can point it at any address.
     pub(super) fn is_opened_by_name(self) -> bool {
         matches!(self, Self::Loopback | Self::Private | Self::Carrier)
     }
@@ -155,7 +155,7 @@ fn v4(high: u16, low: u16) -> Ipv4Addr {
     Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
 }
 
-/// Network, prefix length (never 0) and kind. The first match counts.
+/// Network, prefix length (never 0) and kind. The first match is used.
 const V4: [([u8; 4], u32, Special); 17] = [
     // Metadata services of Alibaba, Oracle and Azure. Those of other clouds are link-local.
     ([100, 100, 100, 200], 32, Special::Metadata),

@@ -1,7 +1,7 @@
 //! The report as a JSON object for programs. Every field is always present, `null` or empty if there is nothing to say.
 //! Fields with a name from the audit log have the same meaning here.
 //!
-//! `bounded` limits the length of lists. The total is in a field beside each list.
+//! `bounded` limits the length of lists. The total is in a field next to each list.
 
 mod bounded;
 

@@ -1,5 +1,5 @@
-//! Reads the body of a response and decodes it, as far as it counts: memory and time are bounded whatever the server
-//! sends.
+//! Reads the body of a response up to the limit and decodes it. Memory and time are bounded regardless of what the
+//! server sends.
 
 use std::io::Write as _;
 
@@ -16,14 +16,14 @@ use crate::{
 /// A body, as far as it was read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Body {
-    /// The part that counts. It ends with a whole line if the body is longer.
+    /// The part within the limit. It ends with a whole line if the body is longer.
     pub(super) counts: Vec<u8>,
     /// What was read beyond that part: the rest of the line that the limit cuts, and at most a few bytes past the
-    /// limit. Empty if the whole body counts.
+    /// limit. Empty if the whole body is within the limit.
     pub(super) cut_off: Vec<u8>,
 }
 
-/// Reads the part of the body that counts: the first 500 KiB of a success (RFC 9309 §2.5, Google's limit) without a
+/// Reads the part of the body that is used: the first 500 KiB of a success (RFC 9309 §2.5, Google's limit) without a
 /// last line that the limit cut, and the first 32 KiB of a server error's page.
 pub(super) async fn read(session: &mut Session, head: &ResponseHeader) -> Result<Body, Failure> {
     let limit = match head.status.as_u16() {
@@ -70,7 +70,7 @@ struct Bounded {
 // === impl Body ===
 
 impl Body {
-    /// Drops a line that the limit cuts: its beginning can mean something else than the whole line.
+    /// Drops a line that the limit cuts: its beginning can mean something different from the whole line.
     fn new(mut read: Vec<u8>, limit: usize) -> Self {
         let cut_off = read.split_off(robots::counted(&read, limit).len());
         Self { counts: read, cut_off }
@@ -168,12 +168,12 @@ impl std::io::Write for Bounded {
     }
 }
 
-/// Truncates a robots.txt from another source to what would count of a fetched one.
+/// Truncates a robots.txt from another source to the part that would be used of a fetched one.
 pub fn within_limit(body: Vec<u8>) -> Vec<u8> {
     Body::new(body, MAX_ROBOTS).counts
 }
 
-/// Maximum decoded bytes of a robots.txt that count.
+/// Maximum decoded bytes of a robots.txt that are used.
 const MAX_ROBOTS: usize = robots::LIMIT;
 const MAX_ERROR_PAGE: usize = 32 * 1024;
 /// Maximum bytes of a coding's name in an error, which is stored as long as the origin is known.

@@ -93,7 +93,7 @@ impl Hop {
         }
         check_framing(&head)?;
         let body = match body::read(session, &head).await {
-            // A server error counts even if its page is incomplete.
+            // A server error is used even if its page is incomplete.
             Err(_) if status >= 500 => Body::default(),
             body => body?,
         };

@@ -1,4 +1,4 @@
-//! Limits how many fetches run at once, and decides which is next. All it looks at is how long a fetch takes.
+//! Limits how many fetches run at the same time, and decides which is next. All it looks at is how long a fetch takes.
 
 mod queue;
 
@@ -14,8 +14,8 @@ pub use self::queue::{Name, Requester};
 use crate::copy::FetchError;
 use crate::fetch::LookupError;
 
-/// Limits how many fetches run at once. Slow fetches can hold half of the permits, which leaves the rest for others if
-/// many sites do not answer. A slow fetch beyond that half is ended early if others wait.
+/// Limits how many fetches run at the same time. Slow fetches can have half of the permits, which leaves the rest for
+/// others if many sites do not answer. A slow fetch beyond that half is ended early if others wait.
 #[derive(Debug)]
 pub struct FetchLimiter {
     queue: Mutex<Queue<Arc<SetOnce<()>>>>,
@@ -36,7 +36,7 @@ pub struct FetchPermit {
 // === impl FetchLimiter ===
 
 impl FetchLimiter {
-    /// Allows `max_fetches` fetches at once, at least one.
+    /// Allows `max_fetches` simultaneous fetches, at least one.
     pub fn new(max_fetches: usize) -> Self {
         Self {
             queue: Mutex::new(Queue::new(max_fetches.max(1))),
@@ -100,8 +100,8 @@ impl FetchPermit {
         }
     }
 
-    /// Waits until a slow fetch without a slow permit has to make way for others. With the default of `robots.wait`,
-    /// no request waits for the fetch any more by then.
+    /// Waits until a slow fetch without a slow permit has to make way for others. With the default of `robots.wait`, no
+    /// request waits for the fetch by then.
     async fn is_wanted(&self) {
         sleep(GIVE_WAY_AFTER - SLOW_AFTER).await;
         while !self.limiter.queue().is_in_need(self.name) {
@@ -118,7 +118,7 @@ impl Drop for FetchPermit {
     }
 }
 
-/// How long a fetch can take before it counts as slow. Most take a fraction of this.
+/// How long a fetch can take before it is considered slow. Most take a fraction of this.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 /// How long a slow fetch can keep a permit that others wait for.
 const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);

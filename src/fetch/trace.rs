@@ -10,7 +10,7 @@ pub struct Traced {
     pub fetched: Fetched,
     /// The requests in order. All but the first follow redirects. Empty if the fetch never began.
     pub hops: Vec<TracedHop>,
-    /// Time from the fetch's turn to the last byte that counts, or to the failure.
+    /// Time from the fetch's turn to the last byte that is used, or to the failure.
     pub took: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Counters that many threads increment at once.
+//! Counters that many threads increment at the same time.
 
 use std::{
     sync::{
@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-/// A list of counters. Each thread adds to a shard of its own, so that processor cores do not contend for a cache
+/// A list of counters. Each thread adds to its own shard, so that processor cores do not contend for a cache
 /// line. Reading sums up the shards. A shard allocates memory when a thread first uses it.
 #[derive(Debug)]
 pub(super) struct ShardedCounters {

@@ -1,6 +1,6 @@
 //! A host in an operator's list: a name, or a name and all names below it. Pure.
 //!
-//! An IP address counts as a host, but a network does not.
+//! An IP address is a host here, but a network is not.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 

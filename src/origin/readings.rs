@@ -150,7 +150,8 @@ fn rooted(path_and_query: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Returns whether normalising changes anything. Many queries have escapes that stay as they are; those do not count.
+/// Returns whether normalising changes anything. Many queries have escapes that stay as they are; those do not change
+/// anything.
 fn changes(target: &[u8]) -> bool {
     let is_changed = |(at, byte): (usize, &u8)| {
         let escape = target.get(at + 1..).filter(|_| *byte == b'%');

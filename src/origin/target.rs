@@ -110,7 +110,7 @@ impl Target {
         })
     }
 
-    /// Returns the origin of a URL, whatever its path.
+    /// Returns the origin of a URL, regardless of its path.
     ///
     /// # Errors
     /// As for [`parse`](Self::parse), except those about the path.
@@ -201,5 +201,5 @@ fn name(byte: u8) -> String {
     }
 }
 
-/// Maximum length of a method, in bytes. The longest registered method has 17, and the log holds a method in full.
+/// Maximum length of a method, in bytes. The longest registered method has 17, and the log contains a method in full.
 pub const MAX_METHOD: usize = 64;

@@ -47,7 +47,7 @@ pub(super) fn is_known(request: &HeaderMap, etag: &str) -> bool {
         .any(|tag| tag == "*" || opaque(tag) == opaque(etag))
 }
 
-/// Returns the part of a tag that counts if one of two tags may be weak (RFC 9110 §8.8.3.2).
+/// Returns the part of a tag to compare if one of two tags may be weak (RFC 9110 §8.8.3.2).
 pub(super) fn opaque(etag: &str) -> &str {
     etag.strip_prefix("W/").unwrap_or(etag)
 }

@@ -1,4 +1,4 @@
-//! Checks whether the proxy could start or reload with a configuration, as far as that can be known beside a running
+//! Checks whether the proxy could start or reload with a configuration, as far as that can be known next to a running
 //! proxy. Its errors are those of a start or a reload. It creates nothing and does not listen.
 
 use std::{net::SocketAddr, time::SystemTime};
@@ -31,7 +31,7 @@ pub struct Warnings {
     /// Addresses that are in use, and the keys that name them. The running robotgate uses them, as it should, or
     /// another program does.
     pub taken: Vec<(SocketAddr, &'static str)>,
-    /// Why the copies cannot be kept on disk. A start goes on without the disk, and a reload fails.
+    /// Why robots.txt files cannot be kept on disk. A start continues without the disk, and a reload fails.
     pub disk: Option<DiskError>,
 }
 

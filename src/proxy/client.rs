@@ -204,7 +204,7 @@ impl Client {
             self.send(Content::Shared(content))?;
             self.finish()?;
         }
-        // Most responses go at once and need no timer.
+        // Most responses are sent immediately and need no timer.
         let sent = std::future::poll_fn(|cx| self.poll_sent(cx));
         tokio::time::timeout(within, sent)
             .await

@@ -55,7 +55,7 @@ pub(super) struct OuterConnect {
     pub(super) credential_record: Option<CredentialRecord>,
     /// The CONNECT's User-Agent, which few clients send.
     pub(super) user_agent: Option<HeaderValue>,
-    /// Set if the TLS inside asks for another name (RFC 6066 §3).
+    /// Set if the TLS handshake in the tunnel asks for a different name (RFC 6066 §3).
     pub(super) other_name: OnceLock<Box<str>>,
     /// Cancelled requests of HTTP/2 inside.
     pub(super) resets: Resets,
@@ -120,9 +120,9 @@ impl OuterConnect {
         }
     }
 
-    /// Notes the name that the TLS inside asks for, if it is not the CONNECT's host. The requests inside cannot be
-    /// decided on then, because two readers could disagree on their host. TLS without a name does no harm: the requests
-    /// inside are decided on the CONNECT's host, and robotgate names that host to the site.
+    /// Notes the name that the TLS handshake in the tunnel asks for, if it is not the CONNECT's host. The requests
+    /// inside cannot be decided on then, because two readers could disagree on their host. TLS without a name does no
+    /// harm: the requests inside are decided on the CONNECT's host, and robotgate names that host to the site.
     pub(super) fn note_server_name(&self, name: &str) {
         if !self.origin.host.matches(name) {
             // A connection asks for only one name, so this is set once.

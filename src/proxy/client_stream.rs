@@ -90,7 +90,7 @@ impl Drop for ClientStream {
     fn drop(&mut self) {
         if let Some(lender) = self.lender.take() {
             let nothing = Box::new(tokio::io::duplex(1).0);
-            // If nobody waits for the connection, it closes.
+            // If no request waits for the connection, it closes.
             let _ = lender.back.send(std::mem::replace(&mut self.inner, nothing));
         }
     }

@@ -56,7 +56,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
         },
         _ => {
             let mut exchange = Exchange::new(generation.clone(), metrics::Method::Connect);
-            // An open tunnel counts as a request.
+            // An open tunnel is counted as a request.
             let limits = &generation.config.proxy.limits;
             let _request_guard = match context.connection.guard.begin_request(limits) {
                 Ok(request_guard) => request_guard,

@@ -19,7 +19,7 @@ pub(super) struct Context {
     pub(super) connection: ClientConnection,
     /// The tasks that a stop waits for.
     pub(super) running: Running,
-    /// Becomes true when the proxy is to stop.
+    /// Becomes true when the proxy begins to stop.
     pub(super) shutdown: ShutdownWatch,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Running {
     cut_off: CancellationToken,
 }
 
-/// Ends shortly after the proxy is told to stop, when no further request is awaited on a connection. A client that is
+/// Ends shortly after the proxy begins to stop, when no further request is awaited on a connection. A client that is
 /// about to send one still gets a response, which says that the connection closes.
 pub(super) async fn last_call(mut shutdown: ShutdownWatch) {
     // The sender outlives every connection.
@@ -74,7 +74,7 @@ impl Running {
         }
     }
 
-    /// Returns a copy for the tasks of one connection. It has a token of its own, because each look at the token of all
+    /// Returns a copy for the tasks of one connection. It has its own token, because each look at the token of all
     /// connections locks that.
     pub(super) fn of_connection(&self) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Running {
 
     /// Runs `task` until it ends or is cut off. A task that is cut off is dropped, and its exchange logs that.
     pub(super) async fn track<T>(&self, task: impl Future<Output = T>) -> Option<T> {
-        // With a token of its own, because a shared token is locked each time that a task looks at it.
+        // With its own token, because a shared token is locked each time that a task looks at it.
         let cut_off = self.cut_off.child_token();
         self.tasks.track_future(cut_off.run_until_cancelled(task)).await
     }
@@ -121,7 +121,7 @@ impl Running {
     }
 }
 
-/// Time for a request that is on its way when the proxy is told to stop.
+/// Time for a request that is on its way when the proxy begins to stop.
 const LAST_CALL: Duration = Duration::from_millis(500);
 /// How long a client may go on sending after its response, and how many bytes. This is enough for most uploads.
 pub(super) const LINGER: Duration = Duration::from_secs(2);

@@ -83,7 +83,7 @@ pub(super) struct Timings {
     pub(super) first_byte: Option<Duration>,
 }
 
-/// What the log records of a request beside the decision.
+/// What the log records of a request in addition to the decision.
 pub(super) struct Request<'a> {
     pub(super) method: &'a http::Method,
     pub(super) headers: &'a HeaderMap,
@@ -182,7 +182,7 @@ impl Exchange {
         self.decided.as_ref().map(|decided| &decided.decision)
     }
 
-    /// Returns whether the request goes on to the origin.
+    /// Returns whether the request is forwarded to the origin.
     pub(super) fn forwards(&self) -> bool {
         self.decision().is_some_and(|decision| decision.forwarded)
     }

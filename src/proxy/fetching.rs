@@ -146,7 +146,7 @@ fn note_pace(pacer: &Pacer, origin: &Origin, traced: &Traced, began: Instant) {
     }
 }
 
-/// Approximate size of a fetch's line in the log, in bytes. The log has room for as many fetches at once as
+/// Approximate size of a fetch's line in the log, in bytes. The log has room for as many simultaneous fetches as
 /// `robots.max-fetches` allows at most (10,000).
 const LINE: usize = 400;
 /// Maximum length of a redirect's target, and of an error's text, in bytes.

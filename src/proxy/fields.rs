@@ -127,7 +127,7 @@ pub(super) fn hop_by_hop(headers: &HeaderMap, also: &[HeaderName]) -> Vec<Header
     fixed.chain(nominated).collect()
 }
 
-/// Returns whether a field has rules of its own, even if `Connection` names it.
+/// Returns whether a field has special rules, even if `Connection` names it.
 fn has_own_rules(name: &HeaderName) -> bool {
     [
         header::CONNECTION,
@@ -140,7 +140,7 @@ fn has_own_rules(name: &HeaderName) -> bool {
 }
 
 /// Returns the members of a list (RFC 9651 §3.1) that are not `name`, as a token or as a string. Returns `None` if
-/// there are none, or if the field is not a list of items: nobody can say whose members it has then.
+/// there are none, or if the field is not a list of items, because its members then cannot be assigned to a proxy.
 pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Option<HeaderValue> {
     let lines: Vec<&[u8]> = headers.get_all(field).iter().map(HeaderValue::as_bytes).collect();
     let mut list = sfv::Parser::new(&lines.join(&b", "[..])).parse::<sfv::List>().ok()?;

@@ -95,7 +95,7 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
     client.into_next()
 }
 
-/// Decides on a request and logs the decision. Returns `Ok` if the request goes on, and otherwise the response.
+/// Decides on a request and logs the decision. Returns `Ok` if the request is forwarded, and otherwise the response.
 async fn admit(
     client: &mut Client,
     exchange: &mut Exchange,

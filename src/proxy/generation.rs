@@ -1,7 +1,7 @@
-//! The configuration in force and everything built from it. A reload replaces it as a whole, so that a request sees
+//! The current configuration and everything built from it. A reload replaces it as a whole, so that a request sees
 //! either all of the old one or all of the new one.
 //!
-//! Building can fail; the old generation then stays in force. The new generation takes over what the reload did not
+//! Building can fail; the old generation then stays. The new generation takes over what the reload did not
 //! change, so that connections, caches and the log continue.
 
 use std::{
@@ -59,7 +59,7 @@ pub struct Generation {
     limiter: Arc<FetchLimiter>,
 }
 
-/// Why a configuration cannot be put in force.
+/// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     #[error("{keys}: {0}", keys = .0.keys())]
@@ -79,7 +79,7 @@ pub enum SetupError {
 // === impl Generation ===
 
 impl Generation {
-    /// Builds the first generation from `config`. `listening` holds the addresses that robotgate listens on, and
+    /// Builds the first generation from `config`. `listening` contains the addresses that robotgate listens on, and
     /// `log_format` is the format of the audit log on standard output.
     ///
     /// # Errors
@@ -88,9 +88,9 @@ impl Generation {
         Self::build(config, None, false, listening, log_format)
     }
 
-    /// Builds the next generation from `config`, and takes over what has not changed. With `anew`, opens and reads all
-    /// files again, even if their names have not changed: certificates, keys and the audit log, which someone may have
-    /// moved away.
+    /// Builds the next generation from `config`, and takes over what has not changed. With `anew` (again), opens and
+    /// reads all files again, even if their names have not changed: certificates, keys and the audit log, which someone
+    /// may have moved away.
     ///
     /// # Errors
     /// Fails if something that the configuration names is not available, such as a file. Nothing has changed then.
@@ -130,7 +130,7 @@ impl Generation {
             Some(before) => before.server_tls.clone(),
             None => config.proxy.tls.as_ref().map(server_tls::build).transpose()?,
         };
-        // Kept even with `anew`, so that running and waiting fetches count together with new ones.
+        // Kept even with `anew`, so that the limit applies to running, waiting and new fetches together.
         let limiter = match before.filter(|before| before.config.robots.max_fetches == config.robots.max_fetches) {
             Some(before) => before.limiter.clone(),
             None => config.fetch_limiter(),
@@ -307,7 +307,8 @@ fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, Disk
 
 /// Number of leaves that are kept ready.
 const MAX_LEAVES: usize = 10_000;
-/// Returns how many long decisions may run at once. Each keeps a core busy, and the rest of the proxy needs some.
+/// Returns how many long decisions may run at the same time. Each keeps a core busy, and the rest of the proxy needs
+/// some.
 fn half_of_the_cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }

@@ -1,5 +1,5 @@
 //! Reads the head of one HTTP/1 request off a connection and checks it before pingora sees it. So every fault gets a
-//! clear response, time and size are bounded over the whole head, and nothing goes on that two parsers would read
+//! clear response, time and size are bounded over the whole head, and nothing is forwarded that two parsers would read
 //! differently.
 
 mod checks;

@@ -47,7 +47,8 @@ pub(super) fn identify<'a>(
     (proof, subject)
 }
 
-/// Returns the credential of a request. Inside a CONNECT, only the CONNECT's credential counts, and no field inside.
+/// Returns the credential of a request. Inside a CONNECT, this is the CONNECT's credential; fields in the tunnel are
+/// ignored.
 fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) -> PresentedCredential<'a> {
     if let Some(outer_connect) = outer_connect {
         return outer_connect
@@ -63,8 +64,8 @@ fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) ->
     }
 }
 
-/// Decides on a request. Fetches for the decision count for `requester`. So does a long decision, which waits for its
-/// turn. Logs nothing but fetches.
+/// Decides on a request. Fetches for the decision are counted for `requester`. So is a long decision, which waits for
+/// its turn. Logs nothing but fetches.
 ///
 /// # Errors
 /// Fails if the decision needs the robots.txt and no fetch can begin, or if its turn did not come in time.
@@ -112,7 +113,7 @@ async fn look_up(generation: &Generation, requester: Requester, origin: &Origin)
     generation.store.lookup(&query, generation.config.robots.wait).await
 }
 
-/// Returns the requester for operators who ask what would be decided. Their fetches count together.
+/// Returns the requester for operators who ask what would be decided. One limit applies to all their fetches together.
 pub(crate) fn operators(config: &Config) -> Requester {
     Requester {
         name: Name::Operators,

@@ -45,8 +45,8 @@ pub(super) struct Allowance {
 
 /// How often the client of an HTTP/2 connection cancels requests.
 ///
-/// A cancelled request makes room for the next one at once, while the work that was begun for it goes on for a while.
-/// So the number of cancelled requests is limited by time (CVE-2023-44487).
+/// A cancelled request makes room for the next one immediately, while the work that was begun for it continues for a
+/// while. So the number of cancelled requests is limited by time (CVE-2023-44487).
 #[derive(Debug)]
 pub(super) struct Resets {
     allowed: u32,
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!([0, 0, 0, 0].map(&mut take), [true, true, true, false]);
         // One comes back every 20 seconds.
         assert_eq!([19, 20, 21].map(&mut take), [false, true, false]);
-        // There are never more than three at once.
+        // There are never more than three at the same time.
         assert_eq!([600, 600, 600, 600].map(&mut take), [true, true, true, false]);
         assert!(!allowance.is_full(3, MINUTE, start + Duration::from_secs(659)));
         assert!(allowance.is_full(3, MINUTE, start + Duration::from_secs(660)));

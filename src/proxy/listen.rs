@@ -1,9 +1,9 @@
 //! The sockets that robotgate listens on, and the tasks that accept connections there. robotgate binds the sockets
-//! before it puts a configuration in force, so that a configuration that cannot listen changes nothing. It closes a
+//! before it starts to use a configuration, so that a configuration that cannot listen changes nothing. It closes a
 //! socket only after it has accepted the connections that were waiting there.
 //!
-//! Each connection is a task of its own. When the proxy is to stop, it accepts no more connections, and those that are
-//! open get a limited time to end.
+//! Each connection has its own task. When the proxy stops, it accepts no more connections, and open ones get a limited
+//! time to end.
 
 mod accept;
 mod bind;
@@ -31,20 +31,20 @@ use super::context::Running;
 use super::live::Live;
 use crate::{config::Config, egress::Listening};
 
-/// All sockets of the configuration in force.
+/// All sockets of the current configuration.
 #[derive(Debug)]
 pub struct Listeners {
     listeners: Mutex<Vec<Listener>>,
-    /// Sockets that the process was started with, until the first configuration is in force.
+    /// Sockets that the process was started with, until the first configuration is loaded.
     inherited: Mutex<Vec<Socket>>,
     running: Running,
-    /// Becomes true when the proxy is to stop.
+    /// Becomes true when the proxy begins to stop.
     shutdown: ShutdownWatch,
     /// Cancelled when the task of a listener fails.
     failed: CancellationToken,
 }
 
-/// The sockets of a configuration that is not in force yet. Clients cannot connect to new ones.
+/// The sockets of a configuration that is not used yet. Clients cannot connect to new ones.
 #[derive(Debug)]
 pub struct Planned {
     sockets: Vec<PlannedSocket>,
@@ -87,7 +87,7 @@ pub enum Speaks {
     Admin,
 }
 
-/// Serves an operator's connection in a task of its own, until the socket is closed.
+/// Serves an operator's connection in a separate task, until the socket is closed.
 pub type ServeOperator = Arc<dyn Fn(TcpStream, SocketAddr, CancellationToken) + Send + Sync>;
 
 /// A socket and the task that accepts on it.
@@ -138,7 +138,7 @@ impl Listeners {
         all.extend(self.inherited().iter().cloned());
         let mut others = all.clone();
         let exact = |(named, speaks)| {
-            // Each protocol on the same address with port 0 has a socket of its own.
+            // Each protocol on the same address with port 0 has its own socket.
             let is_same = |socket: &Socket| match socket.named == named {
                 true => socket.speaks == speaks || named.port() != 0,
                 false => socket.address == named,
@@ -160,8 +160,8 @@ impl Listeners {
                 speaks,
                 socket,
             });
-            // Connections to 127.0.0.1 go to that socket as long as it exists beside the socket of 0.0.0.0. They would
-            // be lost if it were closed.
+            // As long as that socket exists next to the socket of 0.0.0.0, it gets the connections to 127.0.0.1. They
+            // would be lost if it were closed.
             let (within, outside) = others.drain(..).partition(|other| is_within(other.address, address));
             others = outside;
             sockets.extend(within.into_iter().map(|within: Socket| PlannedSocket {
@@ -178,7 +178,7 @@ impl Listeners {
     }
 
     /// Closes the sockets that are not in `open`. First accepts the connections that are waiting there, which the
-    /// configuration that is still in force serves.
+    /// current configuration still serves.
     pub async fn retire(&self, open: &Open) {
         let retired: Vec<Listener> = {
             let mut listeners = self.lock();
@@ -272,7 +272,7 @@ impl Listeners {
 /// the running robotgate, and the keys that name them.
 ///
 /// # Errors
-/// Fails if robotgate cannot listen on an address for another reason.
+/// Fails if robotgate cannot listen on an address for a different reason.
 pub(super) fn check(config: &Config) -> Result<Vec<(SocketAddr, &'static str)>, ListenError> {
     let mut taken = Vec::new();
     for (address, speaks) in wanted(config) {
@@ -298,7 +298,7 @@ fn is_within(address: SocketAddr, wide: SocketAddr) -> bool {
     wide.port() == address.port() && wide.ip().is_unspecified() && (wide.is_ipv6() || address.is_ipv4())
 }
 
-/// Runs `accepting`, which ends only when it is told to. If it panics, cancels `failed`.
+/// Runs `accepting`, which ends only when the proxy stops. If it panics, cancels `failed`.
 async fn watched(accepting: impl Future<Output = ()>, failed: CancellationToken) {
     let failing = failed.drop_guard();
     accepting.await;
@@ -314,7 +314,7 @@ impl Planned {
     /// Fails if another program has begun to listen there in the meantime.
     pub fn open(self, listening: &Listening) -> Result<Open, ListenError> {
         let addresses: Vec<SocketAddr> = self.sockets.iter().map(|socket| socket.address).collect();
-        // First, because a request may be about to go to one of these addresses.
+        // First, because robotgate may be about to forward a request to one of these addresses.
         listening.add(&addresses);
         let open = |planned: PlannedSocket| {
             Ok(Socket {

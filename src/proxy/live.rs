@@ -1,4 +1,4 @@
-//! The generation in force, which is swapped as a whole, and what outlives every generation.
+//! The current generation, which is replaced as a whole, and the state that survives a reload.
 
 use std::{
     sync::{
@@ -23,7 +23,7 @@ use crate::{
     trust::Rejections,
 };
 
-/// The generation in force, and what outlives every generation.
+/// The current generation, and the state that survives a reload.
 pub struct Live {
     current: ArcSwap<Generation>,
     pub(super) clients: Arc<Clients>,
@@ -39,7 +39,7 @@ pub struct Live {
 // === impl Live ===
 
 impl Live {
-    /// Puts the first configuration in force. All audit logs on standard output are in `log_format`.
+    /// Loads the first configuration. All audit logs on standard output are in `log_format`.
     ///
     /// # Errors
     /// Fails if something that the configuration names is not available, such as a file.
@@ -56,7 +56,7 @@ impl Live {
         }))
     }
 
-    /// Puts `generation` in force, which was built to follow the current one.
+    /// Makes `generation` the current one. It was built to follow the one before it.
     pub fn put_in_force(&self, generation: Arc<Generation>) {
         let before = self.generation();
         let cache = &generation.config.cache;
@@ -73,14 +73,14 @@ impl Live {
             _ => {}
         }
         if !generation.reaches_like(&before) {
-            // Sites that could not be reached before may be within reach now.
+            // Sites that could not be reached before may be reachable now.
             generation.store.retry_failures();
         }
     }
 
     fn keep_audit_log(&self, before: &Generation, generation: &Generation) {
         let mut logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
-        // A log that is held only here is dropped, and then writes what is left.
+        // A log without another owner is dropped, and then writes its remaining lines.
         logs.retain(|log| Arc::strong_count(log) > 1);
         if !Arc::ptr_eq(&before.audit, &generation.audit) {
             let output = generation.audit.output();
@@ -128,12 +128,12 @@ impl Live {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the generation in force, to be held only for a moment.
+    /// Returns the current generation, for a short use only.
     pub(super) fn current(&self) -> arc_swap::Guard<Arc<Generation>> {
         self.current.load()
     }
 
-    /// Returns the generation in force.
+    /// Returns the current generation.
     pub fn generation(&self) -> Arc<Generation> {
         self.current.load_full()
     }

@@ -3,7 +3,7 @@
 //! and programs made with GnuTLS check the certificate only then. The log names the client and what to set in it.
 //!
 //! Chromium also closes connections in the last two ways although it trusts the certificate: it opens a spare
-//! connection and closes it once another one serves it over HTTP/2. So a close counts only if the same program sends
+//! connection and closes it once another one serves it over HTTP/2. So a close is a sign only if the same program sends
 //! nothing on its other connections to the same origin.
 
 use std::{

@@ -1,4 +1,5 @@
-//! Passes the content of a request and its response both ways at once, until both have ended or one side breaks.
+//! Passes the content of a request and its response both ways at the same time, until both have ended or one side
+//! breaks.
 //!
 //! No direction waits while the other could move: the one task polls each side in turn for what it has and what it
 //! takes, and each side wakes that task. Each direction waits for one side at a time, and only for a limited time.

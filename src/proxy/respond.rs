@@ -31,7 +31,7 @@ use crate::{
 pub(super) struct OwnResponse {
     pub(super) head: ResponseHeader,
     pub(super) body: Bytes,
-    /// Whether another request may follow on the connection. After a request that nobody understood, nobody knows where
+    /// Whether another request may follow on the connection. After a request that cannot be parsed, it is unknown where
     /// the next one begins.
     pub(super) keeps_connection: bool,
 }

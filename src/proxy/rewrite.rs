@@ -57,8 +57,9 @@ pub(super) fn to_origin(
         request.insert_header(header::COOKIE, cookie)?;
     }
     if has_content && request.version != Version::HTTP_2 {
-        // An origin that does not read the content would take it for the next request, on which nobody has decided, and
-        // the actual next request would be glued to it. So none follows on this connection: pingora does not keep it.
+        // An origin that does not read the content would take it for the next request, for which there is no decision,
+        // and the actual next request would be glued to it. So none follows on this connection: pingora does not keep
+        // it.
         request.insert_header(header::CONNECTION, "close")?;
         if !request.headers.contains_key(header::CONTENT_LENGTH) {
             request.insert_header(header::TRANSFER_ENCODING, "chunked")?;
@@ -77,8 +78,8 @@ pub(super) fn to_origin(
     Ok(())
 }
 
-/// Checks whether an origin's response may go on. `upgrade` holds the fields of a request that asked for another
-/// protocol.
+/// Checks whether an origin's response may be forwarded. `upgrade` contains the fields of a request that asked for
+/// another protocol.
 ///
 /// # Errors
 /// Fails if the response changes to a protocol that the client did not ask for (RFC 9110 §15.2.2), has a status that

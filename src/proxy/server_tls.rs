@@ -80,7 +80,7 @@ pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
     if tls.client_roots.is_empty() {
         config.ticketer = Ticketer::new()?;
     } else {
-        // A resumed session shows no certificate, so nobody would check whether it is still valid.
+        // A resumed session shows no certificate, so its validity would not be checked again.
         config.send_tls13_tickets = 0;
     }
     Ok(ServerTls {

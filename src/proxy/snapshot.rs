@@ -46,7 +46,7 @@ impl Live {
         }
     }
 
-    /// Counts the origins in memory by the answer that is in force. An origin that was never fetched is not counted.
+    /// Counts the origins in memory by their current answer. An origin that was never fetched is not counted.
     fn copies(&self, generation: &Generation) -> Vec<(&'static str, u64)> {
         let mut counts = AnswerKind::ALL.map(|holds| (holds.as_str(), 0));
         let now = SystemTime::now();

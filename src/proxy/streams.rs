@@ -87,7 +87,7 @@ pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, cont
 
 /// The streams of a connection.
 struct Streams {
-    /// pingora runs each stream in a task of its own, which ends after that of its connection.
+    /// pingora runs each stream in its own task, which ends after that of its connection.
     context: Context,
     max_streams: u32,
     max_resets: u32,
@@ -115,7 +115,7 @@ impl Streams {
             },
             max_streams: proxy.limits.http2_streams,
             max_resets: proxy.limits.http2_resets,
-            // A field counts for 32 bytes more than its length (RFC 9113 §6.5.2). A client above our own limit gets a
+            // HTTP/2 adds 32 bytes to the length of each field (RFC 9113 §6.5.2). A client above our own limit gets a
             // response that says so. The library itself refuses a head far above it.
             max_header_list: u32::try_from(2 * proxy.head.bytes).unwrap_or(u32::MAX),
             changed: Notify::new(),
@@ -205,7 +205,7 @@ impl HttpServerApp for Streams {
     }
 }
 
-/// In bytes: as much as robotgate reads from an origin at once.
+/// In bytes: as much as robotgate reads from an origin in one read.
 const SEND_BUFFER: usize = 64 * 1024;
 /// Bytes of a request's content that a client may send before its origin takes them.
 const WINDOW: u32 = 256 * 1024;

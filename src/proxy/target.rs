@@ -47,7 +47,7 @@ pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterCon
         (TargetForm::Other, Some(outer_connect)) => (outer_connect.origin.clone(), raw),
         (TargetForm::Other, None) => return Err(TargetError::OriginForm),
     };
-    // HTTP/2 names the scheme in a field of its own (RFC 9113 §8.3.1).
+    // HTTP/2 names the scheme in a separate field (RFC 9113 §8.3.1).
     if let Some(scheme) = request.uri.scheme_str()
         && Scheme::parse(scheme.as_bytes()) != Some(origin.scheme)
     {

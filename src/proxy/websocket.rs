@@ -1,6 +1,6 @@
 //! Checks whether an origin's `101` opens the WebSocket that a client asked for (RFC 6455 §4.1). Pure.
 //!
-//! After any other `101`, HTTP requests could follow that nobody decides on.
+//! After any other `101`, HTTP requests could follow without a decision.
 
 use http::{HeaderMap, HeaderValue, header};
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};

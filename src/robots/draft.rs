@@ -1,6 +1,6 @@
 //! Parses a robots.txt in one pass over its lines into patterns by group, and the agents of each group.
 //!
-//! Never fails, whatever the bytes, and never decides which rules an agent gets: [`super::ruleset`] does.
+//! Never fails, regardless of the bytes, and never decides which rules an agent gets: [`super::ruleset`] does.
 
 use std::borrow::Cow;
 
@@ -89,7 +89,7 @@ impl<'a> Draft<'a> {
     }
 
     fn rule(&mut self, kind: RuleKind, line: u32, value: &[u8]) {
-        // Rules before the first user-agent apply to nobody.
+        // Rules before the first user-agent apply to no agent.
         if self.groups.is_empty() {
             return;
         }

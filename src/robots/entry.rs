@@ -202,7 +202,7 @@ impl<W: Offset> Entry<W> {
         let start = self.start.at();
         match self.shape() {
             Shape::Prefix | Shape::Exact => &text[start..start + self.literal_len()],
-            // The last byte counts as a `$`, even though an index rule has another character there.
+            // The last byte is treated as a `$`, even though an index rule has another character there.
             Shape::WildToEnd => &text[start..start + usize::from(self.length) - 1],
             Shape::Wild => {
                 let pattern = &text[start..start + usize::from(self.length)];

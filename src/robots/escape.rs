@@ -90,7 +90,7 @@ fn octet(high: u8, low: u8) -> Option<u8> {
 
 /// Returns whether an escape is equivalent to the plain character: for unreserved characters (RFC 3986 §2.3), and for
 /// reserved ones (§2.2), whose two spellings RFC 9309 §2.2.2 compares as equal. Not for a delimiter of the URL
-/// (`/a%2Fb` is another path than `/a/b`), and not for `*` and `$`, which are wildcards if written plainly.
+/// (`/a%2Fb` is a different path from `/a/b`), and not for `*` and `$`, which are wildcards if written plainly.
 fn is_the_same_plain(octet: u8, in_query: bool) -> bool {
     octet.is_ascii_alphanumeric() || b"-._~:[]@!&'()+,;=".contains(&octet) || in_query && b"/?#".contains(&octet)
 }

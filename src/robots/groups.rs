@@ -46,7 +46,7 @@ pub(super) struct RuleText<'a> {
     pub(super) line: u32,
 }
 
-/// Returns all groups of `body`, in order. Rules before the first user-agent apply to nobody and are in no group.
+/// Returns all groups of `body`, in order. Rules before the first user-agent apply to no agent and are in no group.
 pub(super) fn read(profile: Profile, body: &[u8]) -> Vec<GroupText<'_>> {
     let mut groups: Vec<GroupText<'_>> = Vec::new();
     for (line, bytes) in Lines::new(body) {

@@ -1,5 +1,5 @@
 //! Splits the bytes of a robots.txt into numbered lines, as Google's parser does (RFC 9309 §2.2 leaves the details
-//! open), and says how much of a long file counts.
+//! open), and says how much of a long file is used.
 //!
 //! Never looks inside a line, except for a NUL, which ends it early. [`super::record`] parses the content.
 
@@ -64,9 +64,9 @@ pub(super) fn line_at(body: &[u8], offset: usize) -> &[u8] {
     content(memchr2(b'\n', b'\r', line).map_or(line, |end| &line[..end]))
 }
 
-/// Returns the part of `read` that counts. `read` holds at least [`BEYOND`] bytes past `limit`, if the file has them. A
-/// line that exceeds the limit is dropped, because its beginning could mean something else than the whole line. If the
-/// file does not exceed the limit, its last line needs no end.
+/// Returns the part of `read` that is used. `read` contains at least [`BEYOND`] bytes past `limit`, if the file has
+/// them. A line that exceeds the limit is dropped, because its beginning could mean something else than the whole line.
+/// If the file does not exceed the limit, its last line needs no end.
 ///
 /// ```
 /// use robotgate::robots::counted;
@@ -94,7 +94,7 @@ fn without_mark(body: &[u8]) -> &[u8] {
     &body[common_prefix(body, BYTE_ORDER_MARK)..]
 }
 
-/// Returns the part of a line that counts.
+/// Returns the part of a line that is used.
 pub(super) fn content(line: &[u8]) -> &[u8] {
     let line = &line[..line.len().min(MAX_LINE)];
     memchr(0, line).map_or(line, |end| &line[..end])
@@ -105,7 +105,7 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Bytes of a robots.txt that count, after content decoding: 500 KiB. This is Google's limit, and the minimum in RFC
+/// Bytes of a robots.txt that are used, after content decoding: 500 KiB. This is Google's limit, and the minimum in RFC
 /// 9309 §2.5. What follows is not read.
 pub const LIMIT: usize = 500 * 1024;
 
@@ -117,7 +117,7 @@ pub const BEYOND: usize = 3;
 pub(super) const MAX_LINE: usize = 2083 * 8 - 1;
 
 /// Maximum size of a file, in bytes. Fetched files are far smaller. It ensures that offsets fit into four bytes: the
-/// text of a file grows at most five-fold (each byte of a pattern is escaped to three and kept beside the written one,
+/// text of a file grows at most five-fold (each byte of a pattern is escaped to three and kept next to the written one,
 /// with four bytes for its offset).
 pub(super) const MAX_BODY: usize = 512 << 20;
 

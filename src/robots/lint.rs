@@ -5,8 +5,8 @@
 //! in proportion to the file, except for the logarithm of sorting.
 //!
 //! How a file is checked: `octets` (findings about bytes) → `lines` (what each line says, and `patterns`, each by
-//! itself) → `groups` (whom the rules apply to) → `rules` (which of them have no effect beside others, by asking the
-//! engine).
+//! itself) → `groups` (whom the rules apply to) → `rules` (which of them have no effect because of others, by asking
+//! the engine).
 
 mod catalogue;
 mod groups;
@@ -74,7 +74,7 @@ pub fn lint(body: &[u8]) -> Vec<Finding> {
     findings.finish(body)
 }
 
-/// Checks whether the file has rules, and whether they block everyone. `kept` is the part of `body` that counts.
+/// Checks whether the file has rules, and whether they block everyone. `kept` is the part of `body` that is used.
 fn check_file(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[LintGroup<'_>], findings: &mut Findings) {
     let ruled = groups.iter().any(LintGroup::binds);
     if let Some(disguise) = disguise {

@@ -26,7 +26,7 @@ struct Name<W> {
 
 /// Whom a user-agent record names.
 pub(super) enum Named<'a> {
-    /// `*`, alone or before white space: all agents without a group of their own.
+    /// `*`, alone or before white space: all agents without their own group.
     Everyone,
     Agent {
         /// The leading `[A-Za-z_-]*`, which is all that Google's parser reads. Can be empty.

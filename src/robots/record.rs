@@ -17,7 +17,7 @@ pub(super) struct Record<'a> {
     pub(super) text: &'a [u8],
 }
 
-/// Key and value of any line, whatever the key means. Both are without surrounding white space.
+/// Key and value of any line, regardless of what the key means. Both are without surrounding white space.
 pub(super) struct KeyValue<'a> {
     /// Same as [`Record::text`].
     pub(super) text: &'a [u8],
@@ -80,7 +80,7 @@ pub(super) fn begins(text: &[u8], start: &[u8]) -> bool {
 }
 
 /// Returns the position of the separator, which is the first colon. Without a colon, it can be white space, but only
-/// between exactly two words, so that prose does not count as a rule. The RFC's grammar always requires a colon.
+/// between exactly two words, so that prose is not taken for a rule. The RFC's grammar always requires a colon.
 fn separator(profile: Profile, text: &[u8]) -> Option<usize> {
     if let Some(colon) = memchr(b':', text) {
         return Some(colon);

@@ -1,7 +1,7 @@
 //! The rules of each agent in a file: all groups that name it, as one table of patterns, or as several if there is no
 //! room for one (RFC 9309 §2.2.1).
 //!
-//! Never matches. Memory stays in proportion to the file, whatever its content.
+//! Never matches. Memory stays in proportion to the file, regardless of its content.
 
 use std::{collections::HashMap, mem::take};
 

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The text format of the log: time, level, message and fields. Values with several lines, such as the errors of a
-/// configuration, follow on lines of their own, as commands print them. Nothing from outside can move the cursor.
+/// configuration, follow on separate lines, as commands print them. Nothing from outside can move the cursor.
 struct ForPerson {
     paint: Paint,
 }
@@ -134,7 +134,7 @@ impl Visit for EventText {
 /// Libraries log every disconnected client, unusual TLS and odd DNS answers. robotgate itself logs what matters.
 const DEFAULT: &str = "info,pingora_core=off,pingora_proxy=off,pingora_pool=off,hickory_net=off,hickory_proto=off,\
                        hickory_resolver=off,h2=off,rustls=off";
-/// The field that holds the message of an event.
+/// The field that contains the message of an event.
 const MESSAGE: &str = "message";
 /// The indentation of continuation lines.
 const INDENT: &str = "    ";

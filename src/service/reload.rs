@@ -142,7 +142,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes,
     proxy::check_reload(&config)?;
     let before = live.generation();
     let planned = listeners.plan(&config)?;
-    // A SIGHUP also tells that files beside the configuration were replaced.
+    // A SIGHUP can also mean that files next to the configuration were replaced.
     let generation = before.followed_by(config, cause == HANGUP)?;
     let listened: Vec<_> = listeners.open().into_iter().map(|(address, _)| address).collect();
     let open = planned

@@ -127,7 +127,7 @@ fn count(connections: usize) -> String {
 /// Logs the progress of a drain that lasts at most `bound`, until the future is dropped.
 pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
     let end = Instant::now() + bound;
-    // Most drains end at once and are not worth a log line.
+    // Most drains end immediately and are not worth a log line.
     let mut pause = FIRST;
     loop {
         tokio::time::sleep(pause).await;

@@ -56,7 +56,7 @@ impl Notifier {
         Self(wanted.then(Arc::default))
     }
 
-    /// Reports that clients are served with a configuration in force. Also reports the end of any reload.
+    /// Reports that clients are served with the current configuration. Also reports the end of any reload.
     pub fn ready(&self) {
         self.notify(&[NotifyState::Ready]);
     }
@@ -102,14 +102,14 @@ impl Notifier {
         self.notify_with(|| sd_notify::notify_with_fds(&state, &[socket]));
     }
 
-    /// Asks systemd to close a kept socket. While it stays open, clients connect to it and nobody answers.
+    /// Asks systemd to close a kept socket. While it stays open, clients connect to it and get no answer.
     pub fn release(&self, address: SocketAddr) {
         self.notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name_of(address))]);
     }
 
     /// Sends watchdog notifications for as long as the daemon lives: twice within the time after which systemd would
     /// kill it (`WatchdogSec`), and only after a newly spawned task has run. So a runtime whose workers are all stuck
-    /// does not pass for a working one. Returns at once if the watchdog is off.
+    /// does not pass for a working one. Returns immediately if the watchdog is off.
     pub async fn watchdog_task(self) {
         let Some(within) = sd_notify::watchdog_enabled().filter(|_| self.0.is_some()) else {
             return;

@@ -42,14 +42,14 @@ use crate::{
 pub struct Disk {
     shared: Arc<SharedDisk>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    /// Bounds how many threads read at once.
+    /// Limits how many threads read at the same time.
     readers: Arc<Semaphore>,
 }
 
 /// Limits of the copies on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// How long to remember an origin that nobody requests.
+    /// How long to remember an origin that no bot requests.
     pub keep: Duration,
     /// Maximum size of the texts and records in the file, in bytes. Beyond it, robotgate forgets the origins that have
     /// not been requested for the longest time.
@@ -171,7 +171,7 @@ impl Disk {
         let turn = turn.map_err(|_| FileError::Closed)?;
         let shared = self.shared.clone();
         let reading = tokio::task::spawn_blocking(move || {
-            // The blocking read holds its permit even if nobody waits for its result any more.
+            // The blocking read keeps its permit even if no request waits for its result.
             let _turn = turn;
             shared.read_file(|file| file.read(&name))
         });

@@ -53,7 +53,7 @@ pub enum ClientKind {
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Table {
-    /// Texts that several clients share, by the placeholder in braces that stands for them.
+    /// Texts that several clients share, by the placeholder in braces that is replaced by them.
     fragments: BTreeMap<String, String>,
     file: Vec<files::Template>,
     client: Vec<Client>,

@@ -110,7 +110,7 @@ impl Rejections {
         is_due.then_some(count)
     }
 
-    /// Records that `program` trusts the certificate, as it sent data to an origin on a connection of its own.
+    /// Records that `program` trusts the certificate, as it sent data to an origin on its own connection.
     pub fn note_trust(&self, program: impl Hash, now: SystemTime) {
         let key = self.hasher.hash_one(program);
         let mut trusting = self.trusting.lock().unwrap_or_else(PoisonError::into_inner);

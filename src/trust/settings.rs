@@ -42,7 +42,7 @@ pub enum BadProxy {
 // === impl Settings ===
 
 impl Settings {
-    /// Creates settings for a proxy. `HOST:PORT` alone stands for `http://HOST:PORT`.
+    /// Creates settings for a proxy. `HOST:PORT` alone means `http://HOST:PORT`.
     ///
     /// # Errors
     /// Fails if `proxy` is not an `http://` or `https://` URL with a host.

@@ -1,4 +1,4 @@
-//! HTTP/2 to an origin (RFC 9113): one connection that several exchanges share, each with a stream of its own.
+//! HTTP/2 to an origin (RFC 9113): one connection that several exchanges share, each with its own stream.
 //!
 //! [`SharedConnection`] is the connection, and [`Stream`] is one request and its response on it. `message` converts
 //! heads to and from HTTP/2. A separate task (`drive`) reads and writes the connection. This module does not connect,
@@ -9,21 +9,20 @@
 //! The origin is not trusted, and a client must not be able to slow down another client on the same connection.
 //!
 //! - **Windows.** A stream holds at most [`Bounds::window`] bytes that its client has not read yet. The connection's
-//!   window is that times [`Bounds::streams`], the maximum number of open streams. So streams that nobody reads,
-//!   however many there are, leave every other stream its whole window.
+//!   window is that times [`Bounds::streams`], the maximum number of open streams. So streams whose clients do not
+//!   read, however many there are, leave every other stream its whole window.
 //! - **Content.** All streams share the origin's window for the connection. So a connection carries one request with
 //!   content at a time, and takes no more requests of any kind once a request with content was cancelled.
 //! - **Heads.** [`Bounds::max_head`] is announced and enforced. h2 stops decoding beyond it, and closes the connection
 //!   at four times as much or if a head has more CONTINUATION frames than it needs (RUSTSEC-2024-0332).
 //! - **Informational responses.** A stream accepts 16 of them.
-//! - **Floods.** h2 closes a connection whose peer makes it reset more than 1,024 streams (RUSTSEC-2024-0003),
-//!   violates a window, or sends too many small DATA frames that nobody has read: it adds up how far each is below 256
-//!   bytes, and the limit is half of the connection's window. It answers one PING or SETTINGS frame before it reads
-//!   the next.
+//! - **Floods.** h2 closes a connection whose peer makes it reset more than 1,024 streams (RUSTSEC-2024-0003), violates
+//!   a window, or sends too many small DATA frames that were not read yet: it adds up how far each is below 256 bytes,
+//!   and the limit is half of the connection's window. It answers one PING or SETTINGS frame before it reads the next.
 //! - **Cancelled streams.** h2 remembers each stream that robotgate cancels for ten seconds, to ignore frames still
 //!   under way. After 100 of them the connection takes no new streams: origins count cancelled streams as an attack
 //!   and would close the connection under all the others.
-//! - **Sending.** h2 holds at most 64 KiB of a request's content that the connection has not accepted.
+//! - **Sending.** h2 buffers at most 64 KiB of a request's content that the connection has not accepted.
 //! - **Dead peers.** While streams are open, a PING is sent every [`Bounds::silence`], and the connection ends if the
 //!   answer takes longer than that.
 //! - Server push is off; a PUSH_PROMISE ends the connection.
@@ -251,7 +250,7 @@ const MAX_WINDOW: u32 = (1 << 31) - 1;
 const MAX_CANCELLED: usize = 100;
 /// How long to remember a cancelled stream: longer than frames sent before the reset can be under way.
 const REMEMBERED: Duration = Duration::from_secs(10);
-/// Maximum bytes of a request's content that h2 holds.
+/// Maximum bytes of a request's content that h2 buffers.
 const SEND_BUFFER: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub struct Key {
     tls: Option<Host>,
 }
 
-/// A map in several shards, each with a lock of its own.
+/// A map in several shards, each with its own lock.
 #[derive(Debug)]
 pub struct Shards<V> {
     shards: [Mutex<HashMap<Key, V>>; SHARDS],

@@ -1,4 +1,4 @@
-//! The HTTP/2 connections that requests share, and those that are being opened for several requests at once.
+//! The HTTP/2 connections that requests share, and those that are being opened for several requests at the same time.
 
 use std::{
     collections::HashMap,

@@ -33,7 +33,7 @@ fn may_ask(head: &Parts, token: Option<&AdminToken>) -> Result<(), Problem> {
             Some(presented) if token.is(presented) => Ok(()),
             Some(_) => Err(Problem::WrongToken),
         },
-        // Removing the token from the configuration is not meant to open the API to everybody.
+        // Removing the token from the configuration must not open the API to every machine.
         None if !is_from_this_host(head) => Err(Problem::Remote),
         None if !is_local_name(head) => Err(Problem::Host),
         None if !OPEN.contains(&path) && is_of_another_page(&head.headers) => Err(Problem::CrossSite),

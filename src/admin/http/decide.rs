@@ -112,7 +112,7 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
     let deadline = Instant::now() + DECIDE_TIMEOUT;
     let questions: Arc<[Question]> = questions.into();
     let next = Arc::new(AtomicUsize::new(0));
-    // If the client goes away, dropping this cancels its questions.
+    // If the client disconnects, dropping this cancels its questions.
     let mut working = JoinSet::new();
     for _ in 0..AT_ONCE.min(questions.len()) {
         let (context, questions, next) = (context.clone(), questions.clone(), next.clone());

@@ -29,7 +29,7 @@ pub(super) struct ConnectionPermit {
 
 #[derive(Debug)]
 struct State {
-    /// The client's address; `None` for the socket beside the cache file.
+    /// The client's address; `None` for the socket next to the cache file.
     address: Option<IpAddr>,
     activity: Mutex<Activity>,
     /// Cancelled when the connection has to close for another one.
@@ -165,7 +165,7 @@ fn lock<T>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
 const MAX_CONNECTIONS: usize = 64;
 /// Maximum number of connections from one address.
 const MAX_OF_ONE: usize = MAX_CONNECTIONS / 2;
-/// A client that reads nothing for this long counts as idle.
+/// A client that reads nothing for this long is considered idle.
 const MAX_SENDING: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long a connection waits for a permit.

@@ -230,7 +230,7 @@ impl Context {
 
 const USUAL: usize = 50;
 const MOST: usize = 500;
-/// Number of origins to read at once.
+/// Number of origins to read in one step.
 const AT_ONCE: usize = 500;
 /// Time limit of a search for one page.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! The state of robotgate in one object, and the configuration in force.
+//! The state of robotgate in one object, and the current configuration.
 
 use std::{
     collections::BTreeMap,
@@ -45,7 +45,7 @@ pub struct LastReload {
     pub cause: &'static str,
     pub ok: bool,
     pub error: Option<String>,
-    /// The generation in force after it.
+    /// The current generation after it.
     pub generation: u64,
     pub changes: Vec<String>,
     /// Keys that take effect at the next start.

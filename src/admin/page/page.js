@@ -288,7 +288,7 @@ function gone(problem) {
     "bad",
     problem.status ? "robotgate answers, but not as it should." : "robotgate does not answer.",
     [problem.message, failures],
-    () => make("p", {}, problem.message, " ", ...since, "This page goes on trying."),
+    () => make("p", {}, problem.message, " ", ...since, "This page keeps trying."),
   );
 }
 
@@ -481,7 +481,7 @@ function refusal(record, fresh) {
     "summary",
     {},
     make("time", { datetime: record.time, title: record.time }, record.time.slice(11, 19)),
-    data(record.bot ?? record.user_agent ?? "(nobody)"),
+    data(record.bot ?? record.user_agent ?? "(no bot)"),
     make(
       "span",
       {},
@@ -591,7 +591,7 @@ async function showOrigins(more) {
     $("origins-table").hidden = list.shown === 0;
     const none = search
       ? "No origin has this in its name."
-      : "robotgate knows no origin yet: no bot has asked for a page.";
+      : "robotgate knows no origin yet: no bot has requested a page.";
     write("origins-note", list.shown ? `${plural(list.shown, "origin")}${list.next ? ", and more" : ""}.` : none);
   } catch (problem) {
     if (question === list.question) write("origins-note", `The origins cannot be shown. ${problem.message}`);
@@ -606,7 +606,7 @@ function originRow(row) {
     {},
     make("th", { scope: "row" }, link("origin", { origin: row.origin }, data(row.origin))),
     cell(
-      "What holds",
+      "What applies",
       make(
         "span",
         {},
@@ -648,7 +648,7 @@ async function showOrigin(origin) {
         "dl",
         { class: "facts" },
         facts([
-          ["What holds", HOLDS[row.holds] ?? row.holds],
+          ["What applies", HOLDS[row.holds] ?? row.holds],
           ["robots.txt", data(row.robots_url)],
           ["Status", row.status],
           ["Fetched", time(row.fetched)],

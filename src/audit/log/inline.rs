@@ -7,14 +7,14 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use super::state::{Batch, SharedLog, Sink};
 
 /// A request's promise to write the next batch, fulfilled when this is dropped. So even a request that is cancelled or
-/// panics leaves nobody waiting.
+/// panics does not leave other requests waiting.
 pub(super) struct WritePromise<'a> {
     shared: &'a SharedLog,
     /// Whether to let other requests add their lines first.
     pub(super) gathers: bool,
 }
 
-/// A batch and the output while a request writes. Dropping this returns them, whatever happened.
+/// A batch and the output while a request writes. Dropping this returns them in every case.
 struct WriteTurn<'a> {
     shared: &'a SharedLog,
     /// `Some` until the drop.

@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 /// Whether the output is fast.
 ///
-/// After a slow write, the output counts as slow for ten times as long as the write took. So it blocks threads that
+/// After a slow write, the output is considered slow for ten times as long as the write took. So it blocks threads that
 /// serve requests for at most a tenth of the time, however often it hangs.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Until when the output counts as slow.
+    /// Until when the output is considered slow.
     slow_until: Option<Instant>,
 }
 
 /// Whether recent batches had several lines that requests waited for.
 ///
-/// Waiting for more lines saves writes if many requests run at once, and costs one pass of the runtime's scheduler if
-/// there is only one.
+/// Waiting for more lines saves writes if many requests run at the same time, and costs one pass of the runtime's
+/// scheduler if there is only one.
 #[derive(Debug, Default)]
 pub(super) struct Coalescing {
     /// Number of consecutive batches with at most one such line.
@@ -60,11 +60,11 @@ impl Coalescing {
     }
 }
 
-/// A write of this duration counts as slow. A busy machine can delay any thread by less.
+/// A write of this duration is considered slow. A busy machine can delay any thread by less.
 const SLOW: Duration = Duration::from_millis(10);
-/// How long the output counts as slow, as a multiple of the slow write.
+/// How long the output is considered slow, as a multiple of the slow write.
 const SLOW_FOR: u32 = 10;
-/// Maximum time that the output counts as slow after a write.
+/// Maximum time that the output is considered slow after a write.
 const MAX_SLOW: Duration = Duration::from_secs(5 * 60);
 /// After this many batches with one line each, the next does not wait for more.
 const LONELY: u32 = 4;
@@ -75,7 +75,8 @@ const PROBE: u32 = 16;
 mod tests {
     use super::*;
 
-    /// Returns whether the output counts as fast after each of these writes. A write is its start and duration, in ms.
+    /// Returns whether the output is considered fast after each of these writes. A write is its start and duration, in
+    /// ms.
     fn after(writes: &[(u64, u64)]) -> Vec<bool> {
         let (start, mut pace) = (Instant::now(), Pace::default());
         let after = |(began, took)| {
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn an_output_counts_as_slow_for_ten_times_the_slow_write() {
-        // The slow write began at 0 ms and ended at 100 ms, so the output counts as slow until 1,100 ms.
+        // The slow write began at 0 ms and ended at 100 ms, so the output is considered slow until 1,100 ms.
         let writes = [(0, 100), (101, 0), (1099, 0), (1100, 0), (1101, 0)];
         assert_eq!(after(&writes), [false, false, false, true, true]);
     }

@@ -38,7 +38,7 @@ pub(super) struct SharedLog {
     pub(super) home: OnceLock<RequestRuntime>,
 }
 
-/// The shared state. Nobody holds its lock while writing, waiting or serialising a record.
+/// The shared state. No thread holds its lock while writing, waiting or serialising a record.
 #[derive(Default)]
 pub(super) struct State {
     /// Lines that are in no batch yet.
@@ -67,7 +67,7 @@ pub(super) struct State {
     pub(super) gathering: bool,
     /// Whether the log's own thread has to write the lines.
     pub(super) hurry: bool,
-    /// Whether the log's own thread periodically checks for lines that nobody writes.
+    /// Whether the log's own thread periodically checks for lines that no request writes.
     pub(super) looking: bool,
     /// Whether the log's own thread sleeps.
     pub(super) asleep: bool,
@@ -232,7 +232,7 @@ impl State {
         Some((sink, batch))
     }
 
-    /// Switches to the other output, if there is one and nobody is writing. Returns the old one.
+    /// Switches to the other output, if there is one and no thread is writing. Returns the old one.
     pub(super) fn change_sink(&mut self) -> Option<Sink> {
         let sink = self.sink.as_mut()?;
         let old = std::mem::replace(sink, self.other.take()?);
@@ -276,7 +276,7 @@ pub(super) fn parity(batch: u64) -> usize {
     usize::from(!batch.is_multiple_of(2))
 }
 
-/// Size at which the log's own thread writes lines at once that nobody waits for.
+/// Size at which the log's own thread immediately writes lines that no request waits for.
 const MAX_GATHER: usize = 256 * 1024;
 /// Maximum size of a buffer to reuse.
 const MAX_SPARE: usize = 512 * 1024;

@@ -1,4 +1,4 @@
-//! The log's own thread. It writes what requests do not: to a pipe, to a slow or failing output, lines that nobody
+//! The log's own thread. It writes what requests do not: to a pipe, to a slow or failing output, lines that no request
 //! waits for, and what is left at the end.
 
 use std::{
@@ -9,7 +9,7 @@ use std::{
 
 use super::state::{Batch, SharedLog, Sink, State};
 
-/// When the thread checks for lines that nobody writes.
+/// When the thread checks for lines that no request writes.
 struct NextCheck {
     at: Instant,
     /// The batch that was being gathered at the previous check.
@@ -136,11 +136,11 @@ impl SharedLog {
     }
 }
 
-/// Time between checks: a line that nobody waits for is written after once to twice this time. A write that takes
+/// Time between checks: a line that no request waits for is written after once to twice this time. A write that takes
 /// longer blocks its thread.
 const GATHER: Duration = Duration::from_millis(20);
 /// Pause between attempts to write to an output that failed.
 const RETRY: Duration = Duration::from_millis(500);
-/// Pause between attempts to write to a full pipe, and how many attempts are made before that counts as a failure.
+/// Pause between attempts to write to a full pipe, and how many attempts are made before that is a failure.
 const PAUSE: Duration = Duration::from_millis(5);
 const MAX_PAUSES: u32 = 100;

@@ -1,4 +1,4 @@
-//! Writes the files that a client needs beside its variables: `robotgate env --write`.
+//! Writes the files that a client needs in addition to its variables: `robotgate env --write`.
 
 use std::{
     fs::{self, OpenOptions, Permissions},

@@ -68,7 +68,7 @@ impl Cache {
 /// Maximum size of files and their keys in bytes.
 const BUDGET: usize = 32 << 20;
 
-/// Approximate size of an entry beside its key and its file, in bytes.
+/// Approximate size of an entry without its key and its file, in bytes.
 const OVERHEAD: usize = 128;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::robots::{Profile, RobotsTxt, RuleId, path_of_url};
 
 use super::cache::Cache;
 
-/// Caches for the fields that hold files.
+/// Caches for the fields that contain files.
 pub(super) struct Files {
     text: Cache,
     base64: Cache,
@@ -147,7 +147,7 @@ impl<'a> Fields<'a> {
         string(name, self.get(name).ok_or(BadLine::Missing(name))?)
     }
 
-    /// Returns the last field of that name, as JSON parsers do. `null` counts as absent.
+    /// Returns the last field of that name, as JSON parsers do. `null` is treated as absent.
     fn get(&self, name: &str) -> Option<&'a RawValue> {
         let (_, json) = self.0.iter().rfind(|(known, _)| known == name)?;
         (json.get() != "null").then_some(*json)

@@ -35,9 +35,9 @@ pub(super) enum Source {
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: PathBuf,
-    /// The part of the file that counts.
+    /// The part of the file that is used.
     pub(super) body: Vec<u8>,
-    /// Whether the file is longer than what counts.
+    /// Whether the file is longer than that part.
     pub(super) cut: bool,
 }
 

@@ -43,7 +43,7 @@ pub(super) struct LintInput {
 pub(super) struct Absence {
     /// The sentence to show.
     pub(super) text: String,
-    /// Whether somebody should fix it. Having no robots.txt is no fault.
+    /// Whether it should be fixed. Having no robots.txt is no fault.
     pub(super) is_fault: bool,
 }
 

@@ -43,7 +43,7 @@ pub struct SourceFetch {
     pub status: Option<u16>,
     /// When the fetch ended. For a copy, when its origin last confirmed it.
     pub fetched: Option<SystemTime>,
-    /// When the origin is asked again.
+    /// When the robots.txt is fetched again.
     pub expires: Option<SystemTime>,
 }
 

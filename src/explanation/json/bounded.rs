@@ -1,7 +1,7 @@
 //! JSON of bounded length, even for a file of 500 KiB. Characters that a terminal would interpret or not show are
 //! escaped.
 //!
-//! Nothing is left out silently: a text that was cut ends in `…`, and the total of each list is beside it.
+//! Nothing is left out silently: a text that was cut ends in `…`, and the total of each list is next to it.
 
 use std::{
     borrow::Cow,

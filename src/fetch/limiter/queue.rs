@@ -15,7 +15,7 @@ pub struct Requester {
     pub max_fetches: usize,
 }
 
-/// Whose limit a fetch counts against.
+/// The requester whose limit applies to a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Name {
     /// A client of the proxy, by its IPv4 address or the `/64` of its IPv6 address.

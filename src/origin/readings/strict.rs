@@ -41,7 +41,7 @@ struct DotSegments {
 enum Parameters {
     /// They are part of the segment, as in nginx, Apache, Python and most others.
     Keep,
-    /// They are dropped before dot segments are resolved, as in Tomcat and Jetty. A `%3B` does not count as `;`.
+    /// They are dropped before dot segments are resolved, as in Tomcat and Jetty. A `%3B` is not treated as `;`.
     Drop,
     /// They are dropped, as in Tomcat behind nginx: a proxy in front keeps them, and decodes and resolves the path.
     DropBehindProxy,

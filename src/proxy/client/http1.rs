@@ -168,7 +168,7 @@ impl Http1 {
 
     pub(super) fn into_websocket(self) -> Wire {
         let Self { mut session, wire, .. } = self;
-        // The session returns the bytes that came with the head at once, and holds no others.
+        // The session returns the bytes that came with the head immediately, and has no others.
         if let Some(Ok(Some(early))) = at_once(session.read_body_bytes()) {
             wire.unread(BytesMut::from(early));
         }
@@ -176,7 +176,7 @@ impl Http1 {
     }
 }
 
-/// Converts the result of a write to the session. Such a write never waits, because it goes to a [`Wire`].
+/// Converts the result of a write to the session. Such a write never waits, because it writes to a [`Wire`].
 fn write_result<T>(done: Option<pingora::Result<T>>) -> Result<(), ClientFault> {
     match done {
         Some(Ok(_)) => Ok(()),

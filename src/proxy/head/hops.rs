@@ -1,7 +1,7 @@
 //! Checks what a request says about its connection: which fields are for the next hop only (RFC 9110 §7.6.1), and which
 //! other protocol it asks for (§7.8). Pure.
 //!
-//! A request may ask only for a WebSocket. Other protocols could carry requests that nobody decides on.
+//! A request may ask only for a WebSocket. Other protocols could carry requests without a decision.
 
 use super::{HeadError, checks::values_of};
 

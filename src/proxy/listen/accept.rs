@@ -43,7 +43,7 @@ pub(super) struct Accepting {
     pub(super) live: Arc<Live>,
     pub(super) operators: ServeOperator,
     pub(super) running: Running,
-    /// Becomes true when the proxy is to stop.
+    /// Becomes true when the proxy begins to stop.
     pub(super) shutdown: ShutdownWatch,
     /// Cancelled when this socket is to be closed.
     pub(super) retire: CancellationToken,
@@ -52,7 +52,7 @@ pub(super) struct Accepting {
 // === impl Accepting ===
 
 impl Accepting {
-    /// Accepts until it is told to stop, then accepts the connections that are already waiting.
+    /// Accepts until the proxy stops, then accepts the connections that are already waiting.
     pub(super) async fn run(mut self) {
         let for_operators = self.socket.speaks == Speaks::Admin;
         loop {
@@ -168,7 +168,8 @@ async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: 
     connection::answer_and_close(Wire::new(stream), &Problem::Limit(limit), live).await;
 }
 
-/// Ends the TLS with the configuration that was in force when the connection came, and serves the requests inside.
+/// Terminates the TLS with the configuration that was current when the connection was accepted, and serves its
+/// requests.
 async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: Context) {
     let client = context.connection.client;
     let (stream, socket) = prepare(stream, client);

@@ -29,7 +29,7 @@ pub(super) enum Bound {
 #[derive(Debug, Default)]
 pub(super) struct SharedPorts(Vec<Arc<TcpListener>>);
 
-/// Binds a socket beside `all` existing ones, of which `leaving` are about to be closed. If necessary, makes existing
+/// Binds a socket next to `all` existing ones, of which `leaving` are about to be closed. If necessary, makes existing
 /// sockets share their ports and adds them to `shared`.
 pub(super) fn bind(
     address: SocketAddr,
@@ -45,7 +45,7 @@ pub(super) fn bind(
     bound.map_err(|error| ListenError::new(address, speaks, error))
 }
 
-/// Binds the address and releases it at once, without listening. Returns `true` if the address is in use.
+/// Binds the address and releases it immediately, without listening. Returns `true` if the address is in use.
 pub(super) fn check(address: SocketAddr, speaks: Speaks) -> Result<bool, ListenError> {
     match socket(address).and_then(|socket| socket.bind(address)) {
         Ok(()) => Ok(false),
@@ -58,7 +58,7 @@ fn silent(address: SocketAddr, all: &[Socket], leaving: &[Socket], shared: &mut 
     let bound = socket(address).and_then(|socket| socket.bind(address).map(|()| socket));
     let has_port = |socket: &&Socket| socket.address.port() == address.port();
     match bound {
-        // 0.0.0.0:3128 cannot be bound beside 127.0.0.1:3128 unless both sockets share the port.
+        // 0.0.0.0:3128 cannot be bound next to 127.0.0.1:3128 unless both sockets share the port.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && leaving.iter().any(|socket| has_port(&socket)) => {
             for socket in all.iter().filter(has_port) {
                 shared.share(&socket.socket)?;

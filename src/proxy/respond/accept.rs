@@ -64,7 +64,7 @@ impl Accept {
     }
 }
 
-/// Returns a weight in thousandths (RFC 9110 §12.4.2). An invalid weight counts as 0.
+/// Returns a weight in thousandths (RFC 9110 §12.4.2). An invalid weight is treated as 0.
 pub(super) fn thousandths(weight: &str) -> u16 {
     let weight: f32 = weight.parse().unwrap_or(0.0);
     // The cast saturates, and makes 0 of NaN.

@@ -141,7 +141,7 @@ fn distance(other: &Competitor<'_>) -> (u8, Reverse<usize>) {
     match other.lost {
         LossReason::TieAllowWins | LossReason::TieEarlier => (0, Reverse(0)),
         LossReason::ShorterMatch => (1, Reverse(other.rule.pattern.len())),
-        // Bytes that fit after a `*` can be anywhere in the path, so only the literal counts.
+        // Bytes that fit after a `*` can be anywhere in the path, so only the literal is compared.
         LossReason::DoesNotMatch { .. } => (2, Reverse(other.literal_fit())),
         LossReason::NeverMatches => (3, Reverse(0)),
     }

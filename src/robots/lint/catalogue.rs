@@ -110,11 +110,11 @@ catalogue! {
 
     /// A user-agent without a name.
     EmptyUserAgent = "empty-user-agent", Error;
-    /// A group whose user-agents name nobody.
+    /// A group without a user-agent that can name an agent.
     UnreachableGroup = "unreachable-group", Error;
     /// A name that Google's parser cuts to nothing.
     UnnamedAgent = "unnamed-agent", Warning;
-    /// Several names in one user-agent line, of which only the first counts.
+    /// Several names in one user-agent line. Only the first is used.
     SeveralAgents = "several-agents", Warning;
     /// A name that Google's parser cuts short.
     CutAgent = "cut-agent", Warning;
@@ -133,7 +133,7 @@ catalogue! {
 
     // Rules, one by one.
 
-    /// A rule before any user-agent, which applies to nobody.
+    /// A rule before any user-agent, which applies to no agent.
     RuleBeforeUserAgent = "rule-before-user-agent", Error;
     /// A rule without a pattern, which has no effect.
     EmptyRule = "empty-rule", Note;

@@ -37,7 +37,7 @@ pub(super) struct UserAgent {
 /// What an agent's name is compared with, in lower case.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) enum Id {
-    /// All agents that have no group of their own.
+    /// All agents without their own group.
     Everyone,
     /// The part of the name that Google's parser reads.
     Token(String),
@@ -81,7 +81,7 @@ impl LintGroup<'_> {
         !self.rules.is_empty() && self.agents.iter().any(|agent| agent.id.is_some())
     }
 
-    /// Reports names that reach nobody.
+    /// Reports names that match no agent.
     fn check_reach(&self, findings: &mut Findings) {
         if self.agents.iter().all(|agent| agent.id.is_none()) {
             let message = "No user-agent of this group is a valid name, so its rules apply to no bot: a name begins \
@@ -221,7 +221,8 @@ impl UserAgent {
         }
     }
 
-    /// Returns whether Google's parser finds nobody here, but others may. An empty value is reported elsewhere.
+    /// Returns whether Google's parser finds no agent here, but other parsers might. An empty value is reported
+    /// elsewhere.
     fn is_a_word_alone(&self) -> bool {
         !self.empty && matches!(&*self.ids, [Id::Token(token), ..] if token.is_empty())
     }

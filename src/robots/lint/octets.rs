@@ -47,7 +47,7 @@ impl Disguise {
         markup.then_some(Self::Html)
     }
 
-    /// Reports the disguise. `ruled` says whether the file has rules that apply to somebody anyway.
+    /// Reports the disguise. `ruled` says whether the file has rules that apply to any agent anyway.
     pub(super) fn report(self, ruled: bool, findings: &mut Findings) {
         let (code, what, advice) = match self {
             Self::Html => (
@@ -67,7 +67,7 @@ impl Disguise {
     }
 }
 
-/// Returns the part of `body` that counts, and reports if it is cut. The fetcher cuts it in the same way.
+/// Returns the part of `body` that is used, and reports if it is cut. The fetcher cuts it in the same way.
 pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
     let kept = counted(body, LIMIT);
     if kept.len() == body.len() {

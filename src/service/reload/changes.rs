@@ -52,7 +52,7 @@ pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -
     Changes { changes, restart }
 }
 
-/// Logs each changed setting, and that the configuration is in force.
+/// Logs each changed setting, and that the configuration was reloaded.
 pub(super) fn log(Changes { changes, restart }: &Changes, generation: &Generation, cause: &'static str) {
     for change in changes.iter().take(MAX_LOGGED) {
         match &change.how {

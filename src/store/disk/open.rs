@@ -1,6 +1,6 @@
 //! Opens the file of the copies. Renames a damaged file to a dated name and starts a new one.
 //!
-//! It never deletes a file that somebody else created, and never touches a file that another process has open.
+//! It never deletes a file that another program created, and never touches a file that another process has open.
 
 use std::{
     any::Any,
@@ -147,7 +147,7 @@ fn count_named_like(start: &Path) -> io::Result<usize> {
 /// Runs `work` on the database and reports a panic as damage: the database can panic on bytes that it did not write.
 /// The standard library also prints the panic.
 pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, FileError>) -> Result<T, FileError> {
-    // The file is closed after a panic, so nobody sees what it left half done.
+    // The file is closed after a panic, so its half-done work is never used.
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|panic| Err(FileError::Damaged(text_of(&*panic))))
 }
@@ -158,7 +158,7 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "reading it failed".to_owned())
 }
 
-/// Maximum number of damaged files beside the path, so that a failing disk does not fill up with them.
+/// Maximum number of damaged files next to the path, so that a failing disk does not fill up with them.
 const MAX_ASIDE: usize = 8;
 /// How long to wait for a locked file.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -99,7 +99,7 @@ impl Queue {
         !self.waiting.is_empty() || !self.flushing.is_empty()
     }
 
-    /// Returns whether somebody waits for the next write.
+    /// Returns whether a caller waits for the next write.
     pub(super) fn is_urgent(&self) -> bool {
         self.closed || !self.flushing.is_empty()
     }

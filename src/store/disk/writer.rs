@@ -1,5 +1,5 @@
 //! The writer thread of the copies on disk, and the state that it shares with readers. It writes many copies in one
-//! transaction, reopens the file after an error, and removes origins that nobody requests any more.
+//! transaction, reopens the file after an error, and removes origins that no bot has requested for a long time.
 //!
 //! The thread ends after the copies are closed and everything is written.
 

@@ -18,7 +18,7 @@ pub fn guess(user_agent: &str) -> Option<&'static str> {
         .map(|(_, name)| *name)
 }
 
-/// Substrings of User-Agents and their clients. The first match counts, because libraries name what they are built on.
+/// Substrings of User-Agents and their clients. The first match is used, because libraries name what they are built on.
 const SIGNS: &[(&str, &str)] = &[
     ("scrapy", "scrapy"),
     ("headlesschrome", "chromium"),

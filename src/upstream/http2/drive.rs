@@ -1,5 +1,5 @@
 //! The task that drives a connection. It reads and writes, notices when the origin is closing the connection or is
-//! dead, and closes the connection when nobody needs it.
+//! dead, and closes the connection when no request needs it.
 
 use std::{
     future::{Future, poll_fn},
@@ -98,7 +98,7 @@ where
 // === impl State ===
 
 impl State {
-    /// Updates the state with what the origin says about new streams. It allows `allowed` streams at once.
+    /// Updates the state with what the origin says about new streams. It allows `allowed` simultaneous streams.
     fn observe(&self, allowed: usize, cx: &mut Context<'_>) {
         self.limit
             .store(allowed.min(self.bounds.streams as usize), Ordering::Relaxed);

@@ -27,7 +27,7 @@ enum Retry {
 
 impl StreamError {
     /// Returns whether the origin has certainly not begun to process the request. It can then be retried on another
-    /// connection whatever its method (RFC 9113 §8.7).
+    /// connection regardless of its method (RFC 9113 §8.7).
     pub fn is_unprocessed(&self) -> bool {
         self.retry == Retry::Unprocessed
     }
