@@ -75,7 +75,7 @@ reasons! {
     /// A 5xx whose page says that the file was not found.
     Soft404 = "soft-404" {
         phrase: "allow",
-        sentence: "The site answered its robots.txt with a server error whose page says that it was not found, so \
+        sentence: "The site answered its robots.txt with a server error, and its page says that it was not found, so \
             everything is allowed.",
         what_to_do: "",
     }
@@ -117,17 +117,17 @@ reasons! {
     /// The client's proof is for a different bot than its User-Agent names.
     Identity = "identity" {
         phrase: "Disallowed: the client's proof does not match its User-Agent",
-        sentence: "The client's proof (a credential, a certificate or its address) belongs to other bots than the \
-            one that its User-Agent names. Send the User-Agent of a bot that the proof belongs to.",
-        what_to_do: "Credentials go into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator creates \
+        sentence: "The client's proof (a credential, a certificate or its address) is for a different bot than its \
+            User-Agent names. Send the User-Agent of a bot that the proof belongs to.",
+        what_to_do: "Write the credential into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator creates \
             them with `robotgate credential add NAME`.",
     }
     /// The client does not prove who it is: a required proof is missing, or the credential is invalid.
     Unauthenticated = "unauthenticated" {
         phrase: "Disallowed: bot does not prove who it is",
         sentence: "The client does not prove which bot it is, and the configuration requires it. Inside a CONNECT, \
-            the proof that came with the CONNECT counts.",
-        what_to_do: "Credentials go into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator creates \
+            robotgate uses the proof that came with the CONNECT.",
+        what_to_do: "Write the credential into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator creates \
             them with `robotgate credential add NAME`.",
     }
     /// A tunnel to an origin that allows only some paths.

@@ -169,7 +169,7 @@ async fn the_page_shows_reasons_without_a_rule_and_filters_by_them() {
         operator.perform(json!(["filtered", text, count])).await;
     }
     operator.perform(json!(["filtered", "does not say", 2])).await;
-    operator.perform(json!(["filtered", "nobody", 1])).await;
+    operator.perform(json!(["filtered", "(no bot)", 1])).await;
     operator.close().await;
 }
 
@@ -262,12 +262,7 @@ async fn the_page_explains_a_missing_proof_for_a_client_without_one() {
     }
     // The API cannot ask these questions: a proof of another bot, and an invalid proof.
     for (secret, agent, reason, sentence) in [
-        (
-            "Acme:Acme",
-            "Other/1.0",
-            "identity",
-            "belongs to other bots than the one",
-        ),
+        ("Acme:Acme", "Other/1.0", "identity", "is for a different bot than"),
         (
             "Acme:wrong",
             "Free/1.0",

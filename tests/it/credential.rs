@@ -267,7 +267,12 @@ async fn invalid_names_and_arguments_are_errors() {
     fs::write(folder.path("credentials"), "hunter2\n").unwrap();
     let bad = folder.run(&["add", "AcmeBot"], "").await;
     assert_eq!(bad.code, Some(1));
-    assert!(bad.errors.contains("credentials:1: no name"), "{}", bad.errors);
+    assert!(
+        bad.errors
+            .contains("credentials:1: the line does not begin with a name"),
+        "{}",
+        bad.errors
+    );
     assert!(!bad.errors.contains("hunter2"), "{}", bad.errors);
 
     fs::write(folder.path("robotgate.toml"), "# nothing\n").unwrap();

@@ -191,10 +191,10 @@ async fn a_damaged_file_is_renamed_and_a_new_one_is_used() {
     gate.start_again().await;
 
     let line = gate
-        .wait_for_log("the damage", |line| line.message().contains("were damaged"))
+        .wait_for_log("the damage", |line| line.message().contains("was damaged"))
         .await;
     assert_eq!(line.level(), "ERROR", "{line:?}");
-    assert!(line.message().contains("moved the file aside"), "{line:?}");
+    assert!(line.message().contains("robotgate renamed it"), "{line:?}");
     let aside = line.field("moved_to").expect("where it is");
     assert!(aside.contains("/robots.redb.damaged-2"), "{aside}");
     assert_eq!(fs::read(aside).expect("it is there"), noise);

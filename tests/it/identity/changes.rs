@@ -90,7 +90,7 @@ async fn a_bad_credentials_file_changes_nothing() {
     let rejected = gate
         .wait_for_log("a rejected file", |line| {
             line.message() == "the new configuration was rejected; robotgate keeps the current one"
-                && line.says("no hash that is known")
+                && line.says("not followed by a kind of hash")
         })
         .await;
     assert!(!rejected.says("hunter2"), "{}", rejected.text);

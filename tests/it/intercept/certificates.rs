@@ -249,7 +249,7 @@ async fn a_server_name_that_differs_from_the_connect_is_a_bad_request() {
 
         let response = inside.get("/x").await;
         failed(&response, 400, &["http_request_error"]);
-        assert!(response.text().contains("another server name"), "{response:#?}");
+        assert!(response.text().contains("a different host (SNI)"), "{response:#?}");
     }
     assert_eq!(origin.count("/x"), 0);
 }

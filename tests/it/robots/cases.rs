@@ -154,12 +154,6 @@ impl Case {
 }
 
 /// Each file and its number of cases.
-const SEEDS: (&str, usize) = (
-    include_str!("../../cases/seeds.jsonl"),
-    99,
-);
+const SEEDS: (&str, usize) = (include_str!("../../cases/seeds.jsonl"), 99);
 const RFC9309: (&str, usize) = (include_str!("../../cases/rfc9309.jsonl"), 21);
-const TRICKY: (&str, usize) = (
-    include_str!("../../cases/tricky.jsonl"),
-    188,
-);
+const TRICKY: (&str, usize) = (include_str!("../../cases/tricky.jsonl"), 188);
