@@ -63,5 +63,5 @@ pub use self::{
     check::{Unusable, Warnings, check, check_reload},
     generation::{Generation, SetupError},
     listen::{ListenError, Listeners, Planned, ServeOperator, Speaks},
-    live::Live,
+    live::{Live, beyond_files},
 };

@@ -92,23 +92,24 @@ impl Bots {
         self.credentials.as_ref().map(Credentials::idle).unwrap_or_default()
     }
 
-    /// Returns the credentials that bots refer to but that do not exist, as pairs of bot name and credential name. A
-    /// credential with the bot's own name is not reported if the bot has a certificate or a network.
-    pub fn missing_credentials(&self) -> Vec<(&str, &str)> {
+    /// Returns the credentials that bots refer to but that do not exist: the bot's name, the credential's name, and what
+    /// else proves the bot (see [`Bindings::kinds`]; empty if nothing does).
+    pub fn missing_credentials(&self) -> Vec<(&str, &str, String)> {
         let Some(credentials) = &self.credentials else {
             return Vec::new();
         };
-        let missing = |bot: &'_ Arc<Bot>, name: &str| {
-            let Bindings {
-                certificates, networks, ..
-            } = &bot.bindings;
-            !credentials.has(name) && (*name != *bot.name || certificates.is_empty() && networks.is_empty())
+        let others = |bot: &Bot| {
+            let bindings = Bindings {
+                credentials: Vec::new(),
+                ..bot.bindings.clone()
+            };
+            bindings.kinds()
         };
         self.bots
             .iter()
             .flat_map(|bot| bot.bindings.credentials.iter().map(move |name| (bot, &**name)))
-            .filter(|(bot, name)| missing(bot, name))
-            .map(|(bot, name)| (&*bot.name, name))
+            .filter(|(_, name)| !credentials.has(name))
+            .map(|(bot, name)| (&*bot.name, name, others(bot)))
             .collect()
     }
 

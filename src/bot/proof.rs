@@ -76,6 +76,17 @@ impl Bindings {
     pub fn bind(&self) -> bool {
         !(self.credentials.is_empty() && self.certificates.is_empty() && self.networks.is_empty())
     }
+
+    /// Names the kinds of these proofs: `a credential or its network`.
+    pub fn kinds(&self) -> String {
+        let all = [
+            (!self.credentials.is_empty(), "a credential"),
+            (!self.certificates.is_empty(), "a certificate"),
+            (!self.networks.is_empty(), "its network"),
+        ];
+        let kinds: Vec<&str> = all.into_iter().filter_map(|(has, kind)| has.then_some(kind)).collect();
+        kinds.join(" or ")
+    }
 }
 
 // === impl Bots ===

@@ -64,12 +64,19 @@ pub fn run(args: &CheckArgs) -> ExitCode {
             file.display()
         ));
     }
-    for (bot, name) in config.bots.missing_credentials() {
+    for (bot, name, others) in config.bots.missing_credentials() {
+        let add = format!("robotgate credential add {name} --config {}", file.display());
+        if !others.is_empty() {
+            warn(&format_args!(
+                "the bot {bot:?}: no credential named {name:?} is in the credentials file; write credentials = [] in \
+                 its [[bot]] if {others} alone proves it, or run: {add}"
+            ));
+            continue;
+        }
         warn(&format_args!(
             "the bot {bot:?} has to prove itself with the credential {name:?}, which is not in the credentials file, so \
-             clients with its User-Agent are refused; run: robotgate credential add {name} --config {}; or, to believe \
-             its User-Agent alone, write credentials = [] in its [[bot]]",
-            file.display()
+             clients with its User-Agent are refused; run: {add}; or, to believe its User-Agent alone, write \
+             credentials = [] in its [[bot]]"
         ));
     }
     println!(

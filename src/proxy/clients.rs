@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use super::limits::{Allowance, Limit, Tally};
 use crate::{
-    config::Limits,
+    config::{Config, Limits},
     fetch::{Name, Requester},
 };
 
@@ -82,6 +82,45 @@ impl Clients {
             tally: Tally::new(now),
             turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
         }
+    }
+
+    /// Returns a warning for each limit in the file that this process has too few files for.
+    pub(super) fn beyond_files(config: &Config, files: usize) -> Vec<String> {
+        let clients = Self::new(Instant::now(), files);
+        let (limits, share, room) = (&config.proxy.limits, clients.share, clients.table().room);
+        let (all, one) = ("all clients together get", "one client gets");
+        let keys = [
+            ("proxy.max-connections", all, "connections", limits.connections, room),
+            (
+                "proxy.max-client-connections",
+                one,
+                "connections",
+                limits.client_connections,
+                share,
+            ),
+            (
+                "proxy.max-client-requests",
+                one,
+                "requests",
+                limits.client_requests,
+                share,
+            ),
+            (
+                "proxy.max-client-fetches",
+                one,
+                "robots.txt fetches",
+                limits.client_fetches,
+                share,
+            ),
+        ];
+        // A default that is too high is no surprise: the operator did not ask for it.
+        let is_written = |key: &&str| config.settings.iter().any(|(written, _)| written == *key);
+        keys.into_iter()
+            .filter(|(key, _, _, wanted, most)| wanted > most && is_written(key))
+            .map(|(key, who, what, wanted, most)| {
+                format!("this process may open {files} files, so {who} at most {most} {what}, not {wanted} ({key})")
+            })
+            .collect()
     }
 
     /// Returns the maximum number of connections.

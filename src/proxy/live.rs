@@ -139,6 +139,11 @@ impl Live {
     }
 }
 
+/// Returns a warning for each limit that the file sets and that this process has too few files for.
+pub fn beyond_files(config: &Config) -> Vec<String> {
+    Clients::beyond_files(config, open_files())
+}
+
 /// Returns how many files this process may have open.
 pub(super) fn open_files() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);

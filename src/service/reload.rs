@@ -67,6 +67,9 @@ pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
     for warning in file.map_or_else(Vec::new, |file| config.warnings(file, SystemTime::now())) {
         tracing::warn!("{warning}");
     }
+    for warning in proxy::beyond_files(config) {
+        tracing::warn!("{warning}");
+    }
     for name in config.bots.idle_credentials() {
         tracing::warn!(
             name,
@@ -74,7 +77,16 @@ pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
              [[bot]], or remove it"
         );
     }
-    for (bot, name) in config.bots.missing_credentials() {
+    for (bot, name, others) in config.bots.missing_credentials() {
+        if !others.is_empty() {
+            tracing::warn!(
+                bot,
+                name,
+                "no credential with this name is in the credentials file; write credentials = [] in the [[bot]] if \
+                 {others} alone proves it, or add the credential"
+            );
+            continue;
+        }
         tracing::warn!(
             bot,
             name,

@@ -8,6 +8,8 @@ use robotgate::bot::SecretHash;
 use robotgate::config::Config;
 use tempfile::TempDir;
 
+use crate::support::CliOutput;
+
 /// A folder with a configuration and a credentials file.
 struct Folder(TempDir);
 
@@ -82,7 +84,7 @@ fn a_credential_belongs_to_the_bot_that_lists_it_or_has_its_name() {
     assert!(of("free").is_empty());
     // The bot is bound to its own name, though the file lacks it: removing a credential grants nothing.
     assert_eq!(of("own"), ["own"]);
-    assert_eq!(config.bots.missing_credentials(), [("own", "own")]);
+    assert_eq!(config.bots.missing_credentials(), [("own", "own", String::new())]);
     let credentials = config.bots.credentials().unwrap();
     assert_eq!(credentials.idle(), ["old"]);
     assert_eq!(credentials.names().len(), 4);
@@ -95,8 +97,27 @@ fn a_bot_with_a_missing_credential_is_reported() {
     let config = folder.load().unwrap();
     assert_eq!(
         config.bots.missing_credentials(),
-        [("AcmeBot", "AcmeBot"), ("images", "acme-staging"), ("own", "own")]
+        [
+            ("AcmeBot", "AcmeBot", String::new()),
+            ("images", "acme-staging", String::new()),
+            ("own", "own", String::new())
+        ]
     );
+}
+
+#[tokio::test]
+async fn a_bot_that_its_network_proves_is_told_to_write_no_credentials() {
+    const WARNING: &str = "the bot \"LabBot\": no credential named \"LabBot\" is in the credentials file; write \
+                           credentials = [] in its [[bot]] if its network alone proves it, or run: robotgate credential \
+                           add LabBot --config ";
+    let bot = "[identity]\ncredentials = \"credentials\"\n[cache]\npersist = false\n[https]\nmode = \"tunnel\"\n\
+               [[bot]]\nname = \"LabBot\"\nuser-agents = [\"LabBot\"]\nnetworks = [\"10.1.0.0/16\"]\n";
+    for (more, is_warned) in [("", true), ("credentials = []\n", false)] {
+        let folder = Folder::with(&format!("{bot}{more}"), &line("other"));
+        let output = CliOutput::of(&["check", folder.config().to_str().unwrap()], "").await;
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert_eq!(output.errors.contains(WARNING), is_warned, "{}", output.errors);
+    }
 }
 
 #[test]

@@ -38,3 +38,32 @@ async fn a_crawl_of_many_sites_leaves_open_files_for_clients() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_limit_that_the_process_has_no_files_for_is_told_at_the_start_and_a_reload() {
+    // Without the reserved files, there is room for (4096 - 64 - 2 * 128) / 2 connections.
+    let at = |files: usize, config: &str| Gate::builder().open_files(files).config(config).start();
+    let warned = |gate: &Gate| -> Vec<String> {
+        let log = gate.log();
+        let warnings = log.iter().filter(|line| line.says("this process may open"));
+        warnings.map(|line| line.message().to_owned()).collect()
+    };
+    let gate = at(
+        4096,
+        "[proxy]\nmax-client-connections = 8000\nmax-client-requests = 472",
+    )
+    .await;
+    let warning = "this process may open 4096 files, so one client gets at most 472 connections, not 8000 \
+                   (proxy.max-client-connections)";
+    assert_eq!(warned(&gate), [warning]);
+    gate.reconfigure("[proxy]\nmax-connections = 1889");
+    gate.reloaded(1).await;
+    let warning = "this process may open 4096 files, so all clients together get at most 1888 connections, not 1889 \
+                   (proxy.max-connections)";
+    crate::support::wait::until("the warning", || {
+        warned(&gate).iter().any(|line| line == warning).then_some(())
+    })
+    .await;
+    // The operator did not ask for the defaults.
+    assert!(warned(&at(FILES, "").await).is_empty());
+}
