@@ -195,10 +195,12 @@ fn hint(error: &io::Error) -> &'static str {
 
 impl Display for Unreadable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.kind() == ErrorKind::NotFound {
+            return f.write_str("there is no such file; check the path");
+        }
         let text = self.0.to_string();
         let text = text.split(" (os error ").next().unwrap_or(&text);
         let hint = match self.0.kind() {
-            ErrorKind::NotFound => "; look whether its name is right",
             ErrorKind::PermissionDenied => {
                 "; let the user that robotgate runs as read it (and enter the folders above it)"
             }
@@ -273,7 +275,7 @@ mod tests {
     #[test]
     fn an_io_error_gives_its_cause_and_advice_without_a_number() {
         for (number, text) in [
-            (2, "No such file or directory; look whether its name is right"),
+            (2, "there is no such file; check the path"),
             (
                 13,
                 "Permission denied; let the user that robotgate runs as read it (and enter the folders above it)",

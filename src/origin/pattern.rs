@@ -75,10 +75,21 @@ impl FromStr for HostPattern {
             Ok(url::Host::Domain(name)) if !name.is_empty() && !name.contains("..") => one(name),
             Ok(url::Host::Ipv4(address)) if !subdomains => one(address.to_string()),
             Ok(url::Host::Ipv6(address)) if !subdomains => one(address.to_string()),
+            Err(_) if let Some(host) = without_port(bare) => wrong(format!(
+                r#""{text}" has a port, but an entry holds for every port; write it without the port: "{}""#,
+                text.replacen(bare, host, 1)
+            )),
             Err(_) if bare.contains(':') => wrong(format!(
                 r#""{text}" is more than a host: an entry applies to every port; {shape}"#
             )),
             _ => wrong(format!(r#""{text}" is not a host; {shape}"#)),
         }
     }
+}
+
+/// Returns the host of `HOST:PORT`.
+fn without_port(text: &str) -> Option<&str> {
+    let (host, port) = text.rsplit_once(':')?;
+    let is_port = port.parse::<u16>().is_ok() && url::Host::parse(host).is_ok();
+    is_port.then_some(host)
 }

@@ -359,7 +359,7 @@ fn the_error_names_a_file_that_cannot_be_read() {
     assert!(
         error
             .to_string()
-            .starts_with("cannot read /nowhere/robotgate.toml: No such file"),
+            .starts_with("cannot read /nowhere/robotgate.toml: there is no such file; check the path"),
         "{error}"
     );
 }

@@ -162,7 +162,10 @@ fn a_file_over_the_size_limit_is_reported() {
 #[test]
 fn an_unreadable_file_is_an_error() {
     for (name, text) in [
-        ("nothing.txt", "robotgate: cannot read nothing.txt: No such file"),
+        (
+            "nothing.txt",
+            "robotgate: cannot read nothing.txt: there is no such file; check the path",
+        ),
         (".", "robotgate: cannot read .: "),
     ] {
         let (out, output) = lint(b"", &[name]);
