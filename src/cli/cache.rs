@@ -160,8 +160,8 @@ fn paint() -> Paint {
 }
 
 const AFTER_HELP: &str = "\
-While the proxy runs, the command asks it over a socket beside the file. Only the proxy's own user and
-root can open that socket.
+While the proxy runs, the command asks it over a socket beside the file. Only the proxy's own user
+and root can open that socket.
 
 Exit status: 0 if all is well, 1 if the site is not known or nothing can be shown, 2 for a usage
 error.

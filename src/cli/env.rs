@@ -10,7 +10,7 @@ use std::{
     fmt::Write as _,
     fs,
     io::{self, IsTerminal as _},
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -110,7 +110,7 @@ pub fn run(args: &EnvArgs) -> ExitCode {
             Ok((text, notes)) => {
                 // If a shell evaluates the output, its comments are not shown.
                 if !io::stdout().is_terminal() {
-                    notes.iter().for_each(|note| eprintln!("robotgate: {note}"));
+                    notes.iter().for_each(|note| eprintln!("robotgate: note: {note}"));
                 }
                 text
             }
@@ -154,6 +154,7 @@ fn list() -> String {
 fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), EnvError> {
     let config = load(args.config.as_deref())?;
     let mut notes = Vec::new();
+    let mut hint = None;
     let proxy = match &args.proxy {
         Some(proxy) => proxy.clone(),
         None => listening(&config, &mut notes),
@@ -162,7 +163,8 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     let path = args.ca.as_ref().unwrap_or(&config.https.ca_certificate);
     let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
     if intercepts && args.write.is_none() {
-        notes.extend(state_of(&path, args));
+        notes.extend(unreadable(&path, args));
+        hint = only_for_some(&path, args);
     }
     let shown = path.to_str().filter(|path| !path.contains(char::is_control));
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
@@ -203,7 +205,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
         "# {}. To set it in this shell: eval \"$(robotgate env{options} {})\"\n",
         client.about, client.name
     );
-    for note in &notes {
+    for note in notes.iter().chain(&hint) {
         let _ = writeln!(out, "# NOTE: {}", note.replace('\n', "\n#   "));
     }
     out.push_str(&text);
@@ -266,45 +268,53 @@ fn option(name: &str, value: &str) -> String {
 /// Reads the certificates of the authority's file.
 fn certificates(path: &Path, args: &EnvArgs) -> Result<Vec<CertificateDer<'static>>, EnvError> {
     let pem = fs::read(path).map_err(|error| {
-        let state = state_of(path, args).unwrap_or_else(|| format!("{}: {error}", path.display()));
+        let state = unreadable(path, args).unwrap_or_else(|| format!("{}: {error}", path.display()));
         EnvError::NoCertificate(state)
     })?;
     pem::roots(&pem).map_err(|why| EnvError::Certificate(path.display().to_string(), why))
 }
 
-/// Describes why clients cannot read the certificate, and what to do about it.
-fn state_of(path: &Path, args: &EnvArgs) -> Option<String> {
+/// Describes why this user cannot read the certificate, and what to do about it.
+fn unreadable(path: &Path, args: &EnvArgs) -> Option<String> {
     let shown = path.display();
-    let export = format!("robotgate ca export{} > robotgate-ca.pem", config_option(args));
+    let export = export(args);
     let get = format!(
         "get the certificate from the proxy, on its machine as its user or root:\n{export}\nor from any machine:\n\
          curl -x PROXY -o robotgate-ca.pem http://robotgate.internal/ca.pem\nThen name the copy with --ca FILE"
     );
-    match fs::File::open(path).and_then(|file| file.metadata()) {
+    match fs::File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(format!(
             "{shown} does not exist. If you have not started robotgate yet, start it: it creates its certificate at the \
              first start. If it runs on another machine, as another user or with another --config, {get}"
         )),
         Err(error) => Some(format!("cannot read {shown}: {error}. As another user, {get}")),
-        Ok(_) if is_open_to_all(path) => None,
-        Ok(data) => {
-            let who = match data.uid() == rustix::process::geteuid().as_raw() && data.mode() & 0o040 == 0 {
-                true => "Only you can read",
-                false => "Not every user can read",
-            };
-            // `ca export` only prints the configuration's certificate.
-            let copy = match args.ca {
-                Some(_) => format!(
-                    "cp {} robotgate-ca.pem",
-                    shell_word(&plain(&path.to_string_lossy(), usize::MAX))
-                ),
-                None => export,
-            };
-            Some(format!(
-                "{who} {shown}. For bots of other users, make a copy and name it with --ca FILE: {copy}"
-            ))
-        }
+        Ok(_) => None,
     }
+}
+
+/// Says what to do for other users if this user can read the certificate and they cannot.
+fn only_for_some(path: &Path, args: &EnvArgs) -> Option<String> {
+    if is_open_to_all(path) || fs::File::open(path).is_err() {
+        return None;
+    }
+    // `ca export` only prints the configuration's certificate.
+    let copy = match args.ca {
+        Some(_) => format!(
+            "cp {} robotgate-ca.pem",
+            shell_word(&plain(&path.to_string_lossy(), usize::MAX))
+        ),
+        None => export(args),
+    };
+    Some(format!(
+        "You can use this as it is. Bots of other users cannot read {}: make a copy for them, and name it with --ca \
+         FILE: {copy}",
+        path.display()
+    ))
+}
+
+/// Returns the command that writes a copy of the certificate.
+fn export(args: &EnvArgs) -> String {
+    format!("robotgate ca export{} > robotgate-ca.pem", config_option(args))
 }
 
 /// Returns whether every user of the machine can read the file, according to the modes of the file and its folders.

@@ -98,6 +98,37 @@ async fn clients_get_the_page_with_settings_from_files() {
 }
 
 #[tokio::test]
+async fn an_older_node_refuses_to_run_without_the_preloaded_script() {
+    needs!("node");
+    let origin = Origin::start().page("/x.txt", "Hello, bot.\n").spawn().await;
+    let gate = Gate::with("[identity]\nunidentified = \"wildcard\"").await;
+    let script = "fetch(process.argv[1]).then(async (page) => console.log(await page.text()))";
+    // A program that starts Node itself knows no shell function.
+    let line = format!("timeout 60 node -e '{script}' {}", origin.url("/x.txt"));
+    let shown = shell(&gate, "node", &[], &line).await;
+    if shown.contains("Hello, bot.") {
+        // A Node that reads the variables.
+        assert_eq!(decisions(&gate, &origin.url("/x.txt")), 1, "{shown}");
+        return;
+    }
+    assert!(
+        shown.contains("--use-env-proxy is not allowed in NODE_OPTIONS"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("To correct that: eval \"$(robotgate env --proxy "),
+        "{shown}"
+    );
+    assert_eq!(origin.connections(), 0, "it went around the gate");
+
+    // In the same shell, the settings with files take that back.
+    let (_folder, files) = settings(&gate, "node", &["--write", "@DIR@"]).await;
+    let shown = shell(&gate, "node", &[], &format!("{files}\n{line}")).await;
+    assert!(shown.contains("Hello, bot."), "{shown}");
+    assert_eq!(decisions(&gate, &origin.url("/x.txt")), 1, "{shown}");
+}
+
+#[tokio::test]
 async fn an_older_node_gets_the_page_with_the_preloaded_script() {
     needs!("node");
     for script in [
@@ -519,15 +550,16 @@ async fn env_reads_the_proxy_and_the_authority_from_the_configuration() {
     assert!(all.errors.contains("listens on all addresses"), "{}", all.errors);
     let ca = folder.path().join("ca.pem");
     let note = format!(
-        "# NOTE: Not every user can read {}. For bots of other users, make a copy and name it with --ca FILE: robotgate ca export --config {} > robotgate-ca.pem",
+        "# NOTE: You can use this as it is. Bots of other users cannot read {}: make a copy for them, and name it with --ca FILE: robotgate ca export --config {} > robotgate-ca.pem",
         ca.display(),
         file.display()
     );
     assert!(all.out.contains(&note), "{}", all.out);
+    assert!(!all.errors.contains("cannot read"), "it is no error: {}", all.errors);
     fs::set_permissions(&ca, fs::Permissions::from_mode(0o600)).unwrap();
     let mine = CliOutput::of(&["env", "curl", "--ca", ca.to_str().unwrap()], "").await;
     let note = format!(
-        "# NOTE: Only you can read {0}. For bots of other users, make a copy and name it with --ca FILE: cp {0} robotgate-ca.pem\n",
+        "# NOTE: You can use this as it is. Bots of other users cannot read {0}: make a copy for them, and name it with --ca FILE: cp {0} robotgate-ca.pem\n",
         ca.display()
     );
     assert!(mine.out.contains(&note), "{}", mine.out);
