@@ -27,7 +27,7 @@ pub use self::{
 use crate::{
     bot::{Enforcement, Identity},
     copy::{Answer, Lookup, RobotsCopy, SourceFetch},
-    origin::{Reading, Target, readings},
+    origin::{Reading, Scheme, Target, readings},
     pace::{CrawlDelay, CrawlDelayTooLong, Limits},
     robots::{Agent, Choice, Rule, RuleId},
     text::words,
@@ -144,6 +144,19 @@ impl Decision {
             false => Choice::Everyone,
         };
         self.copy()?.robots.crawl_delay(choice)
+    }
+
+    /// Returns why the verdict is what it is, in words for people. The rule is shown beside them.
+    pub fn sentence(&self) -> &'static str {
+        match (self.reason, self.verdict, self.target().origin.scheme) {
+            (Reason::Rule, Verdict::Allow, _) => "A rule of the site's robots.txt allows this URL.",
+            // These requests come through a CONNECT, almost always.
+            (Reason::Unauthenticated, _, Scheme::Https) => {
+                "The client does not prove which bot it is, and the configuration requires it. Inside a CONNECT, the \
+                 proof that came with the CONNECT counts."
+            }
+            (reason, ..) => reason.sentence(),
+        }
     }
 
     /// Returns the target of the request.

@@ -26,8 +26,8 @@ pub(crate) struct Report<'a> {
     pub(crate) statements: Vec<AudienceStatement<'a>>,
     /// What the response is instead, if it is no robots.txt.
     pub(crate) disguise: Option<Disguise>,
-    /// Whether the proxy accepts this User-Agent only with a proof.
-    pub(crate) needs_proof: bool,
+    /// What proves that the client is the bot, if the proxy accepts this User-Agent only with a proof.
+    pub(crate) proofs: Option<String>,
 }
 
 /// The rules behind a decision.
@@ -84,7 +84,7 @@ impl<'a> Report<'a> {
             statements: body.map_or_else(Vec::new, |body| heard(statements(profile, body), identity, choice)),
             why,
             disguise: body.and_then(Disguise::of),
-            needs_proof: needs_proof(config, user_agent),
+            proofs: needs_proof(config, user_agent).then(|| proofs_of(config, user_agent)),
         }
     }
 }
@@ -95,6 +95,19 @@ pub(crate) fn needs_proof(config: &Config, user_agent: &str) -> bool {
         .bots
         .identify_by([user_agent.as_bytes()], &Proof::None, config.identity.required);
     matches!(unproven, Identity::Refused(IdentityMismatch::Unproven { .. }))
+}
+
+/// Returns what proves that a client is the bot that this User-Agent names.
+fn proofs_of(config: &Config, user_agent: &str) -> String {
+    let fields = [user_agent.as_bytes()];
+    match config
+        .bots
+        .identify_by(fields, &Proof::Assumed, config.identity.required)
+    {
+        Identity::Bot(bot) if bot.bindings.bind() => bot.bindings.kinds(),
+        // `identity.required` asks it of every client.
+        _ => "a credential, a certificate or its network".to_owned(),
+    }
 }
 
 /// Adds to each statement whether it applies. Without a bot, that is `None`.

@@ -19,7 +19,7 @@ use super::{colour::Paint, fail, load};
 use crate::{
     config::Config,
     copy::Policy,
-    decision::{Begun, Decision, Question, Verdict},
+    decision::{Begun, Decision, Question, Reason, Verdict},
     explanation::{Report, to_json},
     origin::Target,
     robots::Profile,
@@ -71,16 +71,20 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         Err(error) => return fail(&error),
     };
     let question = config.question(&args.agent, args.unproven, target, config.terms(0), SystemTime::now());
-    let (decision, source) = match decide(&config, question, args.robots.as_deref()) {
+    let (decision, source) = match decide(&config, question.clone(), args.robots.as_deref()) {
         Ok(decided) => decided,
         Err(error) => return fail(&error),
     };
-    let report = Report::new(&config, &decision, &args.agent, &args.url, source.body());
+    let report = |decision| Report::new(&config, decision, &args.agent, &args.url, source.body());
+    let alone = (decision.reason == Reason::Egress).then(|| without_egress(question, &source, &config.robots.policy));
+    let alone = alone.flatten();
+    let (alone, report) = (alone.as_ref().map(report), report(&decision));
 
     let out = if args.json {
         to_json(&report, source.file(), source.record(&decision)) + "\n"
     } else {
-        text::write(&report, &source, Paint::for_output(&io::stdout()))
+        let paint = Paint::for_output(&io::stdout());
+        text::write(&report, alone.as_ref(), &source, args.config.is_some(), paint)
     };
     match io::stdout().write_all(out.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -114,6 +118,15 @@ fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(D
                 .unwrap_or_else(|| unreachable!("a file or a fetch was looked at"));
             Ok((undecided.decide(lookup), source))
         }
+    }
+}
+
+/// Decides by the robots.txt alone whether `[egress]` closes the URL or not, if a file has it.
+fn without_egress(question: Question, source: &Source, policy: &Policy) -> Option<Decision> {
+    source.file()?;
+    match question.begin(None) {
+        Begun::Decided(decision) => Some(decision),
+        Begun::NeedsCopy(undecided) => Some(undecided.decide(source.lookup(policy)?)),
     }
 }
 

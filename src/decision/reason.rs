@@ -29,7 +29,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns one sentence for people, without the rule, which is shown next to it.
+            /// Returns one sentence for people, without the rule, which is shown beside it. It is the sentence of a
+            /// refusal if the reason can also allow; [`Decision::sentence`](super::Decision::sentence) fits either.
             pub const fn sentence(self) -> &'static str {
                 match self {
                     $(Reason::$name => $sentence,)+
@@ -50,9 +51,9 @@ reasons! {
     /// A rule of the robots.txt allows or disallows the request.
     Rule = "rule" {
         phrase: "Disallowed by robots.txt",
-        sentence: "A rule of the site's robots.txt decides this.",
-        what_to_do: "If you need the page all the same, ask the site's owner. `robotgate explain --agent BOT URL` shows the \
-            rule among the others.",
+        sentence: "A rule of the site's robots.txt disallows this URL.",
+        what_to_do: "If you need the page all the same, ask the site's owner. `robotgate explain --config FILE --agent BOT \
+            URL`, with the proxy's file, shows the rule among the others.",
     }
     /// No rule matched, so the request is allowed (RFC 9309 §2.2.2).
     NoRule = "no-rule" {
@@ -84,8 +85,9 @@ reasons! {
         phrase: "Disallowed: robots.txt is unreachable",
         sentence: "The site's robots.txt could not be fetched yet, so everything is disallowed until it is. robotgate tries \
             again by itself.",
-        what_to_do: "Come back later; robotgate tries again by itself. In [robots.unreachable] the operator sets how \
-            long robotgate refuses a site that fails.",
+        what_to_do: "Come back later; robotgate tries again by itself. If the site works again, the operator ends the \
+            wait with `robotgate cache forget ORIGIN`. In [robots.unreachable] the operator sets how long robotgate \
+            refuses a site that fails.",
     }
     /// The robots.txt has been unreachable for so long that the last good copy decides again.
     LastCopy = "last-copy" {
@@ -125,8 +127,7 @@ reasons! {
     /// The client does not prove who it is: a required proof is missing, or the credential is invalid.
     Unauthenticated = "unauthenticated" {
         phrase: "Disallowed: bot does not prove who it is",
-        sentence: "The client does not prove which bot it is, and the configuration requires it. Inside a CONNECT, \
-            robotgate uses the proof that came with the CONNECT.",
+        sentence: "The client does not prove which bot it is, and the configuration requires it.",
         what_to_do: "Write the credential into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator creates \
             them with `robotgate credential add NAME`.",
     }
@@ -136,7 +137,7 @@ reasons! {
         sentence: "The site's robots.txt allows this bot only some paths, and robotgate cannot see inside a tunnel \
             which one the bot requests.",
         what_to_do: "Use a client that trusts this proxy's certificate (http://robotgate.internal/ has it), so that \
-            robotgate can check each path. What happens to tunnels, the operator sets in https.unverifiable.",
+            robotgate can check each path. The operator sets what happens to tunnels in https.unverifiable.",
     }
     /// `https.mode` refuses every CONNECT.
     ConnectRefused = "connect-refused" {
@@ -147,7 +148,7 @@ reasons! {
     /// Bots must not reach the destination (`[egress]`), regardless of its robots.txt.
     Egress = "egress" {
         phrase: "Disallowed: bots may not go there",
-        sentence: "This proxy's configuration does not let bots go there ([egress]).",
+        sentence: "The configuration does not let bots go there ([egress]).",
         what_to_do: "The operator can open addresses with egress.allow and ports with egress.ports.",
     }
     /// Deciding takes more work than [`BUDGET`](super::BUDGET).

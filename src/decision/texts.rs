@@ -15,7 +15,10 @@ use crate::{
 pub struct DecisionTexts<'a> {
     pub verdict: Verdict,
     pub reason: Reason,
+    /// The reason as a sentence.
+    pub sentence: &'static str,
     pub enforcement: Enforcement,
+    pub forwarded: bool,
     /// The token that the robots.txt was read with. `None` without a copy.
     pub agent: Option<Cow<'a, str>>,
     /// The rule that decided, as written in the file.
@@ -49,7 +52,9 @@ impl<'a> DecisionTexts<'a> {
         Self {
             verdict: decision.verdict,
             reason: decision.reason,
+            sentence: decision.sentence(),
             enforcement: decision.enforcement,
+            forwarded: decision.forwarded,
             agent: matched_agent.map(|(token, _)| shown(token)),
             line: rule.as_ref().map(|rule| rule.line),
             rule: rule.map(|rule| match rule.text {

@@ -166,7 +166,7 @@ impl<'a> Object<'a> {
         Self {
             verdict: decision.verdict.as_str(),
             reason: decision.reason.as_str(),
-            sentence: decision.reason.sentence(),
+            sentence: decision.sentence(),
             enforcement: decision.enforcement.as_str(),
             forwarded: decision.forwarded,
             url: report.url,
@@ -174,7 +174,7 @@ impl<'a> Object<'a> {
             bot: decision.bot(),
             agent: decision.agent(),
             unidentified,
-            needs_proof: report.needs_proof,
+            needs_proof: report.proofs.is_some(),
             reading: decision.reading.map(Reading::as_str),
             read_as: report
                 .why

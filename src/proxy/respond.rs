@@ -86,7 +86,8 @@ impl DecisionTexts<'_> {
             let seconds = micros_since_1970(not_before).div_ceil(1_000_000);
             let _ = write!(out, "; not-before=@{seconds}");
         }
-        if self.enforcement == Enforcement::Report {
+        // A refusal is for a reason that `report` does not affect, so naming it there would contradict the status.
+        if self.enforcement == Enforcement::Report && self.forwarded {
             out.push_str("; enforcement=");
             out.push_str(self.enforcement.as_str());
         }
@@ -127,7 +128,7 @@ impl DecisionTexts<'_> {
 
     /// Returns the cause in sentences, for a person.
     fn detail(&self) -> String {
-        let sentence = self.reason.sentence();
+        let sentence = self.sentence;
         match (self.line, &self.rule, &self.robots_error) {
             (Some(line), Some(rule), _) => {
                 let read_as = self.read_as.as_ref();
@@ -161,7 +162,7 @@ impl OwnResponse {
             r#type: type_of(reason.as_str()),
             cause: &cause,
             summary: match &texts.rule {
-                Some(_) => reason.sentence(),
+                Some(_) => texts.sentence,
                 None => &detail,
             },
             todo: reason.what_to_do(),

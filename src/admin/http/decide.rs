@@ -170,7 +170,7 @@ impl Decided {
             enforcement: texts.enforcement.as_str(),
             forwarded: decision.forwarded,
             bot: decision.bot().map(shown),
-            sentence: texts.reason.sentence(),
+            sentence: texts.sentence,
             needs_proof: needs_proof(&generation.config, &question.agent),
             rule: texts.rule.map(Cow::into_owned),
             line: texts.line,

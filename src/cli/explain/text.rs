@@ -20,17 +20,45 @@ use crate::{
 };
 
 /// Returns the whole report.
-pub(super) fn write(report: &Report<'_>, source: &Source, paint: Paint) -> String {
+///
+/// `alone` is the report on the robots.txt alone, if bots may not reach its host. `has_config` is whether the
+/// configuration was named.
+pub(super) fn write(
+    report: &Report<'_>,
+    alone: Option<&Report<'_>>,
+    source: &Source,
+    has_config: bool,
+    paint: Paint,
+) -> String {
     let mut out = String::new();
     let width = columns();
     // Writing to a string cannot fail, here and below.
     let _ = verdict(report, source, paint, width, &mut out);
-    if let Some(why) = &report.why {
-        let _ = rules::write(report, why, paint, width, &mut out);
+    if let Some(alone) = alone {
+        let _ = without_egress(alone, width, &mut out);
+    }
+    let deciding = alone.unwrap_or(report);
+    if let Some(why) = &deciding.why {
+        let _ = rules::write(deciding, why, paint, width, &mut out);
     }
     let _ = fetch::write(source, paint, &mut out);
     let _ = statements(report, paint, &mut out);
+    if !has_config {
+        out.push_str("\nNo --config was given, so these are the defaults; the running proxy may decide otherwise.\n");
+    }
     out
+}
+
+/// Writes what the robots.txt says of a URL that `[egress]` closes.
+fn without_egress(alone: &Report<'_>, width: usize, out: &mut String) -> std::fmt::Result {
+    let start = "Without [egress], this would decide: ";
+    match alone.why.as_ref().and_then(|why| why.explanation.rule.as_ref()) {
+        Some(rule) => {
+            let start = format!("{start}line {}: ", rule.line);
+            writeln!(out, "{start}{}", cut(&rule.text, width.saturating_sub(start.len())))
+        }
+        None => writeln!(out, "{start}{}", alone.decision.sentence()),
+    }
 }
 
 fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out: &mut String) -> std::fmt::Result {
@@ -67,8 +95,8 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
             "The site's robots.txt {detour}, which is treated as no robots.txt: everything is allowed."
         )?,
         None => match &decision.prohibited {
-            Some(error) => writeln!(out, "{} {error}.", decision.reason.sentence())?,
-            None => writeln!(out, "{}", decision.reason.sentence())?,
+            Some(error) => writeln!(out, "{} {error}.", decision.sentence())?,
+            None => writeln!(out, "{}", decision.sentence())?,
         },
     }
     if let Some(disguise) = report.disguise {
@@ -94,11 +122,10 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
             "The file is read to the letter of RFC 9309, not as Google reads it."
         )?;
     }
-    if report.needs_proof {
+    if let Some(proofs) = &report.proofs {
         writeln!(
             out,
-            "Note: the client has to prove that it is this bot, by a credential, a certificate or its network. \
-             Without proof the proxy refuses it."
+            "Note: the client has to prove that it is this bot, by {proofs}. Without proof the proxy refuses it."
         )?;
     }
     match (&decision.question.scope, decision.reason) {

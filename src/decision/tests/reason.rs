@@ -78,6 +78,23 @@ fn phrases_and_sentences_are_plain_lines() {
 }
 
 #[test]
+fn a_sentence_fits_the_verdict_and_the_way_of_the_request() {
+    let any = RobotsIdentity::Token("AnyBot");
+    let rules = Known::rules("User-agent: *\nDisallow: /private\nAllow: /private/open\n");
+    for (path, sentence) in [
+        ("/private", "A rule of the site's robots.txt disallows this URL."),
+        ("/private/open", "A rule of the site's robots.txt allows this URL."),
+    ] {
+        assert_eq!(decide(any, &rules, path).sentence(), sentence, "{path}");
+    }
+    let mut decision = decide(RobotsIdentity::Refused(Reason::Unauthenticated), &rules, "/");
+    for (scheme, speaks_of_connect) in [(Scheme::Http, false), (Scheme::Https, true)] {
+        decision.question.target.origin.scheme = scheme;
+        assert_eq!(decision.sentence().contains("CONNECT"), speaks_of_connect, "{scheme:?}");
+    }
+}
+
+#[test]
 fn the_phrase_of_a_denial_begins_with_disallowed() {
     for reason in [
         Reason::Rule,

@@ -78,7 +78,7 @@ fn sections() -> [(&'static str, Kinds); 2] {
 }
 
 const TITLE: &str = "Why robotgate refuses, and what goes wrong";
-const INTRODUCTION: &str = "The type of each answer that robotgate gives itself ends in one of these names. Refusals carry \
+const INTRODUCTION: &str = "Each response that robotgate makes itself has a type that ends in one of these names. Refusals carry \
                             it in Robots-Decision, too, as the reason; errors in Proxy-Status.";
 const HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>robotgate: problems</title>\
     <meta name=\"viewport\" content=\"width=device-width\"><style>:root{color-scheme:light dark}\
@@ -101,13 +101,17 @@ mod tests {
             assert!(meaning.ends_with('.'), "{meaning}");
         }
         assert!(
-            body.contains("<code>robotgate explain --agent BOT URL</code>"),
+            body.contains("<code>robotgate explain --config FILE --agent BOT URL</code>"),
+            "{body}"
+        );
+        assert!(
+            body.contains("the operator ends the wait with <code>robotgate cache forget ORIGIN</code>"),
             "{body}"
         );
         assert!(!body.contains('`'), "{body}");
         let text = text();
         assert!(
-            text.contains("\nrule\n  A rule of the site's robots.txt decides this.\n"),
+            text.contains("\nrule\n  A rule of the site's robots.txt disallows this URL.\n"),
             "{text}"
         );
     }

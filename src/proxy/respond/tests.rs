@@ -101,7 +101,9 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
     DecisionTexts {
         verdict,
         reason,
+        sentence: reason.sentence(),
         enforcement: Enforcement::Enforce,
+        forwarded: false,
         agent: None,
         rule: None,
         line: None,

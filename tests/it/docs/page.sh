@@ -4,6 +4,8 @@ trap 'kill $(jobs -p) 2> /dev/null || true; wait' EXIT
 ready() { until curl -o /dev/null http://127.0.0.1:3180/readyz 2> /dev/null; do kill -0 "$1"; done; }
 configure() {
     CONFIGURATION
+    # A table can be there only once.
+    if grep -qs '^\[egress\]' ~/more.toml; then : > /tmp/robotgate-try.toml; fi
     cat - >> /tmp/robotgate-try.toml << 'END'
 [proxy]
 listen = "127.0.0.1:3128"
@@ -13,8 +15,9 @@ END
 }
 serve() {
     if [ -n "$proxy" ]; then kill $proxy; wait $proxy || true; fi
+    cat > ~/more.toml
     configure
-    cat >> /tmp/robotgate-try.toml
+    cat ~/more.toml >> /tmp/robotgate-try.toml
     robotgate run --config /tmp/robotgate-try.toml > /dev/null 2>> ~/proxy.log &
     proxy=$!
     ready $proxy

@@ -24,7 +24,7 @@ async fn redirects_are_shown_hop_by_hop() {
 REFUSED  http://shop.example:PORT/private
 line 2: Disallow: /private
 for ExampleBot
-A rule of the site's robots.txt decides this.
+A rule of the site's robots.txt disallows this URL.
 
   1 | User-agent: *
 > 2 | Disallow: /private
@@ -217,7 +217,7 @@ async fn a_prohibited_address_is_shown_with_the_key_that_allows_it() {
     let expected = "\
 REFUSED  http://shop.example:PORT/private
 for ExampleBot
-This proxy's configuration does not let bots go there ([egress]).
+The configuration does not let bots go there ([egress]).
 
 Fetched:
   ---  http://shop.example:PORT/robots.txt
@@ -280,6 +280,12 @@ async fn explain_says_that_a_bot_needs_proof() {
         let output = explain(&args).await;
         assert!(output.out.starts_with(beginning), "{agent}: {}", output.out);
         let note = output.out.contains("Note: the client has to prove");
+        let by_network = "has to prove that it is this bot, by its network.";
+        assert_eq!(
+            output.out.contains(by_network),
+            agent.to_lowercase().starts_with("lan"),
+            "{agent}"
+        );
         let json = explain(&[&args[..], &["--json"]].concat()).await.json();
         assert_eq!(
             (note, json["needs_proof"].as_bool()),

@@ -1,6 +1,7 @@
 //! The output for a person, and exit statuses.
 
 use super::{explain, explain_input, of_file};
+use crate::support::CliOutput;
 
 #[tokio::test]
 async fn explain_shows_the_winning_and_the_losing_rules() {
@@ -10,7 +11,7 @@ async fn explain_shows_the_winning_and_the_losing_rules() {
 ALLOWED  https://shop.example/shop/sale/1
 line 12: Allow: /shop/sale/
 for ExampleBot, found in \"ExampleBot/1.0\"
-A rule of the site's robots.txt decides this.
+A rule of the site's robots.txt allows this URL.
 
      …
    9 | User-agent: *
@@ -34,6 +35,8 @@ The file also says, deciding nothing:
   line 10   Crawl-delay: 1  (for this bot)
   line 5    Crawl-delay: 10  (only for GPTBot, CCBot)
   line 6    Content-Signal: search=yes, ai-train=no  (only for GPTBot, CCBot)
+
+No --config was given, so these are the defaults; the running proxy may decide otherwise.
 ";
     assert_eq!(output.out, expected);
     assert_eq!(output.errors, "");
@@ -47,7 +50,7 @@ async fn a_refused_url_has_refused_as_first_word_and_exit_status_1() {
 REFUSED  https://shop.example/
 line 7: Disallow: /
 for gptbot
-A rule of the site's robots.txt decides this.
+A rule of the site's robots.txt disallows this URL.
 
      …
    3 | User-agent: GPTBot
@@ -62,6 +65,46 @@ A rule of the site's robots.txt decides this.
 Considered 1 rule in the group of GPTBot, CCBot (line 3).
 ";
     assert!(output.out.starts_with(expected), "{}", output.out);
+}
+
+#[tokio::test]
+async fn a_closed_host_does_not_hide_the_line_of_a_file() {
+    let shown = |output: CliOutput| output.out.split("\n\nConsidered").next().map(str::to_owned);
+    let output = of_file(SHOP, "gptbot", "http://127.0.0.1:8000/").await;
+    assert_eq!(output.code, Some(1));
+    let expected = "\
+REFUSED  http://127.0.0.1:8000/
+for gptbot
+The configuration does not let bots go there ([egress]). 127.0.0.1 is a loopback address, which bots may not reach \
+unless egress.allow has it.
+Without [egress], this would decide: line 7: Disallow: /
+
+     …
+   3 | User-agent: GPTBot
+   4 | User-agent: CCBot
+   5 | Crawl-delay: 10
+   6 | Content-Signal: search=yes, ai-train=no
+>  7 | Disallow: /
+   8 |
+   9 | User-agent: *
+  10 | Crawl-delay: 1";
+    assert_eq!(shown(output).as_deref(), Some(expected));
+    let output = of_file(SHOP, "a", "http://127.0.0.1:8000/robots.txt").await;
+    let sentence = "Without [egress], this would decide: The robots.txt itself may always be fetched.\n";
+    assert!(output.out.contains(sentence), "{}", output.out);
+}
+
+#[tokio::test]
+async fn the_end_says_whether_these_are_only_the_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("robotgate.toml");
+    std::fs::write(&file, "").unwrap();
+    for (config, is_default) in [(&[][..], true), (&["--config", file.to_str().unwrap()], false)] {
+        let args = ["--robots", "-", "--agent", "a", "http://a.example/"];
+        let output = explain_input(&[&args[..], config].concat(), SHOP).await;
+        let note = "\nNo --config was given, so these are the defaults; the running proxy may decide otherwise.\n";
+        assert_eq!(output.out.ends_with(note), is_default, "{}", output.out);
+    }
 }
 
 #[tokio::test]
@@ -210,10 +253,10 @@ async fn bad_input_and_bad_usage_have_different_exit_codes() {
     }
     let missing = explain(&["--agent", "a", "http://a.example/", "--robots", "/nowhere/robots.txt"]).await;
     assert_eq!(missing.code, Some(1));
-    let error = "robotgate: cannot read /nowhere/robots.txt: No such file";
+    let error = "robotgate: cannot read /nowhere/robots.txt: there is no such file; check the path";
     assert!(missing.errors.starts_with(error), "{}", missing.errors);
     let hostile = explain(&["--agent", "a", "http://a.example/", "--robots", "no\u{1b}[31m\u{202e}"]).await;
-    let error = "robotgate: cannot read no\\u{1b}[31m\\u{202e}: No such file";
+    let error = "robotgate: cannot read no\\u{1b}[31m\\u{202e}: there is no such file; check the path";
     assert!(hostile.errors.starts_with(error), "{}", hostile.errors);
     let hostile = explain(&["--agent", "a", "http://a.example/", "--config", "no\u{9b}31m"]).await;
     assert!(hostile.errors.contains("no\\u{9b}31m"), "{}", hostile.errors);

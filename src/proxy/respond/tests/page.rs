@@ -58,7 +58,7 @@ fn the_page_shows_what_the_json_shows_and_what_to_do() {
         ID,
         "href=\"http://robotgate.internal/problems#rule\"",
         "<h2>What to do</h2>",
-        "<code>robotgate explain --agent BOT URL</code>",
+        "<code>robotgate explain --config FILE --agent BOT URL</code>",
     ] {
         assert!(body.contains(part), "{part}: {body}");
     }

@@ -29,7 +29,7 @@ fn a_refusal_by_a_rule_names_the_rule() {
             "type": "http://robotgate.internal/problems#rule",
             "title": "Disallowed by robots.txt",
             "status": 403,
-            "detail": "A rule of the site's robots.txt decides this. \
+            "detail": "A rule of the site's robots.txt disallows this URL. \
                        Line 3 of https://a.example/robots.txt: Disallow: /private",
             "instance": "urn:uuid:0192f0c1-2345-7abc-8def-0123456789ab",
             "reason": "rule",
@@ -50,7 +50,7 @@ fn a_client_that_prefers_text_gets_the_refusal_as_text() {
     assert_eq!(
         text(&answer),
         "403 Disallowed by robots.txt\n\n\
-         A rule of the site's robots.txt decides this. \
+         A rule of the site's robots.txt disallows this URL. \
          Line 3 of https://a.example/robots.txt: Disallow: /private\n\n\
          The decision's id in the audit log: 0192f0c1-2345-7abc-8def-0123456789ab\n"
     );
@@ -173,15 +173,28 @@ fn a_refusal_for_a_prohibited_address_says_its_kind() {
 }
 
 #[test]
-fn the_decision_field_marks_the_enforcement_report() {
-    for (enforcement, params) in [
-        (Enforcement::Enforce, &["reason", "robots", "id"][..]),
-        (Enforcement::Report, &["reason", "enforcement", "robots", "id"]),
-        (Enforcement::Exempt, &["reason", "robots", "id"]),
+fn the_decision_field_marks_what_report_lets_through() {
+    for (enforcement, reason, forwarded, params) in [
+        (
+            Enforcement::Enforce,
+            Reason::Unreachable,
+            false,
+            &["reason", "robots", "id"][..],
+        ),
+        (
+            Enforcement::Report,
+            Reason::Unreachable,
+            true,
+            &["reason", "enforcement", "robots", "id"],
+        ),
+        // `report` does not affect this reason, so the refusal does not name it.
+        (Enforcement::Report, Reason::Egress, false, &["reason", "robots", "id"]),
+        (Enforcement::Exempt, Reason::Exempt, true, &["reason", "robots", "id"]),
     ] {
         let decision = DecisionTexts {
             enforcement,
-            ..decided(Verdict::Deny, Reason::Unreachable)
+            forwarded,
+            ..decided(Verdict::Deny, reason)
         };
         let (_, found) = item(&decision.clone().field());
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
