@@ -168,7 +168,7 @@ async fn tls_without_a_server_name_is_accepted_only_for_an_address() {
         let handshake = opened(&origin.authority()).await.try_tls(address, Alpn::Http1).await;
         assert!(handshake.is_err());
         let why = closed_because(&gate).await;
-        assert!(why.contains("names no host (SNI)"), "{why}");
+        assert!(why.contains("has no server name (SNI)"), "{why}");
 
         let mut inside = opened(&by_address).await.tls(address, Alpn::Http1).await;
         assert_eq!(inside.get("/x").await.text(), "secret");
