@@ -1,9 +1,9 @@
-//! Keeps a [`Limiter`] for each origin, and wakes requests when they have their turn.
+//! Keeps a [`Limiter`](crate::pace::Limiter) for each origin, and wakes requests when they have their turn.
 //!
-//! [`Limiter::next`] decides who goes, and only [`Lane::advance`] asks it. To share the pace with other gates, ask them
-//! there.
+//! [`Limiter::next`](crate::pace::Limiter::next) decides which request goes, and only [`OriginPacer::advance`] calls it.
+//! Gates that share a pace would agree there.
 
-mod lane;
+mod origin_pacer;
 
 use std::{
     collections::HashMap,
@@ -16,8 +16,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::lane::{Lane, Place, State, Waiting};
-pub(crate) use self::lane::{TooEarly, Turn};
+use self::origin_pacer::{OriginPacer, State, Waiting, WaitingRequest};
+pub(crate) use self::origin_pacer::{TooEarly, Turn};
 use crate::{
     origin::Origin,
     pace::{Limits, MAX_GAP},
@@ -35,8 +35,8 @@ pub(crate) struct Pacer {
 
 #[derive(Default)]
 struct Shard {
-    lanes: HashMap<Origin, Arc<Lane>>,
-    /// Number of lanes at which the idle ones are removed.
+    pacers: HashMap<Origin, Arc<OriginPacer>>,
+    /// Number of origins at which the idle ones are removed.
     sweep_at: usize,
 }
 
@@ -70,28 +70,28 @@ impl Pacer {
     /// # Errors
     /// The wait would be too long, or too many requests wait.
     pub(crate) async fn turn(&self, origin: &Origin, bot: &str, limits: Limits) -> Result<Turn, TooEarly> {
-        let lane = self.lane(origin);
+        let pacer = self.pacer(origin);
         if self.is_lifted.load(Ordering::Relaxed) {
-            return Ok(lane.begin());
+            return Ok(pacer.begin());
         }
-        Place::enter(lane, bot, limits, &self.waiting)?.turn().await
+        WaitingRequest::enter(pacer, bot, limits, &self.waiting)?.turn().await
     }
 
     /// Returns when a request of `bot` could be sent; `None` for at once. It reserves nothing.
     pub(crate) fn not_before(&self, origin: &Origin, bot: &str, limits: &Limits) -> Option<Instant> {
-        let lane = self.shard(origin).lanes.get(origin)?.clone();
-        lane.state().limiter.not_before(now(), &bot.into(), limits)
+        let pacer = self.shard(origin).pacers.get(origin)?.clone();
+        pacer.state().limiter.not_before(now(), &bot.into(), limits)
     }
 
     /// Records a request that is sent without a turn.
     pub(crate) fn note_request(&self, origin: &Origin) {
-        let lane = self.lane(origin);
-        lane.note_request();
+        let pacer = self.pacer(origin);
+        pacer.note_request();
     }
 
     /// Records a response 429 or 503 to a request that began at `began`. `asked` is the value of its `Retry-After`.
     pub(crate) fn note_busy(&self, origin: &Origin, began: Instant, asked: Option<Duration>) {
-        self.lane(origin).note_busy(began, asked);
+        self.pacer(origin).note_busy(began, asked);
     }
 
     /// Returns the time of tokio's clock, which tests can step.
@@ -103,26 +103,26 @@ impl Pacer {
     pub(crate) fn lift(&self) {
         self.is_lifted.store(true, Ordering::Relaxed);
         for shard in &self.shards {
-            let lanes: Vec<_> = lock(shard).lanes.values().cloned().collect();
-            lanes.iter().for_each(Lane::release);
+            let pacers: Vec<_> = lock(shard).pacers.values().cloned().collect();
+            pacers.iter().for_each(OriginPacer::release);
         }
     }
 
     /// Returns the number of origins that are kept.
     #[cfg(test)]
     fn origins(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).lanes.len()).sum()
+        self.shards.iter().map(|shard| lock(shard).pacers.len()).sum()
     }
 
-    fn lane(&self, origin: &Origin) -> Arc<Lane> {
+    fn pacer(&self, origin: &Origin) -> Arc<OriginPacer> {
         let mut shard = self.shard(origin);
-        if let Some(lane) = shard.lanes.get(origin) {
-            return lane.clone();
+        if let Some(pacer) = shard.pacers.get(origin) {
+            return pacer.clone();
         }
         shard.make_room();
-        let lane = Arc::<Lane>::default();
-        shard.lanes.insert(origin.clone(), lane.clone());
-        lane
+        let pacer = Arc::<OriginPacer>::default();
+        shard.pacers.insert(origin.clone(), pacer.clone());
+        pacer
     }
 
     fn shard(&self, origin: &Origin) -> MutexGuard<'_, Shard> {
@@ -144,22 +144,22 @@ impl fmt::Debug for Pacer {
 impl Shard {
     /// Removes idle origins. If the shard is full, it also removes unused ones, and at last all that nobody holds.
     fn make_room(&mut self) {
-        if self.lanes.len() < self.sweep_at.max(MIN_SWEEP) {
+        if self.pacers.len() < self.sweep_at.max(MIN_SWEEP) {
             return;
         }
         let now = now();
-        // The shard is locked, so a lane with one reference cannot get another.
-        let forget = |lanes: &mut HashMap<Origin, Arc<Lane>>, is_dispensable: fn(&State, Instant) -> bool| {
-            lanes.retain(|_, lane| Arc::strong_count(lane) > 1 || !is_dispensable(&lane.state(), now));
+        // The shard is locked, so a pacer with one reference cannot get another.
+        let forget = |pacers: &mut HashMap<Origin, Arc<OriginPacer>>, is_dispensable: fn(&State, Instant) -> bool| {
+            pacers.retain(|_, pacer| Arc::strong_count(pacer) > 1 || !is_dispensable(&pacer.state(), now));
         };
-        forget(&mut self.lanes, |state, now| state.limiter.is_idle(now, MAX_GAP));
-        if self.lanes.len() >= MAX_SHARD {
-            forget(&mut self.lanes, |state, now| state.limiter.is_unused(now));
+        forget(&mut self.pacers, |state, now| state.limiter.is_idle(now, MAX_GAP));
+        if self.pacers.len() >= MAX_SHARD {
+            forget(&mut self.pacers, |state, now| state.limiter.is_unused(now));
         }
-        if self.lanes.len() >= MAX_SHARD {
-            forget(&mut self.lanes, |_, _| true);
+        if self.pacers.len() >= MAX_SHARD {
+            forget(&mut self.pacers, |_, _| true);
         }
-        self.sweep_at = (2 * self.lanes.len()).min(MAX_SHARD);
+        self.sweep_at = (2 * self.pacers.len()).min(MAX_SHARD);
     }
 }
 

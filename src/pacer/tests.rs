@@ -173,11 +173,11 @@ fn no_more_origins_are_kept_than_there_is_room_for() {
     let mut shard = Shard::default();
     for host in 0..MAX_SHARD + 10 {
         shard.make_room();
-        let lane = Arc::<Lane>::default();
-        lane.note_busy(now(), None);
-        shard.lanes.insert(origin(&format!("{host}.example")), lane);
+        let busy = Arc::<OriginPacer>::default();
+        busy.note_busy(now(), None);
+        shard.pacers.insert(origin(&format!("{host}.example")), busy);
     }
-    assert!(shard.lanes.len() <= MAX_SHARD);
+    assert!(shard.pacers.len() <= MAX_SHARD);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -24,7 +24,7 @@ pub(super) struct Waiting {
 
 /// The state of one origin.
 #[derive(Default)]
-pub(super) struct Lane {
+pub(super) struct OriginPacer {
     state: Mutex<State>,
     /// Notified when an event may let a request go.
     changed: Notify,
@@ -33,7 +33,7 @@ pub(super) struct Lane {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) limiter: Limiter<Box<str>, Ticket>,
-    /// Whether a task runs that calls [`Lane::advance`] in time. There is one while requests wait.
+    /// Whether a task runs that calls [`OriginPacer::advance`] in time. There is one while requests wait.
     is_driven: bool,
 }
 
@@ -47,15 +47,15 @@ pub(super) struct Ticket {
 struct Present(Arc<Waiting>);
 
 /// The request's side. Dropping it removes the request from the queue.
-pub(super) struct Place {
-    lane: Arc<Lane>,
+pub(super) struct WaitingRequest {
+    pacer: Arc<OriginPacer>,
     number: u64,
     receiver: oneshot::Receiver<Result<Turn, Instant>>,
 }
 
 /// The turn of a request, which ends when this is dropped. If the request was not sent, the turn is given back.
 pub(crate) struct Turn {
-    lane: Arc<Lane>,
+    pacer: Arc<OriginPacer>,
     began: Instant,
     is_sent: bool,
     /// How long the request waited; zero if it did not have to.
@@ -71,9 +71,9 @@ pub(crate) struct TooEarly {
     pub(crate) waited: Duration,
 }
 
-// === impl Lane ===
+// === impl OriginPacer ===
 
-impl Lane {
+impl OriginPacer {
     /// Answers the requests that have their turn or waited too long. Returns when to look again, while requests wait.
     fn advance(self: &Arc<Self>) -> Option<Instant> {
         loop {
@@ -93,12 +93,12 @@ impl Lane {
         if std::mem::replace(&mut self.state().is_driven, true) {
             return self.changed.notify_one();
         }
-        let lane = self.clone();
+        let pacer = self.clone();
         tokio::spawn(async move {
-            while !lane.is_done() {
-                let Some(at) = lane.advance() else { continue };
+            while !pacer.is_done() {
+                let Some(at) = pacer.advance() else { continue };
                 // An event may come first.
-                let _ = tokio::time::timeout_at(at.into(), lane.changed.notified()).await;
+                let _ = tokio::time::timeout_at(at.into(), pacer.changed.notified()).await;
             }
         });
     }
@@ -159,17 +159,22 @@ impl Drop for Present {
     }
 }
 
-// === impl Place ===
+// === impl WaitingRequest ===
 
-impl Place {
-    /// Puts a request of `bot` into the queue of `lane`.
+impl WaitingRequest {
+    /// Puts a request of `bot` into the queue of `pacer`.
     ///
     /// # Errors
     /// The wait would be too long, or too many requests wait.
-    pub(super) fn enter(lane: Arc<Lane>, bot: &str, limits: Limits, waiting: &Arc<Waiting>) -> Result<Self, TooEarly> {
+    pub(super) fn enter(
+        pacer: Arc<OriginPacer>,
+        bot: &str,
+        limits: Limits,
+        waiting: &Arc<Waiting>,
+    ) -> Result<Self, TooEarly> {
         let (sender, receiver) = oneshot::channel();
         let number = {
-            let mut state = lane.state();
+            let mut state = pacer.state();
             let now = now();
             let Some(present) = Present::among(waiting) else {
                 let not_before = state.limiter.not_before(now, &bot.into(), &limits);
@@ -182,7 +187,11 @@ impl Place {
             let entered = state.limiter.enter(now, bot.into(), limits, ticket);
             entered.map_err(TooEarly::at_once)?
         };
-        Ok(Self { lane, number, receiver })
+        Ok(Self {
+            pacer,
+            number,
+            receiver,
+        })
     }
 
     /// Waits for the turn.
@@ -190,8 +199,8 @@ impl Place {
     /// # Errors
     /// The wait was too long.
     pub(super) async fn turn(mut self) -> Result<Turn, TooEarly> {
-        if self.lane.advance().is_some() {
-            self.lane.drive();
+        if self.pacer.advance().is_some() {
+            self.pacer.drive();
         }
         if let Ok(answer) = self.receiver.try_recv() {
             return answer.map_err(TooEarly::at_once);
@@ -205,18 +214,18 @@ impl Place {
                 Ok(turn)
             }
             Ok(Err(not_before)) => Err(TooEarly { not_before, waited }),
-            // `self` holds the lane, and a lane answers every ticket that it removes.
+            // `self` holds the pacer, and a pacer answers every ticket that it removes.
             Err(_) => unreachable!("a ticket is answered before it is dropped"),
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for WaitingRequest {
     fn drop(&mut self) {
         // If a turn was sent but not received, dropping `receiver` gives it back.
-        let left = self.lane.state().limiter.leave(self.number);
+        let left = self.pacer.state().limiter.leave(self.number);
         if left.is_some() {
-            self.lane.changed.notify_one();
+            self.pacer.changed.notify_one();
         }
     }
 }
@@ -235,9 +244,9 @@ impl TooEarly {
 // === impl Turn ===
 
 impl Turn {
-    fn new(lane: Arc<Lane>) -> Self {
+    fn new(pacer: Arc<OriginPacer>) -> Self {
         Self {
-            lane,
+            pacer,
             began: now(),
             is_sent: false,
             waited: Duration::ZERO,
@@ -246,14 +255,14 @@ impl Turn {
 
     /// Records that the request is being sent, for the first time or again.
     pub(crate) fn sent(&mut self) {
-        self.lane.state().limiter.sent(now(), self.is_sent);
+        self.pacer.state().limiter.sent(now(), self.is_sent);
         self.is_sent = true;
-        self.lane.changed.notify_one();
+        self.pacer.changed.notify_one();
     }
 
     /// Records that the response is 429 or 503. `asked` is the value of its `Retry-After`.
     pub(crate) fn note_busy(&self, asked: Option<Duration>) {
-        self.lane.note_busy(self.began, asked);
+        self.pacer.note_busy(self.began, asked);
     }
 }
 
@@ -267,8 +276,8 @@ impl fmt::Debug for Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.lane.state().limiter.ended(self.is_sent);
-        self.lane.changed.notify_one();
+        self.pacer.state().limiter.ended(self.is_sent);
+        self.pacer.changed.notify_one();
     }
 }
 
