@@ -163,6 +163,11 @@ impl Wire {
         }
     }
 
+    /// Returns whether a write has failed.
+    pub fn is_broken(&self) -> bool {
+        self.lock().broken.is_some()
+    }
+
     /// Returns the number of bytes received.
     pub fn bytes_read(&self) -> u64 {
         self.lock().read

@@ -107,8 +107,21 @@ impl Http1 {
     /// # Errors
     /// Fails if the content is malformed or incomplete.
     pub fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<&[u8]>, Fault>> {
+        // After a failed write, the end of the connection may be a reset that the write has reported already, and that
+        // reading no longer shows. So it does not end the content then.
+        let is_doubtful = self.wire.is_broken() && self.ends_by_close();
         let read = pin!(self.session.read_body_ref());
-        read.poll(cx).map_err(Fault::of_body)
+        match read.poll(cx).map_err(Fault::of_body) {
+            Poll::Ready(Ok(None)) if is_doubtful => Poll::Ready(Err(Fault::ResponseIncomplete)),
+            polled => polled,
+        }
+    }
+
+    /// Returns whether only the end of the connection ends the content (RFC 9112 §6.3).
+    fn ends_by_close(&self) -> bool {
+        self.session.resp_header().is_some_and(|head| {
+            !head.headers.contains_key(header::CONTENT_LENGTH) && !head.headers.contains_key(header::TRANSFER_ENCODING)
+        })
     }
 
     /// Returns whether the response has ended. A response to HEAD ends with its head.
