@@ -178,3 +178,53 @@ fn names_a_login<'a>(fields: impl IntoIterator<Item = &'a HeaderValue>) -> bool 
 const MAX_HEAD: usize = 256 * 1024;
 /// Maximum unsent bytes below which more can be written.
 const MAX_UNSENT: usize = 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    use super::*;
+
+    /// Reads the response to a POST, whose content is `sent` after the origin has closed the connection. Returns how the
+    /// content ended.
+    async fn end_of_content(response: &str, sent: &[u8]) -> Result<(), Fault> {
+        let (near, mut far) = duplex(1024);
+        let mut http1 = Http1::new(Box::new(near));
+        let mut head = RequestHeader::build("POST", b"/", None).expect("a head");
+        head.insert_header(header::CONTENT_LENGTH, "7").expect("a field");
+        http1.send_head(Box::new(head)).expect("it is open");
+        poll_fn(|cx| http1.poll_sent(cx)).await.expect("it is open");
+        assert!(far.read(&mut [0; 1024]).await.expect("it is open") > 0);
+        far.write_all(response.as_bytes()).await.expect("there is room");
+        drop(far);
+
+        let written = http1.send(sent);
+        assert_eq!(
+            written.is_err() || poll_fn(|cx| http1.poll_sent(cx)).await.is_err(),
+            !sent.is_empty()
+        );
+        let head = poll_fn(|cx| http1.poll_head(cx)).await.expect("a head");
+        assert_eq!(head.status, 200);
+        loop {
+            match poll_fn(|cx| http1.poll_content(cx).map_ok(|part| part.map(<[u8]>::len))).await? {
+                Some(_) => {}
+                None => return Ok(()),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn after_a_failed_write_a_close_does_not_end_the_content() {
+        let by_close = "HTTP/1.1 200 OK\r\n\r\nhalf";
+        let by_length = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfull";
+        for (response, sent, end) in [
+            (by_close, &b""[..], Ok(())),
+            (by_close, b"content", Err(Fault::ResponseIncomplete)),
+            (by_length, b"content", Ok(())),
+        ] {
+            assert_eq!(end_of_content(response, sent).await, end, "{response:?}, {sent:?}");
+        }
+    }
+}
