@@ -19,6 +19,6 @@ pub use self::{
     line::Line,
     log::{AuditError, AuditLog, MAX_WAIT, Output, Reserved},
     recent::{Recent, Tail},
-    record::{Completion, Redirect, RobotsRecord},
+    record::{Completion, Redirect, RobotsRecord, SharedRecord},
     text::LogFormat,
 };

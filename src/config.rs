@@ -23,6 +23,7 @@ mod egress;
 mod environment;
 mod error;
 mod expect;
+mod fleet;
 mod https;
 mod pace;
 mod proxy;
@@ -42,6 +43,7 @@ pub use egress::Egress;
 pub use environment::{Environment, host_name};
 pub use error::{ConfigError, Problem, Problems};
 pub use expect::Expectation;
+pub use fleet::Fleet;
 pub use https::{Https, TunnelException};
 pub use proxy::{HeadLimits, Limits, Proxy, Tls};
 pub use robots::Robots;
@@ -66,6 +68,8 @@ pub struct Config {
     pub refusals: Refusals,
     /// `[cache]`: how much is kept in memory, and what is kept on disk.
     pub cache: Cache,
+    /// `[fleet]`: other gates that share what they fetch; `None` where there are none.
+    pub fleet: Option<Fleet>,
     /// `[egress]`: which addresses bots may reach, and which name servers are used.
     pub egress: Egress,
     /// `[pace]`: how fast bots may go at one site. `None` without the section, which limits nothing.
@@ -191,6 +195,7 @@ impl Config {
             let robots = file.table("robots", Robots::read);
             let refusals = file.table("refusals", Refusals::read);
             let cache = file.table("cache", Cache::read);
+            let fleet = file.table("fleet", Fleet::read);
             let egress = file.table("egress", Egress::read);
             let pace = file.table("pace", pace::read);
             let audit = file.table("audit", Audit::read);
@@ -202,6 +207,7 @@ impl Config {
                 robots,
                 refusals,
                 cache,
+                fleet,
                 egress,
                 pace,
                 audit,
@@ -255,7 +261,34 @@ impl Config {
                 OffsetDateTime::from(tunnel.until - Duration::from_nanos(1)).date()
             )
         });
-        ended.chain(self.audit_is_watched(file)).collect()
+        ended
+            .chain(self.audit_is_watched(file))
+            .chain(self.fleet_has_no_key())
+            .collect()
+    }
+
+    /// Whoever can write to the server can then forge a copy.
+    fn fleet_has_no_key(&self) -> Option<String> {
+        let fleet = self.fleet.as_ref()?;
+        fleet.settings.key.is_none().then(|| {
+            format!(
+                "fleet.key-file: without it, whoever can write to {} can forge the robots.txt of any site; make one key \
+                 for all gates with \"(umask 77; openssl rand -hex 32 > fleet-key)\" and name it in fleet.key-file",
+                fleet.settings.address
+            )
+        })
+    }
+
+    /// The files with secrets that it names; a change of one is a reason to reload.
+    pub fn secret_files(&self) -> Vec<&Path> {
+        let named = [&self.identity.credentials, &self.admin.token_file];
+        let of_fleet = self.fleet.iter().flat_map(|fleet| &fleet.secret_files);
+        named
+            .into_iter()
+            .flatten()
+            .chain(of_fleet)
+            .map(|path| &**path)
+            .collect()
     }
 
     /// Warns if the audit log is in a watched folder, where each of its lines wakes the watcher.
@@ -265,8 +298,8 @@ impl Config {
         };
         let folder = |path: &Path| fs::canonicalize(std::path::absolute(path).ok()?.parent()?).ok();
         let log_folder = folder(log)?;
-        let secrets = [&self.identity.credentials, &self.admin.token_file];
-        let mut watched = secrets.into_iter().flatten().map(|path| &**path).chain([file]);
+        let secrets = self.secret_files();
+        let mut watched = secrets.into_iter().chain([file]);
         let beside = watched.find(|path| folder(path).as_ref() == Some(&log_folder))?;
         Some(format!(
             "audit.path: the audit log {} is in the same folder as {}, which robotgate watches for changes, so \

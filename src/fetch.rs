@@ -29,6 +29,7 @@ pub use self::{
 use crate::{
     copy::{Failure, FetchError, Fetched, NetworkError, OriginState, Policy},
     egress::{Egress, EgressError},
+    fleet::Fleet,
     origin::Origin,
     upstream::{Fault, Origins},
 };
@@ -57,6 +58,26 @@ pub trait Fetch: Send + Sync + 'static {
 
     /// Reports each fetch before its result is used, also one that was dropped early ([`FetchError::CutOff`]).
     fn finished(&self, finished: &FinishedFetch<'_>, reservation: Self::Reservation);
+
+    /// The other gates that fetch for this one, if there are any.
+    fn fleet(&self) -> Option<&Arc<Fleet>> {
+        None
+    }
+
+    /// Told of each copy that another gate has fetched, before it is used.
+    fn taken(&self, taken: &Taken<'_>, reservation: Self::Reservation);
+}
+
+/// A copy that another gate has fetched, and what it changed.
+#[derive(Debug)]
+pub struct Taken<'a> {
+    pub origin: &'a Origin,
+    /// What was known before, and what is now.
+    pub before: &'a OriginState,
+    pub after: &'a OriginState,
+    /// When it was taken.
+    pub at: SystemTime,
+    pub policy: &'a Policy,
 }
 
 /// A completed fetch, and how it changed the state of its origin.

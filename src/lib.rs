@@ -119,6 +119,7 @@ mod explanation;
 mod fair_semaphore;
 pub mod fetch;
 mod files;
+pub mod fleet;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod metrics;

@@ -36,7 +36,7 @@ pub use self::{
     process::Process,
 };
 use crate::{
-    audit::AuditCounts, decision::Verdict, store::Memory, text::micros_since_1970, trust::RejectionKind,
+    audit::AuditCounts, decision::Verdict, fleet, store::Memory, text::micros_since_1970, trust::RejectionKind,
     upstream::ProxyError,
 };
 
@@ -72,6 +72,8 @@ pub struct Metrics {
     /// Counters of the audit logs.
     pub audit: Arc<AuditCounts>,
     pub reloads: Reloads,
+    /// What a fleet counts.
+    pub fleet: Arc<fleet::Counts>,
     /// Number of leaf certificates minted by any authority.
     pub leaves_minted: Arc<AtomicU64>,
 }
@@ -118,6 +120,8 @@ pub struct Snapshot {
     pub disk: Option<DiskUse>,
     /// Whether copies that should be on disk are only in memory, or cannot be written now.
     pub disk_fails: bool,
+    /// Whether the store of the fleet is used; `None` where there is no fleet.
+    pub fleet_connected: Option<bool>,
     /// Number of cached leaf certificates.
     pub leaves: usize,
     /// Maximum numbers of concurrent connections and fetches.
@@ -171,6 +175,7 @@ impl Default for Metrics {
             distrust: Counts::default(),
             audit: Arc::default(),
             reloads: Reloads::default(),
+            fleet: Arc::default(),
             leaves_minted: Arc::default(),
         }
     }

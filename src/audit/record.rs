@@ -161,6 +161,27 @@ record! {
     }
 }
 
+record! {
+    /// A copy that another gate of the fleet has fetched. Written before a decision rests on it. The fetch itself is in that
+    /// gate's log.
+    pub struct SharedRecord<'a> as "shared" {
+        pub time: Timestamp,
+        pub origin: &'a str,
+        /// When the other gate's fetch ended.
+        pub fetched: Option<Timestamp>,
+        /// As in a [`RobotsRecord`].
+        pub held: Option<&'static str>,
+        pub holds: &'static str,
+        pub held_sha256: Option<Sha256>,
+        pub robots_sha256: Option<Sha256>,
+        pub robots_expires: Option<Timestamp>,
+        pub failing_since: Option<Timestamp>,
+        pub profile: &'static str,
+        /// The configuration's generation.
+        pub config: u64,
+    }
+}
+
 /// A redirect that was followed.
 #[derive(Debug, Serialize)]
 pub struct Redirect<'a> {

@@ -11,6 +11,7 @@ use crate::{
     decision::{Question, Subject, Terms},
     egress::{Egress, Listening, Prohibited, Resolver, screen},
     fetch::{FetchLimiter, Fetcher},
+    fleet::FetchedAs,
     origin::{Origin, Target},
     upstream::Origins,
 };
@@ -68,6 +69,15 @@ impl Config {
             resolver,
             guard: self.egress.guard.clone(),
             listening,
+        }
+    }
+
+    /// What copies are fetched and read as. Gates that differ in this share none.
+    pub fn fetched_as(&self) -> FetchedAs<'_> {
+        FetchedAs {
+            profile: self.robots.policy.profile,
+            user_agent: &self.robots.fetch.user_agent,
+            timeout: self.robots.fetch.total_timeout,
         }
     }
 

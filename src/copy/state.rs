@@ -30,6 +30,8 @@ pub struct OriginState {
     failing: Option<FailureSeries>,
     /// The last copy with rules, even if a later response had none.
     last_good: Option<Arc<RobotsCopy>>,
+    /// Whether another gate of the fleet made the last fetch. It decides nothing.
+    shared: bool,
 }
 
 /// The last response, kept when a later fetch fails.
@@ -69,7 +71,19 @@ impl OriginState {
             answered: None,
             failing: None,
             last_good: None,
+            shared: false,
         }
+    }
+
+    /// The same, as another gate of the fleet has fetched it.
+    #[must_use]
+    pub fn shared(self) -> Self {
+        Self { shared: true, ..self }
+    }
+
+    /// Whether another gate of the fleet made the last fetch.
+    pub fn is_shared(&self) -> bool {
+        self.shared
     }
 
     /// Returns whether any fetch has ended.
@@ -121,6 +135,7 @@ impl OriginState {
             }),
             failing: None,
             last_good,
+            shared: false,
         }
     }
 
@@ -146,6 +161,7 @@ impl OriginState {
                 retry: delay.mul_f64(1.0 + JITTER * spread.clamp(0.0, 1.0)),
                 last: failure,
             }),
+            shared: false,
             ..self.clone()
         }
     }

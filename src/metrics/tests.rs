@@ -29,6 +29,7 @@ fn snapshot() -> Snapshot {
             failures: 2,
         }),
         disk_fails: true,
+        fleet_connected: Some(true),
         leaves: 1,
         connections_max: 65_536,
         fetches_max: 1024,

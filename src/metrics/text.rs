@@ -14,7 +14,7 @@ use prometheus_client::{
 };
 
 use super::{Format, Metrics, Snapshot, label::Label, page::Page};
-use crate::text::micros_since_1970;
+use crate::{fleet::Rejection, text::micros_since_1970};
 
 /// Collects the metrics of one scrape.
 #[derive(Debug)]
@@ -47,6 +47,7 @@ impl Collector for MetricsCollector {
         self.requests(&mut page)?;
         self.pace(&mut page)?;
         self.robots(&mut page)?;
+        self.fleet(&mut page)?;
         self.connections(&mut page)?;
         self.audit(&mut page)?;
         self.program(&mut page)?;
@@ -213,6 +214,39 @@ impl MetricsCollector {
             "robotgate_cache_write_failures",
             "Failed writes to the file of cache.path.",
             optional(disk.map(|disk| disk.failures)),
+        )
+    }
+
+    fn fleet(&self, page: &mut Page<'_>) -> fmt::Result {
+        let Some(connected) = self.snapshot.fleet_connected else {
+            return Ok(());
+        };
+        let counts = &self.metrics.fleet;
+        page.gauge(
+            "robotgate_fleet_connected",
+            "1 while the fleet's store is used, 0 while this gate goes on without it.",
+            connected.into(),
+        )?;
+        page.counter(
+            "robotgate_fleet_calls",
+            "Calls of the fleet's store.",
+            counts.calls.load(Ordering::Relaxed),
+        )?;
+        page.counter(
+            "robotgate_fleet_errors",
+            "Calls of the fleet's store that failed or took too long.",
+            counts.errors.load(Ordering::Relaxed),
+        )?;
+        page.counter(
+            "robotgate_fleet_copies_taken",
+            "Copies of robots.txt files that another gate had fetched.",
+            counts.taken.load(Ordering::Relaxed),
+        )?;
+        page.counters(
+            "robotgate_fleet_copies_rejected",
+            "Copies in the fleet's store that were ignored, by why.",
+            std::iter::zip(Rejection::ALL, &counts.rejected)
+                .map(|(why, count)| ([("reason", why.as_str())], count.load(Ordering::Relaxed))),
         )
     }
 

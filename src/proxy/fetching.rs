@@ -5,10 +5,11 @@ use std::{borrow::Cow, sync::Arc, time::Instant};
 use async_trait::async_trait;
 
 use crate::{
-    audit::{AuditLog, Line, Redirect, Reserved, RobotsRecord},
+    audit::{AuditLog, Line, Redirect, Reserved, RobotsRecord, SharedRecord},
     copy::AnswerKind,
     copy::Fetched,
-    fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, LookupError, Requester, Traced},
+    fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, LookupError, Requester, Taken, Traced},
+    fleet::Fleet,
     metrics::{FetchResult, Metrics},
     origin::{Origin, Target},
     pacer::Pacer,
@@ -23,6 +24,7 @@ pub(super) struct LoggedFetcher {
     pub(super) metrics: Arc<Metrics>,
     /// Fetches do not wait for a turn, but they delay the requests after them.
     pub(super) pacer: Option<Arc<Pacer>>,
+    pub(super) fleet: Option<Arc<Fleet>>,
     /// Whether the log leaves out queries.
     pub(super) redact_query: bool,
     /// The number of the configuration's generation.
@@ -58,6 +60,14 @@ impl Fetch for LoggedFetcher {
         self.metrics
             .fetched(FetchResult::from(&finished.traced.fetched), finished.traced.took);
         reservation.append(&self.line(finished));
+    }
+
+    fn fleet(&self) -> Option<&Arc<Fleet>> {
+        self.fleet.as_ref()
+    }
+
+    fn taken(&self, taken: &Taken<'_>, reservation: Reserved) {
+        reservation.append(&self.shared_line(taken));
     }
 }
 
@@ -111,6 +121,31 @@ impl LoggedFetcher {
                 true => holds.holds().as_str(),
                 false => AnswerKind::Unreachable.as_str(),
             },
+            held_sha256: held.copy().or(before.current()).map(|copy| copy.sha256),
+            robots_sha256: holds.copy().map(|copy| copy.sha256),
+            robots_expires: after.source_fetch(*at, policy).expires.map(Timestamp),
+            failing_since: after.failing_since().map(Timestamp),
+            profile: policy.profile.as_str(),
+            config: self.config,
+        }
+        .line()
+    }
+
+    fn shared_line(&self, taken: &Taken<'_>) -> Line {
+        let Taken {
+            origin,
+            before,
+            after,
+            at,
+            policy,
+        } = taken;
+        let (held, holds) = (before.answer(*at, policy), after.answer(*at, policy));
+        SharedRecord {
+            time: Timestamp(*at),
+            origin: &origin.to_string(),
+            fetched: after.last_fetch().map(Timestamp),
+            held: before.is_known().then(|| held.holds().as_str()),
+            holds: holds.holds().as_str(),
             held_sha256: held.copy().or(before.current()).map(|copy| copy.sha256),
             robots_sha256: holds.copy().map(|copy| copy.sha256),
             robots_expires: after.source_fetch(*at, policy).expires.map(Timestamp),

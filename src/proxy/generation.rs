@@ -23,7 +23,9 @@ use crate::{
     egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
     fair_semaphore::FairSemaphore,
     fetch::{FetchLimiter, Name},
+    fleet::{Fleet, FleetError},
     metrics::Meter,
+    origin::Origin,
     pacer::Pacer,
     store::{Disk, DiskError, Store},
     upstream::Origins,
@@ -55,6 +57,8 @@ pub struct Generation {
     /// `None` without a `[pace]` section.
     pub(super) pacer: Option<Arc<Pacer>>,
     roots: Arc<Roots>,
+    /// The other gates that share what they fetch.
+    fleet: Option<Arc<Fleet>>,
     pub(super) origins: Arc<Origins>,
     limiter: Arc<FetchLimiter>,
 }
@@ -74,6 +78,8 @@ pub enum SetupError {
     ServerTls(#[from] ServerTlsError),
     #[error("cache.path: {0}")]
     Cache(#[from] DiskError),
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
 }
 
 // === impl Generation ===
@@ -147,6 +153,29 @@ impl Generation {
                 Some(pacer) => pacer,
                 None => Arc::new(Pacer::new(pace.max_waiting)),
             });
+        let is_same_fleet = |before: &Generation| {
+            let same_copies = Arc::ptr_eq(&before.store, &store) && before.config.fetched_as() == config.fetched_as();
+            before.config.fleet == config.fleet && same_copies
+        };
+        let fleet = match (before.filter(|before| is_same_fleet(before)), &config.fleet) {
+            (Some(before), _) => before.fleet.clone(),
+            (None, Some(fleet)) => {
+                let store = Arc::downgrade(&store);
+                let forget = move |origin: &Origin| {
+                    if let Some(store) = store.upgrade() {
+                        store.forget(origin);
+                    }
+                };
+                let counts = metrics.fleet.clone();
+                Some(Arc::new(Fleet::join(
+                    &fleet.settings,
+                    config.fetched_as(),
+                    counts,
+                    forget,
+                )?))
+            }
+            (None, None) => None,
+        };
         let counts = metrics.audit.clone();
         // Last, because it creates a file, and a reload that fails must leave no trace.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
@@ -168,6 +197,7 @@ impl Generation {
             audit: audit.clone(),
             metrics: metrics.clone(),
             pacer: pacer.clone(),
+            fleet: fleet.clone(),
             redact_query: config.audit.redact_query,
             config: number,
         };
@@ -190,6 +220,7 @@ impl Generation {
             },
             pacer,
             roots,
+            fleet,
             origins,
             limiter,
             config,
@@ -239,6 +270,11 @@ impl Generation {
     /// Returns the copies of robots.txt.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// The other gates that share what they fetch, if there are any.
+    pub fn fleet(&self) -> Option<&Arc<Fleet>> {
+        self.fleet.as_ref()
     }
 
     /// Returns the number of roots that origins' certificates are checked against: the system's, and the operator's.

@@ -239,8 +239,7 @@ impl Source {
 /// Returns the secret files that a configuration names, whether or not they are valid.
 fn secrets_of(file: &Path) -> Option<Vec<PathBuf>> {
     let config = Config::load_without_credentials(file).ok()?;
-    let files = [config.identity.credentials, config.admin.token_file];
-    Some(files.into_iter().flatten().collect())
+    Some(config.secret_files().into_iter().map(Path::to_owned).collect())
 }
 
 fn follow(watcher: &mut Watcher, secrets: &[PathBuf]) {

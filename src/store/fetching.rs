@@ -2,6 +2,7 @@
 
 use std::{
     hash::BuildHasher as _,
+    ops::ControlFlow,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant, SystemTime},
 };
@@ -15,14 +16,15 @@ use super::{
 };
 use crate::{
     copy::{Answer, CacheStatus, Due, FetchError, Fetched, Lookup, OriginState, Policy},
-    fetch::{Fetch, FetchPermit, FinishedFetch, LookupError, Traced},
+    fetch::{Fetch, FetchPermit, FinishedFetch, LookupError, Taken, Traced},
+    fleet::{Asked, Fleet, Lease},
     origin::Origin,
 };
 
 /// A running fetch. If it is dropped before the fetch ends, the audit log still gets a record of it.
 struct Begun<'a, F: Fetch> {
     origin: &'a Origin,
-    slot: &'a Slot,
+    slot: &'a Arc<Slot>,
     fetcher: &'a F,
     policy: &'a Policy,
     at: Instant,
@@ -151,13 +153,29 @@ impl Store {
             at: Instant::now(),
             reservation: Some(reservation),
         };
-        let etag = slot.state.load().etag().map(str::to_owned);
-        let mut traced = fetcher.fetch(&permit, origin, etag.as_deref()).await;
-        let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
-        if is_unchanged && slot.state.load().etag().is_none() {
-            // The origin was forgotten during the fetch, so there is no copy for "not modified" to refer to.
-            traced = fetcher.fetch(&permit, origin, None).await;
-        }
+        let fleet = fetcher.fleet();
+        let lease = match fleet {
+            Some(fleet) => match self.ask_fleet(fleet, &mut begun).await {
+                ControlFlow::Continue(lease) => lease,
+                // Another gate has fetched it.
+                ControlFlow::Break(()) => return,
+            },
+            None => None,
+        };
+        let fetching = async {
+            let etag = slot.state.load().etag().map(str::to_owned);
+            let traced = fetcher.fetch(&permit, origin, etag.as_deref()).await;
+            let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
+            match is_unchanged && slot.state.load().etag().is_none() {
+                // The origin was forgotten during the fetch, so there is no copy for "not modified" to refer to.
+                true => fetcher.fetch(&permit, origin, None).await,
+                false => traced,
+            }
+        };
+        let traced = match (fleet, &lease) {
+            (Some(fleet), Some(lease)) => fleet.while_leased(lease, fetching).await,
+            _ => fetching.await,
+        };
         drop(permit);
         let now = SystemTime::now();
         self.watch_clock(now);
@@ -190,11 +208,63 @@ impl Store {
             let found = slot.state.compare_and_swap(&before, after.clone());
             // If the states differ, the slot was parsed again, read back from disk or forgotten meanwhile.
             if Arc::ptr_eq(&found, &before) {
-                if let Some(disk) = self.disk.as_ref().filter(|_| slot.forgotten() == forgotten) {
+                let is_remembered = slot.forgotten() == forgotten;
+                if let (Some(fleet), Some(lease)) = (fleet, lease) {
+                    // A gate that cannot reach the origin says nothing of it to the others.
+                    let is_answer = is_remembered && !matches!(traced.fetched, Fetched::Failed(_));
+                    let (fleet, answered) = (fleet.clone(), is_answer.then(|| after.clone()));
+                    self.running.spawn(async move { fleet.end(lease, answered).await });
+                }
+                if let Some(disk) = self.disk.as_ref().filter(|_| is_remembered) {
                     disk.keep(origin, after, slot.is_recalled());
                 }
                 self.weigh_anew(origin, slot);
                 return;
+            }
+        }
+    }
+
+    /// Asks the other gates. Breaks off where one of them has fetched it, and else gives the lease to fetch it by, which is
+    /// none where the fleet's store does not answer.
+    async fn ask_fleet<F: Fetch>(&self, fleet: &Fleet, begun: &mut Begun<'_, F>) -> ControlFlow<(), Option<Lease>> {
+        let Begun {
+            origin, slot, policy, ..
+        } = *begun;
+        let forgotten = slot.forgotten();
+        let asked = fleet.ask(origin, &slot.state.load_full(), policy).await;
+        let (shared, flow) = match asked {
+            Asked::Copy(state) => (Some(state), ControlFlow::Break(())),
+            Asked::Fetch(task) => (task.earlier, ControlFlow::Continue(task.lease)),
+        };
+        let Some(shared) = shared else { return flow };
+        let shared = Arc::new(shared.shared());
+        loop {
+            let before = slot.state.load_full();
+            // What was read before it was forgotten is not taken, and so fetched.
+            if slot.forgotten() != forgotten {
+                return match flow {
+                    ControlFlow::Break(()) => ControlFlow::Continue(None),
+                    lease => lease,
+                };
+            }
+            let after = Arc::new(shared.resuming(&before));
+            if let (ControlFlow::Break(()), Some(reservation)) = (&flow, begun.reservation.take()) {
+                let taken = Taken {
+                    origin,
+                    before: &before,
+                    after: &after,
+                    at: SystemTime::now(),
+                    policy,
+                };
+                begun.fetcher.taken(&taken, reservation);
+            }
+            let found = slot.state.compare_and_swap(&before, after.clone());
+            if Arc::ptr_eq(&found, &before) {
+                if let Some(disk) = &self.disk {
+                    disk.keep(origin, after, slot.is_recalled());
+                }
+                self.weigh_anew(origin, slot);
+                return flow;
             }
         }
     }

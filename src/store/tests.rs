@@ -1,5 +1,6 @@
 mod crowd;
 mod eviction;
+mod fleet;
 mod forget;
 mod recall;
 mod refresh;
@@ -19,7 +20,8 @@ use crate::robots::Profile;
 use crate::{
     copy::{CacheStatus, FetchError, Fetched, Freshness, Received},
     decision::{Reason, Verdict, rules_of},
-    fetch::{FetchLimiter, FetchPermit, FinishedFetch, Name, Traced},
+    fetch::{FetchLimiter, FetchPermit, FinishedFetch, Name, Taken, Traced},
+    fleet::Fleet,
     origin::{HostPort, Scheme},
 };
 
@@ -31,6 +33,7 @@ struct Puppet {
     logs: watch::Sender<bool>,
     /// The origin of each recorded fetch, and its error.
     records: Mutex<Vec<(Origin, Option<FetchError>)>>,
+    fleet: Option<Arc<Fleet>>,
 }
 
 /// The fetches that have begun, in order.
@@ -80,13 +83,22 @@ impl Fetch for Puppet {
         }
     }
 
-    fn finished(&self, finished: &FinishedFetch<'_>, _room: ()) {
+    fn finished(&self, finished: &FinishedFetch<'_>, _reservation: ()) {
         let error = match &finished.traced.fetched {
             Fetched::Failed(failure) => Some(failure.error.clone()),
             _ => None,
         };
         let mut records = self.records.lock().expect("no test panics with it");
         records.push((finished.origin.clone(), error));
+    }
+
+    fn fleet(&self) -> Option<&Arc<Fleet>> {
+        self.fleet.as_ref()
+    }
+
+    fn taken(&self, taken: &Taken<'_>, _reservation: ()) {
+        let mut records = self.records.lock().expect("no test panics with it");
+        records.push((taken.origin.clone(), None));
     }
 }
 
@@ -133,6 +145,10 @@ impl Bench {
     }
 
     fn with(store: Store, permits: usize) -> (Self, Calls) {
+        Self::within(None, store, permits)
+    }
+
+    fn within(fleet: Option<Arc<Fleet>>, store: Store, permits: usize) -> (Self, Calls) {
         let (calls, receiver) = mpsc::unbounded_channel();
         let bench = Self {
             store: Arc::new(store),
@@ -141,6 +157,7 @@ impl Bench {
                 limiter: Arc::new(FetchLimiter::new(permits)),
                 logs: watch::Sender::new(true),
                 records: Mutex::default(),
+                fleet,
             }),
         };
         (bench, Calls(receiver))

@@ -262,8 +262,11 @@ fn bots_are_identified_by_the_configured_user_agents() {
         panic!("no bot")
     };
     assert_eq!((&*bot.name, bot.enforcement), ("the scanner", Enforcement::Exempt));
-    assert_eq!(bot.robots_agents, ["Scanner".into(), "MJ12bot".into()]);
-    assert_eq!(config.bots.named("AcmeBot").unwrap().robots_agents, ["AcmeBot".into()]);
+    assert_eq!(bot.robots_agents, ["Scanner", "MJ12bot"].map(Box::<str>::from));
+    assert_eq!(
+        config.bots.named("AcmeBot").unwrap().robots_agents,
+        [Box::<str>::from("AcmeBot")]
+    );
     assert_eq!(config.bots.len(), 2);
 }
 

@@ -150,6 +150,11 @@ pub(super) async fn forget(
     // An origin that cannot be read is forgotten too.
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
     store.forget(&origin);
+    if let Some(fleet) = context.live.generation().fleet()
+        && !fleet.forget(&origin).await
+    {
+        tracing::warn!(%origin, "the fleet's store could not be told to forget an origin; the other gates still know it");
+    }
     match forgotten {
         true => tracing::info!(%origin, "forgot an origin, as an operator asked"),
         false => tracing::info!(%origin, "an operator asked to forget an unknown origin"),

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::SystemTime,
 };
 
@@ -32,6 +32,8 @@ pub(super) struct Status {
     tunnels: u64,
     fetches_running: usize,
     origins: Origins,
+    /// `null` where there is no fleet.
+    fleet: Option<FleetStatus>,
     audit: Audit,
     listen: Vec<Listens>,
     authority: Option<Signer>,
@@ -59,6 +61,22 @@ struct Origins {
     memory_max_bytes: u64,
     disk_bytes: Option<u64>,
     disk_max_bytes: Option<u64>,
+}
+
+/// The gates that share what they fetch.
+#[derive(Serialize)]
+struct FleetStatus {
+    /// Where their store is.
+    url: String,
+    /// Whether it is used. While it is not, this gate goes on without it.
+    connected: bool,
+    /// Why not.
+    error: Option<String>,
+    calls: u64,
+    errors: u64,
+    /// Copies that another gate had fetched, and those that were ignored.
+    copies_taken: u64,
+    copies_rejected: u64,
 }
 
 #[derive(Serialize)]
@@ -135,6 +153,22 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
             disk_bytes: disk.map(|(_, held)| held),
             disk_max_bytes: live.store().disk().map(|_| generation.config.cache.disk.max_bytes),
         },
+        fleet: generation
+            .fleet()
+            .zip(generation.config.fleet.as_ref())
+            .map(|(fleet, config)| {
+                let (error, counts) = (fleet.trouble(), &metrics.fleet);
+                let rejected = counts.rejected.iter().map(|count| count.load(Ordering::Relaxed));
+                FleetStatus {
+                    url: config.settings.address.to_string(),
+                    connected: error.is_none(),
+                    error,
+                    calls: counts.calls.load(Ordering::Relaxed),
+                    errors: counts.errors.load(Ordering::Relaxed),
+                    copies_taken: counts.taken.load(Ordering::Relaxed),
+                    copies_rejected: rejected.sum(),
+                }
+            }),
         audit: Audit {
             lines: metrics.audit.both().0,
             stalled: live.audit_logs().iter().any(|log| log.is_stalled()),

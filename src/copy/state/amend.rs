@@ -36,6 +36,7 @@ impl OriginState {
                 answered: None,
                 failing,
                 last_good,
+                shared: earlier.shared,
             });
         }
         let failing = match (&self.answered, &self.failing, &earlier.failing) {
@@ -51,6 +52,7 @@ impl OriginState {
             answered: self.answered.clone().or_else(|| earlier.answered.clone()),
             failing,
             last_good: self.last_good.clone().or_else(|| earlier.last_good.clone()),
+            shared: self.shared,
         }
     }
 

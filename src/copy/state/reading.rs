@@ -40,6 +40,7 @@ impl OriginState {
             answered,
             failing: self.failing.clone(),
             last_good,
+            shared: self.shared,
         };
         state.with_failures_under(policy).with_answers_under(policy)
     }

@@ -29,6 +29,9 @@ pub struct Saved {
     /// The last copy with rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<SavedCopy>,
+    /// Whether another gate of the fleet made the last fetch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    shared: bool,
 }
 
 /// A saved copy, without its text.
@@ -90,6 +93,7 @@ impl OriginState {
     pub fn save(&self) -> Saved {
         Saved {
             profile: self.profile,
+            shared: self.shared,
             answered: self.answered.as_ref().map(|answered| SavedAnswer {
                 meaning: match answered.meaning {
                     Content::Rules(_) => SavedMeaning::Rules,
@@ -190,6 +194,7 @@ impl Saved {
             answered,
             failing,
             last_good,
+            shared: self.shared,
         })
     }
 }

@@ -45,6 +45,19 @@ pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -
     {
         changes.push(unseen(EXTRA_ROOTS.to_owned(), "other certificates"));
     }
+    let secrets = [before, after].map(|generation| generation.config.fleet.as_ref().map(|fleet| &fleet.settings));
+    if let [Some(before), Some(after)] = secrets {
+        for (key, changed) in [
+            ("fleet.username-file", before.username != after.username),
+            ("fleet.password-file", before.password != after.password),
+            ("fleet.key-file", before.key != after.key),
+            ("fleet.ca-file", before.ca != after.ca),
+        ] {
+            if changed && !changes.iter().any(|change| change.key == key) {
+                changes.push(unseen(key.to_owned(), "another content"));
+            }
+        }
+    }
     let mut restart = Vec::new();
     if after.config.proxy.threads != threads {
         restart.push(THREADS);

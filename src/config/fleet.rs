@@ -1,0 +1,112 @@
+//! `[fleet]`: the server by which several gates share what they fetch.
+//!
+//! It connects to nothing. It reads the files with secrets, which it never shows, and that of the certificates.
+
+use std::path::{Path, PathBuf};
+
+use super::table::Table;
+use crate::fleet::{Secret, Settings};
+use crate::{files, pem};
+
+/// The `[fleet]` section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fleet {
+    pub settings: Settings,
+    /// The files with secrets that it was read from.
+    pub secret_files: Vec<PathBuf>,
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// `None` where no server is named.
+    pub(super) fn read(table: &Table<'_>) -> Option<Self> {
+        let mut secret_files = Vec::new();
+        let address = table.parsed("url", str::parse);
+        let [username, password, key] = ["username-file", "password-file", "key-file"].map(|name| {
+            let written = table.text(name)?;
+            let path = table.checker.path(&written)?;
+            secret_files.push(path.clone());
+            match table.checker.reads_credentials {
+                true => table.checker.taken(written.span(), secret(&path, name == "key-file")),
+                false => None,
+            }
+        });
+        let ca = table.text("ca-file").and_then(|written| {
+            let path = table.checker.path(&written)?;
+            table.checker.taken(written.span(), certificates(&path))
+        });
+        let prefix = table.parsed("key-prefix", key_prefix);
+        if let (None, Some(span)) = (table.span_of("url"), table.span())
+            && !secret_files.is_empty() | ca.is_some() | prefix.is_some()
+        {
+            table
+                .checker
+                .complain(span, "url is missing; without it there is no fleet");
+        }
+        if let (Some(span), Some(false)) = (
+            table.span_of("ca-file"),
+            address.as_ref().map(crate::fleet::Address::is_tls),
+        ) {
+            table
+                .checker
+                .complain(span, "only a rediss:// url has a certificate to check");
+        }
+        if let (Some(span), None) = (table.span_of("username-file"), table.span_of("password-file")) {
+            table
+                .checker
+                .complain(span, "a user needs a password; name its file in password-file");
+        }
+        Some(Self {
+            settings: Settings {
+                address: address?,
+                username,
+                password,
+                ca,
+                key,
+                prefix: prefix.unwrap_or_else(|| PREFIX.to_owned()),
+            },
+            secret_files,
+        })
+    }
+}
+
+/// The first line of a file that others cannot read. The error quotes nothing of the file.
+fn secret(path: &Path, is_key: bool) -> Result<Secret, String> {
+    let bytes = files::read_secret(path).map_err(|error| error.to_string())?;
+    let line = bytes
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii();
+    match line.len() {
+        0 => Err(format!("the first line of {} is empty", path.display())),
+        1..MIN_KEY if is_key => Err(format!(
+            "the first line of {0} has less than {MIN_KEY} bytes, which can be guessed; \
+             \"(umask 77; openssl rand -hex 32 > {0})\" makes a key",
+            path.display()
+        )),
+        _ => Ok(Secret::new(line)),
+    }
+}
+
+fn certificates(path: &Path) -> Result<Secret, String> {
+    let bytes = files::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    pem::roots(&bytes).map_err(|why| format!("{} {why}", path.display()))?;
+    Ok(Secret::new(&bytes))
+}
+
+fn key_prefix(text: &str) -> Result<String, String> {
+    let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+    match text.bytes().all(is_fit) && (1..=MAX_PREFIX).contains(&text.len()) {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "{text:?} cannot begin a key; write 1 to {MAX_PREFIX} letters, digits or any of - _ . :"
+        )),
+    }
+}
+
+const PREFIX: &str = "robotgate";
+const MAX_PREFIX: usize = 64;
+/// Bytes of a key. Fewer can be guessed.
+const MIN_KEY: usize = 16;

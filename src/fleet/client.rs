@@ -1,0 +1,200 @@
+//! The connection to the shared store. Each call is bounded in time, and where calls fail, the breaker opens: then no call
+//! is made until a probe in the background has written to the store again.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwapOption;
+use redis::{
+    PushInfo, RedisError, ScriptInvocation, Value,
+    aio::{ConnectionManager, ConnectionManagerConfig},
+};
+use tokio::time::timeout;
+
+use super::{Counts, breaker::Breaker};
+use crate::text::plain_message;
+
+/// See the module's text.
+pub(super) struct Client {
+    /// For the tasks that it starts.
+    this: Weak<Self>,
+    server: redis::Client,
+    /// The channel on which gates tell each other, and the key that a probe writes.
+    channel: String,
+    probe_key: String,
+    told: Box<dyn Fn(PushInfo) + Send + Sync>,
+    /// `None` until the first connection is made.
+    connection: ArcSwapOption<ConnectionManager>,
+    breaker: Mutex<Breaker>,
+    /// Why the breaker is not closed.
+    trouble: Mutex<Option<String>>,
+    counts: Arc<Counts>,
+}
+
+/// A call was not made, or nothing came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gone;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+enum CallError {
+    #[error("it did not answer within {} ms", .0.as_millis())]
+    Late(Duration),
+    #[error("it answered: {0}")]
+    Refused(RedisError),
+    #[error("{0}")]
+    Broken(RedisError),
+}
+
+// === impl Client ===
+
+impl Client {
+    /// Begins to connect. What the other gates tell goes to `told`. It needs a runtime.
+    pub(super) fn start(
+        server: redis::Client,
+        prefix: &str,
+        counts: Arc<Counts>,
+        told: Box<dyn Fn(PushInfo) + Send + Sync>,
+    ) -> Arc<Self> {
+        let client = Arc::new_cyclic(|this| Self {
+            this: this.clone(),
+            server,
+            channel: format!("{prefix}:told"),
+            probe_key: format!("{prefix}:probe"),
+            told,
+            connection: ArcSwapOption::empty(),
+            breaker: Mutex::new(Breaker::new(Instant::now())),
+            trouble: Mutex::new(Some("robotgate has not connected yet".to_owned())),
+            counts,
+        });
+        client.probe_in_background();
+        client
+    }
+
+    pub(super) fn channel(&self) -> &str {
+        &self.channel
+    }
+
+    /// Why no calls are made now; `None` while they are.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Runs a script, for at most `patience`.
+    pub(super) async fn call(&self, script: &ScriptInvocation<'_>, patience: Duration) -> Result<Value, Gone> {
+        let connection = self.connection.load_full().filter(|_| self.breaker().is_closed());
+        let mut connection = ConnectionManager::clone(&*connection.ok_or(Gone)?);
+        self.counts.calls.fetch_add(1, Ordering::Relaxed);
+        match bounded(patience, script.invoke_async(&mut connection)).await {
+            Ok(value) => {
+                self.breaker().call_succeeded();
+                Ok(value)
+            }
+            Err(error) => {
+                self.counts.errors.fetch_add(1, Ordering::Relaxed);
+                if self.breaker().call_failed(Instant::now()) {
+                    tracing::error!(
+                        %error,
+                        "the fleet's store cannot be used; until it can, this gate fetches every robots.txt itself"
+                    );
+                    self.set_trouble(Some(&error));
+                    self.probe_in_background();
+                }
+                Err(Gone)
+            }
+        }
+    }
+
+    /// Probes until the breaker is closed.
+    fn probe_in_background(&self) {
+        let this = self.this.clone();
+        tokio::spawn(async move {
+            loop {
+                let Some(left) = this
+                    .upgrade()
+                    .and_then(|client| client.breaker().begin_probe(Instant::now()))
+                else {
+                    return;
+                };
+                if !left.is_zero() {
+                    tokio::time::sleep(left).await;
+                    continue;
+                }
+                let Some(client) = this.upgrade() else { return };
+                let probed = client.probe().await;
+                match &probed {
+                    Ok(()) => tracing::info!("connected to the fleet's store"),
+                    Err(error) => tracing::debug!(%error, "the fleet's store cannot be used yet"),
+                }
+                client.set_trouble(probed.as_ref().err());
+                client.breaker().probed(probed.is_ok(), Instant::now());
+            }
+        });
+    }
+
+    /// Connects anew and writes. A store that can only be read is of no use, as no gate could take a lease.
+    async fn probe(&self) -> Result<(), CallError> {
+        let this = self.this.clone();
+        let config = ConnectionManagerConfig::new()
+            // The breaker decides when to try again.
+            .set_number_of_retries(0)
+            .set_connection_timeout(Some(CONNECT))
+            .set_response_timeout(Some(CONNECT))
+            .set_push_sender(move |push: PushInfo| {
+                if let Some(client) = this.upgrade() {
+                    (client.told)(push);
+                }
+                Ok::<(), ()>(())
+            })
+            .set_automatic_resubscription();
+        let connecting = ConnectionManager::new_with_config(self.server.clone(), config);
+        let mut connection = bounded(2 * CONNECT, connecting).await?;
+        let mut write = redis::cmd("SET");
+        write.arg(&self.probe_key).arg("").arg("PX").arg(PROBE_LIFE_MS);
+        let () = bounded(PATIENCE, write.query_async(&mut connection)).await?;
+        // A user who may not subscribe is told by polling, which is slower.
+        if let Err(error) = bounded(CONNECT, connection.subscribe(&self.channel)).await {
+            tracing::warn!(%error, "cannot subscribe to what the other gates of the fleet tell");
+        }
+        self.connection.store(Some(Arc::new(connection)));
+        Ok(())
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        // It is one value, which is set whole.
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_trouble(&self, error: Option<&CallError>) {
+        let text = error.map(|error| plain_message(&error.to_string(), MAX_ERROR).into_owned());
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("channel", &self.channel)
+            .finish_non_exhaustive()
+    }
+}
+
+async fn bounded<T>(patience: Duration, call: impl Future<Output = Result<T, RedisError>>) -> Result<T, CallError> {
+    match timeout(patience, call).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) if error.is_io_error() => Err(CallError::Broken(error)),
+        Ok(Err(error)) => Err(CallError::Refused(error)),
+        Err(_) => Err(CallError::Late(patience)),
+    }
+}
+
+/// How long a request waits for the store.
+pub(super) const PATIENCE: Duration = Duration::from_millis(50);
+/// For connecting, which no request waits for.
+const CONNECT: Duration = Duration::from_secs(1);
+const PROBE_LIFE_MS: u32 = 10_000;
+/// Bytes of the text of an error.
+const MAX_ERROR: usize = 300;

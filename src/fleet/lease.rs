@@ -1,0 +1,278 @@
+//! One fetch per fleet: whoever takes the lease of an origin fetches, and the others wait for what comes of it.
+//!
+//! A lease carries a token, which grows with each lease of the origin. What a holder writes counts only while no later
+//! lease was given, so one that was thought dead and comes late changes nothing. A holder renews its lease while it
+//! fetches; when it dies, the lease ends soon after, and one of those who wait takes the next.
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, LazyLock, atomic::Ordering},
+    time::{Duration, Instant, SystemTime},
+};
+
+use redis::{Script, ScriptInvocation, Value};
+use tokio::time::{sleep, timeout};
+
+use super::{
+    Fleet,
+    client::PATIENCE,
+    value::{self, Rejection},
+};
+use crate::{
+    copy::{Due, OriginState, Policy},
+    origin::Origin,
+};
+
+/// What the fleet has to say to a gate that needs a copy.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// Another gate has fetched it.
+    Copy(OriginState),
+    /// This gate has to fetch it.
+    Fetch(Task),
+}
+
+/// A fetch to be made, for the fleet where there is a lease.
+#[derive(Debug, Default)]
+pub(crate) struct Task {
+    /// What the fleet knows beyond what the gate does, though it is too old to decide by.
+    pub(crate) earlier: Option<OriginState>,
+    pub(crate) lease: Option<Lease>,
+}
+
+/// The right to fetch for the fleet.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    keys: Keys,
+    token: i64,
+}
+
+/// The keys of an origin. They share a hash tag, so a cluster has them in one place.
+#[derive(Debug)]
+pub(super) struct Keys {
+    pub(super) copy: String,
+    lease: String,
+    token: String,
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// Asks for the copy of an origin of which this gate knows what is `known`, and which it has to fetch. While another
+    /// gate fetches, this waits; where the store does not answer, it is for this gate to fetch.
+    pub(crate) async fn ask(&self, origin: &Origin, known: &OriginState, policy: &Policy) -> Asked {
+        let keys = self.keys(origin);
+        let told = self.listen(&keys.copy);
+        let (mut seen, mut task, mut patience) = (Vec::new(), Task::default(), PATIENCE);
+        let until = Instant::now() + self.longest_wait;
+        while Instant::now() < until {
+            let asked = Instant::now();
+            let mut ask = keys.script(&ASK);
+            ask.arg(&seen).arg(&self.name).arg(LEASE_MS).arg(TOKEN_MS);
+            let answer = self.client.call(&ask, patience).await;
+            patience = patience.saturating_sub(asked.elapsed());
+            match answer {
+                Ok(Value::Int(token)) => {
+                    task.lease = Some(Lease { keys, token });
+                    break;
+                }
+                Ok(Value::BulkString(bytes)) => {
+                    value::stamp(&bytes).clone_into(&mut seen);
+                    let Some(state) = self.read(&keys.copy, bytes, policy).await else {
+                        continue;
+                    };
+                    // An older fetch than the gate's own tells it nothing.
+                    if state.last_fetch() <= known.last_fetch() {
+                        continue;
+                    }
+                    let now = SystemTime::now();
+                    match (state.due(now, policy), known.due(now, policy)) {
+                        (Due::No, _) | (Due::Background, Due::Now) => {
+                            self.counts.taken.fetch_add(1, Ordering::Relaxed);
+                            return Asked::Copy(state);
+                        }
+                        _ => task.earlier = Some(state),
+                    }
+                }
+                // Another gate has the lease.
+                Ok(_) => {
+                    let _ = timeout(POLL, told.notified()).await;
+                    patience = PATIENCE;
+                }
+                Err(_) => break,
+            }
+        }
+        Asked::Fetch(task)
+    }
+
+    /// What a stored value says; `None` where it is of no use.
+    async fn read(&self, key: &str, bytes: Vec<u8>, policy: &Policy) -> Option<OriginState> {
+        let (key, secret, now) = (key.to_owned(), self.secret.clone(), SystemTime::now());
+        let takes_long = bytes.len() > LARGE;
+        let decode = move || value::decode(&key, &bytes, secret.as_ref(), now);
+        let decoded = match takes_long {
+            true => tokio::task::spawn_blocking(decode)
+                .await
+                .unwrap_or(Err(Rejection::Corrupt)),
+            false => decode(),
+        };
+        // Gates of another profile have other keys.
+        let fits = |state: OriginState| match state.is_under(policy) {
+            true => Ok(state),
+            false => Err(Rejection::Corrupt),
+        };
+        match decoded.and_then(fits) {
+            Ok(state) => Some(state),
+            Err(rejection) => {
+                self.counts.rejected[rejection as usize].fetch_add(1, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
+    /// Does the work of a lease, which is renewed meanwhile.
+    pub(crate) async fn while_leased<T>(&self, lease: &Lease, work: impl Future<Output = T>) -> T {
+        let renewing = async {
+            loop {
+                sleep(LEASE / 3).await;
+                let mut renew = lease.keys.script(&RENEW);
+                renew.arg(lease.token).arg(LEASE_MS).arg(TOKEN_MS);
+                let _ = self.client.call(&renew, PATIENCE).await;
+            }
+        };
+        let ended: Result<T, Infallible> = tokio::select! {
+            done = work => Ok(done),
+            never = renewing => Err(never),
+        };
+        match ended {
+            Ok(done) => done,
+            Err(never) => match never {},
+        }
+    }
+
+    /// Ends a lease. What was fetched is written for the others, unless a later lease was given meanwhile; without it, one
+    /// of those who wait fetches.
+    pub(crate) async fn end(&self, lease: Lease, fetched: Option<Arc<OriginState>>) {
+        let (key, secret) = (lease.keys.copy.clone(), self.secret.clone());
+        let encode = move || {
+            let state = fetched?;
+            let life = value::life(&state, SystemTime::now());
+            Some((value::encode(&key, &state, secret.as_ref())?, life))
+        };
+        // Nobody waits for this on an asynchronous thread.
+        let written = tokio::task::spawn_blocking(encode).await.ok().flatten();
+        let (value, life) = written.unwrap_or_default();
+        let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
+        let mut end = lease.keys.script(&END);
+        end.arg(lease.token).arg(&value).arg(life);
+        end.arg(self.client.channel())
+            .arg(format!("{LANDED}{}", lease.keys.copy));
+        let _ = self.client.call(&end, TO_WRITE).await;
+    }
+
+    /// Has the whole fleet forget an origin. A fetch that runs changes nothing any more. Whether the store took it.
+    pub(crate) async fn forget(&self, origin: &Origin) -> bool {
+        let keys = self.keys(origin);
+        let mut forget = keys.script(&FORGET);
+        forget.arg(TOKEN_MS);
+        forget
+            .arg(self.client.channel())
+            .arg(format!("{FORGOTTEN}{} {origin}", self.name));
+        self.client.call(&forget, TO_WRITE).await.is_ok()
+    }
+
+    pub(super) fn keys(&self, origin: &Origin) -> Keys {
+        let base = format!("{}:{{{origin}}}", self.prefix);
+        Keys {
+            copy: format!("{base}:copy:{}", self.fetched_as),
+            lease: format!("{base}:lease:{}", self.fetched_as),
+            token: format!("{base}:token:{}", self.fetched_as),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Lease {
+    pub(super) fn token(&self) -> i64 {
+        self.token
+    }
+}
+
+// === impl Keys ===
+
+impl Keys {
+    fn script<'s>(&self, script: &'s Script) -> ScriptInvocation<'s> {
+        let mut call = script.prepare_invoke();
+        call.key(&self.copy).key(&self.lease).key(&self.token);
+        call
+    }
+}
+
+/// How long a lease lasts that is not renewed: what a holder that dies costs the others.
+const LEASE: Duration = Duration::from_millis(LEASE_MS);
+const LEASE_MS: u64 = 3_000;
+/// How long tokens are remembered, which is longer than any fetch may take.
+const TOKEN_MS: u64 = 60 * 60 * 1000;
+/// How often those who wait look by themselves.
+const POLL: Duration = Duration::from_millis(250);
+/// For what no request waits for.
+const TO_WRITE: Duration = Duration::from_millis(500);
+/// Bytes of a value that take a while to read.
+const LARGE: usize = 16 * 1024;
+/// How messages begin.
+pub(super) const LANDED: &str = "landed ";
+pub(super) const FORGOTTEN: &str = "forgotten ";
+
+/// Each takes the keys of the copy, the lease and the token, in this order.
+///
+/// Gives the copy, if it is another than the gate has seen; else a token, if the lease is free; else nothing. A gate that
+/// holds a lease and asks again has lost track of it, as it asks once at a time.
+static ASK: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"
+local copy = redis.pcall('GET', KEYS[1])
+if type(copy) == 'string' and string.sub(copy, 1, 33) ~= ARGV[1] then return copy end
+local holder = redis.pcall('GET', KEYS[2])
+if type(holder) == 'string' and holder ~= ARGV[2] then return false end
+local token = redis.pcall('INCR', KEYS[3])
+if type(token) ~= 'number' then
+  redis.call('DEL', KEYS[3])
+  token = redis.call('INCR', KEYS[3])
+end
+redis.call('PEXPIRE', KEYS[3], ARGV[4])
+redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+return token",
+    )
+});
+
+static RENEW: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"
+if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 0 end
+redis.call('PEXPIRE', KEYS[3], ARGV[3])
+return redis.call('PEXPIRE', KEYS[2], ARGV[2])",
+    )
+});
+
+/// Writes nothing of a lease that another has followed.
+static END: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"
+if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 0 end
+if ARGV[2] ~= '' then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+redis.call('DEL', KEYS[2])
+redis.call('PUBLISH', ARGV[4], ARGV[5])
+return 1",
+    )
+});
+
+static FORGET: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"
+redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('INCR', KEYS[3])
+redis.call('PEXPIRE', KEYS[3], ARGV[1])
+redis.call('PUBLISH', ARGV[2], ARGV[3])
+return 1",
+    )
+});

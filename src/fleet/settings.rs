@@ -1,0 +1,182 @@
+//! Where the shared server is, and how a gate proves itself to it.
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+use redis::{
+    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion, RedisError, TlsCertificates,
+    io::tcp::TcpSettings,
+};
+
+/// What a gate needs to join a fleet. Files are read already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub address: Address,
+    pub username: Option<Secret>,
+    pub password: Option<Secret>,
+    /// Certificates in PEM that the server's has to come from; without, those that the system trusts.
+    pub ca: Option<Secret>,
+    /// What copies are authenticated by.
+    pub key: Option<Secret>,
+    /// How all keys begin.
+    pub prefix: String,
+}
+
+/// The address of a server, without credentials.
+#[derive(Clone, Debug)]
+pub struct Address {
+    url: String,
+    info: ConnectionInfo,
+}
+
+/// Why a text is no [`Address`].
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    #[error("it has to begin with redis://, rediss:// or unix://")]
+    Scheme,
+    #[error("it holds a user or a password; put them into files, and name these in username-file and password-file")]
+    Credentials,
+    #[error("behind the host and the port there can only be a slash and the number of a database")]
+    Rest,
+    #[error("{0}")]
+    Other(String),
+}
+
+/// The contents of a file that nobody else may read.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<[u8]>);
+
+// === impl Settings ===
+
+impl Settings {
+    /// The server as the client needs it.
+    pub(super) fn server(&self) -> Result<Client, RedisError> {
+        let info = &self.address.info;
+        // Subscriptions come on the same connection only by version 3.
+        let mut login = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        if let Some(username) = &self.username {
+            login = login.set_username(username.text());
+        }
+        if let Some(password) = &self.password {
+            login = login.set_password(password.text());
+        }
+        let tcp = TcpSettings::default().set_nodelay(true);
+        let info = info.clone().set_redis_settings(login).set_tcp_settings(tcp);
+        match &self.ca {
+            Some(ca) => Client::build_with_tls(
+                info,
+                TlsCertificates {
+                    client_tls: None,
+                    root_cert: Some(ca.bytes().to_vec()),
+                },
+            ),
+            None => Client::open(info),
+        }
+    }
+}
+
+// === impl Address ===
+
+impl Address {
+    /// Whether the connection is encrypted.
+    pub fn is_tls(&self) -> bool {
+        matches!(self.info.addr(), ConnectionAddr::TcpTls { .. })
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let url = url::Url::parse(text).map_err(|error| AddressError::Other(error.to_string()))?;
+        if !["redis", "rediss", "unix"].contains(&url.scheme()) {
+            return Err(AddressError::Scheme);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(AddressError::Credentials);
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(AddressError::Rest);
+        }
+        let info = url.into_connection_info();
+        let info =
+            info.map_err(|error| AddressError::Other(error.detail().map_or(error.to_string(), str::to_owned)))?;
+        Ok(Self {
+            url: text.to_owned(),
+            info,
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.url)
+    }
+}
+
+impl PartialEq for Address {
+    fn eq(&self, other: &Self) -> bool {
+        self.url == other.url
+    }
+}
+
+impl Eq for Address {}
+
+// === impl Secret ===
+
+impl Secret {
+    pub fn new(contents: &[u8]) -> Self {
+        Self(contents.into())
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_url_without_credentials() {
+        for url in [
+            "redis://cache.example",
+            "redis://10.0.0.5:6380/3",
+            "redis://[::1]:6379",
+            "rediss://cache.example:6380",
+            "unix:///run/redis.sock",
+        ] {
+            let address: Address = url.parse().expect(url);
+            assert_eq!(address.to_string(), url);
+            assert_eq!(address.is_tls(), url.starts_with("rediss"), "{url}");
+        }
+        for (url, error) in [
+            ("http://cache.example", AddressError::Scheme),
+            ("valkey://cache.example", AddressError::Scheme),
+            ("redis://user@cache.example", AddressError::Credentials),
+            ("redis://:secret@cache.example", AddressError::Credentials),
+            ("redis://cache.example?protocol=2", AddressError::Rest),
+            ("rediss://cache.example/#insecure", AddressError::Rest),
+        ] {
+            assert_eq!(url.parse::<Address>(), Err(error), "{url}");
+        }
+        for url in ["cache.example:6379", "redis://", "redis://cache.example/many"] {
+            assert!(url.parse::<Address>().is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn no_secret_is_shown() {
+        assert_eq!(format!("{:?}", Secret::new(b"hidden")), "(secret)");
+    }
+}

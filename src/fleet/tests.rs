@@ -1,0 +1,369 @@
+//! Fleets on a real server.
+
+use std::{
+    env,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::*;
+use crate::copy::{Fetched, Freshness, OriginState, Policy, Received};
+
+/// A server on a socket in a folder of its own. It ends with the test.
+pub(crate) struct Server {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Server {
+    /// `None` where it is not installed, except where `CI` is set.
+    pub(crate) fn start() -> Option<Self> {
+        if !Path::new("/usr/bin/redis-server").exists() {
+            assert!(env::var_os("CI").is_none(), "redis-server is not installed");
+            eprintln!("SKIPPED: redis-server is not installed");
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let child = Command::new("/usr/bin/redis-server")
+            .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
+            .arg(folder.path().join("redis.sock"))
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        Some(Self { child, folder })
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        let url = format!("unix://{}", self.folder.path().join("redis.sock").display());
+        Settings {
+            address: url.parse().expect("an address"),
+            username: None,
+            password: None,
+            ca: None,
+            key: None,
+            prefix: "test".to_owned(),
+        }
+    }
+
+    /// A gate that has connected.
+    pub(crate) async fn gate(&self) -> Arc<Fleet> {
+        self.gate_with(&self.settings(), |_| ()).await
+    }
+
+    async fn gate_with(&self, settings: &Settings, forget: impl Fn(&Origin) + Send + Sync + 'static) -> Arc<Fleet> {
+        let fetched_as = FetchedAs {
+            profile: Profile::Google,
+            user_agent: &HeaderValue::from_static("test"),
+            timeout: Duration::from_secs(60),
+        };
+        let fleet = Fleet::join(settings, fetched_as, Arc::default(), forget).expect("it can be used");
+        until(|| fleet.trouble().is_none()).await;
+        Arc::new(fleet)
+    }
+
+    /// Has it hang, with its connections open.
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it is ours");
+    }
+
+    /// Asks the server directly.
+    pub(crate) async fn command(&self, words: &[&[u8]]) -> redis::Value {
+        let client = self.settings().server().expect("it can be used");
+        let mut connection = client.get_multiplexed_async_connection().await.expect("it answers");
+        let mut command = redis::Cmd::new();
+        for word in words {
+            command.arg(word);
+        }
+        command.query_async(&mut connection).await.expect("it does so")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for a condition, which fails the test when it never comes about.
+pub(crate) async fn until(mut condition: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < Duration::from_secs(120), "it never came about");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn site() -> Origin {
+    "https://a.example".parse().expect("an origin")
+}
+
+/// What a gate knows that fetched `body` at `at`.
+fn fetched(body: &str, at: SystemTime) -> OriginState {
+    let policy = Policy::default();
+    let answer = Fetched::Received(Received {
+        status: 200,
+        body: body.into(),
+        cut_off: Vec::new(),
+        freshness: Freshness::default(),
+        retry_after: None,
+        etag: None,
+        redirected: false,
+    });
+    OriginState::unknown().after(answer.meaning(&policy, at), 200, Freshness::default(), at, 0.0, &policy)
+}
+
+fn text(state: &OriginState) -> &[u8] {
+    state.text().expect("it has a copy")
+}
+
+async fn ask(gate: &Fleet, known: &OriginState) -> Asked {
+    gate.ask(&site(), known, &Policy::default()).await
+}
+
+async fn lease(gate: &Fleet) -> Lease {
+    match ask(gate, &OriginState::unknown()).await {
+        Asked::Fetch(task) => task.lease.expect("the server answers"),
+        Asked::Copy(_) => panic!("there is a copy already"),
+    }
+}
+
+async fn copy(gate: &Fleet) -> OriginState {
+    match ask(gate, &OriginState::unknown()).await {
+        Asked::Copy(state) => state,
+        Asked::Fetch(task) => panic!("there is no copy: {task:?}"),
+    }
+}
+
+fn ask_in_background(gate: &Arc<Fleet>) -> tokio::task::JoinHandle<Asked> {
+    let gate = gate.clone();
+    tokio::spawn(async move { ask(&gate, &OriginState::unknown()).await })
+}
+
+#[tokio::test]
+async fn one_gate_fetches_and_the_others_wait_for_what_it_writes() {
+    let Some(server) = Server::start() else { return };
+    let (first, second) = (server.gate().await, server.gate().await);
+    let held = lease(&first).await;
+    let waiting = ask_in_background(&second);
+    until(|| Counts::get(&second.counts.calls) > 0).await;
+    first.end(held, Some(Arc::new(fetched("# a", SystemTime::now())))).await;
+    match waiting.await.expect("no panic") {
+        Asked::Copy(state) => assert_eq!(text(&state), b"# a"),
+        Asked::Fetch(task) => panic!("it fetches too: {task:?}"),
+    }
+    assert_eq!(Counts::get(&second.counts.taken), 1);
+}
+
+#[tokio::test]
+async fn a_fetch_that_gives_nothing_leaves_the_turn_to_the_next() {
+    let Some(server) = Server::start() else { return };
+    let (first, second) = (server.gate().await, server.gate().await);
+    let held = lease(&first).await;
+    let waiting = ask_in_background(&second);
+    first.end(held, None).await;
+    assert!(matches!(waiting.await.expect("no panic"), Asked::Fetch(task) if task.lease.is_some()));
+}
+
+#[tokio::test]
+async fn a_holder_that_dies_is_followed_and_changes_nothing_when_it_comes_late() {
+    let Some(server) = Server::start() else { return };
+    let (first, second) = (server.gate().await, server.gate().await);
+    let stale = lease(&first).await;
+    // Nobody renews it, so this comes back when it has ended.
+    let held = lease(&second).await;
+    assert!(held.token() > stale.token());
+    first
+        .end(stale, Some(Arc::new(fetched("# late", SystemTime::now()))))
+        .await;
+    second
+        .end(held, Some(Arc::new(fetched("# new", SystemTime::now()))))
+        .await;
+    let third = server.gate().await;
+    assert_eq!(text(&copy(&third).await), b"# new");
+}
+
+#[tokio::test]
+async fn a_late_result_does_not_replace_a_newer_one() {
+    let Some(server) = Server::start() else { return };
+    let (first, second) = (server.gate().await, server.gate().await);
+    let stale = lease(&first).await;
+    let held = lease(&second).await;
+    second
+        .end(held, Some(Arc::new(fetched("# new", SystemTime::now()))))
+        .await;
+    first
+        .end(stale, Some(Arc::new(fetched("# late", SystemTime::now()))))
+        .await;
+    assert_eq!(text(&copy(&first).await), b"# new");
+}
+
+#[tokio::test]
+async fn a_lease_lasts_as_long_as_its_work() {
+    let Some(server) = Server::start() else { return };
+    let (first, second) = (server.gate().await, server.gate().await);
+    let held = lease(&first).await;
+    let waiting = ask_in_background(&second);
+    // Longer than a lease lasts that is not renewed.
+    let work = until(|| Counts::get(&second.counts.calls) > 20);
+    first.while_leased(&held, work).await;
+    assert!(!waiting.is_finished());
+    first.end(held, Some(Arc::new(fetched("# a", SystemTime::now())))).await;
+    assert!(matches!(waiting.await.expect("no panic"), Asked::Copy(_)));
+}
+
+#[tokio::test]
+async fn an_older_fetch_than_the_gates_own_tells_it_nothing() {
+    let Some(server) = Server::start() else { return };
+    let (first, second) = (server.gate().await, server.gate().await);
+    let now = SystemTime::now();
+    let old = fetched("User-agent: *\nAllow: /", now - Duration::from_secs(60));
+    first.end(lease(&first).await, Some(Arc::new(old))).await;
+    match ask(&second, &fetched("User-agent: *\nDisallow: /", now)).await {
+        Asked::Fetch(task) => assert!(task.earlier.is_none() && task.lease.is_some()),
+        Asked::Copy(_) => panic!("it takes the older one"),
+    }
+}
+
+#[tokio::test]
+async fn a_copy_past_its_time_goes_along_with_the_lease() {
+    let Some(server) = Server::start() else { return };
+    let (first, second) = (server.gate().await, server.gate().await);
+    let old = fetched("# old", SystemTime::now() - Duration::from_secs(2 * 24 * 60 * 60));
+    first.end(lease(&first).await, Some(Arc::new(old))).await;
+    match ask(&second, &OriginState::unknown()).await {
+        Asked::Fetch(task) => {
+            assert_eq!(text(&task.earlier.expect("it is newer than nothing")), b"# old");
+            assert!(task.lease.is_some());
+        }
+        Asked::Copy(_) => panic!("it is past its time"),
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_counted_and_fetched_anew() {
+    let Some(server) = Server::start() else { return };
+    let writer = server.gate().await;
+    writer
+        .end(lease(&writer).await, Some(Arc::new(fetched("# a", SystemTime::now()))))
+        .await;
+    let key = writer.keys(&site()).copy;
+    let redis::Value::BulkString(value) = server.command(&[b"GET", key.as_bytes()]).await else {
+        panic!("a copy is there");
+    };
+    let other: Origin = "https://b.example".parse().expect("an origin");
+    let reader = server.gate().await;
+    for (wrong, rejection) in [
+        (b"\x01garbage".to_vec(), Some(Rejection::Corrupt)),
+        ([&b"\x02"[..], &value[1..]].concat(), Some(Rejection::Later)),
+        (Vec::new(), None),
+    ] {
+        server.command(&[b"SET", key.as_bytes(), &wrong]).await;
+        let held = lease(&reader).await;
+        reader.end(held, None).await;
+        if let Some(rejection) = rejection {
+            assert_eq!(
+                Counts::get(&reader.counts.rejected[rejection as usize]),
+                1,
+                "{rejection}"
+            );
+        }
+    }
+    server.command(&[b"DEL", key.as_bytes()]).await;
+    server.command(&[b"RPUSH", key.as_bytes(), b"another type"]).await;
+    let held = lease(&reader).await;
+    reader
+        .end(held, Some(Arc::new(fetched("# b", SystemTime::now()))))
+        .await;
+    assert_eq!(text(&copy(&reader).await), b"# b");
+
+    server
+        .command(&[b"SET", reader.keys(&other).copy.as_bytes(), &value])
+        .await;
+    let asked = reader.ask(&other, &OriginState::unknown(), &Policy::default()).await;
+    assert!(matches!(asked, Asked::Fetch(_)));
+    assert_eq!(Counts::get(&reader.counts.rejected[Rejection::Misplaced as usize]), 1);
+    assert_eq!(Counts::get(&reader.counts.errors), 0);
+}
+
+#[tokio::test]
+async fn gates_with_a_key_take_nothing_from_those_without() {
+    let Some(server) = Server::start() else { return };
+    let open = server.gate().await;
+    let mut settings = server.settings();
+    settings.key = Some(Secret::new(b"a key that the gates share"));
+    let closed = server.gate_with(&settings, |_| ()).await;
+    open.end(
+        lease(&open).await,
+        Some(Arc::new(fetched("# forged", SystemTime::now()))),
+    )
+    .await;
+    let held = lease(&closed).await;
+    assert_eq!(Counts::get(&closed.counts.rejected[Rejection::Forged as usize]), 1);
+    closed
+        .end(held, Some(Arc::new(fetched("# a", SystemTime::now()))))
+        .await;
+    assert_eq!(text(&copy(&closed).await), b"# a");
+}
+
+#[tokio::test]
+async fn what_one_gate_forgets_the_others_forget_too() {
+    let Some(server) = Server::start() else { return };
+    let first = server.gate().await;
+    let (forget, forgotten) = mpsc::channel();
+    let second = server
+        .gate_with(&server.settings(), move |origin| drop(forget.send(origin.clone())))
+        .await;
+    first
+        .end(lease(&first).await, Some(Arc::new(fetched("# a", SystemTime::now()))))
+        .await;
+    let running = match ask(&second, &fetched("# newer", SystemTime::now())).await {
+        Asked::Fetch(task) => task.lease.expect("the server answers"),
+        Asked::Copy(_) => panic!("it is older"),
+    };
+    assert!(first.forget(&site()).await);
+    until(|| forgotten.try_recv() == Ok(site())).await;
+    second
+        .end(running, Some(Arc::new(fetched("# of before", SystemTime::now()))))
+        .await;
+    let held = lease(&first).await;
+    first.end(held, None).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_keeps_nobody_waiting_and_is_used_again_when_it_is_back() {
+    let Some(mut server) = Server::start() else { return };
+    let gate = server.gate().await;
+    let _ = server.child.kill();
+    let _ = server.child.wait();
+    for _ in 0..3 {
+        assert!(matches!(ask(&gate, &OriginState::unknown()).await, Asked::Fetch(task) if task.lease.is_none()));
+    }
+    until(|| gate.trouble().is_some()).await;
+    let calls = Counts::get(&gate.counts.calls);
+    assert!(matches!(ask(&gate, &OriginState::unknown()).await, Asked::Fetch(task) if task.lease.is_none()));
+    assert_eq!(Counts::get(&gate.counts.calls), calls, "none is made");
+    let again = Command::new("/usr/bin/redis-server")
+        .args(["--port", "0", "--save", "", "--unixsocket"])
+        .arg(server.folder.path().join("redis.sock"))
+        .current_dir(server.folder.path())
+        .stdout(Stdio::null())
+        .spawn();
+    server.child = again.expect("it starts");
+    until(|| gate.trouble().is_none()).await;
+    let held = lease(&gate).await;
+    gate.end(held, None).await;
+}

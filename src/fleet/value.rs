@@ -1,0 +1,270 @@
+//! What is stored of an origin: a format version, a tag, and behind it what is known of the origin, with the text of its
+//! robots.txt compressed.
+//!
+//! The tag is an HMAC-SHA256 where the gates share a key, and else a SHA-256, which only finds accidents. It covers the
+//! key that the value is stored under, so no value passes for another origin's. Reading never panics: whatever does not
+//! fit is a [`Rejection`].
+
+use std::{
+    io::{Read as _, Write as _},
+    time::{Duration, SystemTime},
+};
+
+use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    copy::{OriginState, Saved, Sha256},
+    robots::LIMIT,
+    text::words,
+};
+
+words! {
+    /// Why a stored copy is ignored.
+    pub enum Rejection {
+        /// It is damaged, or something else.
+        Corrupt = "corrupt",
+        /// A later version of robotgate wrote it.
+        Later = "later-version",
+        /// It does not carry the tag of `fleet.key-file`.
+        Forged = "wrong-key",
+        /// It was written for another origin.
+        Misplaced = "other-origin",
+        /// Its times lie further in the future than clocks differ and copies live.
+        Future = "future",
+    }
+}
+
+/// What the tag covers, apart from the compressed text behind it.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    key: String,
+    state: Saved,
+}
+
+/// What is written under `key`; `None` for what is too large to be shared.
+pub(super) fn encode(key: &str, state: &OriginState, secret: Option<&hmac::Key>) -> Option<Vec<u8>> {
+    let head = Head {
+        key: key.to_owned(),
+        state: state.save(),
+    };
+    let head = serde_json::to_vec(&head).ok()?;
+    let mut payload = u32::try_from(head.len()).ok()?.to_be_bytes().to_vec();
+    payload.extend(head);
+    let mut text = DeflateEncoder::new(payload, Compression::fast());
+    text.write_all(state.text().unwrap_or_default()).ok()?;
+    let payload = text.finish().ok()?;
+    let mut value = Vec::with_capacity(STAMP + payload.len());
+    value.push(VERSION);
+    match secret {
+        Some(secret) => value.extend(hmac::sign(secret, &payload).as_ref()),
+        None => value.extend(Sha256::of(&payload).0),
+    }
+    value.extend(payload);
+    (value.len() <= MAX_BYTES).then_some(value)
+}
+
+/// What was written under `key`. It may take half a millisecond.
+///
+/// # Errors
+/// It is of no use.
+pub(super) fn decode(
+    key: &str,
+    value: &[u8],
+    secret: Option<&hmac::Key>,
+    now: SystemTime,
+) -> Result<OriginState, Rejection> {
+    let (version, sealed) = value.split_first().ok_or(Rejection::Corrupt)?;
+    match *version {
+        VERSION if value.len() <= MAX_BYTES => {}
+        later if later > VERSION => return Err(Rejection::Later),
+        _ => return Err(Rejection::Corrupt),
+    }
+    let (tag, payload) = sealed.split_first_chunk::<TAG>().ok_or(Rejection::Corrupt)?;
+    match secret {
+        Some(secret) => hmac::verify(secret, payload, tag).map_err(|_| Rejection::Forged)?,
+        None if *tag == Sha256::of(payload).0 => {}
+        None => return Err(Rejection::Corrupt),
+    }
+    let (length, rest) = payload.split_first_chunk().ok_or(Rejection::Corrupt)?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| Rejection::Corrupt)?;
+    let (head, text) = rest.split_at_checked(length).ok_or(Rejection::Corrupt)?;
+    let head: Head = serde_json::from_slice(head).map_err(|_| Rejection::Corrupt)?;
+    if head.key != key {
+        return Err(Rejection::Misplaced);
+    }
+    let text = match head.state.copy {
+        Some(_) => Some(inflate(text).ok_or(Rejection::Corrupt)?),
+        None => None,
+    };
+    let state = head.state.restore(text.as_deref()).ok_or(Rejection::Corrupt)?;
+    let asked = state.last_fetch().ok_or(Rejection::Corrupt)?;
+    let is_early = asked > now + CLOCK_SLACK;
+    let is_long = state.useful_until().is_some_and(|until| until > now + LONGEST_LIFE);
+    match is_early || is_long {
+        true => Err(Rejection::Future),
+        false => Ok(state),
+    }
+}
+
+/// How long it is stored: past its time it is still of use to ask the origin whether it has changed.
+pub(super) fn life(state: &OriginState, now: SystemTime) -> Duration {
+    let left = state.useful_until().and_then(|until| until.duration_since(now).ok());
+    left.unwrap_or_default().min(LONGEST_LIFE) + DAY
+}
+
+/// The beginning of a value, which differs where the values do.
+pub(super) fn stamp(value: &[u8]) -> &[u8] {
+    value.get(..STAMP).unwrap_or(value)
+}
+
+/// Never more than what counts of a robots.txt.
+fn inflate(text: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = Vec::new();
+    let limit = u64::try_from(LIMIT).unwrap_or(u64::MAX);
+    DeflateDecoder::new(text).take(limit + 1).read_to_end(&mut whole).ok()?;
+    (whole.len() <= LIMIT).then_some(whole)
+}
+
+const VERSION: u8 = 1;
+const TAG: usize = 32;
+/// Version and tag.
+pub(super) const STAMP: usize = 1 + TAG;
+/// A text of the largest size that does not compress, and what is known beside it.
+const MAX_BYTES: usize = 640 * 1024;
+/// How far the clocks of gates may differ.
+const CLOCK_SLACK: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest `robots.max-ttl` that can be configured, and a day.
+const LONGEST_LIFE: Duration = Duration::from_secs(31 * 24 * 60 * 60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copy::{Fetched, Freshness, Policy, Received};
+
+    const KEY: &str = "robotgate:{https://a.example}:copy:0";
+
+    fn secret(bytes: &[u8]) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, bytes)
+    }
+
+    fn now() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
+    }
+
+    fn state(status: u16, body: &[u8], fetched: SystemTime) -> OriginState {
+        let policy = Policy::default();
+        let fetched_as = Fetched::Received(Received {
+            status,
+            body: body.to_vec(),
+            cut_off: Vec::new(),
+            freshness: Freshness::default(),
+            retry_after: None,
+            etag: Some("\"v1\"".into()),
+            redirected: false,
+        });
+        let meaning = fetched_as.meaning(&policy, fetched);
+        OriginState::unknown().after(meaning, status, Freshness::default(), fetched, 0.0, &policy)
+    }
+
+    fn rules() -> OriginState {
+        state(200, b"User-agent: *\nDisallow: /private\n", now())
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let large = vec![b'#'; LIMIT];
+        for (status, body) in [
+            (200, &b"User-agent: *\nDisallow: /a\n"[..]),
+            (200, b""),
+            (404, b""),
+            (503, b""),
+            (200, &large),
+        ] {
+            for secret in [None, Some(&secret(b"shared"))] {
+                let state = state(status, body, now());
+                let value = encode(KEY, &state, secret).expect("it is small enough");
+                assert_eq!(decode(KEY, &value, secret, now()), Ok(state), "{status}");
+                assert!(
+                    body.len() < 100 || value.len() < 10_000,
+                    "it is compressed: {}",
+                    value.len()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_rejected_with_its_reason() {
+        let plain = encode(KEY, &rules(), None).expect("small");
+        let keyed = encode(KEY, &rules(), Some(&secret(b"shared"))).expect("small");
+        let other = encode("robotgate:{https://b.example}:copy:0", &rules(), None).expect("small");
+        let ahead = encode(KEY, &state(200, b"", now() + 2 * CLOCK_SLACK), None).expect("small");
+        let later = [&[VERSION + 1], &plain[1..]].concat();
+        let shared = secret(b"shared");
+        for (what, value, secret, rejection) in [
+            ("nothing", &b""[..], None, Rejection::Corrupt),
+            ("a word", b"garbage", None, Rejection::Later),
+            ("version 0", &[0; 100], None, Rejection::Corrupt),
+            ("a later version", &later, None, Rejection::Later),
+            ("no tag where one is needed", &plain, Some(&shared), Rejection::Forged),
+            (
+                "another key",
+                &keyed,
+                Some(&super::tests::secret(b"other")),
+                Rejection::Forged,
+            ),
+            ("a tag that cannot be checked", &keyed, None, Rejection::Corrupt),
+            ("another origin's copy", &other, None, Rejection::Misplaced),
+            ("a fetch in the future", &ahead, None, Rejection::Future),
+        ] {
+            assert_eq!(decode(KEY, value, secret, now()), Err(rejection), "{what}");
+        }
+    }
+
+    #[test]
+    fn an_expiry_in_the_far_future_is_rejected() {
+        let mut saved = serde_json::to_value(rules().save()).expect("JSON");
+        saved["answered"]["life"] = (40 * DAY).as_micros().try_into().map(u64::into).expect("it fits");
+        let saved: Saved = serde_json::from_value(saved).expect("it is one");
+        let state = saved.restore(rules().text()).expect("it fits");
+        let value = encode(KEY, &state, None).expect("small");
+        assert_eq!(decode(KEY, &value, None, now()), Err(Rejection::Future));
+    }
+
+    #[test]
+    fn a_change_anywhere_is_noticed() {
+        for secret in [None, Some(&secret(b"shared"))] {
+            let value = encode(KEY, &rules(), secret).expect("small");
+            for at in 0..value.len() {
+                let mut changed = value.clone();
+                changed[at] ^= 0x10;
+                assert!(decode(KEY, &changed, secret, now()).is_err(), "byte {at}");
+                assert!(decode(KEY, &value[..at], secret, now()).is_err(), "cut at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_that_unpacks_to_more_than_counts_is_rejected() {
+        let mut payload = encode(KEY, &rules(), None).expect("small").split_off(STAMP);
+        let head = 4 + u32::from_be_bytes(*payload.first_chunk().expect("a length")) as usize;
+        payload.truncate(head);
+        let mut bomb = DeflateEncoder::new(payload, Compression::best());
+        bomb.write_all(&vec![b'#'; 64 << 20]).expect("memory");
+        let payload = bomb.finish().expect("memory");
+        let value = [&[VERSION][..], &Sha256::of(&payload).0, &payload].concat();
+        assert!(value.len() <= MAX_BYTES);
+        assert_eq!(decode(KEY, &value, None, now()), Err(Rejection::Corrupt));
+    }
+
+    #[test]
+    fn it_is_stored_for_a_bounded_time() {
+        assert_eq!(life(&rules(), now()), 2 * DAY);
+        assert_eq!(life(&rules(), now() + 9 * DAY), DAY);
+        let failing = state(503, b"", now());
+        assert_eq!(life(&failing, now()), DAY);
+    }
+}
