@@ -68,7 +68,7 @@ pub struct Config {
     pub refusals: Refusals,
     /// `[cache]`: how much is kept in memory, and what is kept on disk.
     pub cache: Cache,
-    /// `[fleet]`: other gates that share what they fetch; `None` where there are none.
+    /// `[fleet]`: the server by which several robotgates share copies; `None` without `fleet.url`.
     pub fleet: Option<Fleet>,
     /// `[egress]`: which addresses bots may reach, and which name servers are used.
     pub egress: Egress,
@@ -267,7 +267,7 @@ impl Config {
             .collect()
     }
 
-    /// Whoever can write to the server can then forge a copy.
+    /// Returns a warning if copies on the shared server are not authenticated.
     fn fleet_has_no_key(&self) -> Option<String> {
         let fleet = self.fleet.as_ref()?;
         fleet.settings.key.is_none().then(|| {
@@ -279,7 +279,7 @@ impl Config {
         })
     }
 
-    /// The files with secrets that it names; a change of one is a reason to reload.
+    /// Returns the files with secrets that the configuration names. A change of one causes a reload.
     pub fn secret_files(&self) -> Vec<&Path> {
         let named = [&self.identity.credentials, &self.admin.token_file];
         let of_fleet = self.fleet.iter().flat_map(|fleet| &fleet.secret_files);

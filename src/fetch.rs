@@ -59,23 +59,23 @@ pub trait Fetch: Send + Sync + 'static {
     /// Reports each fetch before its result is used, also one that was dropped early ([`FetchError::CutOff`]).
     fn finished(&self, finished: &FinishedFetch<'_>, reservation: Self::Reservation);
 
-    /// The other gates that fetch for this one, if there are any.
+    /// Returns the fleet to ask before a fetch, if there is one.
     fn fleet(&self) -> Option<&Arc<Fleet>> {
         None
     }
 
-    /// Told of each copy that another gate has fetched, before it is used.
+    /// Called for each copy that another gate fetched, before it is used.
     fn taken(&self, taken: &Taken<'_>, reservation: Self::Reservation);
 }
 
-/// A copy that another gate has fetched, and what it changed.
+/// A copy that another gate fetched, and what it changed.
 #[derive(Debug)]
 pub struct Taken<'a> {
     pub origin: &'a Origin,
-    /// What was known before, and what is now.
+    /// The state before and after.
     pub before: &'a OriginState,
     pub after: &'a OriginState,
-    /// When it was taken.
+    /// When it was taken from the fleet.
     pub at: SystemTime,
     pub policy: &'a Policy,
 }

@@ -35,6 +35,7 @@
 //! The shell:
 //!
 //! - [`store`]: the copies in memory, and all copies on disk (`store::disk`). [`fetch`]: fetches a robots.txt.
+//! - [`fleet`]: shares copies with other robotgates by a Redis or Valkey server, so that one of them fetches for all.
 //! - [`egress`]: resolves names to checked addresses. [`upstream`]: makes, keeps and shares connections to origins,
 //!   sends a request and receives its response over HTTP/1.1 and HTTP/2, and defines the errors. `wire`: a connection
 //!   whose writes never wait.
@@ -72,7 +73,7 @@
 //! # Invariants
 //!
 //! - robotgate connects only to the address that it checked: [`egress`] hands out socket addresses, and nothing else
-//!   resolves a name. It never hands out an address that robotgate listens on.
+//!   resolves the name of an origin. It never hands out an address that robotgate listens on.
 //! - Every request inside an intercepted CONNECT is decided on its own. It inherits nothing from the CONNECT but the
 //!   proof of who sends it.
 //! - No byte is sent upstream, and no refusal to the client, before the decision is in the audit log. The fetch that

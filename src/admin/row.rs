@@ -40,6 +40,9 @@ pub struct Row {
     pub bytes: Option<usize>,
     /// Hash of the last copy with rules, whether or not it decides.
     pub sha256: Option<Sha256>,
+    /// `fleet`, where another gate made the last fetch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Cow<'static, str>>,
     /// Decisions since the origin came into the proxy's memory; `None` if no proxy runs.
     pub verdicts: Option<VerdictCounts>,
 }
@@ -135,6 +138,7 @@ impl Row {
             // Only the last copy can decide.
             bytes: bytes.filter(|_| copy.is_some()),
             sha256: state.last_copy().map(|copy| copy.sha256),
+            source: state.is_shared().then_some(Cow::Borrowed("fleet")),
             verdicts: None,
         }
     }

@@ -77,6 +77,11 @@ enum Record {
         error: Option<String>,
         holds: String,
     },
+    Shared {
+        time: String,
+        origin: String,
+        holds: String,
+    },
 }
 
 /// The parts of a line.
@@ -223,6 +228,15 @@ impl TextLines {
                     why: format!("{status}{holds}{error}"),
                 }
             }
+            Record::Shared { time, origin, holds } => LineFields {
+                time,
+                label: (Colour::Faint, "robots".to_owned()),
+                request: Request {
+                    who: String::new(),
+                    url: format!("{origin}/robots.txt"),
+                },
+                why: format!("{holds}, fetched by another gate"),
+            },
         })
     }
 
@@ -396,6 +410,10 @@ mod tests {
             let line = format!("13:24:48Z robots http://a.example/robots.txt  {line}\n");
             assert_eq!(shown(&lines(), &record, None), line);
         }
+        let shared =
+            r#"{"event":"shared","time":"2026-11-22T13:24:48.9Z","origin":"http://a.example","holds":"rules"}"#;
+        let line = "13:24:48Z robots http://a.example/robots.txt  rules, fetched by another gate\n";
+        assert_eq!(shown(&lines(), shared, None), line);
     }
 
     #[test]

@@ -53,7 +53,7 @@ enum Action {
 /// Forget a site
 ///
 /// Forgets its last good copy and how long it has been failing, too. The next request fetches its
-/// robots.txt. A fetch that is running still counts.
+/// robots.txt. A fetch that is running still counts. With a fleet, all its robotgates forget the site.
 #[derive(Debug, clap::Args)]
 struct ForgetArgs {
     /// An origin (scheme, host and port), any URL of the site, or a bare host, which means https

@@ -72,7 +72,7 @@ impl Config {
         }
     }
 
-    /// What copies are fetched and read as. Gates that differ in this share none.
+    /// Returns what a copy depends on beside its origin. Gates that differ in this share no copies.
     pub fn fetched_as(&self) -> FetchedAs<'_> {
         FetchedAs {
             profile: self.robots.policy.profile,

@@ -12,14 +12,14 @@ use crate::{files, pem};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fleet {
     pub settings: Settings,
-    /// The files with secrets that it was read from.
+    /// The files that the secrets were read from.
     pub secret_files: Vec<PathBuf>,
 }
 
 // === impl Fleet ===
 
 impl Fleet {
-    /// `None` where no server is named.
+    /// Reads the section; `None` without `url`.
     pub(super) fn read(table: &Table<'_>) -> Option<Self> {
         let mut secret_files = Vec::new();
         let address = table.parsed("url", str::parse);
@@ -38,7 +38,7 @@ impl Fleet {
         });
         let prefix = table.parsed("key-prefix", key_prefix);
         if let (None, Some(span)) = (table.span_of("url"), table.span())
-            && !secret_files.is_empty() | ca.is_some() | prefix.is_some()
+            && (!secret_files.is_empty() || ca.is_some())
         {
             table
                 .checker
@@ -71,7 +71,7 @@ impl Fleet {
     }
 }
 
-/// The first line of a file that others cannot read. The error quotes nothing of the file.
+/// Reads the first line of a file that others cannot read. Errors never quote the file.
 fn secret(path: &Path, is_key: bool) -> Result<Secret, String> {
     let bytes = files::read_secret(path).map_err(|error| error.to_string())?;
     let line = bytes

@@ -75,13 +75,13 @@ impl OriginState {
         }
     }
 
-    /// The same, as another gate of the fleet has fetched it.
+    /// Returns the state, marked as fetched by another gate of the fleet.
     #[must_use]
     pub fn shared(self) -> Self {
         Self { shared: true, ..self }
     }
 
-    /// Whether another gate of the fleet made the last fetch.
+    /// Returns whether another gate of the fleet made the last fetch.
     pub fn is_shared(&self) -> bool {
         self.shared
     }

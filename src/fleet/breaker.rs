@@ -1,15 +1,15 @@
-//! The circuit breaker in front of the shared store, as a state machine: what came of a call and the time go in, and
-//! whether the next call may be made comes out.
+//! The circuit breaker for the shared server, as a state machine: results of calls and times go in, and whether calls may
+//! be made comes out.
 //!
-//! It reads no clock. While it is open, requests do not wait for the store at all: a probe in the background finds out
-//! when the store is back.
+//! It reads no clock. While it is open, requests do not wait for the server at all. A probe in the background finds out
+//! when the server is back.
 
 use std::time::{Duration, Instant};
 
-/// See the module's text.
+/// The state of the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Breaker {
-    /// Calls are made. Counts failures without a success between them.
+    /// Calls are made. Counts failures in a row.
     Closed { failures: u32 },
     /// No calls are made. At `until`, a probe is due.
     Open { until: Instant, pause: Duration },
@@ -20,7 +20,7 @@ pub(super) enum Breaker {
 // === impl Breaker ===
 
 impl Breaker {
-    /// No connection has been made yet, so a probe is due at once.
+    /// Returns a breaker whose first probe is due at once, because there is no connection yet.
     pub(super) fn new(now: Instant) -> Self {
         Self::Open {
             until: now,
@@ -28,19 +28,19 @@ impl Breaker {
         }
     }
 
-    /// Whether calls are made.
+    /// Returns whether calls are made.
     pub(super) fn is_closed(self) -> bool {
         matches!(self, Self::Closed { .. })
     }
 
-    /// A call succeeded. One that was made before the breaker opened does not close it.
+    /// Notes a success. A late success of an earlier call does not close the breaker.
     pub(super) fn call_succeeded(&mut self) {
         if self.is_closed() {
             *self = Self::Closed { failures: 0 };
         }
     }
 
-    /// A call failed. Returns whether that opened the breaker.
+    /// Notes a failure. Returns whether it opened the breaker.
     pub(super) fn call_failed(&mut self, now: Instant) -> bool {
         let Self::Closed { failures } = *self else {
             return false;
@@ -56,7 +56,7 @@ impl Breaker {
         true
     }
 
-    /// Begins a probe, or says how long to wait for it. `None` where the breaker is closed or another probe runs.
+    /// Begins a probe if one is due, else returns how long to wait. `None` if the breaker is closed or a probe runs.
     pub(super) fn begin_probe(&mut self, now: Instant) -> Option<Duration> {
         let Self::Open { until, pause } = *self else {
             return None;
@@ -68,7 +68,7 @@ impl Breaker {
         Some(left)
     }
 
-    /// The probe has ended.
+    /// Notes the end of the probe.
     pub(super) fn probed(&mut self, succeeded: bool, now: Instant) {
         let Self::HalfOpen { pause } = *self else { return };
         let pause = (pause * 2).min(LONGEST_PAUSE);
@@ -84,7 +84,7 @@ impl Breaker {
 
 /// Failures in a row that open the breaker.
 const MAX_FAILURES: u32 = 3;
-/// Before the first probe; it doubles with each that fails.
+/// The pause before the first probe. It doubles with each failed probe.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 

@@ -1,5 +1,5 @@
-//! The connection to the shared store. Each call is bounded in time, and where calls fail, the breaker opens: then no call
-//! is made until a probe in the background has written to the store again.
+//! The connection to the shared server. Each call is bounded in time. When calls fail, the circuit breaker opens: no call
+//! is made until a probe in the background has written to the server again.
 
 use std::{
     fmt,
@@ -19,12 +19,14 @@ use crate::text::plain_message;
 
 /// See the module's text.
 pub(super) struct Client {
-    /// For the tasks that it starts.
+    /// For tasks that must not keep the client alive.
     this: Weak<Self>,
     server: redis::Client,
-    /// The channel on which gates tell each other, and the key that a probe writes.
+    /// The channel for messages between gates.
     channel: String,
+    /// The key that a probe writes.
     probe_key: String,
+    /// Handles messages of other gates.
     told: Box<dyn Fn(PushInfo) + Send + Sync>,
     /// `None` until the first connection is made.
     connection: ArcSwapOption<ConnectionManager>,
@@ -34,7 +36,7 @@ pub(super) struct Client {
     counts: Arc<Counts>,
 }
 
-/// A call was not made, or nothing came of it.
+/// The call was not made, or it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gone;
 
@@ -45,14 +47,14 @@ enum CallError {
     Late(Duration),
     #[error("it answered: {0}")]
     Refused(RedisError),
-    #[error("{0}")]
+    #[error("it cannot be reached: {0}")]
     Broken(RedisError),
 }
 
 // === impl Client ===
 
 impl Client {
-    /// Begins to connect. What the other gates tell goes to `told`. It needs a runtime.
+    /// Starts to connect in the background. Messages of other gates go to `told`. Needs a tokio runtime.
     pub(super) fn start(
         server: redis::Client,
         prefix: &str,
@@ -78,7 +80,7 @@ impl Client {
         &self.channel
     }
 
-    /// Why no calls are made now; `None` while they are.
+    /// Returns why no calls are made now; `None` while they are made.
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -135,11 +137,11 @@ impl Client {
         });
     }
 
-    /// Connects anew and writes. A store that can only be read is of no use, as no gate could take a lease.
+    /// Makes a new connection and writes. A server that can only be read is of no use, because no gate could take a lease.
     async fn probe(&self) -> Result<(), CallError> {
         let this = self.this.clone();
         let config = ConnectionManagerConfig::new()
-            // The breaker decides when to try again.
+            // The breaker decides when to retry.
             .set_number_of_retries(0)
             .set_connection_timeout(Some(CONNECT))
             .set_response_timeout(Some(CONNECT))
@@ -155,7 +157,7 @@ impl Client {
         let mut write = redis::cmd("SET");
         write.arg(&self.probe_key).arg("").arg("PX").arg(PROBE_LIFE_MS);
         let () = bounded(PATIENCE, write.query_async(&mut connection)).await?;
-        // A user who may not subscribe is told by polling, which is slower.
+        // Without a subscription, polling finds the copies, only later.
         if let Err(error) = bounded(CONNECT, connection.subscribe(&self.channel)).await {
             tracing::warn!(%error, "cannot subscribe to what the other gates of the fleet tell");
         }
@@ -191,9 +193,9 @@ async fn bounded<T>(patience: Duration, call: impl Future<Output = Result<T, Red
     }
 }
 
-/// How long a request waits for the store.
-pub(super) const PATIENCE: Duration = Duration::from_millis(50);
-/// For connecting, which no request waits for.
+/// How long a request waits for the server. The unit tests wait longer, because they may run on a busy machine.
+pub(super) const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 50 });
+/// How long connecting may take. No request waits for it.
 const CONNECT: Duration = Duration::from_secs(1);
 const PROBE_LIFE_MS: u32 = 10_000;
 /// Bytes of the text of an error.

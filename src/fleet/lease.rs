@@ -1,8 +1,8 @@
-//! One fetch per fleet: whoever takes the lease of an origin fetches, and the others wait for what comes of it.
+//! One fetch for the whole fleet: the gate that holds the lease of an origin fetches, and the others wait for its result.
 //!
-//! A lease carries a token, which grows with each lease of the origin. What a holder writes counts only while no later
-//! lease was given, so one that was thought dead and comes late changes nothing. A holder renews its lease while it
-//! fetches; when it dies, the lease ends soon after, and one of those who wait takes the next.
+//! A lease has a fencing token, which grows with each lease of the origin. The server accepts a result only if no later
+//! lease was granted, so a holder that stalls and finishes late changes nothing. The holder renews its lease while it
+//! fetches. If it dies, the lease expires soon, and one of the waiting gates takes the next.
 
 use std::{
     convert::Infallible,
@@ -23,31 +23,32 @@ use crate::{
     origin::Origin,
 };
 
-/// What the fleet has to say to a gate that needs a copy.
+/// The fleet's answer to a gate that needs a copy.
 #[derive(Debug)]
 pub(crate) enum Asked {
-    /// Another gate has fetched it.
+    /// Another gate fetched this.
     Copy(OriginState),
     /// This gate has to fetch it.
     Fetch(Task),
 }
 
-/// A fetch to be made, for the fleet where there is a lease.
+/// A fetch that this gate has to make.
 #[derive(Debug, Default)]
 pub(crate) struct Task {
-    /// What the fleet knows beyond what the gate does, though it is too old to decide by.
+    /// A copy that is newer than the gate's own, but has expired.
     pub(crate) earlier: Option<OriginState>,
+    /// `None` if the server does not answer: then the gate fetches for itself alone.
     pub(crate) lease: Option<Lease>,
 }
 
-/// The right to fetch for the fleet.
+/// The right to fetch an origin's robots.txt for the fleet.
 #[derive(Debug)]
 pub(crate) struct Lease {
     keys: Keys,
     token: i64,
 }
 
-/// The keys of an origin. They share a hash tag, so a cluster has them in one place.
+/// The keys of an origin. They share a hash tag, so a cluster would keep them on one node.
 #[derive(Debug)]
 pub(super) struct Keys {
     pub(super) copy: String,
@@ -58,8 +59,8 @@ pub(super) struct Keys {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Asks for the copy of an origin of which this gate knows what is `known`, and which it has to fetch. While another
-    /// gate fetches, this waits; where the store does not answer, it is for this gate to fetch.
+    /// Asks for a copy of an origin that is due, of which this gate has the state `known`. Waits while another gate
+    /// fetches it. If the server does not answer, this gate has to fetch.
     pub(crate) async fn ask(&self, origin: &Origin, known: &OriginState, policy: &Policy) -> Asked {
         let keys = self.keys(origin);
         let told = self.listen(&keys.copy);
@@ -81,7 +82,7 @@ impl Fleet {
                     let Some(state) = self.read(&keys.copy, bytes, policy).await else {
                         continue;
                     };
-                    // An older fetch than the gate's own tells it nothing.
+                    // An older fetch never replaces the gate's own.
                     if state.last_fetch() <= known.last_fetch() {
                         continue;
                     }
@@ -94,7 +95,7 @@ impl Fleet {
                         _ => task.earlier = Some(state),
                     }
                 }
-                // Another gate has the lease.
+                // Another gate holds the lease.
                 Ok(_) => {
                     let _ = timeout(POLL, told.notified()).await;
                     patience = PATIENCE;
@@ -105,7 +106,7 @@ impl Fleet {
         Asked::Fetch(task)
     }
 
-    /// What a stored value says; `None` where it is of no use.
+    /// Decodes a stored value. Counts and drops a value that does not fit.
     async fn read(&self, key: &str, bytes: Vec<u8>, policy: &Policy) -> Option<OriginState> {
         let (key, secret, now) = (key.to_owned(), self.secret.clone(), SystemTime::now());
         let takes_long = bytes.len() > LARGE;
@@ -116,7 +117,7 @@ impl Fleet {
                 .unwrap_or(Err(Rejection::Corrupt)),
             false => decode(),
         };
-        // Gates of another profile have other keys.
+        // Gates with another profile use other keys.
         let fits = |state: OriginState| match state.is_under(policy) {
             true => Ok(state),
             false => Err(Rejection::Corrupt),
@@ -130,7 +131,7 @@ impl Fleet {
         }
     }
 
-    /// Does the work of a lease, which is renewed meanwhile.
+    /// Runs `work`, and renews the lease until it ends.
     pub(crate) async fn while_leased<T>(&self, lease: &Lease, work: impl Future<Output = T>) -> T {
         let renewing = async {
             loop {
@@ -150,8 +151,8 @@ impl Fleet {
         }
     }
 
-    /// Ends a lease. What was fetched is written for the others, unless a later lease was given meanwhile; without it, one
-    /// of those who wait fetches.
+    /// Ends a lease and wakes the waiting gates. Writes the result for them, unless a later lease was granted. Without a
+    /// result, one of the waiting gates fetches.
     pub(crate) async fn end(&self, lease: Lease, fetched: Option<Arc<OriginState>>) {
         let (key, secret) = (lease.keys.copy.clone(), self.secret.clone());
         let encode = move || {
@@ -159,7 +160,7 @@ impl Fleet {
             let life = value::life(&state, SystemTime::now());
             Some((value::encode(&key, &state, secret.as_ref())?, life))
         };
-        // Nobody waits for this on an asynchronous thread.
+        // Compressing can take milliseconds.
         let written = tokio::task::spawn_blocking(encode).await.ok().flatten();
         let (value, life) = written.unwrap_or_default();
         let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
@@ -170,14 +171,15 @@ impl Fleet {
         let _ = self.client.call(&end, TO_WRITE).await;
     }
 
-    /// Has the whole fleet forget an origin. A fetch that runs changes nothing any more. Whether the store took it.
+    /// Makes the whole fleet forget an origin, and drops the result of a running fetch. Returns whether the server accepted
+    /// it.
     pub(crate) async fn forget(&self, origin: &Origin) -> bool {
         let keys = self.keys(origin);
         let mut forget = keys.script(&FORGET);
         forget.arg(TOKEN_MS);
         forget
             .arg(self.client.channel())
-            .arg(format!("{FORGOTTEN}{} {origin}", self.name));
+            .arg(super::forgetting(&self.name, origin, self.secret.as_ref()));
         self.client.call(&forget, TO_WRITE).await.is_ok()
     }
 
@@ -208,25 +210,25 @@ impl Keys {
     }
 }
 
-/// How long a lease lasts that is not renewed: what a holder that dies costs the others.
+/// How long a lease lasts without renewal, and so how long the others wait for a holder that died.
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 const LEASE_MS: u64 = 3_000;
-/// How long tokens are remembered, which is longer than any fetch may take.
+/// How long the server keeps a token: longer than any fetch takes.
 const TOKEN_MS: u64 = 60 * 60 * 1000;
-/// How often those who wait look by themselves.
+/// How often a waiting gate looks without being told.
 const POLL: Duration = Duration::from_millis(250);
-/// For what no request waits for.
-const TO_WRITE: Duration = Duration::from_millis(500);
-/// Bytes of a value that take a while to read.
+/// Bounds calls that no request waits for.
+const TO_WRITE: Duration = PATIENCE.saturating_mul(10);
+/// Values above this size are decoded off the asynchronous threads, in bytes.
 const LARGE: usize = 16 * 1024;
-/// How messages begin.
+/// The first words of messages between gates.
 pub(super) const LANDED: &str = "landed ";
 pub(super) const FORGOTTEN: &str = "forgotten ";
 
-/// Each takes the keys of the copy, the lease and the token, in this order.
+/// Returns the copy if the gate has not seen it, else a token if the lease is free, else nothing. A gate asks once at a
+/// time for an origin. If it holds the lease already, an earlier answer was lost, and it gets the lease again.
 ///
-/// Gives the copy, if it is another than the gate has seen; else a token, if the lease is free; else nothing. A gate that
-/// holds a lease and asks again has lost track of it, as it asks once at a time.
+/// The keys of every script are those of the copy, the lease and the token, in this order.
 static ASK: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
@@ -234,11 +236,12 @@ local copy = redis.pcall('GET', KEYS[1])
 if type(copy) == 'string' and string.sub(copy, 1, 33) ~= ARGV[1] then return copy end
 local holder = redis.pcall('GET', KEYS[2])
 if type(holder) == 'string' and holder ~= ARGV[2] then return false end
-local token = redis.pcall('INCR', KEYS[3])
-if type(token) ~= 'number' then
+local token = redis.pcall('GET', KEYS[3])
+if token and not (type(token) == 'string' and #token < 16 and string.match(token, '^%d+$')) then
   redis.call('DEL', KEYS[3])
-  token = redis.call('INCR', KEYS[3])
 end
+-- The first write is one that a full server refuses.
+token = redis.call('INCR', KEYS[3])
 redis.call('PEXPIRE', KEYS[3], ARGV[4])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
 return token",
@@ -254,7 +257,7 @@ return redis.call('PEXPIRE', KEYS[2], ARGV[2])",
     )
 });
 
-/// Writes nothing of a lease that another has followed.
+/// Does nothing if a later lease was granted.
 static END: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"

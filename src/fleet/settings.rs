@@ -1,4 +1,4 @@
-//! Where the shared server is, and how a gate proves itself to it.
+//! The address of the shared server, and the secrets that a gate needs to use it.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -7,17 +7,17 @@ use redis::{
     io::tcp::TcpSettings,
 };
 
-/// What a gate needs to join a fleet. Files are read already.
+/// What a gate needs to join a fleet, with the contents of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub address: Address,
     pub username: Option<Secret>,
     pub password: Option<Secret>,
-    /// Certificates in PEM that the server's has to come from; without, those that the system trusts.
+    /// The authorities of the server's certificate, PEM. Without them, the system's roots count.
     pub ca: Option<Secret>,
-    /// What copies are authenticated by.
+    /// The key that authenticates copies.
     pub key: Option<Secret>,
-    /// How all keys begin.
+    /// The beginning of every key on the server.
     pub prefix: String,
 }
 
@@ -48,10 +48,10 @@ pub struct Secret(Arc<[u8]>);
 // === impl Settings ===
 
 impl Settings {
-    /// The server as the client needs it.
+    /// Returns the client for the server. It does not connect yet.
     pub(super) fn server(&self) -> Result<Client, RedisError> {
         let info = &self.address.info;
-        // Subscriptions come on the same connection only by version 3.
+        // RESP3 allows subscriptions on the same connection.
         let mut login = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         if let Some(username) = &self.username {
             login = login.set_username(username.text());
@@ -77,7 +77,7 @@ impl Settings {
 // === impl Address ===
 
 impl Address {
-    /// Whether the connection is encrypted.
+    /// Returns whether the connection is encrypted.
     pub fn is_tls(&self) -> bool {
         matches!(self.info.addr(), ConnectionAddr::TcpTls { .. })
     }

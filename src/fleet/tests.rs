@@ -8,6 +8,8 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use std::sync::atomic::Ordering;
+
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
@@ -107,6 +109,10 @@ pub(crate) async fn until(mut condition: impl FnMut() -> bool) {
     }
 }
 
+fn get(count: &AtomicU64) -> u64 {
+    count.load(Ordering::Relaxed)
+}
+
 fn site() -> Origin {
     "https://a.example".parse().expect("an origin")
 }
@@ -159,13 +165,13 @@ async fn one_gate_fetches_and_the_others_wait_for_what_it_writes() {
     let (first, second) = (server.gate().await, server.gate().await);
     let held = lease(&first).await;
     let waiting = ask_in_background(&second);
-    until(|| Counts::get(&second.counts.calls) > 0).await;
+    until(|| get(&second.counts.calls) > 0).await;
     first.end(held, Some(Arc::new(fetched("# a", SystemTime::now())))).await;
     match waiting.await.expect("no panic") {
         Asked::Copy(state) => assert_eq!(text(&state), b"# a"),
         Asked::Fetch(task) => panic!("it fetches too: {task:?}"),
     }
-    assert_eq!(Counts::get(&second.counts.taken), 1);
+    assert_eq!(get(&second.counts.taken), 1);
 }
 
 #[tokio::test]
@@ -218,7 +224,7 @@ async fn a_lease_lasts_as_long_as_its_work() {
     let held = lease(&first).await;
     let waiting = ask_in_background(&second);
     // Longer than a lease lasts that is not renewed.
-    let work = until(|| Counts::get(&second.counts.calls) > 20);
+    let work = until(|| get(&second.counts.calls) > 20);
     first.while_leased(&held, work).await;
     assert!(!waiting.is_finished());
     first.end(held, Some(Arc::new(fetched("# a", SystemTime::now())))).await;
@@ -275,11 +281,7 @@ async fn what_does_not_fit_is_counted_and_fetched_anew() {
         let held = lease(&reader).await;
         reader.end(held, None).await;
         if let Some(rejection) = rejection {
-            assert_eq!(
-                Counts::get(&reader.counts.rejected[rejection as usize]),
-                1,
-                "{rejection}"
-            );
+            assert_eq!(get(&reader.counts.rejected[rejection as usize]), 1, "{rejection}");
         }
     }
     server.command(&[b"DEL", key.as_bytes()]).await;
@@ -295,8 +297,8 @@ async fn what_does_not_fit_is_counted_and_fetched_anew() {
         .await;
     let asked = reader.ask(&other, &OriginState::unknown(), &Policy::default()).await;
     assert!(matches!(asked, Asked::Fetch(_)));
-    assert_eq!(Counts::get(&reader.counts.rejected[Rejection::Misplaced as usize]), 1);
-    assert_eq!(Counts::get(&reader.counts.errors), 0);
+    assert_eq!(get(&reader.counts.rejected[Rejection::Misplaced as usize]), 1);
+    assert_eq!(get(&reader.counts.errors), 0);
 }
 
 #[tokio::test]
@@ -312,7 +314,7 @@ async fn gates_with_a_key_take_nothing_from_those_without() {
     )
     .await;
     let held = lease(&closed).await;
-    assert_eq!(Counts::get(&closed.counts.rejected[Rejection::Forged as usize]), 1);
+    assert_eq!(get(&closed.counts.rejected[Rejection::Forged as usize]), 1);
     closed
         .end(held, Some(Arc::new(fetched("# a", SystemTime::now()))))
         .await;
@@ -343,6 +345,24 @@ async fn what_one_gate_forgets_the_others_forget_too() {
     first.end(held, None).await;
 }
 
+#[test]
+fn nobody_without_the_key_has_an_origin_forgotten() {
+    let [secret, other] = [&b"a key"[..], b"another"].map(|key| hmac::Key::new(hmac::HMAC_SHA256, key));
+    let (open, tagged) = (forgetting("g", &site(), None), forgetting("g", &site(), Some(&secret)));
+    assert_eq!(forgotten(&open, None), Some(("g", site())));
+    assert_eq!(forgotten(&tagged, Some(&secret)), Some(("g", site())));
+    for message in [
+        &*open,
+        &forgetting("g", &site(), Some(&other)),
+        "forgotten ",
+        "forgotten g",
+        "landed x",
+        "",
+    ] {
+        assert_eq!(forgotten(message, Some(&secret)), None, "{message}");
+    }
+}
+
 #[tokio::test]
 async fn a_server_that_is_killed_keeps_nobody_waiting_and_is_used_again_when_it_is_back() {
     let Some(mut server) = Server::start() else { return };
@@ -353,9 +373,9 @@ async fn a_server_that_is_killed_keeps_nobody_waiting_and_is_used_again_when_it_
         assert!(matches!(ask(&gate, &OriginState::unknown()).await, Asked::Fetch(task) if task.lease.is_none()));
     }
     until(|| gate.trouble().is_some()).await;
-    let calls = Counts::get(&gate.counts.calls);
+    let calls = get(&gate.counts.calls);
     assert!(matches!(ask(&gate, &OriginState::unknown()).await, Asked::Fetch(task) if task.lease.is_none()));
-    assert_eq!(Counts::get(&gate.counts.calls), calls, "none is made");
+    assert_eq!(get(&gate.counts.calls), calls, "none is made");
     let again = Command::new("/usr/bin/redis-server")
         .args(["--port", "0", "--save", "", "--unixsocket"])
         .arg(server.folder.path().join("redis.sock"))

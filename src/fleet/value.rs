@@ -1,9 +1,8 @@
-//! What is stored of an origin: a format version, a tag, and behind it what is known of the origin, with the text of its
-//! robots.txt compressed.
+//! The format of a stored copy: a version, a tag, the origin's state as JSON, and the compressed text of its robots.txt.
 //!
-//! The tag is an HMAC-SHA256 where the gates share a key, and else a SHA-256, which only finds accidents. It covers the
-//! key that the value is stored under, so no value passes for another origin's. Reading never panics: whatever does not
-//! fit is a [`Rejection`].
+//! The tag is an HMAC-SHA256 if the gates share a key. Otherwise it is a SHA-256, which only detects accidents. It covers
+//! the key that the value is stored under, so one origin's copy cannot pass for another's. Decoding never panics: a value
+//! that does not fit is a [`Rejection`].
 
 use std::{
     io::{Read as _, Write as _},
@@ -21,9 +20,9 @@ use crate::{
 };
 
 words! {
-    /// Why a stored copy is ignored.
+    /// Why a stored copy was ignored.
     pub enum Rejection {
-        /// It is damaged, or something else.
+        /// It is damaged, or no copy at all.
         Corrupt = "corrupt",
         /// A later version of robotgate wrote it.
         Later = "later-version",
@@ -31,19 +30,19 @@ words! {
         Forged = "wrong-key",
         /// It was written for another origin.
         Misplaced = "other-origin",
-        /// Its times lie further in the future than clocks differ and copies live.
+        /// It was fetched in the future, or expires later than any copy can.
         Future = "future",
     }
 }
 
-/// What the tag covers, apart from the compressed text behind it.
+/// The part of the value before the compressed text.
 #[derive(Serialize, Deserialize)]
 struct Head {
     key: String,
     state: Saved,
 }
 
-/// What is written under `key`; `None` for what is too large to be shared.
+/// Returns the value to store under `key`; `None` if it is too large to share.
 pub(super) fn encode(key: &str, state: &OriginState, secret: Option<&hmac::Key>) -> Option<Vec<u8>> {
     let head = Head {
         key: key.to_owned(),
@@ -65,10 +64,10 @@ pub(super) fn encode(key: &str, state: &OriginState, secret: Option<&hmac::Key>)
     (value.len() <= MAX_BYTES).then_some(value)
 }
 
-/// What was written under `key`. It may take half a millisecond.
+/// Decodes the value that was stored under `key`. Parsing a large text can take half a millisecond.
 ///
 /// # Errors
-/// It is of no use.
+/// The value must not be used.
 pub(super) fn decode(
     key: &str,
     value: &[u8],
@@ -108,18 +107,18 @@ pub(super) fn decode(
     }
 }
 
-/// How long it is stored: past its time it is still of use to ask the origin whether it has changed.
+/// Returns how long to store a state. An expired copy is still useful for its ETag and for how long the site has failed.
 pub(super) fn life(state: &OriginState, now: SystemTime) -> Duration {
     let left = state.useful_until().and_then(|until| until.duration_since(now).ok());
     left.unwrap_or_default().min(LONGEST_LIFE) + DAY
 }
 
-/// The beginning of a value, which differs where the values do.
+/// Returns the beginning of a value, which tells values apart.
 pub(super) fn stamp(value: &[u8]) -> &[u8] {
     value.get(..STAMP).unwrap_or(value)
 }
 
-/// Never more than what counts of a robots.txt.
+/// Decompresses a text; `None` if it is longer than the part of a robots.txt that counts.
 fn inflate(text: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     let limit = u64::try_from(LIMIT).unwrap_or(u64::MAX);

@@ -3,7 +3,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::SystemTime,
 };
 
@@ -218,35 +221,33 @@ impl MetricsCollector {
     }
 
     fn fleet(&self, page: &mut Page<'_>) -> fmt::Result {
-        let Some(connected) = self.snapshot.fleet_connected else {
-            return Ok(());
-        };
-        let counts = &self.metrics.fleet;
-        page.gauge(
+        let (connected, counts) = (self.snapshot.fleet_connected, &self.metrics.fleet);
+        let counted = |count: &AtomicU64| connected.map(|_| count.load(Ordering::Relaxed));
+        page.gauges(
             "robotgate_fleet_connected",
-            "1 while the fleet's store is used, 0 while this gate goes on without it.",
-            connected.into(),
+            "1 while the fleet's store is used, 0 while this gate goes on without it; nothing where there is no fleet.",
+            optional(connected.map(u64::from)),
         )?;
-        page.counter(
+        page.counters(
             "robotgate_fleet_calls",
             "Calls of the fleet's store.",
-            counts.calls.load(Ordering::Relaxed),
+            optional(counted(&counts.calls)),
         )?;
-        page.counter(
+        page.counters(
             "robotgate_fleet_errors",
             "Calls of the fleet's store that failed or took too long.",
-            counts.errors.load(Ordering::Relaxed),
+            optional(counted(&counts.errors)),
         )?;
-        page.counter(
+        page.counters(
             "robotgate_fleet_copies_taken",
             "Copies of robots.txt files that another gate had fetched.",
-            counts.taken.load(Ordering::Relaxed),
+            optional(counted(&counts.taken)),
         )?;
         page.counters(
             "robotgate_fleet_copies_rejected",
             "Copies in the fleet's store that were ignored, by why.",
             std::iter::zip(Rejection::ALL, &counts.rejected)
-                .map(|(why, count)| ([("reason", why.as_str())], count.load(Ordering::Relaxed))),
+                .filter_map(|(why, count)| Some(([("reason", why.as_str())], counted(count)?))),
         )
     }
 

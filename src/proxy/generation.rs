@@ -57,7 +57,7 @@ pub struct Generation {
     /// `None` without a `[pace]` section.
     pub(super) pacer: Option<Arc<Pacer>>,
     roots: Arc<Roots>,
-    /// The other gates that share what they fetch.
+    /// The fleet, if one is configured.
     fleet: Option<Arc<Fleet>>,
     pub(super) origins: Arc<Origins>,
     limiter: Arc<FetchLimiter>,
@@ -272,7 +272,7 @@ impl Generation {
         &self.store
     }
 
-    /// The other gates that share what they fetch, if there are any.
+    /// Returns the fleet, if one is configured.
     pub fn fleet(&self) -> Option<&Arc<Fleet>> {
         self.fleet.as_ref()
     }

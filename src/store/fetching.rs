@@ -157,7 +157,7 @@ impl Store {
         let lease = match fleet {
             Some(fleet) => match self.ask_fleet(fleet, &mut begun).await {
                 ControlFlow::Continue(lease) => lease,
-                // Another gate has fetched it.
+                // Another gate fetched it.
                 ControlFlow::Break(()) => return,
             },
             None => None,
@@ -210,7 +210,7 @@ impl Store {
             if Arc::ptr_eq(&found, &before) {
                 let is_remembered = slot.forgotten() == forgotten;
                 if let (Some(fleet), Some(lease)) = (fleet, lease) {
-                    // A gate that cannot reach the origin says nothing of it to the others.
+                    // That this gate cannot reach the origin may be its own fault, so the others do not learn it.
                     let is_answer = is_remembered && !matches!(traced.fetched, Fetched::Failed(_));
                     let (fleet, answered) = (fleet.clone(), is_answer.then(|| after.clone()));
                     self.running.spawn(async move { fleet.end(lease, answered).await });
@@ -224,8 +224,8 @@ impl Store {
         }
     }
 
-    /// Asks the other gates. Breaks off where one of them has fetched it, and else gives the lease to fetch it by, which is
-    /// none where the fleet's store does not answer.
+    /// Asks the fleet before a fetch. Breaks if another gate has fetched the robots.txt, which is then in the slot.
+    /// Otherwise this gate has to fetch, under the returned lease; there is no lease if the shared server does not answer.
     async fn ask_fleet<F: Fetch>(&self, fleet: &Fleet, begun: &mut Begun<'_, F>) -> ControlFlow<(), Option<Lease>> {
         let Begun {
             origin, slot, policy, ..
@@ -240,7 +240,7 @@ impl Store {
         let shared = Arc::new(shared.shared());
         loop {
             let before = slot.state.load_full();
-            // What was read before it was forgotten is not taken, and so fetched.
+            // The origin was forgotten meanwhile, so a copy from before does not count.
             if slot.forgotten() != forgotten {
                 return match flow {
                     ControlFlow::Break(()) => ControlFlow::Continue(None),

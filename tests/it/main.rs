@@ -26,6 +26,7 @@ mod env;
 mod errors;
 mod exchanges;
 mod explain;
+mod fleet;
 mod harness;
 mod hostile;
 mod identity;

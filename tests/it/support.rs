@@ -14,6 +14,7 @@ mod io;
 mod latch;
 mod origin;
 pub mod programs;
+mod redis;
 pub mod terminal;
 mod tls;
 pub mod wait;
@@ -31,6 +32,7 @@ pub use self::{
     io::{BoxIo, Io},
     latch::Latch,
     origin::{NAME, Origin, Reply, Request, Step},
+    redis::Redis,
     tls::{Certificate, Roots, origin_root_pem},
     wire::Fields,
 };

@@ -20,6 +20,8 @@ use crate::{
 /// HOLDS is "rules" if the rules of the robots.txt decide, "expired" if robotgate must fetch it again before it
 /// decides, else the reason that requests get (no-robots, soft-404, unreachable, last-copy,
 /// unreachable-too-long). UNTIL is when robotgate asks the site again, if a bot needs it then. Times are in UTC.
+///
+/// With a fleet, FROM is "fleet" if another gate fetched this, and "site" if this gate did.
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
     /// List only sites with this text in their origin, such as "example.com" or "http://"
@@ -60,9 +62,11 @@ fn json(rows: &[Row]) -> io::Result<Vec<u8>> {
 /// Formats the rows under column heads. If there is a `width`, origins are cut so that the rest fits.
 fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
     let fails = rows.iter().any(|row| row.failing_since.is_some());
-    let shown: Vec<_> = rows.iter().map(|row| Cells::of(row, fails)).collect();
+    let shares = rows.iter().any(|row| row.source.is_some());
+    let shown: Vec<_> = rows.iter().map(|row| Cells::of(row, fails, shares)).collect();
     let mut heads = vec!["HOLDS", "STATUS", "FETCHED", "UNTIL"];
     heads.extend(fails.then_some("FAILING SINCE"));
+    heads.extend(shares.then_some("FROM"));
     let widths: Vec<usize> = (heads.iter().enumerate())
         .map(|(column, head)| {
             let cells = shown.iter().filter_map(|cells| cells.rest.get(column));
@@ -110,7 +114,7 @@ struct Cells {
 // === impl Cells ===
 
 impl Cells {
-    fn of(row: &Row, fails: bool) -> Self {
+    fn of(row: &Row, fails: bool, shares: bool) -> Self {
         let time = |time: Option<Timestamp>| {
             // Leave out the zone, which is always UTC, to keep the column narrow.
             let shown = time.map(|Timestamp(time)| Minute(time).to_string());
@@ -125,6 +129,9 @@ impl Cells {
         ];
         if fails {
             rest.push(time(row.failing_since));
+        }
+        if shares {
+            rest.push(plain(row.source.as_deref().unwrap_or("site"), MAX_WORD).into_owned());
         }
         Self {
             origin: plain(&row.origin, MAX_ORIGIN).into_owned(),

@@ -58,6 +58,7 @@ fn the_example_shows_every_key() {
         "robots.unreachable",
         "refusals",
         "cache",
+        "fleet",
         "egress",
         "audit",
         "admin",
@@ -81,6 +82,10 @@ fn the_example_shows_every_key() {
             let no_default = matches!(
                 (section, &*key),
                 ("audit", "path")
+                    | (
+                        "fleet",
+                        "url" | "username-file" | "password-file" | "ca-file" | "key-file"
+                    )
                     | ("admin", "token-file")
                     | ("identity", "credentials")
                     | ("bot", "credentials" | "certificates" | "networks" | "delay")

@@ -21,6 +21,7 @@ fn row(origin: &str, holds: &'static str, failing: bool) -> Row {
         answered: None,
         bytes: None,
         sha256: None,
+        source: None,
         verdicts: None,
     }
 }

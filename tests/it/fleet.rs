@@ -1,0 +1,369 @@
+//! Several gates that share a real Redis server.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
+
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::support::{
+    CliOutput, Gate, Origin, Redis, Reply, Signal, allowed, origin_root_pem, programs::needs, refused, wait,
+};
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+
+async fn origin() -> Origin {
+    Origin::start().robots(ROBOTS).anything("page").spawn().await
+}
+
+/// A gate of the fleet at `url`, once it has connected.
+async fn gate(url: &str) -> Gate {
+    let gate = Gate::with(&format!("[fleet]\nurl = \"{url}\"")).await;
+    connected(&gate).await;
+    gate
+}
+
+async fn connected(gate: &Gate) {
+    wait::until_async("the gate to use the store", async || {
+        fleet(gate).await["connected"].as_bool().filter(|connected| *connected)
+    })
+    .await;
+}
+
+/// What the status says of the fleet.
+async fn fleet(gate: &Gate) -> Value {
+    crate::admin::get(gate, "/api/v1/status").await["fleet"].clone()
+}
+
+/// How often the robots.txt of `host` was fetched.
+fn fetches(origin: &Origin, host: &str) -> usize {
+    let authority = format!("{host}:{}", origin.port());
+    let asked = origin.requests_for("/robots.txt").into_iter();
+    asked
+        .filter(|request| request.field("Host") == Some(&*authority))
+        .count()
+}
+
+/// Whether a call of one of the gates failed. On a machine so busy that the server answers late, gates rightly do not wait
+/// for it; then an attempt says nothing about what they share, and is made again.
+async fn has_failed_calls(gates: &[&Gate]) -> bool {
+    for gate in gates {
+        if fleet(gate).await["errors"] != 0 {
+            return true;
+        }
+    }
+    false
+}
+
+#[tokio::test]
+async fn three_gates_and_two_hundred_requests_at_once_make_one_fetch() {
+    needs!("redis-server");
+    let (server, origin) = (Redis::start().await, origin().await);
+    let url = server.url();
+    let gates = [gate(&url).await, gate(&url).await, gate(&url).await];
+    // On a machine so busy that the store's answers come late, gates rightly do not wait for them. Such a round says
+    // nothing, and another origin is asked.
+    let mut rounds = 0..;
+    wait::until_async("a round in which all calls were answered in time", async || {
+        let host = format!("cold{}.example", rounds.next()?);
+        let mut requests = JoinSet::new();
+        for number in 0..200 {
+            let ask = gates[number % 3].get(&origin.url_at(&host, &format!("/{number}")));
+            requests.spawn(async move { ask.await });
+        }
+        for response in requests.join_all().await {
+            allowed(&response, "no-rule");
+        }
+        let mut late = 0;
+        for gate in &gates {
+            late += fleet(gate).await["errors"].as_u64()?;
+        }
+        let fetches = fetches(&origin, &host) as u64;
+        assert!(
+            (1..=1 + late).contains(&fetches),
+            "{fetches} fetches, {late} late answers"
+        );
+        (fetches == 1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_copy_of_another_gate_decides_and_the_log_and_the_list_say_so() {
+    needs!("redis-server");
+    wait::until_async("an attempt without a late answer", async || {
+        let (server, origin) = (Redis::start().await, origin().await);
+        let (first, second) = (gate(&server.url()).await, gate(&server.url()).await);
+        refused(&first.get(&origin.url("/private/1")).await, "rule");
+        refused(&second.get(&origin.url("/private/2")).await, "rule");
+        if has_failed_calls(&[&first, &second]).await {
+            return None;
+        }
+        assert_eq!(origin.count("/robots.txt"), 1);
+
+        let decision = second.decision_for(&origin.url("/private/2")).await;
+        let audit = second.audit();
+        let shared = audit.iter().position(|record| record["event"] == "shared");
+        let decided = audit.iter().position(|record| record["event"] == "decision");
+        assert!(shared.is_some() && shared < decided, "{audit:#?}");
+        let shared = &audit[shared.expect("it is there")];
+        assert_eq!(shared["fetched"], decision["robots_fetched"]);
+        assert_eq!(shared["robots_sha256"], decision["robots_sha256"]);
+        assert!(audit.iter().all(|record| record["event"] != "robots"));
+
+        let fleet = fleet(&second).await;
+        assert_eq!(
+            (&fleet["copies_taken"], &fleet["errors"]),
+            (&1.into(), &0.into()),
+            "{fleet}"
+        );
+        let calls = fleet["calls"].clone();
+        for (gate, source) in [(&first, Value::Null), (&second, "fleet".into())] {
+            let rows: Vec<Value> = cache(gate, &["list", "--json"]).await.out.lines().map(json).collect();
+            assert_eq!(
+                rows.iter().map(|row| row["source"].clone()).collect::<Vec<_>>(),
+                [source]
+            );
+        }
+        allowed(&second.get(&origin.url("/x")).await, "no-rule");
+        assert_eq!(
+            self::fleet(&second).await["calls"],
+            calls,
+            "a copy in memory needs no call"
+        );
+        let metrics = second.admin("/metrics").await.text();
+        for line in ["robotgate_fleet_connected 1", "robotgate_fleet_copies_taken_total 1"] {
+            assert!(metrics.lines().any(|found| found == line), "{line}");
+        }
+        Some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_an_operator_has_forgotten_no_gate_knows() {
+    needs!("redis-server");
+    wait::until_async("an attempt without a late answer", async || {
+        let (server, origin) = (Redis::start().await, origin().await);
+        let (first, second) = (gate(&server.url()).await, gate(&server.url()).await);
+        for gate in [&first, &second] {
+            refused(&gate.get(&origin.url("/private")).await, "rule");
+        }
+        origin.change(
+            "/robots.txt",
+            Reply::ok("text/plain", "User-agent: *\nDisallow: /other\n"),
+        );
+        let site = origin.url("");
+        let forgot = cache(&first, &["forget", &site]).await;
+        assert_eq!(forgot.code, Some(0), "{forgot:?}");
+        wait::until_async("the other gate to have forgotten", async || {
+            cache(&second, &["list"]).await.out.is_empty().then_some(())
+        })
+        .await;
+        for gate in [&second, &first] {
+            allowed(&gate.get(&origin.url("/private")).await, "no-rule");
+        }
+        if has_failed_calls(&[&first, &second]).await {
+            return None;
+        }
+        assert_eq!(origin.count("/robots.txt"), 2);
+        Some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_gone_fails_no_request_and_is_used_again_when_it_is_back() {
+    needs!("redis-server");
+    let (mut server, origin) = (Redis::start().await, origin().await);
+    let gate = gate(&server.url()).await;
+    let mut sites = (0..).map(|number| format!("site{number}.example"));
+    for trouble in ["kill", "stop", "pause", "full", "replica"] {
+        match trouble {
+            "kill" => server.kill(),
+            "stop" => server.signal(Signal::STOP),
+            "pause" => drop(server.ask(&["CLIENT", "PAUSE", "1000000", "WRITE"]).await),
+            "full" => drop(server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await),
+            _ => drop(server.ask(&["REPLICAOF", "127.0.0.1", "1"]).await),
+        }
+        wait::until_async(&format!("the breaker to open: {trouble}"), async || {
+            let site = sites.next()?;
+            refused(&gate.get(&origin.url_at(&site, "/private")).await, "rule");
+            assert_eq!(fetches(&origin, &site), 1, "{trouble}");
+            let fleet = fleet(&gate).await;
+            fleet["error"].is_string().then_some(())
+        })
+        .await;
+        let (calls, site) = (fleet(&gate).await["calls"].clone(), sites.next().expect("endless"));
+        refused(&gate.get(&origin.url_at(&site, "/private")).await, "rule");
+        assert_eq!(fleet(&gate).await["calls"], calls, "{trouble}: nobody waits for it");
+        let metrics = gate.admin("/metrics").await.text();
+        assert!(
+            metrics.lines().any(|line| line == "robotgate_fleet_connected 0"),
+            "{trouble}"
+        );
+        match trouble {
+            "kill" => server.start_again().await,
+            "stop" => server.signal(Signal::CONT),
+            "pause" => drop(server.ask(&["CLIENT", "UNPAUSE"]).await),
+            "full" => drop(server.ask(&["CONFIG", "SET", "maxmemory", "0"]).await),
+            _ => drop(server.ask(&["REPLICAOF", "NO", "ONE"]).await),
+        }
+        connected(&gate).await;
+    }
+}
+
+#[tokio::test]
+async fn a_gate_starts_without_the_store_and_finds_it_later() {
+    needs!("redis-server");
+    let (mut server, origin) = (Redis::start().await, origin().await);
+    server.kill();
+    let gate = Gate::with(&format!("[fleet]\nurl = \"{}\"", server.url())).await;
+    refused(&gate.get(&origin.url("/private")).await, "rule");
+    server.start_again().await;
+    connected(&gate).await;
+}
+
+#[tokio::test]
+async fn a_reload_joins_a_fleet_and_leaves_it() {
+    needs!("redis-server");
+    let server = Redis::start().await;
+    let gate = Gate::start().await;
+    assert!(fleet(&gate).await.is_null());
+    gate.reconfigure(&format!("[fleet]\nurl = \"{}\"", server.url()));
+    gate.reloaded(1).await;
+    connected(&gate).await;
+    gate.reconfigure("");
+    gate.reloaded(2).await;
+    assert!(fleet(&gate).await.is_null());
+}
+
+#[tokio::test]
+async fn over_tls_with_a_password_and_a_key_that_the_gates_share() {
+    needs!("redis-server");
+    wait::until_async("an attempt without a late answer", async || {
+        let origin = origin().await;
+        let (_server, url) = Redis::with_tls("a long password").await;
+        let config = format!(
+            "[fleet]\nurl = \"{url}\"\npassword-file = \"password\"\nca-file = \"store-ca.pem\"\nkey-file = \"fleet-key\""
+        );
+        let start = async |key: &str| {
+            let gate = Gate::builder()
+                .put("password", "a long password\n")
+                .put("fleet-key", key);
+            let gate = gate
+                .put("store-ca.pem", origin_root_pem())
+                .config(&config)
+                .start()
+                .await;
+            connected(&gate).await;
+            gate
+        };
+        let (first, second) = (start("a key of all gates").await, start("a key of all gates").await);
+        for gate in [&first, &second] {
+            refused(&gate.get(&origin.url("/private")).await, "rule");
+        }
+        if has_failed_calls(&[&first, &second]).await {
+            return None;
+        }
+        assert_eq!(origin.count("/robots.txt"), 1);
+        let stranger = start("a key of nobody else").await;
+        refused(&stranger.get(&origin.url("/private")).await, "rule");
+        assert_eq!(origin.count("/robots.txt"), 2, "it does not trust their copy");
+        assert_eq!(fleet(&stranger).await["copies_rejected"], 1);
+
+        // The next password is read when its file changes.
+        fs::write(first.file("password"), "a wrong password\n").expect("the folder is ours");
+        first.reloaded(1).await;
+        wait::until_async("the password to be refused", async || {
+            fleet(&first).await["error"].as_str().map(drop)
+        })
+        .await;
+        refused(&first.get(&origin.url_at("other.example", "/private")).await, "rule");
+        fs::write(first.file("password"), "a long password\n").expect("the folder is ours");
+        connected(&first).await;
+        Some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_of_a_bot_is_stored() {
+    needs!("redis-server");
+    let (server, origin) = (Redis::start().await, origin().await);
+    let gate = gate(&server.url()).await;
+    let ask = gate
+        .get(&origin.url("/secret-path?secret-query"))
+        .header("Authorization", "secret-header");
+    allowed(&ask.header("Cookie", "secret-cookie").await, "no-rule");
+    let names = wait::until_async("the copy to be stored", async || {
+        let redis::Value::Array(names) = server.ask(&["KEYS", "*"]).await else {
+            return None;
+        };
+        let names: Vec<String> = names
+            .into_iter()
+            .filter_map(|name| redis::from_redis_value(name).ok())
+            .collect();
+        names.iter().any(|name| name.contains(":copy:")).then_some(names)
+    })
+    .await;
+    for name in names {
+        assert!(name.starts_with("robotgate:"), "{name}");
+        let life: i64 = redis::from_redis_value(server.ask(&["PTTL", &name]).await).expect("a number");
+        assert!(life > 0, "{name} stays for ever");
+        let dump = format!("{:?}", server.ask(&["GET", &name]).await);
+        assert!(!format!("{name} {dump}").contains("secret"), "{name}: {dump}");
+    }
+}
+
+#[tokio::test]
+async fn files_with_secrets_must_not_be_open_to_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let check = async |text: &str| {
+        let file = folder.path().join("robotgate.toml");
+        fs::write(&file, text).expect("the folder is ours");
+        CliOutput::of(&["check", file.to_str().expect("text")], "").await
+    };
+    let write = |name: &str, text: &str, mode: u32| {
+        let path: &Path = &folder.path().join(name);
+        fs::write(path, text).expect("the folder is ours");
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    write("open", "0123456789abcdef", 0o644);
+    write("short", "0123456789", 0o600);
+    write("key", "0123456789abcdef", 0o600);
+    write("no.pem", "", 0o600);
+    let base = "[audit]\npath = \"log/a\"\n[fleet]\n";
+    let url = "url = \"rediss://store.example\"\n";
+    for (text, told) in [
+        (format!("{base}{url}key-file = \"open\""), "every user can read it"),
+        (format!("{base}{url}key-file = \"short\""), "less than 16 bytes"),
+        (format!("{base}{url}password-file = \"none\""), "cannot read"),
+        (format!("{base}{url}ca-file = \"no.pem\""), "contains no certificate"),
+        (format!("{base}key-file = \"key\""), "url is missing"),
+        (format!("{base}{url}username-file = \"key\""), "a user needs a password"),
+        (
+            format!("{base}url = \"redis://u:secret@s.example\""),
+            "put them into files",
+        ),
+        (
+            format!("{base}url = \"http://s.example\""),
+            "redis://, rediss:// or unix://",
+        ),
+        (format!("{base}{url}key-prefix = \"a b\""), "cannot begin a key"),
+    ] {
+        let checked = check(&text).await;
+        assert_eq!(checked.code, Some(1), "{text}");
+        assert!(checked.errors.contains(told), "{told}: {}", checked.errors);
+    }
+}
+
+/// Runs `robotgate cache` by the configuration of a gate.
+async fn cache(gate: &Gate, args: &[&str]) -> CliOutput {
+    let config = gate.file("robotgate.toml");
+    let config = config.to_str().expect("the tests' paths are text");
+    CliOutput::of(&[&["cache"], args, &["--config", config]].concat(), "").await
+}
+
+fn json(line: &str) -> Value {
+    serde_json::from_str(line).expect("an object a line")
+}
