@@ -272,8 +272,8 @@ impl Config {
         let fleet = self.fleet.as_ref()?;
         fleet.settings.key.is_none().then(|| {
             format!(
-                "fleet.key-file: without it, whoever can write to {} can forge the robots.txt of any site; make one key \
-                 for all gates with \"(umask 77; openssl rand -hex 32 > fleet-key)\" and name it in fleet.key-file",
+                "fleet.key-file: without a key, anyone who can write to {} can forge the robots.txt of any site; make one \
+                 key for all robotgates with \"(umask 77; openssl rand -hex 32 > fleet-key)\" and name it in fleet.key-file",
                 fleet.settings.address
             )
         })

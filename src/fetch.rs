@@ -65,17 +65,17 @@ pub trait Fetch: Send + Sync + 'static {
     }
 
     /// Called for each copy that another gate fetched, before it is used.
-    fn taken(&self, taken: &Taken<'_>, reservation: Self::Reservation);
+    fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Self::Reservation);
 }
 
-/// A copy that another gate fetched, and what it changed.
+/// A copy that another gate fetched, with the states of the origin before and after.
 #[derive(Debug)]
-pub struct Taken<'a> {
+pub struct SharedCopy<'a> {
     pub origin: &'a Origin,
     /// The state before and after.
     pub before: &'a OriginState,
     pub after: &'a OriginState,
-    /// When it was taken from the fleet.
+    /// When this gate took it from the fleet.
     pub at: SystemTime,
     pub policy: &'a Policy,
 }

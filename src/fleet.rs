@@ -22,10 +22,10 @@ use redis::{Msg, PushInfo};
 use ring::hmac;
 use tokio::sync::Notify;
 
-pub(crate) use self::lease::{Asked, Lease};
+pub(crate) use self::lease::{CopyOrLease, Lease};
 use self::{
     client::Client,
-    lease::{FORGOTTEN, LANDED},
+    lease::{FETCHED, FORGOTTEN},
 };
 pub use self::{
     settings::{Address, AddressError, Secret, Settings},
@@ -33,11 +33,11 @@ pub use self::{
 };
 use crate::{copy::Sha256, origin::Origin, robots::Profile};
 
-/// A gate's place in a fleet.
+/// A gate's membership of a fleet.
 pub struct Fleet {
     client: Arc<Client>,
-    waiting: Arc<Waiting>,
-    /// Names this gate, anew each time that it joins.
+    listeners: Arc<Listeners>,
+    /// Identifies this gate. It gets a new name each time that it joins.
     name: String,
     prefix: String,
     /// The digest of [`FetchedAs`] in hex, which is part of each key.
@@ -54,8 +54,8 @@ pub struct Counts {
     /// Calls of the server, and how many of them failed.
     pub calls: AtomicU64,
     pub errors: AtomicU64,
-    /// Copies that were taken from the fleet.
-    pub taken: AtomicU64,
+    /// Copies of other gates that this gate used.
+    pub copies_used: AtomicU64,
     /// Copies that were ignored, by [`Rejection`].
     pub rejected: [AtomicU64; Rejection::ALL.len()],
 }
@@ -67,32 +67,32 @@ pub struct FleetError(#[from] redis::RedisError);
 
 /// The tasks that wait for another gate's fetch, by the key of the copy.
 #[derive(Debug, Default)]
-struct Waiting(Mutex<HashMap<String, Weak<Notify>>>);
+struct Listeners(Mutex<HashMap<String, Weak<Notify>>>);
 
-/// Held by a task that waits for another gate's fetch.
-struct Told {
+/// Registers a task that waits for another gate's fetch, until it is dropped.
+struct FetchListener {
     notify: Arc<Notify>,
     key: String,
-    waiting: Arc<Waiting>,
+    listeners: Arc<Listeners>,
 }
 
-/// What a copy depends on beside its origin. Gates that differ in this share no copies.
+/// The settings that a copy depends on, in addition to its origin. Gates that differ in this share no copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchedAs<'a> {
     pub profile: Profile,
     pub user_agent: &'a HeaderValue,
-    /// The longest that a fetch may take.
+    /// The longest time for a fetch.
     pub timeout: Duration,
 }
 
 // === impl Fleet ===
 
 impl Fleet {
-    /// Joins a fleet: begins to connect, and does not wait for that. `forget` is called when another gate has an origin
-    /// forgotten. It needs a runtime.
+    /// Joins a fleet: begins to connect, and does not wait for that. Calls `forget` when another
+    /// gate forgets an origin. Needs a tokio runtime.
     ///
     /// # Errors
-    /// The settings cannot be used. Whether the server answers is not known yet.
+    /// The settings are invalid. Whether the server answers is not known yet.
     pub fn join(
         settings: &Settings,
         fetched_as: FetchedAs<'_>,
@@ -100,20 +100,20 @@ impl Fleet {
         forget: impl Fn(&Origin) + Send + Sync + 'static,
     ) -> Result<Self, FleetError> {
         let name = uuid::Uuid::now_v7().simple().to_string();
-        let waiting = Arc::<Waiting>::default();
+        let listeners = Arc::<Listeners>::default();
         let secret = settings.key.as_ref();
         let secret = secret.map(|secret| hmac::Key::new(hmac::HMAC_SHA256, secret.bytes()));
-        let told = Box::new({
-            let (waiting, name, secret) = (waiting.clone(), name.clone(), secret.clone());
-            move |push| tell(push, &name, secret.as_ref(), &waiting, &forget)
+        let on_message = Box::new({
+            let (listeners, name, secret) = (listeners.clone(), name.clone(), secret.clone());
+            move |push| handle_message(push, &name, secret.as_ref(), &listeners, &forget)
         });
         let FetchedAs {
             profile, user_agent, ..
         } = fetched_as;
         let digest = Sha256::of(&[profile.as_str().as_bytes(), b"\0", user_agent.as_bytes()].concat());
         Ok(Self {
-            client: Client::start(settings.server()?, &settings.prefix, counts.clone(), told),
-            waiting,
+            client: Client::start(settings.server()?, &settings.prefix, counts.clone(), on_message),
+            listeners,
             name,
             prefix: settings.prefix.clone(),
             fetched_as: data_encoding::HEXLOWER.encode(&digest.0[..8]),
@@ -124,18 +124,18 @@ impl Fleet {
     }
 
     /// Returns why the server is not used now; `None` while it is used.
-    pub fn trouble(&self) -> Option<String> {
-        self.client.trouble()
+    pub fn error(&self) -> Option<String> {
+        self.client.error()
     }
 
     /// Registers a task that waits for the end of another gate's fetch.
-    fn listen(&self, key: &str) -> Told {
+    fn listen(&self, key: &str) -> FetchListener {
         let notify = Arc::<Notify>::default();
-        self.waiting.lock().insert(key.to_owned(), Arc::downgrade(&notify));
-        Told {
+        self.listeners.lock().insert(key.to_owned(), Arc::downgrade(&notify));
+        FetchListener {
             notify,
             key: key.to_owned(),
-            waiting: self.waiting.clone(),
+            listeners: self.listeners.clone(),
         }
     }
 }
@@ -148,31 +148,32 @@ impl fmt::Debug for Fleet {
     }
 }
 
-/// Handles a message of another gate. A message that a fetch has ended needs no tag: it only makes this gate look.
-fn tell(
+/// Handles a message of another gate. A message about the end of a fetch needs no tag: it only makes this
+/// gate ask the server.
+fn handle_message(
     push: PushInfo,
     name: &str,
     secret: Option<&hmac::Key>,
-    waiting: &Waiting,
+    listeners: &Listeners,
     forget: &(impl Fn(&Origin) + ?Sized),
 ) {
     let payload = Msg::from_push_info(push).and_then(|message| message.get_payload::<String>().ok());
     let Some(payload) = payload else { return };
-    if let Some(key) = payload.strip_prefix(LANDED) {
-        let told = waiting.lock().get(key).and_then(Weak::upgrade);
-        if let Some(told) = told {
-            // A task that does not wait yet gets it when it begins to wait.
-            told.notify_one();
+    if let Some(key) = payload.strip_prefix(FETCHED) {
+        let listener = listeners.lock().get(key).and_then(Weak::upgrade);
+        if let Some(listener) = listener {
+            // A task that does not wait yet receives it when it begins to wait.
+            listener.notify_one();
         }
-    } else if let Some((by, origin)) = forgotten(&payload, secret)
+    } else if let Some((by, origin)) = parse_forget_message(&payload, secret)
         && by != name
     {
         forget(&origin);
     }
 }
 
-/// Returns the message by which the gate `name` makes the fleet forget an origin. It carries a tag, as copies do.
-fn forgetting(name: &str, origin: &Origin, secret: Option<&hmac::Key>) -> String {
+/// Returns the message by which the gate `name` makes the fleet forget an origin. It has a tag like a copy.
+fn forget_message(name: &str, origin: &Origin, secret: Option<&hmac::Key>) -> String {
     let said = format!("{FORGOTTEN}{name} {origin}");
     match secret {
         Some(secret) => {
@@ -183,8 +184,8 @@ fn forgetting(name: &str, origin: &Origin, secret: Option<&hmac::Key>) -> String
     }
 }
 
-/// Reads such a message: which gate sent it, and the origin. `None` for any other message, and for a wrong tag.
-fn forgotten<'m>(message: &'m str, secret: Option<&hmac::Key>) -> Option<(&'m str, Origin)> {
+/// Reads a forget message: which gate sent it, and the origin. `None` for other messages and for a wrong tag.
+fn parse_forget_message<'m>(message: &'m str, secret: Option<&hmac::Key>) -> Option<(&'m str, Origin)> {
     let said = match secret {
         Some(secret) => {
             let (said, tag) = message.rsplit_once(' ')?;
@@ -198,32 +199,32 @@ fn forgotten<'m>(message: &'m str, secret: Option<&hmac::Key>) -> Option<(&'m st
     Some((name, origin.parse().ok()?))
 }
 
-// === impl Waiting ===
+// === impl Listeners ===
 
-impl Waiting {
+impl Listeners {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<Notify>>> {
-        // Entries come and go whole.
+        // Each change is a single insertion or removal.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Told ===
+// === impl FetchListener ===
 
-impl Told {
+impl FetchListener {
     async fn notified(&self) {
         self.notify.notified().await;
     }
 }
 
-impl Drop for Told {
+impl Drop for FetchListener {
     fn drop(&mut self) {
-        let mut waiting = self.waiting.lock();
+        let mut listeners = self.listeners.lock();
         // The entry may belong to a later task.
-        if waiting
+        if listeners
             .get(&self.key)
             .is_some_and(|held| held.as_ptr() == Arc::as_ptr(&self.notify))
         {
-            waiting.remove(&self.key);
+            listeners.remove(&self.key);
         }
     }
 }

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::{Counts, breaker::Breaker};
 use crate::text::plain_message;
 
-/// See the module's text.
+/// A connection to the server with a circuit breaker.
 pub(super) struct Client {
     /// For tasks that must not keep the client alive.
     this: Weak<Self>,
@@ -27,18 +27,18 @@ pub(super) struct Client {
     /// The key that a probe writes.
     probe_key: String,
     /// Handles messages of other gates.
-    told: Box<dyn Fn(PushInfo) + Send + Sync>,
+    on_message: Box<dyn Fn(PushInfo) + Send + Sync>,
     /// `None` until the first connection is made.
     connection: ArcSwapOption<ConnectionManager>,
     breaker: Mutex<Breaker>,
     /// Why the breaker is not closed.
-    trouble: Mutex<Option<String>>,
+    error: Mutex<Option<String>>,
     counts: Arc<Counts>,
 }
 
 /// The call was not made, or it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Gone;
+pub(super) struct Unavailable;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -54,22 +54,22 @@ enum CallError {
 // === impl Client ===
 
 impl Client {
-    /// Starts to connect in the background. Messages of other gates go to `told`. Needs a tokio runtime.
+    /// Starts to connect in the background. Messages of other gates go to `on_message`. Needs a tokio runtime.
     pub(super) fn start(
         server: redis::Client,
         prefix: &str,
         counts: Arc<Counts>,
-        told: Box<dyn Fn(PushInfo) + Send + Sync>,
+        on_message: Box<dyn Fn(PushInfo) + Send + Sync>,
     ) -> Arc<Self> {
         let client = Arc::new_cyclic(|this| Self {
             this: this.clone(),
             server,
-            channel: format!("{prefix}:told"),
+            channel: format!("{prefix}:messages"),
             probe_key: format!("{prefix}:probe"),
-            told,
+            on_message,
             connection: ArcSwapOption::empty(),
             breaker: Mutex::new(Breaker::new(Instant::now())),
-            trouble: Mutex::new(Some("robotgate has not connected yet".to_owned())),
+            error: Mutex::new(Some("robotgate has not connected yet".to_owned())),
             counts,
         });
         client.probe_in_background();
@@ -81,16 +81,16 @@ impl Client {
     }
 
     /// Returns why no calls are made now; `None` while they are made.
-    pub(super) fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn error(&self) -> Option<String> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Runs a script, for at most `patience`.
-    pub(super) async fn call(&self, script: &ScriptInvocation<'_>, patience: Duration) -> Result<Value, Gone> {
+    /// Runs a script, within `time_left`.
+    pub(super) async fn call(&self, script: &ScriptInvocation<'_>, time_left: Duration) -> Result<Value, Unavailable> {
         let connection = self.connection.load_full().filter(|_| self.breaker().is_closed());
-        let mut connection = ConnectionManager::clone(&*connection.ok_or(Gone)?);
+        let mut connection = ConnectionManager::clone(&*connection.ok_or(Unavailable)?);
         self.counts.calls.fetch_add(1, Ordering::Relaxed);
-        match bounded(patience, script.invoke_async(&mut connection)).await {
+        match bounded(time_left, script.invoke_async(&mut connection)).await {
             Ok(value) => {
                 self.breaker().call_succeeded();
                 Ok(value)
@@ -100,12 +100,12 @@ impl Client {
                 if self.breaker().call_failed(Instant::now()) {
                     tracing::error!(
                         %error,
-                        "the fleet's store cannot be used; until it can, this gate fetches every robots.txt itself"
+                        "the fleet's server cannot be used; until it can, robotgate fetches every robots.txt itself"
                     );
-                    self.set_trouble(Some(&error));
+                    self.set_error(Some(&error));
                     self.probe_in_background();
                 }
-                Err(Gone)
+                Err(Unavailable)
             }
         }
     }
@@ -128,10 +128,10 @@ impl Client {
                 let Some(client) = this.upgrade() else { return };
                 let probed = client.probe().await;
                 match &probed {
-                    Ok(()) => tracing::info!("connected to the fleet's store"),
-                    Err(error) => tracing::debug!(%error, "the fleet's store cannot be used yet"),
+                    Ok(()) => tracing::info!("connected to the fleet's server"),
+                    Err(error) => tracing::debug!(%error, "the fleet's server cannot be used yet"),
                 }
-                client.set_trouble(probed.as_ref().err());
+                client.set_error(probed.as_ref().err());
                 client.breaker().probed(probed.is_ok(), Instant::now());
             }
         });
@@ -143,36 +143,36 @@ impl Client {
         let config = ConnectionManagerConfig::new()
             // The breaker decides when to retry.
             .set_number_of_retries(0)
-            .set_connection_timeout(Some(CONNECT))
-            .set_response_timeout(Some(CONNECT))
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(Some(CONNECT_TIMEOUT))
             .set_push_sender(move |push: PushInfo| {
                 if let Some(client) = this.upgrade() {
-                    (client.told)(push);
+                    (client.on_message)(push);
                 }
                 Ok::<(), ()>(())
             })
             .set_automatic_resubscription();
         let connecting = ConnectionManager::new_with_config(self.server.clone(), config);
-        let mut connection = bounded(2 * CONNECT, connecting).await?;
+        let mut connection = bounded(2 * CONNECT_TIMEOUT, connecting).await?;
         let mut write = redis::cmd("SET");
-        write.arg(&self.probe_key).arg("").arg("PX").arg(PROBE_LIFE_MS);
-        let () = bounded(PATIENCE, write.query_async(&mut connection)).await?;
+        write.arg(&self.probe_key).arg("").arg("PX").arg(PROBE_TTL_MS);
+        let () = bounded(CALL_TIMEOUT, write.query_async(&mut connection)).await?;
         // Without a subscription, polling finds the copies, only later.
-        if let Err(error) = bounded(CONNECT, connection.subscribe(&self.channel)).await {
-            tracing::warn!(%error, "cannot subscribe to what the other gates of the fleet tell");
+        if let Err(error) = bounded(CONNECT_TIMEOUT, connection.subscribe(&self.channel)).await {
+            tracing::warn!(%error, "cannot subscribe to the messages of the fleet; robotgate polls instead");
         }
         self.connection.store(Some(Arc::new(connection)));
         Ok(())
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        // It is one value, which is set whole.
+        // Each change replaces the whole value.
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set_trouble(&self, error: Option<&CallError>) {
+    fn set_error(&self, error: Option<&CallError>) {
         let text = error.map(|error| plain_message(&error.to_string(), MAX_ERROR).into_owned());
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
 }
 
@@ -184,19 +184,19 @@ impl fmt::Debug for Client {
     }
 }
 
-async fn bounded<T>(patience: Duration, call: impl Future<Output = Result<T, RedisError>>) -> Result<T, CallError> {
-    match timeout(patience, call).await {
+async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, RedisError>>) -> Result<T, CallError> {
+    match timeout(time_left, call).await {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) if error.is_io_error() => Err(CallError::Broken(error)),
         Ok(Err(error)) => Err(CallError::Refused(error)),
-        Err(_) => Err(CallError::Late(patience)),
+        Err(_) => Err(CallError::Late(time_left)),
     }
 }
 
 /// How long a request waits for the server. The unit tests wait longer, because they may run on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 50 });
+pub(super) const CALL_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 50 });
 /// How long connecting may take. No request waits for it.
-const CONNECT: Duration = Duration::from_secs(1);
-const PROBE_LIFE_MS: u32 = 10_000;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+const PROBE_TTL_MS: u32 = 10_000;
 /// Bytes of the text of an error.
 const MAX_ERROR: usize = 300;

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     Fleet,
-    client::PATIENCE,
+    client::CALL_TIMEOUT,
     value::{self, Rejection},
 };
 use crate::{
@@ -23,21 +23,21 @@ use crate::{
     origin::Origin,
 };
 
-/// The fleet's answer to a gate that needs a copy.
+/// What a gate gets from the fleet when it needs a copy.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum CopyOrLease {
     /// Another gate fetched this.
     Copy(OriginState),
     /// This gate has to fetch it.
-    Fetch(Task),
+    Fetch(FetchTask),
 }
 
-/// A fetch that this gate has to make.
+/// The fetch that this gate has to make.
 #[derive(Debug, Default)]
-pub(crate) struct Task {
+pub(crate) struct FetchTask {
     /// A copy that is newer than the gate's own, but has expired.
     pub(crate) earlier: Option<OriginState>,
-    /// `None` if the server does not answer: then the gate fetches for itself alone.
+    /// `None` if the server does not answer: the gate then fetches without the fleet.
     pub(crate) lease: Option<Lease>,
 }
 
@@ -59,19 +59,19 @@ pub(super) struct Keys {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Asks for a copy of an origin that is due, of which this gate has the state `known`. Waits while another gate
+    /// Gets a new copy of an origin, of which this gate has the state `known`. Waits while another gate
     /// fetches it. If the server does not answer, this gate has to fetch.
-    pub(crate) async fn ask(&self, origin: &Origin, known: &OriginState, policy: &Policy) -> Asked {
+    pub(crate) async fn copy_or_lease(&self, origin: &Origin, known: &OriginState, policy: &Policy) -> CopyOrLease {
         let keys = self.keys(origin);
-        let told = self.listen(&keys.copy);
-        let (mut seen, mut task, mut patience) = (Vec::new(), Task::default(), PATIENCE);
+        let listener = self.listen(&keys.copy);
+        let (mut seen, mut task, mut time_left) = (Vec::new(), FetchTask::default(), CALL_TIMEOUT);
         let until = Instant::now() + self.longest_wait;
         while Instant::now() < until {
             let asked = Instant::now();
             let mut ask = keys.script(&ASK);
             ask.arg(&seen).arg(&self.name).arg(LEASE_MS).arg(TOKEN_MS);
-            let answer = self.client.call(&ask, patience).await;
-            patience = patience.saturating_sub(asked.elapsed());
+            let answer = self.client.call(&ask, time_left).await;
+            time_left = time_left.saturating_sub(asked.elapsed());
             match answer {
                 Ok(Value::Int(token)) => {
                     task.lease = Some(Lease { keys, token });
@@ -89,21 +89,21 @@ impl Fleet {
                     let now = SystemTime::now();
                     match (state.due(now, policy), known.due(now, policy)) {
                         (Due::No, _) | (Due::Background, Due::Now) => {
-                            self.counts.taken.fetch_add(1, Ordering::Relaxed);
-                            return Asked::Copy(state);
+                            self.counts.copies_used.fetch_add(1, Ordering::Relaxed);
+                            return CopyOrLease::Copy(state);
                         }
                         _ => task.earlier = Some(state),
                     }
                 }
                 // Another gate holds the lease.
                 Ok(_) => {
-                    let _ = timeout(POLL, told.notified()).await;
-                    patience = PATIENCE;
+                    let _ = timeout(POLL, listener.notified()).await;
+                    time_left = CALL_TIMEOUT;
                 }
                 Err(_) => break,
             }
         }
-        Asked::Fetch(task)
+        CopyOrLease::Fetch(task)
     }
 
     /// Decodes a stored value. Counts and drops a value that does not fit.
@@ -138,7 +138,7 @@ impl Fleet {
                 sleep(LEASE / 3).await;
                 let mut renew = lease.keys.script(&RENEW);
                 renew.arg(lease.token).arg(LEASE_MS).arg(TOKEN_MS);
-                let _ = self.client.call(&renew, PATIENCE).await;
+                let _ = self.client.call(&renew, CALL_TIMEOUT).await;
             }
         };
         let ended: Result<T, Infallible> = tokio::select! {
@@ -167,8 +167,8 @@ impl Fleet {
         let mut end = lease.keys.script(&END);
         end.arg(lease.token).arg(&value).arg(life);
         end.arg(self.client.channel())
-            .arg(format!("{LANDED}{}", lease.keys.copy));
-        let _ = self.client.call(&end, TO_WRITE).await;
+            .arg(format!("{FETCHED}{}", lease.keys.copy));
+        let _ = self.client.call(&end, WRITE_TIMEOUT).await;
     }
 
     /// Makes the whole fleet forget an origin, and drops the result of a running fetch. Returns whether the server accepted
@@ -179,8 +179,8 @@ impl Fleet {
         forget.arg(TOKEN_MS);
         forget
             .arg(self.client.channel())
-            .arg(super::forgetting(&self.name, origin, self.secret.as_ref()));
-        self.client.call(&forget, TO_WRITE).await.is_ok()
+            .arg(super::forget_message(&self.name, origin, self.secret.as_ref()));
+        self.client.call(&forget, WRITE_TIMEOUT).await.is_ok()
     }
 
     pub(super) fn keys(&self, origin: &Origin) -> Keys {
@@ -215,14 +215,14 @@ const LEASE: Duration = Duration::from_millis(LEASE_MS);
 const LEASE_MS: u64 = 3_000;
 /// How long the server keeps a token: longer than any fetch takes.
 const TOKEN_MS: u64 = 60 * 60 * 1000;
-/// How often a waiting gate looks without being told.
+/// How often a waiting gate looks without a message.
 const POLL: Duration = Duration::from_millis(250);
 /// Bounds calls that no request waits for.
-const TO_WRITE: Duration = PATIENCE.saturating_mul(10);
-/// Values above this size are decoded off the asynchronous threads, in bytes.
+const WRITE_TIMEOUT: Duration = CALL_TIMEOUT.saturating_mul(10);
+/// Values above this size, in bytes, are decoded on a blocking thread.
 const LARGE: usize = 16 * 1024;
-/// The first words of messages between gates.
-pub(super) const LANDED: &str = "landed ";
+/// The first words of the messages between gates.
+pub(super) const FETCHED: &str = "fetched ";
 pub(super) const FORGOTTEN: &str = "forgotten ";
 
 /// Returns the copy if the gate has not seen it, else a token if the lease is free, else nothing. A gate asks once at a

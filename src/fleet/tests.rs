@@ -64,7 +64,7 @@ impl Server {
             timeout: Duration::from_secs(60),
         };
         let fleet = Fleet::join(settings, fetched_as, Arc::default(), forget).expect("it can be used");
-        until(|| fleet.trouble().is_none()).await;
+        until(|| fleet.error().is_none()).await;
         Arc::new(fleet)
     }
 
@@ -136,25 +136,25 @@ fn text(state: &OriginState) -> &[u8] {
     state.text().expect("it has a copy")
 }
 
-async fn ask(gate: &Fleet, known: &OriginState) -> Asked {
-    gate.ask(&site(), known, &Policy::default()).await
+async fn ask(gate: &Fleet, known: &OriginState) -> CopyOrLease {
+    gate.copy_or_lease(&site(), known, &Policy::default()).await
 }
 
 async fn lease(gate: &Fleet) -> Lease {
     match ask(gate, &OriginState::unknown()).await {
-        Asked::Fetch(task) => task.lease.expect("the server answers"),
-        Asked::Copy(_) => panic!("there is a copy already"),
+        CopyOrLease::Fetch(task) => task.lease.expect("the server answers"),
+        CopyOrLease::Copy(_) => panic!("there is a copy already"),
     }
 }
 
 async fn copy(gate: &Fleet) -> OriginState {
     match ask(gate, &OriginState::unknown()).await {
-        Asked::Copy(state) => state,
-        Asked::Fetch(task) => panic!("there is no copy: {task:?}"),
+        CopyOrLease::Copy(state) => state,
+        CopyOrLease::Fetch(task) => panic!("there is no copy: {task:?}"),
     }
 }
 
-fn ask_in_background(gate: &Arc<Fleet>) -> tokio::task::JoinHandle<Asked> {
+fn ask_in_background(gate: &Arc<Fleet>) -> tokio::task::JoinHandle<CopyOrLease> {
     let gate = gate.clone();
     tokio::spawn(async move { ask(&gate, &OriginState::unknown()).await })
 }
@@ -168,10 +168,10 @@ async fn one_gate_fetches_and_the_others_wait_for_what_it_writes() {
     until(|| get(&second.counts.calls) > 0).await;
     first.end(held, Some(Arc::new(fetched("# a", SystemTime::now())))).await;
     match waiting.await.expect("no panic") {
-        Asked::Copy(state) => assert_eq!(text(&state), b"# a"),
-        Asked::Fetch(task) => panic!("it fetches too: {task:?}"),
+        CopyOrLease::Copy(state) => assert_eq!(text(&state), b"# a"),
+        CopyOrLease::Fetch(task) => panic!("it fetches too: {task:?}"),
     }
-    assert_eq!(get(&second.counts.taken), 1);
+    assert_eq!(get(&second.counts.copies_used), 1);
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn a_fetch_that_gives_nothing_leaves_the_turn_to_the_next() {
     let held = lease(&first).await;
     let waiting = ask_in_background(&second);
     first.end(held, None).await;
-    assert!(matches!(waiting.await.expect("no panic"), Asked::Fetch(task) if task.lease.is_some()));
+    assert!(matches!(waiting.await.expect("no panic"), CopyOrLease::Fetch(task) if task.lease.is_some()));
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn a_lease_lasts_as_long_as_its_work() {
     first.while_leased(&held, work).await;
     assert!(!waiting.is_finished());
     first.end(held, Some(Arc::new(fetched("# a", SystemTime::now())))).await;
-    assert!(matches!(waiting.await.expect("no panic"), Asked::Copy(_)));
+    assert!(matches!(waiting.await.expect("no panic"), CopyOrLease::Copy(_)));
 }
 
 #[tokio::test]
@@ -239,8 +239,8 @@ async fn an_older_fetch_than_the_gates_own_tells_it_nothing() {
     let old = fetched("User-agent: *\nAllow: /", now - Duration::from_secs(60));
     first.end(lease(&first).await, Some(Arc::new(old))).await;
     match ask(&second, &fetched("User-agent: *\nDisallow: /", now)).await {
-        Asked::Fetch(task) => assert!(task.earlier.is_none() && task.lease.is_some()),
-        Asked::Copy(_) => panic!("it takes the older one"),
+        CopyOrLease::Fetch(task) => assert!(task.earlier.is_none() && task.lease.is_some()),
+        CopyOrLease::Copy(_) => panic!("it takes the older one"),
     }
 }
 
@@ -251,11 +251,11 @@ async fn a_copy_past_its_time_goes_along_with_the_lease() {
     let old = fetched("# old", SystemTime::now() - Duration::from_secs(2 * 24 * 60 * 60));
     first.end(lease(&first).await, Some(Arc::new(old))).await;
     match ask(&second, &OriginState::unknown()).await {
-        Asked::Fetch(task) => {
+        CopyOrLease::Fetch(task) => {
             assert_eq!(text(&task.earlier.expect("it is newer than nothing")), b"# old");
             assert!(task.lease.is_some());
         }
-        Asked::Copy(_) => panic!("it is past its time"),
+        CopyOrLease::Copy(_) => panic!("it is past its time"),
     }
 }
 
@@ -295,8 +295,10 @@ async fn what_does_not_fit_is_counted_and_fetched_anew() {
     server
         .command(&[b"SET", reader.keys(&other).copy.as_bytes(), &value])
         .await;
-    let asked = reader.ask(&other, &OriginState::unknown(), &Policy::default()).await;
-    assert!(matches!(asked, Asked::Fetch(_)));
+    let asked = reader
+        .copy_or_lease(&other, &OriginState::unknown(), &Policy::default())
+        .await;
+    assert!(matches!(asked, CopyOrLease::Fetch(_)));
     assert_eq!(get(&reader.counts.rejected[Rejection::Misplaced as usize]), 1);
     assert_eq!(get(&reader.counts.errors), 0);
 }
@@ -333,8 +335,8 @@ async fn what_one_gate_forgets_the_others_forget_too() {
         .end(lease(&first).await, Some(Arc::new(fetched("# a", SystemTime::now()))))
         .await;
     let running = match ask(&second, &fetched("# newer", SystemTime::now())).await {
-        Asked::Fetch(task) => task.lease.expect("the server answers"),
-        Asked::Copy(_) => panic!("it is older"),
+        CopyOrLease::Fetch(task) => task.lease.expect("the server answers"),
+        CopyOrLease::Copy(_) => panic!("it is older"),
     };
     assert!(first.forget(&site()).await);
     until(|| forgotten.try_recv() == Ok(site())).await;
@@ -348,18 +350,21 @@ async fn what_one_gate_forgets_the_others_forget_too() {
 #[test]
 fn nobody_without_the_key_has_an_origin_forgotten() {
     let [secret, other] = [&b"a key"[..], b"another"].map(|key| hmac::Key::new(hmac::HMAC_SHA256, key));
-    let (open, tagged) = (forgetting("g", &site(), None), forgetting("g", &site(), Some(&secret)));
-    assert_eq!(forgotten(&open, None), Some(("g", site())));
-    assert_eq!(forgotten(&tagged, Some(&secret)), Some(("g", site())));
+    let (open, tagged) = (
+        forget_message("g", &site(), None),
+        forget_message("g", &site(), Some(&secret)),
+    );
+    assert_eq!(parse_forget_message(&open, None), Some(("g", site())));
+    assert_eq!(parse_forget_message(&tagged, Some(&secret)), Some(("g", site())));
     for message in [
         &*open,
-        &forgetting("g", &site(), Some(&other)),
+        &forget_message("g", &site(), Some(&other)),
         "forgotten ",
         "forgotten g",
         "landed x",
         "",
     ] {
-        assert_eq!(forgotten(message, Some(&secret)), None, "{message}");
+        assert_eq!(parse_forget_message(message, Some(&secret)), None, "{message}");
     }
 }
 
@@ -370,11 +375,11 @@ async fn a_server_that_is_killed_keeps_nobody_waiting_and_is_used_again_when_it_
     let _ = server.child.kill();
     let _ = server.child.wait();
     for _ in 0..3 {
-        assert!(matches!(ask(&gate, &OriginState::unknown()).await, Asked::Fetch(task) if task.lease.is_none()));
+        assert!(matches!(ask(&gate, &OriginState::unknown()).await, CopyOrLease::Fetch(task) if task.lease.is_none()));
     }
-    until(|| gate.trouble().is_some()).await;
+    until(|| gate.error().is_some()).await;
     let calls = get(&gate.counts.calls);
-    assert!(matches!(ask(&gate, &OriginState::unknown()).await, Asked::Fetch(task) if task.lease.is_none()));
+    assert!(matches!(ask(&gate, &OriginState::unknown()).await, CopyOrLease::Fetch(task) if task.lease.is_none()));
     assert_eq!(get(&gate.counts.calls), calls, "none is made");
     let again = Command::new("/usr/bin/redis-server")
         .args(["--port", "0", "--save", "", "--unixsocket"])
@@ -383,7 +388,7 @@ async fn a_server_that_is_killed_keeps_nobody_waiting_and_is_used_again_when_it_
         .stdout(Stdio::null())
         .spawn();
     server.child = again.expect("it starts");
-    until(|| gate.trouble().is_none()).await;
+    until(|| gate.error().is_none()).await;
     let held = lease(&gate).await;
     gate.end(held, None).await;
 }

@@ -225,27 +225,27 @@ impl MetricsCollector {
         let counted = |count: &AtomicU64| connected.map(|_| count.load(Ordering::Relaxed));
         page.gauges(
             "robotgate_fleet_connected",
-            "1 while the fleet's store is used, 0 while this gate goes on without it; nothing where there is no fleet.",
+            "1 while the fleet's server is used, 0 while robotgate works without it. Absent without a fleet.",
             optional(connected.map(u64::from)),
         )?;
         page.counters(
             "robotgate_fleet_calls",
-            "Calls of the fleet's store.",
+            "Calls of the fleet's server.",
             optional(counted(&counts.calls)),
         )?;
         page.counters(
             "robotgate_fleet_errors",
-            "Calls of the fleet's store that failed or took too long.",
+            "Calls of the fleet's server that failed or took too long.",
             optional(counted(&counts.errors)),
         )?;
         page.counters(
-            "robotgate_fleet_copies_taken",
-            "Copies of robots.txt files that another gate had fetched.",
-            optional(counted(&counts.taken)),
+            "robotgate_fleet_copies_used",
+            "Copies of robots.txt files that another gate had fetched and this gate used.",
+            optional(counted(&counts.copies_used)),
         )?;
         page.counters(
             "robotgate_fleet_copies_rejected",
-            "Copies in the fleet's store that were ignored, by why.",
+            "Copies on the fleet's server that were ignored, by reason.",
             std::iter::zip(Rejection::ALL, &counts.rejected)
                 .filter_map(|(why, count)| Some(([("reason", why.as_str())], counted(count)?))),
         )

@@ -8,7 +8,7 @@ use crate::{
     audit::{AuditLog, Line, Redirect, Reserved, RobotsRecord, SharedRecord},
     copy::AnswerKind,
     copy::Fetched,
-    fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, LookupError, Requester, Taken, Traced},
+    fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, LookupError, Requester, SharedCopy, Traced},
     fleet::Fleet,
     metrics::{FetchResult, Metrics},
     origin::{Origin, Target},
@@ -66,8 +66,8 @@ impl Fetch for LoggedFetcher {
         self.fleet.as_ref()
     }
 
-    fn taken(&self, taken: &Taken<'_>, reservation: Reserved) {
-        reservation.append(&self.shared_line(taken));
+    fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Reserved) {
+        reservation.append(&self.shared_line(shared));
     }
 }
 
@@ -131,14 +131,14 @@ impl LoggedFetcher {
         .line()
     }
 
-    fn shared_line(&self, taken: &Taken<'_>) -> Line {
-        let Taken {
+    fn shared_line(&self, shared: &SharedCopy<'_>) -> Line {
+        let SharedCopy {
             origin,
             before,
             after,
             at,
             policy,
-        } = taken;
+        } = shared;
         let (held, holds) = (before.answer(*at, policy), after.answer(*at, policy));
         SharedRecord {
             time: Timestamp(*at),

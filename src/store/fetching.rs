@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     copy::{Answer, CacheStatus, Due, FetchError, Fetched, Lookup, OriginState, Policy},
-    fetch::{Fetch, FetchPermit, FinishedFetch, LookupError, Taken, Traced},
-    fleet::{Asked, Fleet, Lease},
+    fetch::{Fetch, FetchPermit, FinishedFetch, LookupError, SharedCopy, Traced},
+    fleet::{CopyOrLease, Fleet, Lease},
     origin::Origin,
 };
 
@@ -155,7 +155,7 @@ impl Store {
         };
         let fleet = fetcher.fleet();
         let lease = match fleet {
-            Some(fleet) => match self.ask_fleet(fleet, &mut begun).await {
+            Some(fleet) => match self.take_from_fleet(fleet, &mut begun).await {
                 ControlFlow::Continue(lease) => lease,
                 // Another gate fetched it.
                 ControlFlow::Break(()) => return,
@@ -226,15 +226,19 @@ impl Store {
 
     /// Asks the fleet before a fetch. Breaks if another gate has fetched the robots.txt, which is then in the slot.
     /// Otherwise this gate has to fetch, under the returned lease; there is no lease if the shared server does not answer.
-    async fn ask_fleet<F: Fetch>(&self, fleet: &Fleet, begun: &mut Begun<'_, F>) -> ControlFlow<(), Option<Lease>> {
+    async fn take_from_fleet<F: Fetch>(
+        &self,
+        fleet: &Fleet,
+        begun: &mut Begun<'_, F>,
+    ) -> ControlFlow<(), Option<Lease>> {
         let Begun {
             origin, slot, policy, ..
         } = *begun;
         let forgotten = slot.forgotten();
-        let asked = fleet.ask(origin, &slot.state.load_full(), policy).await;
+        let asked = fleet.copy_or_lease(origin, &slot.state.load_full(), policy).await;
         let (shared, flow) = match asked {
-            Asked::Copy(state) => (Some(state), ControlFlow::Break(())),
-            Asked::Fetch(task) => (task.earlier, ControlFlow::Continue(task.lease)),
+            CopyOrLease::Copy(state) => (Some(state), ControlFlow::Break(())),
+            CopyOrLease::Fetch(task) => (task.earlier, ControlFlow::Continue(task.lease)),
         };
         let Some(shared) = shared else { return flow };
         let shared = Arc::new(shared.shared());
@@ -249,14 +253,14 @@ impl Store {
             }
             let after = Arc::new(shared.resuming(&before));
             if let (ControlFlow::Break(()), Some(reservation)) = (&flow, begun.reservation.take()) {
-                let taken = Taken {
+                let shared = SharedCopy {
                     origin,
                     before: &before,
                     after: &after,
                     at: SystemTime::now(),
                     policy,
                 };
-                begun.fetcher.taken(&taken, reservation);
+                begun.fetcher.took_shared_copy(&shared, reservation);
             }
             let found = slot.state.compare_and_swap(&before, after.clone());
             if Arc::ptr_eq(&found, &before) {

@@ -20,7 +20,7 @@ use crate::robots::Profile;
 use crate::{
     copy::{CacheStatus, FetchError, Fetched, Freshness, Received},
     decision::{Reason, Verdict, rules_of},
-    fetch::{FetchLimiter, FetchPermit, FinishedFetch, Name, Taken, Traced},
+    fetch::{FetchLimiter, FetchPermit, FinishedFetch, Name, SharedCopy, Traced},
     fleet::Fleet,
     origin::{HostPort, Scheme},
 };
@@ -96,9 +96,9 @@ impl Fetch for Puppet {
         self.fleet.as_ref()
     }
 
-    fn taken(&self, taken: &Taken<'_>, _reservation: ()) {
+    fn took_shared_copy(&self, shared: &SharedCopy<'_>, _reservation: ()) {
         let mut records = self.records.lock().expect("no test panics with it");
-        records.push((taken.origin.clone(), None));
+        records.push((shared.origin.clone(), None));
     }
 }
 

@@ -112,7 +112,7 @@ async fn a_copy_of_another_gate_decides_and_the_log_and_the_list_say_so() {
 
         let fleet = fleet(&second).await;
         assert_eq!(
-            (&fleet["copies_taken"], &fleet["errors"]),
+            (&fleet["copies_used"], &fleet["errors"]),
             (&1.into(), &0.into()),
             "{fleet}"
         );
@@ -131,7 +131,7 @@ async fn a_copy_of_another_gate_decides_and_the_log_and_the_list_say_so() {
             "a copy in memory needs no call"
         );
         let metrics = second.admin("/metrics").await.text();
-        for line in ["robotgate_fleet_connected 1", "robotgate_fleet_copies_taken_total 1"] {
+        for line in ["robotgate_fleet_connected 1", "robotgate_fleet_copies_used_total 1"] {
             assert!(metrics.lines().any(|found| found == line), "{line}");
         }
         Some(())

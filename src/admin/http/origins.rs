@@ -153,7 +153,7 @@ pub(super) async fn forget(
     if let Some(fleet) = context.live.generation().fleet()
         && !fleet.forget(&origin).await
     {
-        tracing::warn!(%origin, "the fleet's store could not be told to forget an origin; the other gates still know it");
+        tracing::warn!(%origin, "cannot tell the fleet's server to forget an origin; the other gates still use their copies");
     }
     match forgotten {
         true => tracing::info!(%origin, "forgot an origin, as an operator asked"),

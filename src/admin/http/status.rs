@@ -32,7 +32,7 @@ pub(super) struct Status {
     tunnels: u64,
     fetches_running: usize,
     origins: Origins,
-    /// `null` where there is no fleet.
+    /// `null` without a fleet.
     fleet: Option<FleetStatus>,
     audit: Audit,
     listen: Vec<Listens>,
@@ -63,19 +63,19 @@ struct Origins {
     disk_max_bytes: Option<u64>,
 }
 
-/// The gates that share what they fetch.
+/// The fleet, whose gates share copies.
 #[derive(Serialize)]
 struct FleetStatus {
-    /// Where their store is.
+    /// The URL of the server.
     url: String,
-    /// Whether it is used. While it is not, this gate goes on without it.
+    /// Whether the server is used.
     connected: bool,
-    /// Why not.
+    /// Why the server is not used.
     error: Option<String>,
     calls: u64,
     errors: u64,
-    /// Copies that another gate had fetched, and those that were ignored.
-    copies_taken: u64,
+    /// Copies of other gates that this gate used, and copies that it ignored.
+    copies_used: u64,
     copies_rejected: u64,
 }
 
@@ -157,7 +157,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
             .fleet()
             .zip(generation.config.fleet.as_ref())
             .map(|(fleet, config)| {
-                let (error, counts) = (fleet.trouble(), &metrics.fleet);
+                let (error, counts) = (fleet.error(), &metrics.fleet);
                 let rejected = counts.rejected.iter().map(|count| count.load(Ordering::Relaxed));
                 FleetStatus {
                     url: config.settings.address.to_string(),
@@ -165,7 +165,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
                     error,
                     calls: counts.calls.load(Ordering::Relaxed),
                     errors: counts.errors.load(Ordering::Relaxed),
-                    copies_taken: counts.taken.load(Ordering::Relaxed),
+                    copies_used: counts.copies_used.load(Ordering::Relaxed),
                     copies_rejected: rejected.sum(),
                 }
             }),

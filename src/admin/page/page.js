@@ -331,7 +331,7 @@ function showBanners(s) {
   banner("audit", "bad", s.audit?.stalled && "The audit log is stalled.", null, () =>
     make("p", {}, "Requests wait until their lines can be written. Look at the disk and at robotgate's own log."),
   );
-  banner("fleet", "warn", s.fleet && !s.fleet.connected && "The fleet's store is not used.", s.fleet?.error, () =>
+  banner("fleet", "warn", s.fleet && !s.fleet.connected && "The fleet's server is not used.", s.fleet?.error, () =>
     make("p", {}, "This gate fetches every robots.txt itself until it is back. ", s.fleet.error ?? ""),
   );
   banner("draining", "warn", s.state === "draining" && "robotgate is draining.", null, () =>
@@ -381,7 +381,7 @@ function showNumbers(s) {
       ["robots.txt fetches running", count(s.fetches_running)],
       ["Memory for robots.txt files", origins && of(origins.memory_bytes, origins.memory_max_bytes)],
       ["Disk for robots.txt files", origins && of(origins.disk_bytes, origins.disk_max_bytes)],
-      ["Fleet", s.fleet && (s.fleet.connected ? `connected, ${count(s.fleet.copies_taken)} copies taken` : "not used")],
+      ["Fleet", s.fleet && (s.fleet.connected ? `connected, ${count(s.fleet.copies_used)} copies used` : "not used")],
       ["Audit lines", audit && `${count(audit.lines)}${audit.stalled ? " (stalled)" : ""}`],
       ["Running since", time(s.started)],
       [

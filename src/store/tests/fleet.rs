@@ -127,7 +127,7 @@ async fn without_the_server_each_gate_fetches() {
         assert!(holds(&lookup, OLD));
     }
     let fleet = bench.puppet.fleet.as_ref().expect("it has one");
-    assert!(fleet.trouble().is_some());
+    assert!(fleet.error().is_some());
     server.go_on();
-    until(|| fleet.trouble().is_none()).await;
+    until(|| fleet.error().is_none()).await;
 }
