@@ -118,7 +118,13 @@ impl ForgetArgs {
             (false, _) => Err(unknown(&origin, &self.origin)),
             (true, true) => Ok(()),
             (true, false) => {
-                let message = format!("{origin} is forgotten; the next request for it fetches its robots.txt\n");
+                let mut message = format!("{origin} is forgotten; the next request for it fetches its robots.txt\n");
+                if !self.origin.contains("://") {
+                    let other = format!("http://{}", self.origin);
+                    message.push_str(&format!(
+                        "If you mean its http site, run: robotgate cache forget {other}\n"
+                    ));
+                }
                 print(message.as_bytes())
             }
         }

@@ -1,11 +1,6 @@
 //! `robotgate check`: checks a configuration without using it.
 
-use std::{
-    fmt::Display,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::SystemTime,
-};
+use std::{fmt::Display, path::PathBuf, process::ExitCode, time::SystemTime};
 
 use super::{complaint, fail, misused};
 use crate::{expect, proxy};
@@ -16,24 +11,21 @@ use crate::{expect, proxy};
 /// nothing and listens nowhere. Run it as the user that robotgate runs as, because it also tests whether the files
 /// that the configuration names can be read.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = AFTER_HELP, override_usage = "robotgate check <FILE>")]
 pub struct CheckArgs {
     /// The configuration file
     #[arg(value_name = "FILE", required_unless_present = "config")]
     file: Option<PathBuf>,
-    /// Caught to answer with the right spelling: other commands take the file this way.
-    #[arg(long, short, value_name = "FILE", hide = true)]
+    /// The same, as other commands take it
+    #[arg(long, short, value_name = "FILE", hide = true, conflicts_with = "file")]
     config: Option<PathBuf>,
 }
 
 /// Prints all mistakes in the file, or that it is valid.
 pub fn run(args: &CheckArgs) -> ExitCode {
-    let file = match (&args.file, &args.config) {
-        (Some(file), None) => file,
-        (_, config) => {
-            let file = config.as_deref().unwrap_or(Path::new("FILE")).display();
-            return misused(&format!("name the file without --config: robotgate check {file}"));
-        }
+    // clap requires one of them.
+    let Some(file) = args.file.as_ref().or(args.config.as_ref()) else {
+        return misused("name the configuration file");
     };
     let config = match expect::load(file) {
         Ok(config) => config,

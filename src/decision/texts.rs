@@ -19,6 +19,8 @@ pub struct DecisionTexts<'a> {
     pub sentence: &'static str,
     pub enforcement: Enforcement,
     pub forwarded: bool,
+    /// The bot that the request was taken for: its configured name, or its product token.
+    pub bot: Option<Cow<'a, str>>,
     /// The token that the robots.txt was read with. `None` without a copy.
     pub agent: Option<Cow<'a, str>>,
     /// The rule that decided, as written in the file.
@@ -55,6 +57,7 @@ impl<'a> DecisionTexts<'a> {
             sentence: decision.sentence(),
             enforcement: decision.enforcement,
             forwarded: decision.forwarded,
+            bot: decision.bot().map(shown),
             agent: matched_agent.map(|(token, _)| shown(token)),
             line: rule.as_ref().map(|rule| rule.line),
             rule: rule.map(|rule| match rule.text {

@@ -65,6 +65,8 @@ struct Details<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    bot: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     robots: Option<&'a str>,
 }
 
@@ -97,6 +99,8 @@ impl DecisionTexts<'_> {
         let strings = [
             ("rule", self.rule.as_deref()),
             ("group", self.rule_group()),
+            // An allowed request needs no explanation, so its field stays short.
+            ("bot", self.bot.as_deref().filter(|_| self.verdict != Verdict::Allow)),
             ("robots", Some(&*self.robots_url)),
             ("id", Some(self.id)),
         ];
@@ -175,6 +179,7 @@ impl OwnResponse {
             rule: texts.rule.as_deref(),
             line: texts.line,
             group: texts.rule_group(),
+            bot: texts.bot.as_deref(),
             robots: Some(&texts.robots_url),
         };
         let mut answer = Self::new(status, &details, request);
@@ -215,6 +220,7 @@ impl OwnResponse {
             rule: None,
             line: None,
             group: None,
+            bot: None,
             robots: None,
         };
         let mut answer = Self::new(status, &details, request);
@@ -378,9 +384,18 @@ fn text_body(details: &Details<'_>) -> Vec<u8> {
     if let Some(seconds) = details.retry_after {
         text.push_str(&format!("Try again in {seconds} s.\n"));
     }
+    if details.bot.is_some() || details.instance.is_some() {
+        text.push('\n');
+    }
+    if let Some(bot) = details.bot {
+        text.push_str(&format!(
+            "The bot that the request was taken for: {}\n",
+            plain(bot, MAX_TEXT)
+        ));
+    }
     if let Some(instance) = &details.instance {
         let id = instance.trim_start_matches("urn:uuid:");
-        text.push_str(&format!("\nThe decision's id in the audit log: {id}\n"));
+        text.push_str(&format!("The decision's id in the audit log: {id}\n"));
     }
     text.into_bytes()
 }

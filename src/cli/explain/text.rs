@@ -65,6 +65,7 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
     let decision = report.decision;
     let word = match decision.verdict {
         Verdict::Allow => paint.in_colour(Colour::Good, "ALLOWED").to_string(),
+        _ if decision.forwarded => paint.in_colour(Colour::Bad, "DISALLOWED, but forwarded").to_string(),
         Verdict::Deny | Verdict::Unverifiable | Verdict::Defer => paint.in_colour(Colour::Bad, "REFUSED").to_string(),
     };
     writeln!(
@@ -108,7 +109,7 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
             (_, Some(_)) => "[[https.tunnel]] lets tunnels to this host through",
             (_, None) => "https.unverifiable is \"allow\"",
         };
-        writeln!(out, "The proxy forwards it all the same and logs it: {why}.")?;
+        writeln!(out, "The proxy forwards and logs the request, because {why}.")?;
     }
     if let Some((reading, path)) = report.why.as_ref().and_then(|why| why.read_as.as_ref())
         && let Some(phrase) = reading.phrase()
@@ -177,7 +178,7 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
     writeln!(
         out,
         "\n{}",
-        paint.in_colour(Colour::Strong, "The file also says, deciding nothing:")
+        paint.in_colour(Colour::Strong, "Other lines of the file, which do not decide this:")
     )?;
     // Show the statements for this bot first, as the list can be cut.
     let (applying, others): (Vec<_>, Vec<_>) = report.statements.iter().partition(|heard| heard.applies == Some(true));

@@ -28,6 +28,7 @@ pub(super) fn page(details: &Details<'_>) -> String {
     row(&mut out, "Rule", details.rule);
     row(&mut out, "Line", details.line.map(|line| line.to_string()).as_deref());
     row(&mut out, "Group", details.group);
+    row(&mut out, "Bot", details.bot);
     if details.rule.is_some() || details.retry_after.is_some() {
         let url = escaped(robots);
         let _ = write!(

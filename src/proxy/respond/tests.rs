@@ -104,6 +104,7 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
         sentence: reason.sentence(),
         enforcement: Enforcement::Enforce,
         forwarded: false,
+        bot: Some("AcmeBot".into()),
         agent: None,
         rule: None,
         line: None,

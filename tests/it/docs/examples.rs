@@ -7,7 +7,7 @@
 
 use std::{env, fmt::Write as _, fs, path::Path, process::Command, thread};
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
 
@@ -207,8 +207,24 @@ impl Stage {
         ports.fold(text, |text, (documented, ours, _)| replaced(&text, documented, ours))
     }
 
-    /// An output with the ports and folders that the pages name.
+    /// An output with the ports and folders that the pages name, and the length of the content that follows from them.
     fn as_documented(&self, output: &str) -> String {
+        let documented = self.renamed(output);
+        let shorter = |(_, before): (&str, &str)| {
+            before
+                .len()
+                .saturating_sub(documented.split_once("\n\n").map_or(0, |(_, after)| after.len()))
+        };
+        let shorter = output.split_once("\n\n").map_or(0, shorter);
+        let length = Regex::new(r"(?m)^Content-Length: (\d+)$").expect("a pattern");
+        let corrected = |found: &Captures<'_>| {
+            let length: usize = found[1].parse().expect("digits");
+            format!("Content-Length: {}", length.saturating_sub(shorter))
+        };
+        length.replace(&documented, corrected).into_owned()
+    }
+
+    fn renamed(&self, output: &str) -> String {
         let folders = [("tmp", "/tmp"), ("etc", "/etc/robotgate"), ("home", "/home/you")];
         let output = folders.iter().fold(output.to_owned(), |output, (ours, documented)| {
             output.replace(&self.path(ours), documented)

@@ -30,7 +30,7 @@ Rules that lost:
 
 Read from standard input, 247 bytes.
 
-The file also says, deciding nothing:
+Other lines of the file, which do not decide this:
   line 1    Sitemap: https://shop.example/map.xml
   line 10   Crawl-delay: 1  (for this bot)
   line 5    Crawl-delay: 10  (only for GPTBot, CCBot)

@@ -16,7 +16,11 @@ fn refuse(rule: &str, group: &str) -> OwnResponse {
     let (value, params) = item(decision);
     assert_eq!(value, "deny", "{rule:?}");
     let names: Vec<&str> = params.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["reason", "line", "rule", "group", "robots", "id"], "{rule:?}");
+    assert_eq!(
+        names,
+        ["reason", "line", "rule", "group", "bot", "robots", "id"],
+        "{rule:?}"
+    );
     let (name, params) = only_member(header(&answer, "proxy-status"));
     assert_eq!((name.as_str(), params.len()), ("robotgate", 2), "{rule:?}");
     let body = json(&answer);

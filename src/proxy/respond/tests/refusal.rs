@@ -14,7 +14,7 @@ fn a_refusal_by_a_rule_names_the_rule() {
     assert_eq!(answer.head.get_reason_phrase(), Some("Disallowed by robots.txt"));
     assert_eq!(
         header(&answer, "robots-decision"),
-        "deny; reason=rule; line=3; rule=\"Disallow: /private\"; group=\"*\"; \
+        "deny; reason=rule; line=3; rule=\"Disallow: /private\"; group=\"*\"; bot=\"AcmeBot\"; \
          robots=\"https://a.example/robots.txt\"; id=\"0192f0c1-2345-7abc-8def-0123456789ab\""
     );
     assert_eq!(
@@ -36,6 +36,7 @@ fn a_refusal_by_a_rule_names_the_rule() {
             "rule": "Disallow: /private",
             "line": 3,
             "group": "*",
+            "bot": "AcmeBot",
             "robots": "https://a.example/robots.txt",
         })
     );
@@ -52,6 +53,7 @@ fn a_client_that_prefers_text_gets_the_refusal_as_text() {
         "403 Disallowed by robots.txt\n\n\
          A rule of the site's robots.txt disallows this URL. \
          Line 3 of https://a.example/robots.txt: Disallow: /private\n\n\
+         The bot that the request was taken for: AcmeBot\n\
          The decision's id in the audit log: 0192f0c1-2345-7abc-8def-0123456789ab\n"
     );
     assert_eq!(header(&answer, "content-length"), answer.body.len().to_string());
@@ -75,6 +77,7 @@ fn the_fields_of_a_refusal_are_valid_structured_fields() {
                 ("line", "3"),
                 ("rule", r#""Disallow: /"quoted"\path""#),
                 ("group", "\"*\""),
+                ("bot", "\"AcmeBot\""),
                 ("robots", "\"https://a.example/robots.txt\""),
                 ("id", "\"0192f0c1-2345-7abc-8def-0123456789ab\""),
             ]
@@ -123,7 +126,7 @@ fn a_refusal_without_a_rule_names_its_cause() {
         let (value, params) = item(header(&answer, "robots-decision"));
         assert_eq!(value, verdict.as_str(), "{reason:?}");
         let names: Vec<&str> = params.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["reason", "robots", "id"], "{reason:?}");
+        assert_eq!(names, ["reason", "bot", "robots", "id"], "{reason:?}");
         assert_eq!(params[0].1, reason.as_str());
         let (_, params) = only_member(header(&answer, "proxy-status"));
         assert_eq!(params[1], ("details".to_owned(), format!("\"{title}\"")), "{reason:?}");
@@ -179,17 +182,27 @@ fn the_decision_field_marks_what_report_lets_through() {
             Enforcement::Enforce,
             Reason::Unreachable,
             false,
-            &["reason", "robots", "id"][..],
+            &["reason", "bot", "robots", "id"][..],
         ),
         (
             Enforcement::Report,
             Reason::Unreachable,
             true,
-            &["reason", "enforcement", "robots", "id"],
+            &["reason", "enforcement", "bot", "robots", "id"],
         ),
         // `report` does not affect this reason, so the refusal does not name it.
-        (Enforcement::Report, Reason::Egress, false, &["reason", "robots", "id"]),
-        (Enforcement::Exempt, Reason::Exempt, true, &["reason", "robots", "id"]),
+        (
+            Enforcement::Report,
+            Reason::Egress,
+            false,
+            &["reason", "bot", "robots", "id"],
+        ),
+        (
+            Enforcement::Exempt,
+            Reason::Exempt,
+            true,
+            &["reason", "bot", "robots", "id"],
+        ),
     ] {
         let decision = DecisionTexts {
             enforcement,
