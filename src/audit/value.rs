@@ -1,4 +1,5 @@
-//! Writes the values of a record as JSON. Each request has about sixty values, so this is written by hand.
+//! Writes the values of a record as JSON. Each request has about sixty values, so this code is written by hand, for
+//! speed.
 
 use std::{
     fmt::{self, Write as _},
