@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// The pauses of one origin.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
-    /// When the last incident began. It includes the responses to all requests that began before this time.
+    /// When the last incident began. Responses to requests that began before this time belong to it.
     began: Option<Instant>,
     until: Option<Instant>,
     /// Number of incidents in a row without a `Retry-After`.
@@ -15,15 +15,16 @@ pub(super) struct Backoff {
 // === impl Backoff ===
 
 impl Backoff {
-    /// Returns the end of the last pause, which may have passed.
+    /// Returns the end of the last pause, which can be in the past.
     pub(super) fn until(&self) -> Option<Instant> {
         self.until
     }
 
     /// Records a response 429 or 503, received at `now`, to a request that began at `began`.
     ///
-    /// `asked` is the value of its `Retry-After`. Zero counts as none, because a site that is too busy cannot mean that the
-    /// next request may come at once. `spread` (0 to 1) sets the jitter of a pause without a `Retry-After`.
+    /// `asked` is the value of its `Retry-After`. Zero is treated as missing, because a site that is too busy cannot
+    /// mean that the next request may come at once. `spread` (0 to 1) sets the jitter of a pause without a
+    /// `Retry-After`.
     pub(super) fn note(&mut self, now: Instant, began: Instant, asked: Option<Duration>, spread: f64) {
         let is_new = self.began.is_none_or(|incident| began > incident);
         if is_new {
@@ -46,7 +47,7 @@ impl Backoff {
         self.until = self.until.max(now.checked_add(pause));
     }
 
-    /// Whether the next pause would be as long as the first one.
+    /// Returns whether the next pause would be as long as the first one.
     pub(super) fn is_forgiven(&self, now: Instant) -> bool {
         let quiet_for = self.until.map(|until| now.checked_duration_since(until));
         let forgiven_after = match self.unspecified {

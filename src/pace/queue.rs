@@ -118,14 +118,14 @@ impl<K: Eq, T> Queue<K, T> {
         waiting.map(|waiter| waiter.deadline)
     }
 
-    /// Returns the gaps of the requests that go before a new request of `bot`; `None` if there are none.
+    /// Returns the gaps of the requests that go before a new request of `bot`, or `None` if there are none.
     pub(super) fn ahead(&self, bot: &K) -> Option<Ahead> {
         let place = self.lines.iter().position(|line| line.bot == *bot);
         self.ahead_of(place.unwrap_or(self.lines.len()))
     }
 
-    /// As [`ahead`](Self::ahead), for a request at the end of the line at `place`. Its whole line goes before it, as many
-    /// requests of each other line, and one more of each line in front.
+    /// Like [`ahead`](Self::ahead), for a new request at the end of the line at `place`. All requests of that line go
+    /// before it, as many of each other line, and one more of each line in front.
     fn ahead_of(&self, place: usize) -> Option<Ahead> {
         let own = self.lines.get(place).map_or(0, |line| line.waiting.len());
         let lines = self.lines.iter().enumerate();

@@ -1,5 +1,5 @@
-//! Checks a file's bytes before they are parsed: whether it is too long, whether it is a robots.txt at all, and what an
-//! editor left in it.
+//! Checks a file's bytes before they are parsed: whether it is too long, whether it is a robots.txt at all, and whether
+//! an editor left invisible characters in it.
 //!
 //! Never knows keys or values.
 
