@@ -7,7 +7,7 @@
 //!
 //! The parent of an entry without wildcards is the prefix pattern with the longest literal that is a prefix of the
 //! entry's own. Ranks rise from parent to child, because an entry that could never beat its parent is left out of the
-//! table. So on the way up, the first entry that matches is the best one.
+//! table. So on the way up, the first prefix pattern that matches is the best one.
 
 use super::{
     entry::{Entry, Offset},

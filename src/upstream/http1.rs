@@ -44,7 +44,7 @@ impl Http1 {
         write_result(at_once(self.session.write_request_header(head)))
     }
 
-    /// Returns whether there is room to write more before the written bytes have been sent.
+    /// Returns whether more can be written before the written bytes have been sent.
     pub fn has_room(&self) -> bool {
         self.wire.unsent() < MAX_UNSENT
     }
@@ -107,8 +107,8 @@ impl Http1 {
     /// # Errors
     /// Fails if the content is malformed or incomplete.
     pub fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<&[u8]>, Fault>> {
-        // After a failed write, the end of the connection may be a reset that the write has reported already, and that
-        // reading no longer shows. So it does not end the content then.
+        // After a failed write, the end of the connection can be a reset: the write has already reported it, and
+        // reading no longer does. So the end of the connection does not end the content then.
         let is_doubtful = self.wire.is_broken() && self.ends_by_close();
         let read = pin!(self.session.read_body_ref());
         match read.poll(cx).map_err(Fault::of_body) {

@@ -111,10 +111,11 @@ impl Default for Bounds {
 // === impl SharedConnection ===
 
 impl SharedConnection {
-    /// Starts HTTP/2 on a stream whose TLS handshake agreed on `h2`, and spawns the task that drives the connection
-    /// until it ends. A connection without streams is closed after `idle` (and at most [`Bounds::silence`] more).
+    /// Starts HTTP/2 on a byte stream whose TLS handshake agreed on `h2`, and spawns the task that drives the
+    /// connection until it ends. A connection without streams is closed after `idle` (and at most [`Bounds::silence`]
+    /// more).
     ///
-    /// Waits only until the first bytes are written, not for the origin.
+    /// Waits only until the first bytes are written, not for an answer of the origin.
     ///
     /// # Errors
     /// Fails if the stream cannot be written to.
@@ -153,7 +154,7 @@ impl SharedConnection {
         !self.is_closed() && self.0.has_room(content)
     }
 
-    /// Returns whether no new stream can be opened on this connection for good. Open streams continue.
+    /// Returns whether this connection will never open a new stream again. Open streams continue.
     pub fn is_closed(&self) -> bool {
         self.0.is_away()
     }
@@ -248,7 +249,7 @@ impl Drop for StreamPermit {
 const MAX_WINDOW: u32 = (1 << 31) - 1;
 /// Maximum number of streams to cancel on one connection.
 const MAX_CANCELLED: usize = 100;
-/// How long to remember a cancelled stream: longer than frames sent before the reset can be under way.
+/// How long to remember a cancelled stream. Frames that the origin sent before the reset arrive within this time.
 const REMEMBERED: Duration = Duration::from_secs(10);
 /// Maximum bytes of a request's content that h2 buffers.
 const SEND_BUFFER: usize = 64 * 1024;

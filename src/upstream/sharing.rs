@@ -25,9 +25,11 @@ pub struct Sharing {
 #[derive(Debug, Default)]
 struct ServerState {
     connections: Vec<Connection>,
-    /// Set while a request opens a connection and others wait for it. Its value tells whether to share it.
+    /// Set while a request opens a connection that other requests can wait for. Its value says whether they can share
+    /// the connection.
     opening: Option<Arc<SetOnce<bool>>>,
-    /// Until when to assume that the server supports only HTTP/1.1, so that no request waits for another's connection.
+    /// Until when to assume that the server supports only HTTP/1.1. Until then, no request waits for another's
+    /// connection.
     http1_until: Option<Instant>,
 }
 
@@ -74,7 +76,7 @@ impl Sharing {
         self.servers.of(key).get_mut(key)?.existing(content, now)
     }
 
-    /// Decides which request opens the connection that this one needs. Can take as long as opening a connection.
+    /// Decides how a request gets a connection. Waits while another request opens a connection that both could share.
     pub async fn next_step(&self, key: &Key, content: bool) -> NextStep<'_> {
         for _ in 0..MAX_WAITS {
             let made = {
@@ -197,13 +199,13 @@ impl Drop for OpeningGuard<'_> {
             }
         }
         drop(shard);
-        // Nothing else sets it, so this cannot fail.
+        // Nothing else sets `made`, so this cannot fail.
         let _ = self.made.set(self.is_shared);
     }
 }
 
-/// How often a request waits for another's connection that turns out to be full. With more, requests would wait while
-/// connections are opened one after the other.
+/// How many times a request waits for another's connection that turns out to be full. With a higher limit, requests
+/// would wait while connections are opened one after the other.
 const MAX_WAITS: usize = 2;
 /// How long to assume that a server supports only HTTP/1.1. Connections to it still offer HTTP/2.
 const HTTP1_FOR: Duration = Duration::from_secs(60);

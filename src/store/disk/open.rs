@@ -24,7 +24,8 @@ pub(super) enum Check {
     Skip,
 }
 
-/// Opens the file like [`open`], and waits a little if it is locked: the process that holds it might be about to end.
+/// Opens the file like [`open`], and waits a little if it is locked: the process that has it open might be about to
+/// end.
 pub(super) fn open_patiently(path: &Path, cache_bytes: usize, check: Check) -> Result<CopyFile, FileError> {
     let started = Instant::now();
     loop {

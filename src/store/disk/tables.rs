@@ -1,5 +1,6 @@
 //! The tables of the file, and how a change updates them. Each text is stored once with the number of origins that use
-//! it, and removed with the last of them. Every record carries a digest of itself, so damaged ones count as unknown.
+//! it, and removed with the last of them. Every record contains a digest of itself, so that a damaged record is treated
+//! as unknown.
 
 use redb::{ReadableTable, ReadableTableMetadata as _, Table, TableDefinition, WriteTransaction};
 use sha2::{Digest as _, Sha256 as Hasher};
@@ -16,7 +17,7 @@ pub(super) struct Tables<'t> {
     pub(super) more: i64,
 }
 
-/// What the file holds of an origin except its text. Stored as a digest followed by JSON.
+/// What the file stores about an origin except the text of its copy. Stored as a digest followed by JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record(Saved);
 
@@ -101,7 +102,8 @@ impl Record {
         Self(state.save())
     }
 
-    /// Serialises the record. The digest covers the origin's name, so a record cannot pass for another origin's.
+    /// Serialises the record. The digest covers the origin's name, so the record of one origin cannot be mistaken for
+    /// another's.
     fn encode(&self, origin: &str) -> Vec<u8> {
         let mut bytes = vec![0; CHECK];
         // Serialising numbers and strings into memory cannot fail. Even if it did, an empty record decodes to `None`.
@@ -113,7 +115,7 @@ impl Record {
         bytes
     }
 
-    /// Returns `None` if the record is damaged.
+    /// Parses a record. Returns `None` if it is damaged.
     pub(super) fn decode(origin: &str, bytes: &[u8]) -> Option<Self> {
         let (found, json) = bytes.split_first_chunk()?;
         if *found != check(origin, json) {
