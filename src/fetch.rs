@@ -73,7 +73,7 @@ pub struct FinishedFetch<'a> {
     pub policy: &'a Policy,
 }
 
-/// Why a lookup could not fetch. The cause is not the origin, so its state does not change.
+/// Why a lookup could not fetch. The cause is not the origin, so the origin's state does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     #[error("{TOO_MANY_FETCHES}")]

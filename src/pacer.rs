@@ -99,7 +99,7 @@ impl Pacer {
         now()
     }
 
-    /// Gives all waiting requests their turn, and later requests without waiting.
+    /// Gives all waiting requests their turn, and lets later requests go without waiting.
     pub(crate) fn lift(&self) {
         self.is_lifted.store(true, Ordering::Relaxed);
         for shard in &self.shards {

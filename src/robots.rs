@@ -190,9 +190,9 @@ impl RobotsTxt {
         }
     }
 
-    /// Returns the rules for a bot's configured product token, like [`agent`](Self::agent). Google's parser never
-    /// finds a token with other characters (`MJ12bot`). Here, such a token matches a user-agent whose first word, up
-    /// to white space or `/`, is the same ignoring case. An empty token is no name, and gets the rules for `*`.
+    /// Returns the rules for a bot's configured product token, like [`agent`](Self::agent). Google's parser never finds
+    /// a token with other characters (`MJ12bot`). Here, such a token matches a user-agent whose first word, up to white
+    /// space or `/`, is the same ignoring case. An empty token is not a name, and gets the rules for `*`.
     ///
     /// ```
     /// let robots = robotgate::robots::RobotsTxt::parse(b"User-agent: MJ12bot/1.4\nDisallow: /");
@@ -214,7 +214,7 @@ impl RobotsTxt {
     ///
     /// # Panics
     ///
-    /// Can panic for the id of another file's rule, but never for one of this file.
+    /// Can panic for the id of another file's rule, but never for the id of a rule of this file.
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Rule<'_> {
         let body = self.body();

@@ -72,7 +72,6 @@ pub struct Query<'a, F> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     pub origins: usize,
-    /// Bytes that the copies occupy.
     pub bytes: u64,
     pub max_bytes: u64,
     /// Number of fetches that run or are queued.
@@ -218,7 +217,7 @@ impl Store {
         }
     }
 
-    /// Forgets an origin in memory and on disk. Its next request fetches it again.
+    /// Forgets an origin in memory and on disk. The next request for the origin fetches its robots.txt again.
     pub fn forget(&self, origin: &Origin) {
         // The disk forgets first. Otherwise, a lookup could read the origin back from it.
         if let Some(disk) = &self.disk {

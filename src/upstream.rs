@@ -65,7 +65,7 @@ words! {
     }
 }
 
-/// Checks that pingora verifies the certificate of `origin` against its own name.
+/// Checks that pingora verifies the certificate of `origin` against the origin's name.
 ///
 /// # Errors
 /// Fails if pingora would verify another name: it replaces underscores in the first of three or more labels.

@@ -1,6 +1,6 @@
 //! The latest requests that were not allowed, as recorded in the audit log, for operators who are watching.
 //!
-//! It keeps the newest in memory, up to a limit in bytes. All of them are also in the log.
+//! Keeps the newest in memory, up to a limit in bytes. All of them are also in the log.
 
 use std::{
     collections::VecDeque,

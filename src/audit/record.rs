@@ -94,7 +94,7 @@ record! {
         pub profile: &'static str,
         /// The configuration's generation: 1 at the start, one more with each reload.
         pub config: u64,
-        /// When the request may come again; `null` unless it came too early (`defer`).
+        /// When the request can be retried; `null` unless it came too early (`defer`).
         pub not_before: Option<Timestamp>,
     }
 }
@@ -128,7 +128,7 @@ record! {
 }
 
 record! {
-    /// A fetch of a robots.txt, and what it changed. Written before a decision rests on it.
+    /// A fetch of a robots.txt, and what it changed. Written before a decision is based on it.
     pub struct RobotsRecord<'a> as "robots" {
         pub time: Timestamp,
         pub origin: &'a str,
@@ -137,7 +137,7 @@ record! {
         pub redirects: Vec<Redirect<'a>>,
         /// The status of the last requested URL; `null` if there was none.
         pub status: Option<u16>,
-        /// The address of the origin itself. `redirects` contains those of redirects.
+        /// The address of the origin itself. `redirects` contains the addresses of the redirects.
         pub upstream: Option<String>,
         /// Number of decoded bytes that were read of the last response's content. robotgate does not read the content
         /// if the status is enough. `null` if there is no response, or the response has no content (304).

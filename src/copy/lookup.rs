@@ -105,7 +105,7 @@ impl Lookup {
         self.state.answer(self.at, policy)
     }
 
-    /// Returns the fetch that the answer rests on.
+    /// Returns the fetch that the answer is based on.
     pub fn source_fetch(&self, policy: &Policy) -> SourceFetch {
         match self.answer(policy) {
             // The known state has expired, and the fetch that would replace it is still running.

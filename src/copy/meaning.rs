@@ -11,8 +11,8 @@ pub struct Received {
     pub status: u16,
     /// At most the first 500 KiB of a 2xx (RFC 9309 §2.5), or the beginning of a 5xx.
     pub body: Vec<u8>,
-    /// What was read after `body` if the response exceeds the limit: the beginning of the line that the limit cuts, to
-    /// a few bytes past the limit. Never used for a decision; it shows people that the file continues.
+    /// If the response exceeds the limit, what was read after `body`: the beginning of the line that the limit cuts,
+    /// and a few bytes past the limit. Never used for a decision; it shows people that the file continues.
     pub cut_off: Vec<u8>,
     pub freshness: Freshness,
     pub retry_after: Option<std::time::Duration>,

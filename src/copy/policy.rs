@@ -29,9 +29,9 @@ pub struct Policy {
 pub struct Unreachable {
     /// How long everything is disallowed, from the first failure on.
     pub deny_for: Duration,
-    /// What applies after that.
+    /// What applies after `deny_for`.
     pub then: Then,
-    /// What applies after that if there never was a copy and `then` is [`Then::LastCopy`].
+    /// What applies after `deny_for` if there never was a copy and `then` is [`Then::LastCopy`].
     pub without_copy: WithoutCopy,
     pub retry: Retry,
 }

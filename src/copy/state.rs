@@ -62,7 +62,7 @@ struct FailureSeries {
 // === impl OriginState ===
 
 impl OriginState {
-    /// Returns the state of an origin of which nothing is known.
+    /// Returns the state of an unknown origin.
     pub fn unknown() -> Self {
         Self {
             profile: Profile::default(),
@@ -126,8 +126,8 @@ impl OriginState {
 
     fn after_failure(&self, failure: Failure, now: SystemTime, spread: f64, policy: &Policy) -> Self {
         let (since, attempts) = match &self.failing {
-            // Does not take the earlier of the two times: if the clock is set back for a while, failures must not look
-            // older.
+            // Does not take the earlier of `failing.since` and `now`: if the clock is set back for a while, failures
+            // must not look older.
             Some(failing) if failing.is_dated() || !can_be(now) => (failing.since, failing.attempts.saturating_add(1)),
             Some(failing) => (now, failing.attempts.saturating_add(1)),
             None => (now, 1),
@@ -216,7 +216,7 @@ impl OriginState {
         }
     }
 
-    /// Returns the fetch that [`OriginState::answer`] rests on at `now`.
+    /// Returns the fetch that [`OriginState::answer`] is based on at `now`.
     pub fn source_fetch(&self, now: SystemTime, policy: &Policy) -> SourceFetch {
         let Some(failing) = self.failing.as_ref().filter(|_| self.fresh(now, policy).is_none()) else {
             let answered = self.answered.as_ref();

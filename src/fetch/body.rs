@@ -18,8 +18,8 @@ use crate::{
 pub(super) struct Body {
     /// The part within the limit. It ends with a whole line if the body is longer.
     pub(super) counts: Vec<u8>,
-    /// What was read after that part: the beginning of the line that the limit cuts, to at most a few bytes past the
-    /// limit. Empty if the whole body is within the limit.
+    /// If the body exceeds the limit, what was read after `counts`: the beginning of the line that the limit cuts, and
+    /// at most a few bytes past the limit.
     pub(super) cut_off: Vec<u8>,
 }
 

@@ -1,4 +1,5 @@
-//! Limits how many fetches run at the same time, and decides which starts next. Only its duration makes a fetch slow.
+//! Limits how many fetches run at the same time, and decides which starts next. Whether a fetch is slow depends only on
+//! how long it runs.
 
 mod queue;
 

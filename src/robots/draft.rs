@@ -19,7 +19,7 @@ pub(super) struct Draft<'a> {
     profile: Profile,
     body: &'a [u8],
     /// The body, followed by patterns whose compared spelling differs from the written one. Each such pattern follows
-    /// the offset of the written one in four bytes. [`Head::BYTES`] zeros end the text.
+    /// the offset of the written one in four bytes. The text ends with [`Head::BYTES`] zeros.
     pub(super) text: Vec<u8>,
     /// In file order.
     pub(super) patterns: Vec<Entry<u32>>,

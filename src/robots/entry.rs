@@ -37,8 +37,8 @@ pub(super) enum Shape {
     WildToEnd,
 }
 
-/// The precedence of a matching rule. The longer pattern wins, then the rule that allows, then the one that is first in
-/// the file.
+/// The precedence of a matching rule. The longer pattern wins, then the rule that allows, then the rule that is first
+/// in the file.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Rank(u64);
 

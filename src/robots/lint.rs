@@ -27,7 +27,6 @@ use crate::text::plain;
 pub struct Finding {
     /// Line number, from 1. 0 if the finding is about the whole file.
     pub line: u32,
-    /// Severity of `code`.
     pub severity: Severity,
     pub code: Lint,
     /// One or two sentences that say what was found and what to do. Safe for a terminal and of bounded length.

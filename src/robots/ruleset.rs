@@ -24,7 +24,8 @@ pub(super) struct Ruleset<W> {
     pub(super) tokens: Names<W>,
     /// Full names that Google's parser cuts short.
     pub(super) words: Names<W>,
-    /// Sets of several tables, in order. Every table is a set by itself, and these sets are numbered after the tables.
+    /// Sets that have several tables, in order. Each table is also a set by itself, with the same number. The sets here
+    /// are numbered after the tables.
     unions: Box<[Box<[u32]>]>,
 }
 

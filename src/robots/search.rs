@@ -79,8 +79,8 @@ impl<'a> Search<'a> {
 
     /// Searches entries without wildcards, which are in the order of their literals.
     pub(super) fn literals<W: Offset>(&mut self, entries: &[Entry<W>]) {
-        // In byte order, every literal that the path begins with is the last entry that is not after the path, or one
-        // of that entry's ancestors.
+        // In byte order, the last entry that is not after the path, and its ancestors, include every entry with whose
+        // literal the path begins.
         let after = entries.partition_point(|entry| entry.is_up_to(self.text, self.path, self.head));
         let Some(mut at) = after.checked_sub(1) else {
             return;

@@ -39,7 +39,7 @@ impl HighestRanks {
         allow: Rank::NONE,
     };
 
-    /// Adds `entry`.
+    /// Includes `entry` in the ranks.
     pub(super) fn with<W: Offset>(mut self, entry: &Entry<W>, text: &[u8]) -> Self {
         let rank = entry.rank();
         if is_universal(entry, text) {
@@ -53,8 +53,8 @@ impl HighestRanks {
         self
     }
 
-    /// Returns the access. A pattern that matches every path hides all patterns of lower rank. So only the kinds of
-    /// patterns with at least its rank matter.
+    /// Returns the access. A pattern that matches every path hides all patterns of lower rank. So a kind of pattern
+    /// matters only if its rank is at least as high.
     pub(super) fn site_access(self) -> SiteAccess {
         if self.disallow == Rank::NONE || self.disallow < self.universal {
             SiteAccess::AllAllowed

@@ -43,8 +43,8 @@ pub enum StatementKind {
 /// Returns all statements of `body`, in order.
 ///
 /// A statement of a group belongs to the last run of user-agent lines above it. A rule or such a statement ends a run.
-/// Authors mean it that way, but rules are grouped differently. In `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`,
-/// `Disallow: /`, the delay is for `a` and the rule for both.
+/// This is how authors mean it, although rules are grouped differently. In `User-agent: a`, `Crawl-delay: 9`,
+/// `User-agent: b`, `Disallow: /`, the delay is for `a` and the rule for both.
 ///
 /// ```
 /// use robotgate::robots::{Choice, Profile, StatementKind, statements};

@@ -49,10 +49,10 @@ pub struct Disk {
 /// Limits of the copies on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// How long to remember an origin that no bot requests.
+    /// How long to remember an origin after its state has expired, which means that no bot requests it.
     pub keep: Duration,
-    /// Maximum size of the texts and records in the file, in bytes. Beyond it, robotgate forgets the origins that have
-    /// not been requested for the longest time.
+    /// Maximum size of the texts and records in the file, in bytes. Beyond it, robotgate forgets the origins whose
+    /// state expired first.
     pub max_bytes: u64,
 }
 

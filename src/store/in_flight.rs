@@ -1,7 +1,7 @@
 //! The fetches that are queued or run. An origin has at most one, and later requests join it.
 //!
-//! A queued fetch exists as long as a request waits for it. It begins when the first of their requesters gets a turn. A
-//! running fetch continues even if all requests leave.
+//! A queued fetch exists as long as a request waits for it. It begins when any requester that waits for it gets a turn.
+//! A running fetch continues even if all requests leave.
 
 use std::{
     collections::HashMap,
@@ -80,7 +80,7 @@ impl InFlightFetches {
     /// `enter` for a permit if the request has to wait and its requester has no permit for this fetch yet.
     ///
     /// # Errors
-    /// The same as `enter`.
+    /// Fails if `enter` fails.
     pub(super) fn join_or_queue(
         self: &Arc<Self>,
         origin: &Origin,
@@ -229,7 +229,7 @@ impl Drop for QueuedFetch {
         let Some(entry) = in_flight.get_mut(&self.origin) else {
             return;
         };
-        // After the fetch has ended, the entry can belong to the next one.
+        // After the fetch has ended, the entry can belong to the next fetch.
         if !Arc::ptr_eq(&entry.fetch, &self.fetch) {
             return;
         }

@@ -24,7 +24,7 @@ pub enum Fault {
     ConnectionTerminated,
     #[error("the server's certificate is not valid: {0}")]
     TlsCertificate(String),
-    /// pingora would send and verify another name.
+    /// pingora would send and verify a name other than the origin's.
     #[error("the server's certificate cannot be checked, because the name has an underscore in its first label")]
     Underscore,
     #[error("the server refused the TLS handshake: {0}")]

@@ -176,7 +176,7 @@ fn names_a_login<'a>(fields: impl IntoIterator<Item = &'a HeaderValue>) -> bool 
 
 /// Maximum bytes of a response's head, as over HTTP/2.
 const MAX_HEAD: usize = 256 * 1024;
-/// Maximum unsent bytes below which more can be written.
+/// More can be written while fewer than this many bytes are unsent.
 const MAX_UNSENT: usize = 16 * 1024;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::{
 #[derive(Debug)]
 pub struct Sharing {
     servers: Shards<ServerState>,
-    /// Number of connections in a shard beyond which each new one closes an idle one.
+    /// Maximum number of connections in a shard. Beyond it, each new connection closes an idle one.
     max: usize,
 }
 
@@ -209,7 +209,7 @@ impl Drop for OpeningGuard<'_> {
 const MAX_WAITS: usize = 2;
 /// How long to assume that a server supports only HTTP/1.1. Connections to it still offer HTTP/2.
 const HTTP1_FOR: Duration = Duration::from_secs(60);
-/// Number of servers in a shard beyond which HTTP/1.1 servers are no longer recorded.
+/// Maximum number of servers in a shard. At this limit, HTTP/1.1 servers are no longer recorded.
 const MAX_KNOWN: usize = 256;
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl Drop for WritePromise<'_> {
 // === impl WriteTurn ===
 
 impl WriteTurn<'_> {
-    /// Writes until everything is written or an error occurs. The log's own thread deals with errors.
+    /// Writes the batch until it is complete or an error occurs. The log's own thread deals with errors.
     fn write(&mut self) {
         let Some((sink, batch)) = &mut self.work else { return };
         while batch.left() > 0 {

@@ -1,4 +1,4 @@
-//! What a state says at a time: the answer, the fetch that it rests on, and whether to ask the origin again.
+//! What a state says at a time: the answer, the fetch that it is based on, and whether to ask the origin again.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -36,7 +36,7 @@ words! {
     }
 }
 
-/// The fetch that an answer rests on: the fetch of the copy that decides, or otherwise the last fetch.
+/// The fetch that an answer is based on: the fetch of the copy that decides, or otherwise the last fetch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceFetch {
     /// HTTP status, if there was a response.

@@ -73,10 +73,9 @@ struct SavedFailing {
     attempts: u32,
     tried: u64,
     retry: u64,
-    /// HTTP status, if the status was the failure.
+    /// HTTP status, if the failure was a status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
-    /// Text of the failure.
     error: String,
     /// Whether robotgate's own configuration is the cause.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

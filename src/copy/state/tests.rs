@@ -119,7 +119,7 @@ impl History {
         second_of(self.source_fetch().expires.expect("something was fetched"))
     }
 
-    /// Returns the fetch that the answer rests on, at the time of the last fetch.
+    /// Returns the fetch that the answer is based on, at the time of the last fetch.
     fn source_fetch(&self) -> SourceFetch {
         self.state.source_fetch(self.last, &self.policy)
     }

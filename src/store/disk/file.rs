@@ -66,8 +66,8 @@ impl CopyFile {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Forgets the origins whose state expired first, until at most `max_bytes` are held. Returns how many origins
-    /// were forgotten.
+    /// Forgets the origins whose state expired first, until the file has at most `max_bytes` of texts and records.
+    /// Returns how many origins were forgotten.
     ///
     /// # Errors
     /// Fails if the file cannot be read or written.

@@ -60,7 +60,7 @@ fn open(path: &Path, cache_bytes: usize, check: Check) -> Result<CopyFile, FileE
             open(path, cache_bytes, check)
         }
         Err(error) if is_new && !matches!(error, FileError::Locked) => {
-            // The file is empty. If it stayed, the next start would take it for a damaged one.
+            // The file is empty. If it stayed, the next start would treat it as damaged.
             let _ = fs::remove_file(path);
             Err(error)
         }

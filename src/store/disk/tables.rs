@@ -81,7 +81,7 @@ impl<'t> Tables<'t> {
         Ok(digest)
     }
 
-    /// Decrements the number of origins that use a text, and removes the text after the last.
+    /// Decrements the number of origins that use a text, and removes the text when none is left.
     fn release(&mut self, digest: Sha256) -> Result<(), FileError> {
         let uses = self.uses.get(&digest.0)?.map_or(0, |uses| uses.value());
         if uses > 1 {
@@ -175,5 +175,5 @@ pub(super) const USES: TableDefinition<'_, &[u8; 32], u64> = TableDefinition::ne
 pub(super) const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
 /// Approximate bytes of an origin's record and its index entries.
 pub(super) const RECORD_BYTES: u64 = 512;
-/// Bytes of the digest that are stored. It detects accidents, not attacks.
+/// Number of bytes of the digest that are stored. The digest detects accidents, not attacks.
 const CHECK: usize = 8;

@@ -40,7 +40,7 @@ pub(super) struct SharedDisk {
 
 // === impl SharedDisk ===
 
-/// For readers and the writer.
+/// Methods for readers and the writer.
 impl SharedDisk {
     pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
         // At worst, a panic under this lock loses queued copies, and those are fetched again.
@@ -62,7 +62,7 @@ impl SharedDisk {
             let is_damage = matches!(error, FileError::Damaged(_));
             self.is_suspect.fetch_or(is_damage, Ordering::Relaxed);
             let mut current = self.file.write().unwrap_or_else(PoisonError::into_inner);
-            // Another thread might have closed it, and the writer might have opened it again.
+            // Another thread might have closed the file, and the writer might have opened it again.
             let closed = current.take_if(|current| Arc::ptr_eq(current, &file));
             drop(current);
             close([Some(file), closed]);
@@ -89,7 +89,7 @@ impl SharedDisk {
     }
 }
 
-/// For the writer.
+/// Methods for the writer.
 impl SharedDisk {
     pub(super) fn write_until_closed(&self) {
         let mut collecting = Collecting::new();

@@ -15,7 +15,7 @@ pub struct StreamError {
 /// Whether and how a request can be retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Retry {
-    /// Unknown what the origin has done.
+    /// The origin might have processed the request.
     Unknown,
     /// The origin has not processed the request.
     Unprocessed,
