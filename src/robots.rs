@@ -297,7 +297,7 @@ impl RobotsTxt {
     fn offset_of(&self, id: RuleId) -> usize {
         let (file, spelled) = self.text.split_at(self.length as usize);
         let start = id.start as usize;
-        // A pattern that is compared in another spelling has the offset of the written pattern before it.
+        // Before a pattern in another spelling, the text has the offset of the written pattern.
         let before = start.checked_sub(file.len()).and_then(|at| spelled[..at].last_chunk());
         before.map_or(start, |offset| u32::from_le_bytes(*offset) as usize)
     }

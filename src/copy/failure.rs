@@ -36,7 +36,7 @@ pub enum FetchError {
     Earlier(String),
     #[error("it is still being fetched")]
     Pending,
-    /// The fetch did not start: other fetches had all permits as long as the request waited.
+    /// The fetch did not start: other fetches had all permits while the request waited.
     #[error("the fetch could not start in time, because too many others ran (robots.max-fetches)")]
     Queued,
     /// The fetch was dropped after it had started.

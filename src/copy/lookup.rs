@@ -23,7 +23,7 @@ words! {
         Stale = "stale",
         /// Another request was already fetching the copy.
         Collapsed = "collapsed",
-        /// A fetch was due, but other fetches had all permits as long as the request waited.
+        /// A fetch was due, but other fetches had all permits while the request waited.
         Queued = "queued",
     }
 }

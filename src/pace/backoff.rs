@@ -74,8 +74,8 @@ mod tests {
     const MINUTE: u64 = 60;
     const DAY: u64 = 24 * 60 * 60;
 
-    /// Returns the end of the pause after each response. A response is given as the start of its request, its own time and
-    /// its `Retry-After`, all in seconds.
+    /// Returns the end of the pause after each response. A response is given as the start of its request, its own time
+    /// and its `Retry-After`, all in seconds.
     fn pauses(answers: &[(u64, u64, Option<u64>)], spread: f64) -> Vec<u64> {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);

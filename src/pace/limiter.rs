@@ -123,8 +123,8 @@ impl<K: Eq, T> Limiter<K, T> {
         self.unsent -= u32::from(!sent);
     }
 
-    /// Reports a response 429 or 503, received at `now`, to a request that began at `began`. `asked` is the value of its
-    /// `Retry-After`; `spread` (0 to 1) sets the jitter of a pause without one.
+    /// Reports a response 429 or 503, received at `now`, to a request that began at `began`. `asked` is the value of
+    /// its `Retry-After`; `spread` (0 to 1) sets the jitter of a pause without one.
     pub fn note_busy(&mut self, now: Instant, began: Instant, asked: Option<Duration>, spread: f64) {
         self.backoff.note(now, began, asked, spread);
     }

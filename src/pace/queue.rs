@@ -1,5 +1,5 @@
-//! The queue of the requests that wait for one origin. Bots take turns (round robin), and the requests of one bot go in the
-//! order of their arrival.
+//! The queue of the requests that wait for one origin. Bots take turns (round robin), and the requests of one bot go in
+//! the order of their arrival.
 
 use std::{
     collections::VecDeque,
@@ -99,8 +99,8 @@ impl<K: Eq, T> Queue<K, T> {
         Some(waiter.owner)
     }
 
-    /// Removes the first request for which `is_meant` is true. Returns it with the gaps of the requests that would go before
-    /// it if it arrived again.
+    /// Removes the first request for which `is_meant` is true. Returns it with the gaps of the requests that would go
+    /// before it if it arrived again.
     pub(super) fn take(&mut self, is_meant: impl Fn(&Waiter<T>) -> bool) -> Option<(Option<Ahead>, Waiter<T>)> {
         let lines = self.lines.iter().enumerate();
         let mut places = lines.filter_map(|(line, waiting)| Some((line, waiting.waiting.iter().position(&is_meant)?)));

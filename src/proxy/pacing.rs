@@ -1,5 +1,5 @@
-//! Lets a request wait for its turn at the site. The wait comes after the decision to forward it, and before the decision
-//! is logged. [`crate::pace`] says when the turn comes.
+//! Lets a request wait for its turn at the site. The wait comes after the decision to forward it, and before the
+//! decision is logged. [`crate::pace`] says when the turn comes.
 
 use std::time::SystemTime;
 

@@ -187,8 +187,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads the response to a POST, whose content is `sent` after the origin has closed the connection. Returns how the
-    /// content ended.
+    /// Reads the response to a POST, whose content is `sent` after the origin has closed the connection. Returns how
+    /// the content ended.
     async fn end_of_content(response: &str, sent: &[u8]) -> Result<(), Fault> {
         let (near, mut far) = duplex(1024);
         let mut http1 = Http1::new(Box::new(near));

@@ -97,7 +97,7 @@ impl SharedLog {
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // The reader of a pipe lags a little.
+                // A pipe is full for a moment if its reader lags.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && pauses < MAX_PAUSES => {
                     pauses += 1;
                     std::thread::sleep(PAUSE);

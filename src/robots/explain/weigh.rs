@@ -91,7 +91,7 @@ impl Weighing<'_> {
         (Reverse(self.rule.pattern.len()), self.rule.kind)
     }
 
-    /// Returns why the rule lost, or `None` if it could not have won even by matching.
+    /// Returns why the rule lost, or `None` if it could not have won even if it matched.
     fn lost_to(&self, winner: Option<&Self>) -> Option<LossReason> {
         match (self.fit, winner) {
             (Fit::Never, _) => Some(LossReason::NeverMatches),

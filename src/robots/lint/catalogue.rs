@@ -53,7 +53,7 @@ catalogue! {
 
     /// A web page instead of rules.
     Html = "html", Error;
-    /// UTF-16, of which a parser reads one character a line.
+    /// UTF-16. A parser reads only the first character of each line.
     Utf16 = "utf-16", Error;
     /// Not text, or compressed text.
     Binary = "binary", Error;

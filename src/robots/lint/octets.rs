@@ -19,7 +19,7 @@ use crate::text::is_plain;
 pub enum Disguise {
     /// A web page or other markup.
     Html,
-    /// Text in UTF-16, of which crawlers can read nothing.
+    /// Text in UTF-16, which crawlers cannot read.
     Utf16,
     /// Not text, such as compressed data.
     Binary,
