@@ -55,8 +55,7 @@ pub trait Fetch: Send + Sync + 'static {
     /// conditional, so the origin can answer "not modified".
     async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced;
 
-    /// Records a fetch before its result is used. Called for each fetch, even if it was dropped early
-    /// ([`FetchError::CutOff`]).
+    /// Records each fetch before its result is used, even a fetch that was dropped ([`FetchError::CutOff`]).
     fn finished(&self, finished: &FinishedFetch<'_>, reservation: Self::Reservation);
 }
 

@@ -142,8 +142,7 @@ impl fmt::Debug for Pacer {
 // === impl Shard ===
 
 impl Shard {
-    /// Removes idle origins. If the shard is still full, also removes unused origins, and then all origins that no
-    /// request uses.
+    /// Removes idle origins. If the shard is still full, also unused ones, and then all that no request uses.
     fn make_room(&mut self) {
         if self.pacers.len() < self.sweep_at.max(MIN_SWEEP) {
             return;
@@ -174,8 +173,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 const SHARDS: usize = 16;
-/// A shard with fewer origins than `MIN_SWEEP` removes none. A shard has at most `MAX_SHARD` origins, unless more are
-/// in use.
+/// A shard with fewer than `MIN_SWEEP` origins removes none. It exceeds `MAX_SHARD` only if more are in use.
 const MIN_SWEEP: usize = 64;
 const MAX_SHARD: usize = 16 * 1024;
 

@@ -10,8 +10,8 @@
 //! [`RobotsTxt::rule`], which parses the rule's line again.
 //!
 //! For people, three functions parse the text again: [`explain()`] says why each rule won or lost, [`statements`]
-//! returns what else a file says (and [`audience`] to which agents), and [`lint()`] returns what is wrong or surprising
-//! in it.
+//! returns what else a file says ([`audience`]: to which agents), and [`lint()`] returns what is wrong or surprising in
+//! it.
 
 mod agent;
 mod crawl_delay;

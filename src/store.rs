@@ -153,8 +153,7 @@ impl Store {
         self
     }
 
-    /// Ends the running fetches and starts no new ones. When this returns, the record of each ended fetch is in the
-    /// audit log.
+    /// Ends the running fetches and starts no new ones. On return, the audit log has the record of each.
     pub async fn end_fetches(&self) {
         self.stopping.cancel();
         self.running.close();

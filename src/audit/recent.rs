@@ -39,8 +39,7 @@ impl Recent {
         self.lock().push(line);
     }
 
-    /// Returns the first `limit` lines after the line with the number `after`, or the last `limit` lines if `after` is
-    /// `None`.
+    /// Returns the first `limit` lines after the line number `after`, or the last `limit` lines if it is `None`.
     pub fn tail(&self, after: Option<u64>, limit: usize) -> Tail {
         let ring = self.lock();
         let oldest = ring.newest + 1 - ring.lines.len() as u64;

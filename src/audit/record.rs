@@ -59,8 +59,7 @@ record! {
         /// How the client was identified: by a proof (`credential`, `certificate`, `network`), the `user-agent` of a
         /// configured bot, its `product-token`, or not at all (`none`). `failed` if its credential was invalid.
         pub identity: &'static str,
-        /// The name of the credential (never its secret), certificate or network that identified the client, as in the
-        /// configuration.
+        /// The configured name of the credential (never its secret), certificate or network.
         pub credential: Option<&'a str>,
         /// Why the configuration tunnels this host (`[[https.tunnel]]`).
         pub exception: Option<&'a str>,
@@ -82,8 +81,7 @@ record! {
         pub robots_status: Option<u16>,
         /// Digest of the copy that decided.
         pub robots_sha256: Option<Sha256>,
-        /// When the copy that decided was received, or last confirmed by its origin. If no copy decided, when the last
-        /// fetch ended.
+        /// When the copy that decided was received or last confirmed. If no copy decided, when the last fetch ended.
         pub robots_fetched: Option<Timestamp>,
         /// When the copy that decided expires. If no copy decided, when the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,

@@ -235,8 +235,7 @@ impl TextLines {
             request,
             why,
         } = fields;
-        // Shows only the time of day, because the lines of the operational log between these lines have the date. All
-        // times are in UTC.
+        // Shows only the time of day, in UTC. The lines of the operational log next to it have the date.
         let time = format!("{}Z", time.get(11..19).unwrap_or(time));
         let (who, mut url, why) = (shown(&request.who), shown(&request.url), shown(why));
         if let Some(columns) = columns {

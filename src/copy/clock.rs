@@ -2,8 +2,7 @@
 //! failure a minute ago for a failure a month ago. If the clock was set back, the age of an answer is unknown.
 //!
 //! It detects only jumps that happen while this process runs. It treats a jump forward as the correction of a wrong
-//! clock only soon after the machine's start. Later, it cannot know whether the clock was wrong before the jump or is
-//! wrong now.
+//! clock only soon after the machine's start. Later, it cannot know whether the clock was wrong before or is wrong now.
 
 use std::time::{Duration, SystemTime};
 

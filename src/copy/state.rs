@@ -126,8 +126,7 @@ impl OriginState {
 
     fn after_failure(&self, failure: Failure, now: SystemTime, spread: f64, policy: &Policy) -> Self {
         let (since, attempts) = match &self.failing {
-            // Does not take the earlier of `failing.since` and `now`: if the clock is set back for a while, failures
-            // must not look older.
+            // Not the earlier of `failing.since` and `now`: a clock that was set back must not make failures older.
             Some(failing) if failing.is_dated() || !can_be(now) => (failing.since, failing.attempts.saturating_add(1)),
             Some(failing) => (now, failing.attempts.saturating_add(1)),
             None => (now, 1),

@@ -1,5 +1,4 @@
-//! Limits how many fetches run at the same time, and decides which starts next. Whether a fetch is slow depends only on
-//! how long it runs.
+//! Limits how many fetches run at the same time, and decides which starts next. A fetch that runs for long is slow.
 
 mod queue;
 

@@ -22,9 +22,8 @@ impl Backoff {
 
     /// Records a response 429 or 503, received at `now`, to a request that began at `began`.
     ///
-    /// `asked` is the value of its `Retry-After`. Zero is treated as missing, because a site that is too busy cannot
-    /// mean that the next request may come at once. `spread` (0 to 1) sets the jitter of a pause without a
-    /// `Retry-After`.
+    /// `asked` is the value of its `Retry-After`. Zero is treated as missing, because a busy site cannot mean that the
+    /// next request may come at once. `spread` (0 to 1) sets the jitter of a pause without a `Retry-After`.
     pub(super) fn note(&mut self, now: Instant, began: Instant, asked: Option<Duration>, spread: f64) {
         let is_new = self.began.is_none_or(|incident| began > incident);
         if is_new {

@@ -144,8 +144,7 @@ impl<K: Eq, T> Limiter<K, T> {
         self.queue.is_empty() && self.running == 0 && self.last.is_none_or(gap_is_over) && self.backoff.is_forgiven(now)
     }
 
-    /// Returns whether the limiter can be dropped when memory is short: no request waits or runs, and no pause is in
-    /// force.
+    /// Returns whether the limiter can be dropped if memory is short: no request waits or runs, and no pause lasts.
     pub fn is_unused(&self, now: Instant) -> bool {
         self.queue.is_empty() && self.running == 0 && self.backoff.until().is_none_or(|until| until <= now)
     }

@@ -48,8 +48,7 @@ impl Site {
         entered.map_err(|at| (at - now).as_secs())
     }
 
-    /// Runs the limiter until it waits, and sends each request that has its turn. Returns what happened to each
-    /// request.
+    /// Runs the limiter until it waits, and sends each request that has its turn. Returns what happened.
     fn run(&mut self) -> Vec<String> {
         let mut happened = Vec::new();
         loop {

@@ -74,8 +74,7 @@ pub(crate) struct TooEarly {
 // === impl OriginPacer ===
 
 impl OriginPacer {
-    /// Answers the requests whose turn has come or that waited too long. Returns when to call this again, or `None` if
-    /// no request waits.
+    /// Answers requests whose turn has come or that waited too long. Returns when to call this again, if any wait.
     fn advance(self: &Arc<Self>) -> Option<Instant> {
         loop {
             let step = self.state().limiter.next(now());

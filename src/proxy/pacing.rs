@@ -22,9 +22,8 @@ pub(super) enum Unpaced {
     Gone,
 }
 
-/// Waits for the turn of the request, if it is to be forwarded, and stores the turn in `exchange`. If the request had
-/// to wait, it is decided again. If the wait would be too long, it is deferred. `gone` completes when the client
-/// leaves.
+/// Waits for the turn of a request that is to be forwarded, and stores the turn in `exchange`. A request that had to
+/// wait is decided again. A request that would wait too long is deferred. `gone` completes when the client leaves.
 ///
 /// # Errors
 /// Fails if the client has left, or the request cannot be decided again.
@@ -80,8 +79,7 @@ impl Generation {
         Some((pacer, decision.limits().ok()??))
     }
 
-    /// Returns when a request with this decision would be forwarded, or `None` if it would be forwarded now. Reserves
-    /// nothing.
+    /// Returns when a request with this decision would be forwarded, or `None` if now. Reserves nothing.
     pub(crate) fn not_before(&self, decision: &Decision) -> Option<SystemTime> {
         let (pacer, limits) = self.pace_of(decision)?;
         let bot = decision.bot().unwrap_or_default();

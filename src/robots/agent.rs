@@ -24,8 +24,7 @@ pub struct Agent<'a> {
 pub struct Match {
     /// Whether the path may be fetched.
     pub allowed: bool,
-    /// The rule that decided. `None` if no rule matched; the path is then allowed. An empty rule matches every path and
-    /// allows it.
+    /// The rule that decided. `None` if no rule matched, and the path is allowed. An empty rule matches every path.
     pub rule: Option<RuleId>,
 }
 

@@ -21,8 +21,7 @@ struct ForAgent {
 // === impl CrawlDelays ===
 
 impl CrawlDelays {
-    /// Collects the delays among `statements`, which are parts of `body`. If the same agents have several delays, the
-    /// longest applies.
+    /// Collects the delays among `statements`, which are parts of `body`. If an agent has several, the longest applies.
     pub(super) fn new(body: &[u8], statements: &[Statement<'_>]) -> Self {
         let mut delays = Vec::new();
         let stated = statements

@@ -15,7 +15,7 @@ pub(super) struct Entry<W> {
     /// Offset in the text of the pattern as it is compared.
     start: W,
     line: W,
-    /// Length of the literal: the first bytes of the pattern, with which a path must begin.
+    /// Length of the literal: the leading bytes that a path must begin with.
     literal: u16,
     /// Length of the pattern as compared, including wildcards.
     length: u16,

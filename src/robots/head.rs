@@ -10,8 +10,7 @@ pub(super) struct Head(u64);
 // === impl Head ===
 
 impl Head {
-    /// Number of bytes in a head. This many bytes of padding follow a file's text, so that a head can be read at any
-    /// position.
+    /// Size of a head. This many bytes of padding follow a file's text, so that a head can be read anywhere.
     pub(super) const BYTES: usize = size_of::<u64>();
 
     pub(super) fn of(string: &[u8]) -> Self {

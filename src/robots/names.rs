@@ -48,8 +48,7 @@ pub(super) struct Mention {
 // === impl Names ===
 
 impl Names<u32> {
-    /// Creates the names from `mentions`, which are in the order of the file. `set_of` returns the set of rules for a
-    /// list of groups.
+    /// Creates the names from `mentions`, which are in file order. `set_of` returns the set for a list of groups.
     pub(super) fn new(mut mentions: Vec<Mention>, text: &[u8], mut set_of: impl FnMut(&[u32]) -> u32) -> Self {
         mentions.sort_by(|a, b| caseless(a.of(text), b.of(text)));
         let mut groups = Vec::new();

@@ -24,8 +24,7 @@ pub(super) struct Ruleset<W> {
     pub(super) tokens: Names<W>,
     /// Full names that Google's parser cuts short.
     pub(super) words: Names<W>,
-    /// Sets that have several tables, in order. Each table is also a set by itself, with the same number. The sets here
-    /// are numbered after the tables.
+    /// Sets with several tables, numbered after the tables. Each table is also a set, with the same number.
     unions: Box<[Box<[u32]>]>,
 }
 

@@ -21,8 +21,7 @@ pub(super) struct Search<'a> {
     best: Rank,
     rule: Option<RuleId>,
     head: Head,
-    /// Prefilter of the path. Built only once, for the first table that needs it, because an agent can have thousands
-    /// of tables.
+    /// Prefilter of the path. Built once, when a table first needs it: an agent can have thousands of tables.
     classes: Option<Classes>,
     filter: Option<PairFilter>,
     /// Set once a search has become long.
@@ -79,8 +78,7 @@ impl<'a> Search<'a> {
 
     /// Searches entries without wildcards, which are in the order of their literals.
     pub(super) fn literals<W: Offset>(&mut self, entries: &[Entry<W>]) {
-        // In byte order, the last entry that is not after the path, and its ancestors, include every entry with whose
-        // literal the path begins.
+        // Only the last entry that is not after the path in byte order, and its ancestors, can match.
         let after = entries.partition_point(|entry| entry.is_up_to(self.text, self.path, self.head));
         let Some(mut at) = after.checked_sub(1) else {
             return;

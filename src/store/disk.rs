@@ -49,7 +49,7 @@ pub struct Disk {
 /// Limits of the copies on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// How long to remember an origin after its state has expired, which means that no bot requests it.
+    /// How long to remember an origin after its state has expired. Requests by bots renew the state.
     pub keep: Duration,
     /// Maximum size of the texts and records in the file, in bytes. Beyond it, robotgate forgets the origins whose
     /// state expired first.

@@ -111,9 +111,8 @@ impl Default for Bounds {
 // === impl SharedConnection ===
 
 impl SharedConnection {
-    /// Starts HTTP/2 on a byte stream whose TLS handshake agreed on `h2`, and spawns the task that drives the
-    /// connection until it ends. A connection without streams is closed after `idle` (and at most [`Bounds::silence`]
-    /// more).
+    /// Starts HTTP/2 on a byte stream whose TLS handshake agreed on `h2`, and spawns the task that drives it until it
+    /// ends. A connection without streams is closed after `idle` (and at most [`Bounds::silence`] more).
     ///
     /// Waits only until the first bytes are written, not for an answer of the origin.
     ///

@@ -159,8 +159,7 @@ impl Origins {
             return Ok((server, false));
         }
         let key = Key::new(origin, address);
-        // A request that waited for another connection without result still has the full time to connect: the delay is
-        // not the origin's fault.
+        // After waiting without result, a request has the full time: the delay is not the origin's fault.
         let next_step = tokio::time::timeout(within, self.shared.next_step(&key, wanted.content)).await;
         let opening = match next_step.unwrap_or(NextStep::OpenAlone) {
             NextStep::Use(shared) => return Ok((Server::http2(shared), true)),

@@ -25,11 +25,9 @@ pub struct Sharing {
 #[derive(Debug, Default)]
 struct ServerState {
     connections: Vec<Connection>,
-    /// Set while a request opens a connection that other requests can wait for. Its value says whether they can share
-    /// the connection.
+    /// Set while a request opens a connection that others can wait for. The value says whether they can share it.
     opening: Option<Arc<SetOnce<bool>>>,
-    /// Until when to assume that the server supports only HTTP/1.1. Until then, no request waits for another's
-    /// connection.
+    /// Until when to assume that the server has only HTTP/1.1, so that requests do not wait for each other.
     http1_until: Option<Instant>,
 }
 

@@ -32,8 +32,7 @@ pub(super) struct RequestRuntime {
 // === impl SharedLog ===
 
 impl SharedLog {
-    /// Decides who writes the batch with this number: the caller, if this returns a [`WritePromise`], or another
-    /// thread.
+    /// Decides who writes this batch: the caller, if this returns a [`WritePromise`], or another thread.
     pub(super) fn lead(&self, batch: u64) -> Option<WritePromise<'_>> {
         let has_others = self.home.get_or_init(RequestRuntime::current).has_others;
         let mut state = self.lock();

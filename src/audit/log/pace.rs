@@ -1,5 +1,5 @@
-//! Decides from earlier batches whether the output is so fast that the threads that serve requests can write to it, and
-//! whether a batch should wait a moment for more lines. Reads no clock.
+//! Decides from earlier batches whether the output is fast enough for requests to write to it, and whether a batch
+//! should wait a moment for more lines. Reads no clock.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,6 @@
 //! Merges a state with an earlier one, and corrects its times after the clock was set.
 //!
-//! Never makes a response or a failure look more recent than it is, and never restores a response that a later one has
-//! replaced.
+//! Never makes a response or a failure look more recent, and never restores a response that was replaced.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,8 +25,7 @@ impl OriginState {
             };
         }
         if self.profile != earlier.profile {
-            // The meaning of the earlier status in this profile is unknown. The text and the times of failures are
-            // still valid.
+            // What the earlier status means in this profile is unknown. The text and the failures are still valid.
             let last_good = earlier
                 .last_good
                 .as_deref()

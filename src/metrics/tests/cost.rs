@@ -1,5 +1,4 @@
-//! Checks that counting a request takes less than ten times as long as formatting a decision. Waiting for a lock would
-//! take longer.
+//! Checks that counting takes less than ten times as long as formatting. Waiting for a lock would take longer.
 
 use std::{hint::black_box, time::Instant};
 

@@ -156,8 +156,8 @@ impl<'a> Scope<'a> {
             return None;
         }
         // Rules of the opposite kind that rank between the rule and its heir, and can match some of the same paths. If
-        // the pattern has no `*`, a rule without a `*` that matches one of its paths matches all of them, and would be
-        // the heir.
+        // the pattern has no `*`, a rule without a `*` that matches some of its paths matches all, and would be the
+        // heir.
         let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
         let least = heir.map_or(0, |heir| self.patterns[heir].len());
         let next = rivals.partition_point(|length| *length < least);

@@ -210,9 +210,8 @@ impl CopyFile {
         self.each_from("", each)
     }
 
-    /// Calls `each` like [`each`](Self::each), from the origin `start` on. A caller can read in parts instead of in one
-    /// long transaction. While a transaction is open, the file cannot reuse the space of anything that the transaction
-    /// can read.
+    /// Calls `each` like [`each`](Self::each), from the origin `start` on. A caller can read in parts: during one long
+    /// transaction, the file could not reuse the space of anything that the transaction can read.
     ///
     /// # Errors
     /// Fails if the file cannot be read.

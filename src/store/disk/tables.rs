@@ -1,6 +1,5 @@
 //! The tables of the file, and how a change updates them. Each text is stored once with the number of origins that use
-//! it, and removed with the last of them. Every record contains a digest of itself, so that a damaged record is treated
-//! as unknown.
+//! it, and removed with the last of them. A record with a wrong digest is treated as unknown.
 
 use redb::{ReadableTable, ReadableTableMetadata as _, Table, TableDefinition, WriteTransaction};
 use sha2::{Digest as _, Sha256 as Hasher};
@@ -102,8 +101,7 @@ impl Record {
         Self(state.save())
     }
 
-    /// Serialises the record. The digest covers the origin's name, so the record of one origin cannot be mistaken for
-    /// another's.
+    /// Serialises the record. The digest covers the origin's name, so a record cannot be mistaken for another's.
     fn encode(&self, origin: &str) -> Vec<u8> {
         let mut bytes = vec![0; CHECK];
         // Serialising numbers and strings into memory cannot fail. Even if it did, an empty record decodes to `None`.

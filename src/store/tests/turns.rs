@@ -1,5 +1,4 @@
-//! Fetches that wait for their turn or for room in the audit log: they have not begun, and do not change the origin's
-//! state.
+//! Fetches that wait for their turn or for room in the audit log: they do not change the origin's state.
 
 use super::*;
 

@@ -73,8 +73,7 @@ impl StreamError {
         let retry = match error.reason() {
             Some(Reason::HTTP_1_1_REQUIRED) if error.is_remote() => Retry::Http1,
             Some(Reason::REFUSED_STREAM) if error.is_remote() => Retry::Unprocessed,
-            // After the peer's GOAWAY, h2 fails only the streams above the last one that the GOAWAY names. Those are
-            // unprocessed.
+            // After a GOAWAY, h2 fails only streams above the last one that it names. Those are unprocessed.
             _ if error.is_remote() && error.is_go_away() => Retry::Unprocessed,
             _ => Retry::Unknown,
         };
