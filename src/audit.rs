@@ -1,8 +1,8 @@
-//! The audit log: one JSON object a line, which alone explains every decision. At a terminal it is text.
+//! The audit log: one JSON object a line. The log alone explains every decision. At a terminal, it is text.
 //!
 //! A `decision` reaches the operating system before robotgate forwards or refuses the request. A `completion` follows
-//! when the exchange has ended. A `robots` record describes a fetch of a robots.txt and precedes every decision that
-//! rests on it. No record is dropped: on a slow disk requests wait, and if it accepts nothing, they are not forwarded.
+//! when the exchange has ended. A `robots` record describes a fetch of a robots.txt and precedes every decision based
+//! on it. No record is dropped: requests wait for a slow disk, and are not forwarded if it accepts nothing.
 
 mod counts;
 mod decision;

@@ -40,13 +40,13 @@ pub trait Fetch: Send + Sync + 'static {
     /// Reserved space in the audit log for the record of a fetch.
     type Reservation: Send + 'static;
 
-    /// Queues a fetch, which begins in its turn.
+    /// Queues a fetch. It begins when its turn comes.
     ///
     /// # Errors
     /// Fails if the requester has reached its limit of fetches.
     fn enter(&self, requester: Requester) -> Result<FetchPermit, LookupError>;
 
-    /// Reserves space in the audit log, without which nothing is fetched.
+    /// Reserves space in the audit log for the record of the fetch. Without it, nothing is fetched.
     ///
     /// # Errors
     /// Fails if the audit log cannot be written.
@@ -56,7 +56,7 @@ pub trait Fetch: Send + Sync + 'static {
     /// conditional, so the origin can answer "not modified".
     async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced;
 
-    /// Reports each fetch before its result is used, also one that was dropped early ([`FetchError::CutOff`]).
+    /// Records each fetch before its result is used, even a fetch that was dropped ([`FetchError::CutOff`]).
     fn finished(&self, finished: &FinishedFetch<'_>, reservation: Self::Reservation);
 
     /// Returns the fleet to ask before a fetch, if there is one.
@@ -93,7 +93,7 @@ pub struct FinishedFetch<'a> {
     pub policy: &'a Policy,
 }
 
-/// Why a lookup could not fetch. The cause is not the origin, so its state does not change.
+/// Why a lookup could not fetch. The cause is not the origin, so the origin's state does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     #[error("{TOO_MANY_FETCHES}")]
@@ -127,7 +127,7 @@ pub struct FetcherOptions {
     pub user_agent: http::HeaderValue,
     /// Timeout of a whole fetch including redirects, from the moment its turn comes.
     pub total_timeout: Duration,
-    /// How long a server may be silent. Each received byte restarts the time.
+    /// How long a server may be silent. Each received byte restarts the timeout.
     pub idle_timeout: Duration,
 }
 
@@ -160,8 +160,8 @@ impl From<Fault> for FetchError {
 
 impl Fetcher {
     /// Creates a fetcher that connects through `egress` with connections from `origins`, and offers HTTP/2 beside
-    /// HTTP/1.1 if `http2` is set. Idle connections stay open for other requests for `kept_for`. All fetchers that
-    /// share `limiter` share its number of concurrent fetches.
+    /// HTTP/1.1 if `http2` is set. Idle connections stay open for other requests for `kept_for`. Fetchers with the same
+    /// `limiter` share its limit of concurrent fetches.
     pub fn new(
         egress: Egress,
         origins: Arc<Origins>,
@@ -182,7 +182,7 @@ impl Fetcher {
         }
     }
 
-    /// Queues a fetch, which begins in its turn.
+    /// Queues a fetch. It begins when its turn comes.
     ///
     /// # Errors
     /// Fails if the requester has reached its limit of fetches.
@@ -215,7 +215,7 @@ impl Fetcher {
             let end = first.ask(self, Some(etag), note(hops, &first)).await;
             match end.map_err(Failure::of_origin)? {
                 // Some servers answer a conditional request with a client error but serve the rules without the
-                // condition. A 429 is no such error: that server is not asked again.
+                // condition. After a 429, the server is not asked again.
                 HopEnd::Received(received) if matches!(received.status, 400..=428 | 430..=499) => {}
                 end => return self.go_on(end, hops).await,
             }

@@ -1,6 +1,6 @@
 //! Metrics: counters, gauges and histograms, and their exposition for Prometheus.
 //!
-//! On the way of a request, counting only updates atomics: it never locks, allocates, formats or reads a clock. The
+//! While a request is served, counting only updates atomics: it never locks, allocates, formats or reads a clock. The
 //! text is produced at each scrape, together with a [`Snapshot`] of values that are read only then. Labels never
 //! contain a host and have few values: closed lists, or the names of configured bots.
 
@@ -78,8 +78,8 @@ pub struct Metrics {
     pub leaves_minted: Arc<AtomicU64>,
 }
 
-/// Results of reloads. At the start, both times are set as by a successful reload, but no reload is counted. Times are
-/// in microseconds since 1970.
+/// Results of reloads. Times are in microseconds since 1970. At the start, both times are set as if a reload had
+/// succeeded then, but no reload is counted.
 #[derive(Debug)]
 pub struct Reloads {
     last: AtomicU64,
@@ -129,7 +129,7 @@ pub struct Snapshot {
     pub fetches_max: usize,
     /// When the authority's certificate expires, if there is an authority.
     pub authority_ends: Option<SystemTime>,
-    /// Bytes that wait to be written to the audit log, and whether it accepts none.
+    /// Bytes that wait to be written to the audit log, and whether its output accepts nothing.
     pub audit_waiting_bytes: usize,
     pub audit_stalled: bool,
     pub process: Process,
@@ -181,7 +181,7 @@ impl Default for Metrics {
     }
 }
 
-/// Counting.
+/// Methods that count.
 impl Metrics {
     /// Records how long a decision took without the wait for a robots.txt. `waited` is that wait, if there was a
     /// lookup.
@@ -217,7 +217,7 @@ impl Metrics {
         }
     }
 
-    /// Counts an error response that was sent before there was an exchange.
+    /// Counts an error response that was sent before an exchange began.
     pub fn turned_away(&self, error: ProxyError, status: u16) {
         self.errors.add(error);
         if let Some(class) = Class::of(status) {
@@ -250,7 +250,7 @@ impl Metrics {
         self.tunnels.enter(tunnel)
     }
 
-    /// Counts a client that refused the authority's certificate or disconnected when it saw it.
+    /// Counts a client that refused the authority's certificate or disconnected after it received the certificate.
     pub fn distrusted(&self, kind: RejectionKind) {
         self.distrust.add(kind);
     }
@@ -273,7 +273,7 @@ impl Metrics {
     }
 }
 
-/// Reading.
+/// Methods that read the counts.
 impl Metrics {
     pub fn started(&self) -> SystemTime {
         self.started
@@ -333,7 +333,7 @@ impl Default for Reloads {
 }
 
 impl Reloads {
-    /// Records a reload that ended at `at`. `went_well` means that its configuration is now used and was not rejected.
+    /// Records a reload that ended at `at`. `went_well` means that the new configuration is in use.
     pub fn note(&self, went_well: bool, at: SystemTime) {
         let at = micros_since_1970(at);
         self.last.store(at, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Limits how fast bots send requests to one origin: the gap between requests, how many run at once, and the pauses that
-//! the site asks for.
+//! Limits how fast bots send requests to one origin: the gap between requests, how many run at once, and the pauses
+//! that the site asks for.
 //!
 //! [`Limiter`] is a state machine. It takes events and the time, and [`Limiter::next`] says whether the first waiting
 //! request may go now, or when to ask again. It does no I/O and reads no clock. `crate::pacer` keeps a limiter for each

@@ -1,7 +1,7 @@
 //! Keeps a [`Limiter`](crate::pace::Limiter) for each origin, and wakes requests when they have their turn.
 //!
-//! [`Limiter::next`](crate::pace::Limiter::next) decides which request goes, and only [`OriginPacer::advance`] calls it.
-//! Gates that share a pace would agree there.
+//! [`Limiter::next`](crate::pace::Limiter::next) decides which request goes, and only [`OriginPacer::advance`] calls
+//! it. If several gates shared a pace, they would have to agree there.
 
 mod origin_pacer;
 
@@ -36,7 +36,7 @@ pub(crate) struct Pacer {
 #[derive(Default)]
 struct Shard {
     pacers: HashMap<Origin, Arc<OriginPacer>>,
-    /// Number of origins at which the idle ones are removed.
+    /// Number of origins at which the next sweep removes idle origins.
     sweep_at: usize,
 }
 
@@ -68,7 +68,7 @@ impl Pacer {
     /// Waits for the turn of a request of `bot`. Cancel safe: if the caller stops waiting, the turn goes to the next.
     ///
     /// # Errors
-    /// The wait would be too long, or too many requests wait.
+    /// Fails if the wait would be too long, or too many requests wait.
     pub(crate) async fn turn(&self, origin: &Origin, bot: &str, limits: Limits) -> Result<Turn, TooEarly> {
         let pacer = self.pacer(origin);
         if self.is_lifted.load(Ordering::Relaxed) {
@@ -77,7 +77,7 @@ impl Pacer {
         WaitingRequest::enter(pacer, bot, limits, &self.waiting)?.turn().await
     }
 
-    /// Returns when a request of `bot` could be sent; `None` for at once. It reserves nothing.
+    /// Returns when a request of `bot` could be sent, or `None` if it could be sent now. Reserves nothing.
     pub(crate) fn not_before(&self, origin: &Origin, bot: &str, limits: &Limits) -> Option<Instant> {
         let pacer = self.shard(origin).pacers.get(origin)?.clone();
         pacer.state().limiter.not_before(now(), &bot.into(), limits)
@@ -99,7 +99,7 @@ impl Pacer {
         now()
     }
 
-    /// Releases all waiting requests, and lets all later ones go at once.
+    /// Gives all waiting requests their turn, and lets later requests go without waiting.
     pub(crate) fn lift(&self) {
         self.is_lifted.store(true, Ordering::Relaxed);
         for shard in &self.shards {
@@ -108,7 +108,7 @@ impl Pacer {
         }
     }
 
-    /// Returns the number of origins that are kept.
+    /// Returns the number of origins.
     #[cfg(test)]
     fn origins(&self) -> usize {
         self.shards.iter().map(|shard| lock(shard).pacers.len()).sum()
@@ -142,7 +142,7 @@ impl fmt::Debug for Pacer {
 // === impl Shard ===
 
 impl Shard {
-    /// Removes idle origins. If the shard is full, it also removes unused ones, and at last all that nobody holds.
+    /// Removes idle origins. If the shard is still full, also unused ones, and then all that no request uses.
     fn make_room(&mut self) {
         if self.pacers.len() < self.sweep_at.max(MIN_SWEEP) {
             return;
@@ -168,12 +168,12 @@ fn now() -> Instant {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code panics while it holds a lock in the middle of a change.
+    // Code under these locks cannot panic halfway through a change.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const SHARDS: usize = 16;
-/// A shard with fewer origins keeps all of them; no shard keeps more than `MAX_SHARD`.
+/// A shard with fewer than `MIN_SWEEP` origins removes none. It exceeds `MAX_SHARD` only if more are in use.
 const MIN_SWEEP: usize = 64;
 const MAX_SHARD: usize = 16 * 1024;
 

@@ -1,8 +1,8 @@
 //! robots.txt: parses a file once, picks the group for an agent, matches a path, and says which rule and line decided.
-//! It follows RFC 9309 as Google's open-source parser reads it, bit for bit, or to the letter: see [`Profile`].
+//! It reads a file exactly as Google's open-source parser does, or to the letter of RFC 9309: see [`Profile`].
 //!
-//! Never does I/O, never reads a clock, never allocates to decide. Parsing has no size limit, and deciding has no
-//! exception for `/robots.txt` itself: the fetcher and [`crate::decision`] handle these.
+//! Never does I/O, never reads a clock, never allocates to decide. Does not cut a file at 500 KiB, and in Google's
+//! profile makes no exception for `/robots.txt` itself: the fetcher and [`crate::decision`] do.
 //!
 //! How a file is parsed: `line` → `record` → `draft`, which compiles each pattern (`entry`, after `escape`) →
 //! `ruleset`, which finds the rules of each agent and lets `layout` lay them out as tables of an `index`. How a path
@@ -10,7 +10,8 @@
 //! [`RobotsTxt::rule`], which parses the rule's line again.
 //!
 //! For people, three functions parse the text again: [`explain()`] says why each rule won or lost, [`statements`]
-//! returns what else a file says (and [`audience`] to whom), and [`lint()`] returns what is wrong or surprising in it.
+//! returns what else a file says ([`audience`]: to which agents), and [`lint()`] returns what is wrong or surprising in
+//! it.
 
 mod agent;
 mod crawl_delay;
@@ -88,7 +89,7 @@ pub struct RobotsTxt {
     crawl_delays: OnceLock<CrawlDelays>,
 }
 
-/// Whose way of reading a robots.txt applies.
+/// How a robots.txt is read: as Google's parser does, or as RFC 9309 says.
 ///
 /// ```
 /// use robotgate::robots::{Profile, RobotsTxt};
@@ -189,9 +190,9 @@ impl RobotsTxt {
         }
     }
 
-    /// Returns the rules for a bot's configured product token, like [`agent`](Self::agent). Google's parser never
-    /// finds a token with other characters (`MJ12bot`). Here, such a token matches a user-agent whose first word, up
-    /// to white space or `/`, is the same ignoring case. An empty token is no name, and gets the rules for `*`.
+    /// Returns the rules for a bot's configured product token, like [`agent`](Self::agent). Google's parser never finds
+    /// a token with other characters (`MJ12bot`). Here, such a token matches a user-agent whose first word, up to white
+    /// space or `/`, is the same ignoring case. An empty token is not a name, and gets the rules for `*`.
     ///
     /// ```
     /// let robots = robotgate::robots::RobotsTxt::parse(b"User-agent: MJ12bot/1.4\nDisallow: /");
@@ -209,11 +210,11 @@ impl RobotsTxt {
         }
     }
 
-    /// Returns the rule behind a decision of this file.
+    /// Returns the rule that `id` refers to.
     ///
     /// # Panics
     ///
-    /// Can panic for the id of another file's rule, but never for one of this file.
+    /// Can panic for the id of another file's rule, but never for the id of a rule of this file.
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Rule<'_> {
         let body = self.body();
@@ -252,7 +253,7 @@ impl RobotsTxt {
     }
 
     /// Returns the longest `Crawl-delay` for the agents of `choice`. A value that is not a whole or decimal number of
-    /// seconds is ignored. The file is parsed for it once.
+    /// seconds is ignored. Parses the file for this once, on first use.
     ///
     /// ```
     /// use robotgate::robots::{Choice, RobotsTxt};
@@ -296,7 +297,7 @@ impl RobotsTxt {
     fn offset_of(&self, id: RuleId) -> usize {
         let (file, spelled) = self.text.split_at(self.length as usize);
         let start = id.start as usize;
-        // The offset of the written pattern is stored before a pattern in another spelling.
+        // Before a pattern in another spelling, the text has the offset of the written pattern.
         let before = start.checked_sub(file.len()).and_then(|at| spelled[..at].last_chunk());
         before.map_or(start, |offset| u32::from_le_bytes(*offset) as usize)
     }

@@ -1,9 +1,10 @@
-//! The cache of robots.txt copies. It looks up what is known of an origin and fetches it if necessary. Requests for
-//! the same origin share one fetch. Copies that were evicted from memory are read back from disk.
+//! The cache of robots.txt copies. It looks up the state of an origin, and fetches the origin's robots.txt if
+//! necessary. Requests for the same origin share one fetch. Copies that were evicted from memory are read back from
+//! disk.
 //!
-//! A running fetch has its own task, so a client that disconnects does not cancel it. A queued fetch is dropped when
-//! no request waits for it any more, and leaves no trace in the origin's state. This module decides nothing: the state
-//! machine in [`crate::copy`] does.
+//! A running fetch has its own task, so a client that disconnects does not cancel it. A queued fetch is dropped when no
+//! request waits for it any more, and does not change the origin's state. This module decides nothing; the state
+//! machine in [`crate::copy`] decides.
 
 mod clocks;
 mod disk;
@@ -51,27 +52,26 @@ pub struct Store {
     disk: Option<Disk>,
     /// Why there is no `disk` although the configuration asks for one.
     without_disk: Option<String>,
-    /// Failures older than this are retried immediately. In microseconds since 1970.
+    /// Failures before this time are retried at the next request. In microseconds since 1970.
     retry_from: AtomicU64,
     clocks: Clocks,
     spread: RandomState,
 }
 
-/// A lookup of one origin, with what a fetch of it needs.
+/// The input of a lookup: an origin, and what is needed to fetch its robots.txt.
 #[derive(Debug)]
 pub struct Query<'a, F> {
     pub origin: &'a Origin,
     pub fetcher: &'a Arc<F>,
     pub policy: &'a Policy,
-    /// The requester whose share of fetches a fetch counts against.
+    /// The requester whose limit applies if the lookup needs a fetch.
     pub requester: Requester,
 }
 
-/// What the copies occupy in memory.
+/// Statistics of the copies in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     pub origins: usize,
-    /// Bytes that the copies occupy.
     pub bytes: u64,
     pub max_bytes: u64,
     /// Number of fetches that run or are queued.
@@ -115,7 +115,7 @@ impl Store {
         }
     }
 
-    /// Changes how many bytes to hold in memory. If that is less than now, new copies evict the excess.
+    /// Changes how many bytes to hold in memory. If more are in use, the next copies evict the excess.
     pub fn set_max_bytes(&self, max_bytes: u64) {
         let share = self.disk.as_ref().map_or(0, |_| Self::disk_share(max_bytes) as u64);
         self.slots.set_capacity(max_bytes - share);
@@ -137,7 +137,7 @@ impl Store {
         }
     }
 
-    /// Records why there is no disk although the configuration asks for one, and what to do.
+    /// Stores the reason why there is no disk although the configuration asks for one, and what to do.
     #[must_use]
     pub fn without_disk(mut self, why: String) -> Self {
         self.without_disk = Some(why);
@@ -153,7 +153,7 @@ impl Store {
         self
     }
 
-    /// Ends the running fetches and starts no new ones. When this returns, each has its record in the audit log.
+    /// Ends the running fetches and starts no new ones. On return, the audit log has the record of each.
     pub async fn end_fetches(&self) {
         self.stopping.cancel();
         self.running.close();
@@ -192,8 +192,8 @@ impl Store {
         Some(self.slots.peek(origin)?.slot.state.load_full())
     }
 
-    /// Returns the first `limit` origins in memory, sorted by name, that are not before `start` and contain `filter`.
-    /// Slow if there are many origins.
+    /// Returns the first `limit` origins in memory, sorted by name, from `start` on, whose names contain `filter`. Slow
+    /// if there are many origins.
     pub fn list_held(&self, start: &str, filter: &str, limit: usize) -> Vec<(Origin, Arc<OriginState>)> {
         let mut first = BTreeMap::new();
         for (origin, held) in self.slots.iter() {
@@ -209,16 +209,16 @@ impl Store {
         first.into_values().collect()
     }
 
-    /// Calls `each` with the state of every origin in memory. Slow if there are many.
+    /// Calls `each` with the state of every origin in memory. Slow if there are many origins.
     pub fn each_state(&self, mut each: impl FnMut(&OriginState)) {
         for (_, held) in self.slots.iter() {
             each(&held.slot.state.load());
         }
     }
 
-    /// Forgets an origin in memory and on disk. Its next request fetches it again.
+    /// Forgets an origin in memory and on disk. The next request for the origin fetches its robots.txt again.
     pub fn forget(&self, origin: &Origin) {
-        // The disk comes first: otherwise a lookup could read the origin back from it.
+        // The disk forgets first. Otherwise, a lookup could read the origin back from it.
         if let Some(disk) = &self.disk {
             disk.forget(origin);
         }
@@ -230,7 +230,7 @@ impl Store {
         self.slots.remove(origin);
     }
 
-    /// Returns the state of an origin, and fetches it first if that is due. Waits at most `wait`.
+    /// Returns the state of an origin, and fetches its robots.txt first if a fetch is due. Waits at most `wait`.
     ///
     /// # Errors
     /// Fails if a fetch was due and could not begin for a reason that has nothing to do with the origin.
@@ -242,7 +242,7 @@ impl Store {
         let Query { origin, policy, .. } = *query;
         let slot = self.slot(origin);
         let mut waited = Duration::ZERO;
-        // The disk can hold a usable copy of a site that fails.
+        // If a site fails, the disk can still have a usable copy.
         let is_lacking = || {
             let state = slot.state.load();
             state.failing_since().is_some() || state.due(SystemTime::now(), policy) == Due::Now
@@ -300,8 +300,8 @@ impl Store {
         }
     }
 
-    /// Applies to a state from disk what has happened since: clock jumps, a reload that makes failures due again, and
-    /// the profile of `policy`.
+    /// Applies to a state from disk what has happened since it was written: clock jumps, a reload that makes failures
+    /// due again, and the profile of `policy`.
     async fn brought_up_to_date(&self, earlier: Arc<OriginState>, policy: &Policy) -> Arc<OriginState> {
         let retry_from = Duration::from_micros(self.retry_from.load(Ordering::Relaxed));
         let jumps = self.clocks.jumps();
@@ -334,10 +334,10 @@ impl Store {
             }
             let (earlier, policy) = (state.clone(), *policy);
             let reread = at_leisure(state.is_large(), move || earlier.under(&policy)).await;
-            // A panic has been reported. A state that cannot be read allows nothing.
+            // A panic is already on stderr. A state that cannot be parsed again allows nothing.
             let reread = Arc::new(reread.unwrap_or_else(OriginState::unknown));
             let before = slot.state.compare_and_swap(&state, reread.clone());
-            // If the states differ, a fetch has ended meanwhile, and its result counts.
+            // If the states differ, a fetch has ended meanwhile, and its result is used instead.
             if Arc::ptr_eq(&before, &state) {
                 self.weigh_anew(origin, slot);
                 return reread;
@@ -401,13 +401,13 @@ async fn at_leisure<T: Send + 'static>(takes_long: bool, work: impl FnOnce() -> 
 
 /// How long a lookup waits for the disk.
 const MAX_DISK_WAIT: Duration = Duration::from_secs(1);
-/// Bytes of memory for the pages of the file on disk.
+/// Minimum and maximum bytes of memory for the pages of the file on disk.
 const MIN_PAGES: u64 = 64 * 1024;
 const MAX_PAGES: u64 = 32 * 1024 * 1024;
-/// The weight of an origin with a robots.txt of common size, from which the table sizes of the cache are estimated.
+/// The weight of an origin with a robots.txt of typical size. Used to estimate the table sizes of the cache.
 const TYPICAL_WEIGHT: u64 = 4096;
-/// Minimum size of a cache shard. It fits several copies of the largest kind: a copy that fits into no shard would be
-/// fetched again for each request.
+/// Minimum size of a cache shard, in bytes. Several of the largest copies fit: a copy that does not fit into a shard
+/// would be fetched again for each request.
 const MIN_SHARD: u64 = 8 * 1024 * 1024;
 
 #[cfg(test)]

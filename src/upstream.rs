@@ -33,7 +33,7 @@ use crate::{
 
 words! {
     /// The ways in which an exchange can fail, named as in the `Proxy-Status` field, the audit log and the metrics: an
-    /// error type of RFC 9209 §2.3, or one of robotgate's own if the RFC has none. There is no other such list.
+    /// error type of RFC 9209 §2.3, or robotgate's own if the RFC has none. This is the only list of errors.
     pub enum ProxyError {
         DnsTimeout = "dns_timeout",
         DnsError = "dns_error",
@@ -65,7 +65,7 @@ words! {
     }
 }
 
-/// Checks that pingora verifies the certificate of `origin` against its own name.
+/// Checks that pingora verifies the certificate of `origin` against the origin's name.
 ///
 /// # Errors
 /// Fails if pingora would verify another name: it replaces underscores in the first of three or more labels.
@@ -104,8 +104,8 @@ pub async fn connect(
 
 /// Builds the pingora peer for `origin` at `address`.
 fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
-    // pingora disables verification if the server name is empty, so an address is passed as one: rustls then verifies
-    // it against the certificate and sends no SNI (RFC 6066 §3).
+    // pingora disables verification if the server name is empty, so an IP address is passed as the server name: rustls
+    // then verifies it against the certificate and sends no SNI (RFC 6066 §3).
     let server_name = match &origin.host {
         Host::Name(name) => name.to_string(),
         Host::Ip(address) => address.to_string(),
@@ -116,8 +116,8 @@ fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
     peer
 }
 
-/// Returns how long one of the `left` remaining addresses may take to connect, out of `total` for all of which `spent`
-/// has passed. An address that never answers must leave time for the others.
+/// Returns how long the next address may take to connect. `left` addresses remain, and `spent` of the `total` time for
+/// all addresses has passed. An address that never answers must leave time for the others.
 pub fn share_of(total: Duration, spent: Duration, left: usize) -> Duration {
     let left = u32::try_from(left.max(1)).unwrap_or(u32::MAX);
     (total.saturating_sub(spent) / left).max(MIN_CONNECT.min(total))

@@ -1,8 +1,8 @@
-//! Counts the lines of the log.
+//! Counts the lines of the audit log.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of lines, and their bytes, that one or several successive logs received.
+/// Number and total bytes of the lines that were submitted to a log, or to several logs one after the other.
 #[derive(Debug, Default)]
 pub struct AuditCounts {
     lines: AtomicU64,

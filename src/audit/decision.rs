@@ -20,7 +20,7 @@ pub struct RequestFacts<'a> {
     pub redact_query: bool,
 }
 
-/// Builds the line of `decision`. `texts` are its texts.
+/// Builds the log line of `decision`. `texts` contains its values as text.
 pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &RequestFacts<'_>) -> Line {
     let target = decision.target();
     let subject = &decision.question.subject;
@@ -76,5 +76,5 @@ fn logged_path(path: &[u8], redact: bool) -> Cow<'_, str> {
     }
 }
 
-/// Maximum bytes of a URL's path and query, which an auditor needs in full.
+/// Maximum bytes of a URL's path and query. The limit is large, because an auditor needs the whole URL.
 const MAX_URL: usize = 64 * 1024;

@@ -1,8 +1,8 @@
-//! A record as a line, in memory that is reused.
+//! The line of a record, in a buffer that is reused.
 
 use std::{cell::Cell, ops::Deref};
 
-/// A line of the log including its line end. Its memory is reused for the next line of the thread that drops it.
+/// A line of the log including its line end. The thread that drops a line reuses its buffer for the next line.
 #[derive(Debug)]
 pub struct Line(Vec<u8>);
 
@@ -13,8 +13,8 @@ thread_local! {
 // === impl Line ===
 
 impl Line {
-    /// Builds a line from what `write` writes and a line end. `write` must not write one: JSON escapes control
-    /// characters.
+    /// Builds a line from the output of `write`, and appends a line end. The output must not contain a line end. JSON
+    /// never does, because it escapes control characters.
     pub(super) fn of(write: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut line = SPARE.take();
         line.reserve(USUAL);
@@ -36,15 +36,15 @@ impl Drop for Line {
     fn drop(&mut self) {
         if self.0.capacity() <= MAX_SPARE {
             self.0.clear();
-            // This fails while the thread ends, when there is no next line.
+            // This fails while the thread ends. Then no next line needs the buffer.
             let _ = SPARE.try_with(|spare| spare.set(std::mem::take(&mut self.0)));
         }
     }
 }
 
-/// Bytes that most lines fit into.
+/// Initial size of a buffer, in bytes. Most lines fit.
 const USUAL: usize = 1024;
-/// Maximum size of a buffer to reuse.
+/// Maximum size of a buffer to reuse, in bytes.
 const MAX_SPARE: usize = 16 * 1024;
 
 #[cfg(test)]

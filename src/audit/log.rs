@@ -8,8 +8,8 @@
 //! - Lines are in the log whole and in the order in which they were submitted.
 //! - No submitted line is dropped. After a disk error, writing continues at the byte where it stopped, as often as
 //!   necessary. Meanwhile requests wait for at most [`MAX_WAIT`]; then they get an [`AuditError`], and their lines are
-//!   written once that is possible again. Only what cannot be written when the program ends is lost, which is logged
-//!   as an error.
+//!   written once the output accepts data again. Lines that still cannot be written when the program ends are lost, and
+//!   the loss is logged as an error.
 //! - A line that no request waits for is written with the next batch, 40 ms later at most.
 //!
 //! # Who writes
@@ -18,21 +18,21 @@
 //! at a time, and it holds no lock during that time.
 //!
 //! - If the output is a regular file and fast, the first request that waits for a line of the batch writes it, on the
-//!   thread that serves that request (`inline`). If many requests run, it first lets the ready ones add their lines.
-//!   No other thread has to be woken.
+//!   thread that serves that request (`inline`). If many requests run, it first lets them add their lines. No other
+//!   thread has to be woken.
 //! - If the output is anything else (a pipe, a socket, a terminal), is slow or fails, the log's own thread writes
 //!   (`thread`). It hands a file back to the requests once the file is fast again (`pace`). It also writes lines that
-//!   no request waits for: while lines arrive, it checks every 20 ms whether some were left.
+//!   no request waits for: while lines arrive, it checks every 20 ms whether any are still unwritten.
 //!
 //! # When a disk hangs
 //!
-//! The request that writes at that moment blocks its thread until the disk continues. One more request can be blocked
-//! although its line is written: the last one that this thread woke, which tokio lets no other thread take. All others
-//! wait for their lines without blocking anything: the log's own thread notices the hang within 40 ms and makes
-//! another thread of the runtime take over the sockets, timers and tasks of the blocked one. After the hang, the log's
-//! own thread writes for ten times as long as the hang took, so that a disk that hangs repeatedly blocks threads for
-//! at most a tenth of the time. A runtime with one thread has no other thread to take over, so there the log's own
-//! thread always writes.
+//! The request that writes at that moment blocks its thread until the disk responds. One more request can be blocked
+//! although its line is written: the request that this thread woke last, because tokio lets no other thread take it
+//! over. All other requests wait for their lines without blocking anything: the log's own thread notices the hang
+//! within 40 ms and makes another thread of the runtime take over the sockets, timers and tasks of the blocked one.
+//! After the hang, the log's own thread writes for ten times as long as the hang took, so that a disk that hangs
+//! repeatedly blocks threads for at most a tenth of the time. A runtime with one thread has no other thread to take
+//! over, so there the log's own thread always writes.
 
 mod file;
 mod inline;
@@ -59,7 +59,7 @@ use self::{
 };
 use super::{AuditCounts, LogFormat, text::TextLines};
 
-/// The log. Dropping it writes what is left.
+/// The log. After it is dropped, its own thread writes the remaining lines and ends.
 #[derive(Debug)]
 pub struct AuditLog {
     shared: Arc<SharedLog>,
@@ -119,7 +119,7 @@ impl AuditLog {
     /// Checks whether the log could be opened. Creates no file.
     ///
     /// # Errors
-    /// Those of [`AuditLog::open`].
+    /// The same as [`AuditLog::open`].
     pub fn check(output: &Output) -> Result<(), AuditError> {
         let Output::File(path) = output else { return Ok(()) };
         file::check(path).map_err(|error| AuditError::Open {
@@ -144,11 +144,11 @@ impl AuditLog {
         Ok(())
     }
 
-    /// Writes the lines that wait, and those submitted from now on, to `output` instead, if this log's own output
-    /// accepts nothing. Keeps the order of its lines, but not with the lines of other logs that write to `output`.
+    /// Switches to `output` if this log's own output accepts nothing. The lines that wait and all later lines are then
+    /// written to `output`, in their order. The lines of other logs that write to `output` can come between them.
     ///
     /// # Errors
-    /// Fails if `output` cannot be opened. The lines still wait for this log's own output then.
+    /// Fails if `output` cannot be opened. The lines then keep waiting for this log's own output.
     pub fn divert(&self, output: &Output) -> Result<(), AuditError> {
         let is_stuck = self.is_stalled() || self.shared.lock().failing;
         if is_stuck {
@@ -166,7 +166,7 @@ impl AuditLog {
         drop(replaced);
     }
 
-    /// Creates a log that writes to `sink`. `path` is the path of its file, if it is one.
+    /// Creates a log that writes to `sink`. `path` is its path if it is a file.
     fn to_sink(sink: Sink, path: Option<PathBuf>) -> Result<Self, AuditError> {
         let output = path.as_ref().map(|path| path.display().to_string());
         let output = output.unwrap_or_else(|| "standard output".to_owned());
@@ -220,7 +220,7 @@ impl AuditLog {
         busy.is_some_and(|(since, _)| since.elapsed() >= STALLED)
     }
 
-    /// Logs a line and waits until the operating system has it.
+    /// Submits a line and waits until the operating system has received it.
     ///
     /// # Errors
     /// Fails if the output accepts nothing for [`MAX_WAIT`].
@@ -231,7 +231,7 @@ impl AuditLog {
     /// Submits a line and returns before it is written. The line is written even if the caller is cancelled.
     ///
     /// # Errors
-    /// Fails if there is no room for [`MAX_WAIT`]. The line is not in the log then and never will be.
+    /// Fails if there is no room within [`MAX_WAIT`]. The line then never gets into the log.
     pub async fn enqueue(&self, line: &[u8]) -> Result<Enqueued<'_>, AuditError> {
         let line = &*self.formatted(line);
         let state = self.room().await?;
@@ -246,7 +246,7 @@ impl AuditLog {
     /// Submits a line. Waits only if too many lines are waiting to be written.
     ///
     /// # Errors
-    /// Fails if there is no room for [`MAX_WAIT`].
+    /// Fails if there is no room within [`MAX_WAIT`].
     pub async fn append(&self, line: &[u8]) -> Result<(), AuditError> {
         let line = &*self.formatted(line);
         if line.is_empty() {
@@ -265,7 +265,8 @@ impl AuditLog {
         self.counts.add(line);
     }
 
-    /// Writes what is left and waits for it, at the end of the program. Blocks. Lines submitted later are lost.
+    /// Writes the remaining lines at the end of the program. Blocks until they are written. Lines submitted later are
+    /// lost.
     pub fn close(&self) {
         self.end();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -275,7 +276,7 @@ impl AuditLog {
         }
     }
 
-    /// Converts a line to the format of the output. Returns an empty line if the output should get none.
+    /// Converts a line to the format of the output. Returns an empty line if that format leaves the record out.
     fn formatted<'l>(&self, line: &'l [u8]) -> Cow<'l, [u8]> {
         self.text.as_ref().map_or(Cow::Borrowed(line), |text| text.of(line))
     }
@@ -317,7 +318,7 @@ impl Drop for AuditLog {
 // === impl Enqueued ===
 
 impl Enqueued<'_> {
-    /// Waits until the operating system has the line.
+    /// Waits until the operating system has received the line.
     ///
     /// # Errors
     /// Fails if the output accepts nothing for [`MAX_WAIT`].
@@ -363,7 +364,7 @@ fn open(output: &Output) -> Result<(File, Option<PathBuf>), AuditError> {
     }
 }
 
-/// Bytes that can wait to be written before requests wait for room.
+/// Maximum bytes of lines that wait to be written. At this limit, requests wait for room.
 const MAX_PENDING: usize = 4 * 1024 * 1024;
 /// Maximum time that a request waits for its line to be written.
 pub const MAX_WAIT: Duration = Duration::from_secs(10);

@@ -1,6 +1,6 @@
 //! The latest requests that were not allowed, as recorded in the audit log, for operators who are watching.
 //!
-//! Memory holds the newest of them within a limit in bytes. It contains nothing that is not in the log.
+//! Keeps the newest in memory, up to a limit in bytes. All of them are also in the log.
 
 use std::{
     collections::VecDeque,
@@ -15,7 +15,7 @@ pub struct Recent(Mutex<Ring>);
 struct Ring {
     lines: VecDeque<Arc<[u8]>>,
     bytes: usize,
-    /// The number of the newest line. The first line ever was 1.
+    /// The number of the newest line. The first line had the number 1.
     newest: u64,
 }
 
@@ -39,17 +39,17 @@ impl Recent {
         self.lock().push(line);
     }
 
-    /// Returns the first `limit` lines after the one with the number `after`, or the last `limit` lines without it.
+    /// Returns the first `limit` lines after the line number `after`, or the last `limit` lines if it is `None`.
     pub fn tail(&self, after: Option<u64>, limit: usize) -> Tail {
         let ring = self.lock();
         let oldest = ring.newest + 1 - ring.lines.len() as u64;
-        // A number in the future comes from a robotgate that ran before this one.
+        // A number that is not in use yet comes from an earlier run of robotgate.
         let after = after.filter(|after| *after <= ring.newest);
         let (first, missed) = match after {
             Some(after) => (oldest.max(after + 1), oldest.saturating_sub(after + 1)),
             None => (oldest.max((ring.newest + 1).saturating_sub(limit as u64)), 0),
         };
-        // This is at most the number of stored lines, so it fits.
+        // At most the number of stored lines, so it fits.
         let skipped = (first - oldest) as usize;
         let lines: Vec<_> = (first..)
             .zip(ring.lines.iter().skip(skipped).take(limit).cloned())
@@ -62,7 +62,7 @@ impl Recent {
     }
 
     fn lock(&self) -> MutexGuard<'_, Ring> {
-        // Lines are added and removed whole.
+        // Lines are added and removed whole, so a panic cannot leave half of one.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -82,7 +82,8 @@ impl Ring {
 }
 
 const MAX_LINES: usize = 1000;
-/// A line of common length takes a kilobyte, and a line with the longest URL a hundred times that.
+/// Maximum bytes of the stored lines. A typical line takes a kilobyte, and a line with the longest URL a hundred times
+/// that.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 #[cfg(test)]

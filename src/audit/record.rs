@@ -1,4 +1,4 @@
-//! The records of the log. Every record has every field, `null` if it does not apply, so that a reader need not guess.
+//! The records of the log. Every record has all fields of its kind. A field that does not apply is `null`.
 
 use std::{borrow::Cow, net::SocketAddr};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{copy::Sha256, text::Timestamp};
 
-/// Defines the struct of a record, and writes it as one JSON object: its `event`, then its fields in order.
+/// Defines the struct of a record, and how it is written as a JSON object: its `event`, then its fields in order.
 macro_rules! record {
     (
         $(#[$about:meta])*
@@ -41,7 +41,7 @@ macro_rules! record {
 }
 
 record! {
-    /// A decision and its grounds. Written before the decision takes effect.
+    /// A decision and what it is based on. Written before the decision takes effect.
     pub struct DecisionRecord<'a> as "decision" {
         pub time: Timestamp,
         /// Links a decision to its completion and to the headers that the client saw: a UUIDv7.
@@ -52,14 +52,14 @@ record! {
         pub forwarded: bool,
         /// The name of the configured bot, or the product token of a bot that is not configured.
         pub bot: Option<&'a str>,
-        /// The bot's token with its own group in the robots.txt, or else the bot's first token.
+        /// The bot's token that has its own group in the robots.txt, or else the bot's first token.
         pub agent: Option<&'a str>,
         pub user_agent: Option<&'a str>,
         pub client: SocketAddr,
         /// How the client was identified: by a proof (`credential`, `certificate`, `network`), the `user-agent` of a
         /// configured bot, its `product-token`, or not at all (`none`). `failed` if its credential was invalid.
         pub identity: &'static str,
-        /// The name of that credential (never its secret), certificate or network in the configuration.
+        /// The configured name of the credential (never its secret), certificate or network.
         pub credential: Option<&'a str>,
         /// Why the configuration tunnels this host (`[[https.tunnel]]`).
         pub exception: Option<&'a str>,
@@ -74,16 +74,16 @@ record! {
         /// The reading of the path on which the rules decided: `sent`, `normalized` or `strict`. `null` if no rules
         /// were checked, or there was no path.
         pub reading: Option<&'static str>,
-        /// The path and query in that reading, if they differ from those in `url`.
+        /// The path and query in this reading, if they differ from those in `url`.
         pub read_as: Option<&'a str>,
         /// The URL of the origin's robots.txt.
         pub robots_url: &'a str,
         pub robots_status: Option<u16>,
         /// Digest of the copy that decided.
         pub robots_sha256: Option<Sha256>,
-        /// When that copy was received or last confirmed by its origin. Without a copy, when the last fetch ended.
+        /// When the copy that decided was received or last confirmed. If no copy decided, when the last fetch ended.
         pub robots_fetched: Option<Timestamp>,
-        /// When that copy expires. If no copy decided, when the robots.txt is fetched again.
+        /// When the copy that decided expires. If no copy decided, when the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,
         /// `hit`, `miss`, `stale`, `collapsed` or `queued`; `null` if no copy was looked up.
         pub robots_cache: Option<&'static str>,
@@ -92,7 +92,7 @@ record! {
         pub profile: &'static str,
         /// The configuration's generation: 1 at the start, one more with each reload.
         pub config: u64,
-        /// When the request may come again; `null` unless it came too early (`defer`).
+        /// When the request can be retried; `null` unless it came too early (`defer`).
         pub not_before: Option<Timestamp>,
     }
 }
@@ -114,9 +114,9 @@ record! {
         pub bytes_out: u64,
         /// Time from the request's head to the end of its exchange.
         pub duration_us: u64,
-        /// Part of that time spent waiting for a robots.txt.
+        /// Part of `duration_us` spent waiting for a robots.txt.
         pub robots_wait_us: u64,
-        /// Of that, the wait for its turn (`[pace]`).
+        /// Part of `duration_us` spent waiting for the turn of the request (`[pace]`).
         pub pace_wait_us: u64,
         /// Time to resolve and connect; `null` if no connection was made or a kept one was reused.
         pub connect_us: Option<u64>,
@@ -126,7 +126,7 @@ record! {
 }
 
 record! {
-    /// A fetch of a robots.txt, and what it changed. Written before a decision rests on it.
+    /// A fetch of a robots.txt, and what it changed. Written before a decision is based on it.
     pub struct RobotsRecord<'a> as "robots" {
         pub time: Timestamp,
         pub origin: &'a str,
@@ -135,14 +135,14 @@ record! {
         pub redirects: Vec<Redirect<'a>>,
         /// The status of the last requested URL; `null` if there was none.
         pub status: Option<u16>,
-        /// The address of the origin itself. `redirects` contains those of redirects.
+        /// The address of the origin itself. `redirects` contains the addresses of the redirects.
         pub upstream: Option<String>,
-        /// Decoded bytes of the last response's content, as far as it was read. It is not read if the status is
-        /// enough. `null` if there is no response, or one without content (304).
+        /// Number of decoded bytes that were read of the last response's content. robotgate does not read the content
+        /// if the status is enough. `null` if there is no response, or the response has no content (304).
         pub bytes: Option<usize>,
         /// Time since the fetch's turn came.
         pub duration_us: u64,
-        /// Why there is no response, or no usable one.
+        /// Why there is no usable response.
         pub error: Option<&'a str>,
         /// The state before the fetch: `rules`, `expired`, or why no rules applied; `null` if nothing was known.
         pub held: Option<&'static str>,

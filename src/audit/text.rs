@@ -240,7 +240,7 @@ impl TextLines {
         })
     }
 
-    /// Formats a line, in `columns` if shortening the URL suffices for that.
+    /// Formats a line. Shortens the URL if the line would be wider than `columns`, but can leave the line too wide.
     fn line(&self, fields: &LineFields, columns: Option<usize>) -> String {
         let shown = |text| plain_message(text, usize::MAX);
         let LineFields {
@@ -249,13 +249,13 @@ impl TextLines {
             request,
             why,
         } = fields;
-        // Only the time of day: the lines of the operational log next to it have the date. All are in UTC.
+        // Shows only the time of day, in UTC. The lines of the operational log next to it have the date.
         let time = format!("{}Z", time.get(11..19).unwrap_or(time));
         let (who, mut url, why) = (shown(&request.who), shown(&request.url), shown(why));
         if let Some(columns) = columns {
             let before = time.len() + 1 + label.len().max(LABEL) + 1 + who.width();
             let beside = columns.saturating_sub(before + 2 + why.width());
-            // If the reason needs its own row, the URL need not leave room for it.
+            // If the reason needs its own row, the URL can take the rest of the first row.
             let room = if beside < MIN_URL {
                 columns.saturating_sub(before)
             } else {
@@ -289,7 +289,7 @@ impl TextLines {
     }
 }
 
-/// Width of the first word of a line; `unverifiable` is longer.
+/// Width of the column for the first word of a line. `unverifiable` does not fit.
 const LABEL: usize = 6;
 /// Maximum columns of a bot's name.
 const MAX_BOT: usize = 24;

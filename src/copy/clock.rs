@@ -1,8 +1,8 @@
-//! Detects that the wall clock was set. A machine that learns the time only after its start must not take a failure of
-//! a minute ago for one of a month ago. If the clock was set back, the age of an answer is unknown.
+//! Detects that the wall clock was set. A machine that gets the right time only after its start must not mistake a
+//! failure a minute ago for a failure a month ago. If the clock was set back, the age of an answer is unknown.
 //!
-//! It sees only what happens while this process runs. A jump forward is taken for the correction of a wrong clock only
-//! soon after the machine's start. Later, nothing tells whether the clock was wrong before or is wrong now.
+//! It detects only jumps that happen while this process runs. It treats a jump forward as the correction of a wrong
+//! clock only soon after the machine's start. Later, it cannot know whether the clock was wrong before or is wrong now.
 
 use std::time::{Duration, SystemTime};
 
@@ -19,13 +19,13 @@ pub struct ClockReadings {
 /// The wall clock was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Jump {
-    /// Times between `from` and `to` were too early, by `by`.
+    /// The clock was set forward. Recorded times between `from` and `to` are too early by `by`.
     Forward {
         from: SystemTime,
         to: SystemTime,
         by: Duration,
     },
-    /// Had the clock not been set back, it would now say `ahead`.
+    /// The clock was set back. Otherwise it would now show `ahead`.
     Back { ahead: SystemTime },
 }
 
@@ -53,7 +53,7 @@ impl ClockReadings {
             return Some(Jump::Back { ahead: expected });
         }
         let by = wall.duration_since(expected).ok().filter(|by| *by > SLACK && learns)?;
-        // Times noted before are moved by `by`, and a further jump may have to move them again.
+        // Earlier recorded times are moved by `by`. `began` moves too, so that a further jump moves those times again.
         self.began += by;
         Some(Jump::Forward { from, to: expected, by })
     }
@@ -68,9 +68,9 @@ impl ClockReadings {
     }
 }
 
-/// How long [`ClockReadings::look`] need not be called while the clocks agree.
+/// While the clocks agree, [`ClockReadings::look`] is called only after this time.
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
-/// How long after its start a machine can be without the right time.
+/// For how long after its start a machine can have the wrong time.
 const LEARNING: Duration = Duration::from_secs(15 * 60);
 /// Smallest difference that is considered a jump. Gradual clock corrections stay below it.
 const SLACK: Duration = Duration::from_secs(10 * 60);
@@ -79,7 +79,7 @@ const SLACK: Duration = Duration::from_secs(10 * 60);
 mod tests {
     use super::*;
 
-    /// Compares these readings, in seconds of the wall clock and since the start.
+    /// Compares these readings, given in seconds of the wall clock and seconds since the start.
     fn jumps(seconds: &[(u64, u64)]) -> Vec<Option<Jump>> {
         let mut watch = ClockReadings::new(at(seconds[0].0), Duration::from_secs(seconds[0].1));
         (seconds[1..].iter())

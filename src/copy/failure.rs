@@ -31,12 +31,12 @@ pub enum FetchError {
     /// Bots may not reach the origin itself, as opposed to a host that it redirects to.
     #[error("{0}")]
     Prohibited(String),
-    /// An error from before a restart, of which only the text was saved.
+    /// An error from before a restart. Only its text was saved.
     #[error("{0}")]
     Earlier(String),
     #[error("it is still being fetched")]
     Pending,
-    /// The fetch did not start: others took all permits for as long as the request waited.
+    /// The fetch did not start: other fetches had all permits while the request waited.
     #[error("the fetch could not start in time, because too many others ran (robots.max-fetches)")]
     Queued,
     /// The fetch was dropped after it had started.
@@ -99,7 +99,7 @@ impl Failure {
             return requested.max(MIN_RETRY_AFTER).min(retry.longest);
         }
         match self.error {
-            // The origin is not at fault; robotgate may have too many open files.
+            // The origin is not at fault: for example, robotgate has too many open files.
             FetchError::Network {
                 kind: NetworkError::Internal,
                 ..

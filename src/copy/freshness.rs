@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, header};
 
-/// The freshness lifetime in a response's headers. `None` if they give none.
+/// The freshness lifetime in a response's headers. `None` if the headers do not specify one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Freshness(pub Option<Duration>);
 
@@ -71,7 +71,7 @@ fn age(headers: &HeaderMap) -> Duration {
         .unwrap_or(Duration::ZERO)
 }
 
-/// Parses `delta-seconds`. On overflow, returns the largest 32-bit value, which is as good as forever (RFC 9111
+/// Parses `delta-seconds`. On overflow, returns the largest 32-bit value, which in effect means forever (RFC 9111
 /// §1.2.2).
 fn seconds(text: &str) -> Option<Duration> {
     let text = text.trim();

@@ -12,18 +12,18 @@ use super::{Answer, Failure, FetchError, Freshness, Meaning, OriginState, Policy
 use crate::text::words;
 
 words! {
-    /// How a request obtained the copy that decides it.
+    /// How a request obtained the copy that decides on it.
     pub enum CacheStatus {
         /// The copy was in the cache.
         Hit = "hit",
-        /// This request fetched it.
+        /// This request fetched the copy.
         Miss = "miss",
         /// The copy had expired, and the fetch for a new one did not end within the wait; or the origin has failed for
         /// so long that its last copy decides.
         Stale = "stale",
-        /// Another request was already fetching it.
+        /// Another request was already fetching the copy.
         Collapsed = "collapsed",
-        /// A fetch was due, but others took all permits for as long as the request waited.
+        /// A fetch was due, but other fetches had all permits while the request waited.
         Queued = "queued",
     }
 }
@@ -37,15 +37,15 @@ pub struct Lookup {
     pub waited: Duration,
     /// Time of the lookup, for which the answer is computed.
     pub at: SystemTime,
-    /// Whether the wait was over before the due fetch had ended, or started ([`CacheStatus::Queued`]). The known state
-    /// has then expired.
+    /// Whether the request stopped waiting before the due fetch had ended, or even started ([`CacheStatus::Queued`]).
+    /// Then the known state has expired.
     pub pending: bool,
     /// Counts the verdicts that lookups of this origin lead to.
     pub tally: Arc<Tally>,
 }
 
-/// Counts the verdicts on an origin while it is in memory, by the index of the verdict in its list. Many requests add
-/// to it at the same time.
+/// The number of decisions with each verdict on an origin while it is in memory, indexed by the verdict as an integer.
+/// Many requests can add to it at the same time.
 #[derive(Debug, Default)]
 pub struct Tally([AtomicU64; 4]);
 
@@ -105,7 +105,7 @@ impl Lookup {
         self.state.answer(self.at, policy)
     }
 
-    /// Returns the fetch that the answer rests on.
+    /// Returns the fetch that the answer is based on.
     pub fn source_fetch(&self, policy: &Policy) -> SourceFetch {
         match self.answer(policy) {
             // The known state has expired, and the fetch that would replace it is still running.

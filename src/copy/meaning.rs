@@ -9,10 +9,10 @@ use crate::robots::Profile;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     pub status: u16,
-    /// The first 500 KiB of a 2xx at most (RFC 9309 §2.5), and a part of a 5xx.
+    /// At most the first 500 KiB of a 2xx (RFC 9309 §2.5), or the beginning of a 5xx.
     pub body: Vec<u8>,
-    /// Bytes past the limit, if the response is longer: the rest of the line that the limit cuts, and no more than a
-    /// few bytes. They never decide anything; they show people that there is more.
+    /// If the response exceeds the limit, what was read after `body`: the beginning of the line that the limit cuts,
+    /// and a few bytes past the limit. Never used for a decision; it shows people that the file continues.
     pub cut_off: Vec<u8>,
     pub freshness: Freshness,
     pub retry_after: Option<std::time::Duration>,
@@ -30,7 +30,7 @@ pub enum Fetched {
     NotModified {
         freshness: Freshness,
     },
-    /// More than five redirects, or a loop. Counts as no robots.txt.
+    /// More than five redirects, or a loop. Treated as if there were no robots.txt.
     TooManyRedirects {
         status: u16,
     },
@@ -92,8 +92,8 @@ impl Fetched {
 // === impl Meaning ===
 
 impl Meaning {
-    /// Returns what `received` means. Google's specification counts 429 as a server error. It counts a 5xx whose page
-    /// says "not found" as a 404, if `policy.soft_404` is set. RFC 9309 does neither.
+    /// Returns what `received` means. Google's specification treats 429 as a server error. If `policy.soft_404` is set,
+    /// it treats a 5xx whose page says "not found" as a 404. RFC 9309 does neither.
     pub fn of(received: &Received, policy: &Policy, at: SystemTime) -> Self {
         let failed = || {
             Meaning::Failed(Failure {
@@ -118,12 +118,12 @@ impl Meaning {
     }
 }
 
-/// Returns whether a client error means that the server is busy, and says nothing about the robots.txt.
+/// Returns whether a client error means that the server is busy, and not that there is no robots.txt.
 pub(super) fn is_busy(status: u16, profile: Profile) -> bool {
     status == 429 && profile == Profile::Google
 }
 
-/// Returns whether a server error's page says that the file was not found. Only whole phrases count: a single word on
+/// Returns whether a server error's page says that the file was not found. Only whole phrases match: a single word on
 /// an error page must not open a site.
 fn says_not_found(page: &[u8]) -> bool {
     let page: Vec<u8> = page

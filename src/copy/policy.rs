@@ -10,13 +10,13 @@ use crate::robots::Profile;
 /// How long copies stay fresh and what failures mean. The defaults are those of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// Whose way of reading a robots.txt and its status applies.
+    /// How a robots.txt and its status are read.
     pub profile: Profile,
-    /// Lifetime of rules whose response gives none (RFC 9309 §2.4).
+    /// Lifetime of rules if their response specifies none (RFC 9309 §2.4).
     pub default_ttl: Duration,
-    /// Lifetime for an origin without a robots.txt whose response gives none.
+    /// Lifetime of the answer that there is no robots.txt, if the response specifies none.
     pub no_robots_ttl: Duration,
-    /// Bounds for the lifetime that a response gives.
+    /// Bounds for the lifetime that a response specifies.
     pub min_ttl: Duration,
     pub max_ttl: Duration,
     /// Whether a 5xx with a page that says "not found" is treated as a 404.
@@ -29,9 +29,9 @@ pub struct Policy {
 pub struct Unreachable {
     /// How long everything is disallowed, from the first failure on.
     pub deny_for: Duration,
-    /// What applies after that.
+    /// What applies after `deny_for`.
     pub then: Then,
-    /// What applies after that if there never was a copy and `then` is [`Then::LastCopy`].
+    /// What applies after `deny_for` if there never was a copy and `then` is [`Then::LastCopy`].
     pub without_copy: WithoutCopy,
     pub retry: Retry,
 }
@@ -49,7 +49,7 @@ pub enum Then {
     Deny,
 }
 
-/// What applies for such an origin if there never was a copy.
+/// What [`Then::LastCopy`] means if there never was a copy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WithoutCopy {

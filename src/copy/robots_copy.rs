@@ -29,7 +29,7 @@ pub struct Sha256(pub [u8; 32]);
 // === impl RobotsCopy ===
 
 impl RobotsCopy {
-    /// Parses `body`, received at `fetched`, as `profile` reads it.
+    /// Parses `body`, received at `fetched`, with `profile`.
     pub fn new(profile: Profile, body: &[u8], fetched: SystemTime) -> Self {
         Self {
             robots: RobotsTxt::parse_as(profile, body),
@@ -41,7 +41,7 @@ impl RobotsCopy {
         }
     }
 
-    /// Parses the same text as `profile` reads it.
+    /// Parses the copy's text again with another profile.
     #[must_use]
     pub fn under(&self, profile: Profile) -> Self {
         Self {
@@ -120,5 +120,5 @@ impl<'de> Deserialize<'de> for Sha256 {
     }
 }
 
-/// Size in bytes from which parsing takes about half a millisecond and would delay other requests.
+/// Parsing a text of this many bytes takes about half a millisecond, which would delay other requests.
 pub(super) const LARGE: usize = 64 * 1024;

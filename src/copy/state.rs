@@ -64,7 +64,7 @@ struct FailureSeries {
 // === impl OriginState ===
 
 impl OriginState {
-    /// Returns the state of an origin of which nothing is known.
+    /// Returns the state of an unknown origin.
     pub fn unknown() -> Self {
         Self {
             profile: Profile::default(),
@@ -141,7 +141,7 @@ impl OriginState {
 
     fn after_failure(&self, failure: Failure, now: SystemTime, spread: f64, policy: &Policy) -> Self {
         let (since, attempts) = match &self.failing {
-            // Not the earlier of the two times: setting the clock back for a while must not make failures look older.
+            // Not the earlier of `failing.since` and `now`: a clock that was set back must not make failures older.
             Some(failing) if failing.is_dated() || !can_be(now) => (failing.since, failing.attempts.saturating_add(1)),
             Some(failing) => (now, failing.attempts.saturating_add(1)),
             None => (now, 1),
@@ -166,8 +166,9 @@ impl OriginState {
         }
     }
 
-    /// Returns the answer at `now`. A copy applies until it expires, even if a refresh has failed before that. After
-    /// that, nothing is allowed until a response comes.
+    /// Returns the answer at `now`. A response applies until it expires, even if a refresh has failed before. After
+    /// that, nothing is allowed until the next response, or until the origin has failed for
+    /// [`deny_for`](super::Unreachable::deny_for).
     pub fn answer(&self, now: SystemTime, policy: &Policy) -> Answer<'_> {
         if let Some(answered) = self.fresh(now, policy) {
             return answered.answer();
@@ -181,8 +182,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the answer at `now` for a request whose wait ended before the due fetch did. An expired copy is not
-    /// used, unless the policy uses it from the first failure on. A late fetch never allows anything.
+    /// Returns the answer for a request that stopped waiting before the due fetch ended. An expired copy is not used,
+    /// unless the policy uses it from the first failure on. A late fetch never allows anything.
     pub fn answer_while_pending<'s>(&'s self, late: &'s Failure, policy: &Policy) -> Answer<'s> {
         match self.answer_of_old(late, policy) {
             Answer::LastCopy(copy, late) if policy.unreachable.deny_for.is_zero() => Answer::LastCopy(copy, late),
@@ -230,7 +231,7 @@ impl OriginState {
         }
     }
 
-    /// Returns the fetch that [`OriginState::answer`] rests on at `now`.
+    /// Returns the fetch that [`OriginState::answer`] is based on at `now`.
     pub fn source_fetch(&self, now: SystemTime, policy: &Policy) -> SourceFetch {
         let Some(failing) = self.failing.as_ref().filter(|_| self.fresh(now, policy).is_none()) else {
             let answered = self.answered.as_ref();
@@ -252,8 +253,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the fetch of `copy`, or the one that last confirmed it. `expires` is when the robots.txt is fetched
-    /// again.
+    /// Returns the fetch that received `copy`, or the fetch that last confirmed it. `expires` is when the robots.txt is
+    /// fetched again.
     pub(in crate::copy) fn source_fetch_of(&self, copy: &Arc<RobotsCopy>, expires: Option<SystemTime>) -> SourceFetch {
         let is_current = self.current().is_some_and(|current| Arc::ptr_eq(current, copy));
         let confirmed = self.answered.as_ref().filter(|_| is_current);
@@ -357,7 +358,7 @@ impl LastResponse {
         self.age(now).is_none_or(|age| age >= old_from)
     }
 
-    /// Returns the lifetime of the response under a policy that may be newer than it.
+    /// Returns the lifetime of the response under `policy`, which can be newer than the response.
     fn life_under(&self, policy: &Policy) -> Duration {
         if self.meaning == Content::Soft404 && !policy.soft_404 {
             return Duration::ZERO;
@@ -383,7 +384,7 @@ impl FailureSeries {
         self.lasts(now) >= *deny_for && elapsed(self.tried, now) < self.retry_under(policy) + retry.longest
     }
 
-    /// Returns the delay before the retry under a policy that may be newer than the failure.
+    /// Returns the delay before the retry under `policy`, which can be newer than the failure.
     fn retry_under(&self, policy: &Policy) -> Duration {
         self.retry.min(policy.unreachable.retry.longest.mul_f64(1.0 + JITTER))
     }
@@ -397,7 +398,7 @@ impl FailureSeries {
     }
 
     /// Returns whether the clock can have been right when the failures began. A machine without a battery-backed clock
-    /// starts in 1970, and must not take its first failures for years old.
+    /// starts in 1970, and must not treat its first failures as years old.
     fn is_dated(&self) -> bool {
         can_be(self.since)
     }
@@ -424,12 +425,12 @@ fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
 const RARELY_FROM: Duration = Duration::from_secs(12 * 60 * 60);
 /// 2025-01-01 as time since 1970. It is in the past, so no correct clock shows an earlier time.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);
-/// Part of its life after which a copy is refreshed in the background.
+/// Share of its lifetime after which a copy is refreshed in the background.
 const REFRESH_FROM: f64 = 0.8;
-/// Largest jitter, as a part of the delay. It only makes a retry later, because the server may have asked for the
+/// Largest jitter, as a share of the delay. It only makes a retry later, because the server may have requested the
 /// delay.
 const JITTER: f64 = 0.1;
-/// How far a clock can run backwards before copies are in doubt.
+/// How far the clock can run backwards before responses are treated as expired.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ use crate::{
 pub(super) struct Body {
     /// The part within the limit. It ends with a whole line if the body is longer.
     pub(super) counts: Vec<u8>,
-    /// What was read beyond that part: the rest of the line that the limit cuts, and at most a few bytes past the
-    /// limit. Empty if the whole body is within the limit.
+    /// If the body exceeds the limit, what was read after `counts`: the beginning of the line that the limit cuts, and
+    /// at most a few bytes past the limit.
     pub(super) cut_off: Vec<u8>,
 }
 
@@ -168,7 +168,7 @@ impl std::io::Write for Bounded {
     }
 }
 
-/// Truncates a robots.txt from another source to the part that would be used of a fetched one.
+/// Truncates a robots.txt from another source to the part that robotgate would use if it had fetched the file.
 pub fn within_limit(body: Vec<u8>) -> Vec<u8> {
     Body::new(body, MAX_ROBOTS).counts
 }

@@ -113,7 +113,7 @@ impl Hop {
 async fn final_head(session: &mut Session) -> Result<ResponseHeader, Fault> {
     for _ in 0..=MAX_INFORMATIONAL {
         let head = session.head().await?;
-        // The request asked for no other protocol (RFC 9110 §15.2.2), so no final response follows.
+        // The request did not ask for another protocol (RFC 9110 §15.2.2), so no final response follows.
         if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
             break;
         }

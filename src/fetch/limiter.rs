@@ -1,4 +1,4 @@
-//! Limits how many fetches run at the same time, and decides which is next. All it looks at is how long a fetch takes.
+//! Limits how many fetches run at the same time, and decides which starts next. A fetch that runs for long is slow.
 
 mod queue;
 
@@ -23,7 +23,7 @@ pub struct FetchLimiter {
     slow: Semaphore,
 }
 
-/// Counts a fetch as waiting and then as running, until this is dropped.
+/// The place of a fetch in the limiter. The fetch counts as waiting and then as running until this is dropped.
 #[derive(Debug)]
 pub struct FetchPermit {
     limiter: Arc<FetchLimiter>,

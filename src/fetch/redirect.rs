@@ -1,5 +1,5 @@
 //! The URLs that a fetch requests: resolves redirects (RFC 9110 §10.2.2, RFC 9309 §2.3.1.2) and builds requests. Pure.
-//! The egress guard decides whether bots may go there.
+//! The egress guard decides whether bots may reach them.
 
 use http::HeaderValue;
 use pingora_http::RequestHeader;

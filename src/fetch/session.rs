@@ -1,8 +1,8 @@
 //! One request of a fetch and its response, on a connection from [`Origins`](crate::upstream::Origins): a new one or,
 //! over HTTP/2, one that page requests share. The request that waits for the fetch can then use the same connection.
 //!
-//! Over HTTP/1.1 the connection is always new. So no response to another request is taken for a robots.txt, such as
-//! the 408 with which some servers close an idle connection.
+//! Over HTTP/1.1 the connection is always new. So the response to another request, such as the 408 with which some
+//! servers close an idle connection, is never mistaken for a robots.txt.
 
 use std::{
     future::poll_fn,
@@ -59,7 +59,7 @@ impl Session {
         fetcher.egress.check_again(address)?;
         let (idle, total) = (fetcher.options.idle_timeout, fetcher.options.total_timeout);
         let idle = match reused {
-            // The server can be gone without notice, and a new connection is still to be tried.
+            // The server may have gone without closing the connection. This leaves time to try a new connection.
             true => idle.min(REUSED_SILENCE),
             false => idle,
         };
@@ -67,7 +67,7 @@ impl Session {
             server,
             address,
             reused,
-            // If the total timeout is shorter than the idle timeout, it must be the one that ends the fetch.
+            // If the total timeout is shorter than the idle timeout, the total timeout must end the fetch.
             silence: match idle < total {
                 true => idle,
                 false => total + Duration::from_secs(1),
@@ -93,7 +93,7 @@ impl Session {
     /// Fails if the head is malformed or late.
     pub(super) async fn head(&mut self) -> Result<ResponseHeader, Fault> {
         let heard = self.heard(|server, cx| {
-            // Reading the response reports problems with the connection.
+            // Ignored, because reading the response reports problems with the connection.
             let _ = server.poll_sent(cx);
             server.poll_head(cx)
         });

@@ -8,7 +8,7 @@ use crate::{
     decision::{Decision, Reason, Verdict},
 };
 
-/// The decisions on one bot.
+/// The counters of the decisions on one bot, one for each result.
 #[derive(Debug)]
 pub(super) struct Decisions(ShardedCounters);
 
@@ -105,7 +105,7 @@ impl Meter {
                 let found = self
                     .bots
                     .binary_search_by_key(&Arc::as_ptr(bot), |(bot, _)| Arc::as_ptr(bot));
-                // Every bot here is of this configuration, so it is always found.
+                // Every bot that gets here is from the same configuration as the meter, so it is always found.
                 found.map_or(&self.metrics.other, |index| &self.bots[index].1)
             }
             Identity::Token(_) => &self.metrics.other,

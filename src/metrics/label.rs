@@ -41,7 +41,7 @@ pub(super) struct Gauges<L> {
     label: PhantomData<L>,
 }
 
-/// Counts one in a gauge until this is dropped.
+/// Adds one to a gauge until this is dropped.
 #[derive(Debug)]
 pub struct GaugeGuard(Arc<AtomicU64>);
 
@@ -119,7 +119,7 @@ words! {
 }
 
 words! {
-    /// What clients of a listener speak first.
+    /// The protocol that clients of a listener speak first.
     pub enum Listener {
         Http = "http",
         Tls = "tls",

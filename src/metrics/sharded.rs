@@ -16,7 +16,7 @@ pub(super) struct ShardedCounters {
     shards: Box<[OnceLock<Box<[AtomicU64]>>]>,
 }
 
-/// Number of shards: one for each core, at most 16. More threads than cores rarely count.
+/// Number of shards: one for each core, at most 16. Rarely do more threads than cores count at the same time.
 static SHARDS: LazyLock<usize> =
     LazyLock::new(|| thread::available_parallelism().map_or(1, |cores| cores.get().min(16)));
 

@@ -1,5 +1,5 @@
 //! The text of a scrape. Each family is written in one place here. prometheus-client writes OpenMetrics; the older
-//! format differs only in the name under which a counter is declared, and at the end.
+//! format differs only in the name under which a counter is declared, and in that it has no `# EOF`.
 
 use std::{
     fmt,

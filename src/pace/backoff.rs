@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// The pauses of one origin.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
-    /// When the last incident began. It includes the responses to all requests that began before this time.
+    /// When the last incident began. Responses to requests that began before this time belong to it.
     began: Option<Instant>,
     until: Option<Instant>,
     /// Number of incidents in a row without a `Retry-After`.
@@ -15,14 +15,14 @@ pub(super) struct Backoff {
 // === impl Backoff ===
 
 impl Backoff {
-    /// Returns the end of the last pause, which may have passed.
+    /// Returns the end of the last pause, which can be in the past.
     pub(super) fn until(&self) -> Option<Instant> {
         self.until
     }
 
     /// Records a response 429 or 503, received at `now`, to a request that began at `began`.
     ///
-    /// `asked` is the value of its `Retry-After`. Zero counts as none, because a site that is too busy cannot mean that the
+    /// `asked` is the value of its `Retry-After`. Zero is treated as missing, because a busy site cannot mean that the
     /// next request may come at once. `spread` (0 to 1) sets the jitter of a pause without a `Retry-After`.
     pub(super) fn note(&mut self, now: Instant, began: Instant, asked: Option<Duration>, spread: f64) {
         let is_new = self.began.is_none_or(|incident| began > incident);
@@ -46,7 +46,7 @@ impl Backoff {
         self.until = self.until.max(now.checked_add(pause));
     }
 
-    /// Whether the next pause would be as long as the first one.
+    /// Returns whether the next pause would be as long as the first one.
     pub(super) fn is_forgiven(&self, now: Instant) -> bool {
         let quiet_for = self.until.map(|until| now.checked_duration_since(until));
         let forgiven_after = match self.unspecified {
@@ -73,8 +73,8 @@ mod tests {
     const MINUTE: u64 = 60;
     const DAY: u64 = 24 * 60 * 60;
 
-    /// Returns the end of the pause after each response. A response is given as the start of its request, its own time and
-    /// its `Retry-After`, all in seconds.
+    /// Returns the end of the pause after each response. A response is given as the start of its request, its own time
+    /// and its `Retry-After`, all in seconds.
     fn pauses(answers: &[(u64, u64, Option<u64>)], spread: f64) -> Vec<u64> {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);

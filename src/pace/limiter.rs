@@ -10,14 +10,15 @@ use super::{
 
 /// Limits the requests to one origin. `K` identifies a bot, `T` a waiting request.
 ///
-/// A request gets its turn with [`Step::Go`] and keeps it until [`ended`](Self::ended). The caller reports in between that
-/// it was [`sent`](Self::sent), unless the turn was not used. The gap counts from the time of sending. No request with a
-/// gap gets its turn while another one is unsent, so a slow connection does not make the gap smaller.
+/// A request gets its turn with [`Step::Go`] and keeps it until [`ended`](Self::ended). In between, the caller reports
+/// that the request was [`sent`](Self::sent), unless it does not use the turn. The gap begins when a request is sent.
+/// No request with a gap gets its turn while another one is unsent, so a slow connection does not make the gap smaller.
 #[derive(Debug)]
 pub struct Limiter<K, T> {
     queue: Queue<K, T>,
-    /// Requests that have their turn, and how many of them were not sent yet.
+    /// Number of requests that have their turn.
     running: u32,
+    /// Number of requests that have their turn but were not sent yet.
     unsent: u32,
     /// When the last request was sent.
     last: Option<Instant>,
@@ -29,7 +30,7 @@ pub struct Limiter<K, T> {
 pub enum Step<T> {
     /// This request has its turn.
     Go(T),
-    /// This request cannot have its turn before its deadline. It may come again at this time.
+    /// This request cannot have its turn before its deadline. It can be retried at this time.
     Refuse(T, Instant),
     /// Nothing to do until this time or the next event.
     Wait(Instant),
@@ -59,7 +60,8 @@ impl<K: Eq, T> Limiter<K, T> {
     /// Adds a request of `bot` to the queue and returns its number. [`next`](Self::next) says when it has its turn.
     ///
     /// # Errors
-    /// It would have to wait longer than `max_wait`, or the queue is full. The error is the time when it may come again.
+    /// Fails if the request would have to wait longer than `max_wait`, or the queue is full. The error is the time at
+    /// which the request can be retried.
     pub fn enter(&mut self, now: Instant, bot: K, limits: Limits, owner: T) -> Result<u64, Instant> {
         let starts = self.estimate(now, self.queue.ahead(&bot), &limits);
         let deadline = now + limits.max_wait;
@@ -99,12 +101,12 @@ impl<K: Eq, T> Limiter<K, T> {
         self.unsent += 1;
     }
 
-    /// Removes a request that stopped waiting. `None` if it was not in the queue.
+    /// Removes a request that stopped waiting. Returns `None` if it was not in the queue.
     pub fn leave(&mut self, number: u64) -> Option<T> {
         self.queue.remove(number)
     }
 
-    /// Reports that a request with a turn is sent. `sent_before` says that it is sent again, on another connection.
+    /// Reports that a request with a turn is sent. Set `sent_before` if it is sent again, on another connection.
     pub fn sent(&mut self, now: Instant, sent_before: bool) {
         self.unsent -= u32::from(!sent_before);
         self.note_request(now);
@@ -121,13 +123,13 @@ impl<K: Eq, T> Limiter<K, T> {
         self.unsent -= u32::from(!sent);
     }
 
-    /// Reports a response 429 or 503, received at `now`, to a request that began at `began`. `asked` is the value of its
-    /// `Retry-After`; `spread` (0 to 1) sets the jitter of a pause without one.
+    /// Reports a response 429 or 503, received at `now`, to a request that began at `began`. `asked` is the value of
+    /// its `Retry-After`; `spread` (0 to 1) sets the jitter of a pause without one.
     pub fn note_busy(&mut self, now: Instant, began: Instant, asked: Option<Duration>, spread: f64) {
         self.backoff.note(now, began, asked, spread);
     }
 
-    /// Returns when a new request of `bot` could be sent; `None` for at once. It reserves nothing.
+    /// Returns when a new request of `bot` could be sent, or `None` if it could be sent now. Reserves nothing.
     pub fn not_before(&self, now: Instant, bot: &K, limits: &Limits) -> Option<Instant> {
         let starts = self.estimate(now, self.queue.ahead(bot), limits);
         match self.has_slot(limits) {
@@ -136,18 +138,18 @@ impl<K: Eq, T> Limiter<K, T> {
         }
     }
 
-    /// Whether a new limiter would behave the same, for requests with gaps up to `longest_gap`.
+    /// Returns whether a new limiter would behave the same, for requests with gaps up to `longest_gap`.
     pub fn is_idle(&self, now: Instant, longest_gap: Duration) -> bool {
         let gap_is_over = |last: Instant| now.saturating_duration_since(last) >= longest_gap;
         self.queue.is_empty() && self.running == 0 && self.last.is_none_or(gap_is_over) && self.backoff.is_forgiven(now)
     }
 
-    /// Whether the limiter can be dropped when memory is short: no request waits or runs, and no pause is in force.
+    /// Returns whether the limiter can be dropped if memory is short: no request waits or runs, and no pause lasts.
     pub fn is_unused(&self, now: Instant) -> bool {
         self.queue.is_empty() && self.running == 0 && self.backoff.until().is_none_or(|until| until <= now)
     }
 
-    /// Whether a request waits.
+    /// Returns whether a request waits.
     pub fn is_waited_for(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -158,7 +160,7 @@ impl<K: Eq, T> Limiter<K, T> {
         self.queue.drain()
     }
 
-    /// Whether the running requests leave room for one with these limits.
+    /// Returns whether the running requests leave room for a request with these limits.
     fn is_open(&self, limits: &Limits) -> bool {
         self.has_slot(limits) && (self.unsent == 0 || limits.gap.is_zero())
     }
@@ -167,7 +169,7 @@ impl<K: Eq, T> Limiter<K, T> {
         limits.concurrency.is_none_or(|most| self.running < most)
     }
 
-    /// Estimates when a new request could be sent, after those `ahead`.
+    /// Estimates when a new request could be sent, after the requests `ahead` of it.
     fn estimate(&self, now: Instant, ahead: Option<Ahead>, limits: &Limits) -> Instant {
         let reach = self.reach(now);
         match ahead {
@@ -179,13 +181,13 @@ impl<K: Eq, T> Limiter<K, T> {
     fn reach(&self, now: Instant) -> Reach {
         Reach {
             now: now.max(self.backoff.until().unwrap_or(now)),
-            // An unsent request is sent now at the earliest.
+            // An unsent request will be sent now at the earliest.
             last: if self.unsent > 0 { Some(now) } else { self.last },
         }
     }
 }
 
-/// The earliest times for sending requests.
+/// The times before which no request can be sent.
 #[derive(Clone, Copy)]
 struct Reach {
     /// Now, or the end of the pause.
@@ -205,5 +207,5 @@ impl Reach {
 
 /// The largest number of requests that wait for one origin.
 const MAX_WAITING: usize = 256;
-/// When to come again if the time of the next free slot is unknown.
+/// When to retry if the time of the next free slot is unknown.
 const SOON: Duration = Duration::from_secs(1);

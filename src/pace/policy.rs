@@ -15,7 +15,7 @@ pub struct Policy {
     pub crawl_delay: CrawlDelay,
     /// The longest `Crawl-delay` that robotgate keeps to.
     pub crawl_delay_max: Duration,
-    /// What a longer one means.
+    /// What happens if the `Crawl-delay` is longer.
     pub beyond_max: BeyondMax,
     /// How long a request waits for its turn before it is refused.
     pub max_wait: Duration,
@@ -32,7 +32,7 @@ pub enum CrawlDelay {
     Enforce,
 }
 
-/// What a `Crawl-delay` above the maximum means.
+/// What happens if a `Crawl-delay` is above the maximum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BeyondMax {
@@ -68,11 +68,11 @@ pub struct CrawlDelayTooLong {
 // === impl Policy ===
 
 impl Policy {
-    /// Returns the limits of a request. `bot_delay` is the `delay` of the bot, `crawl_delay` the `Crawl-delay` of the site;
-    /// the gap is the largest of the three delays.
+    /// Returns the limits of a request. `bot_delay` is the `delay` of the bot, `crawl_delay` the `Crawl-delay` of the
+    /// site; the gap is the largest of these two and [`delay`](Self::delay).
     ///
     /// # Errors
-    /// The `Crawl-delay` is above the maximum, and `beyond-max` is `refuse`.
+    /// Fails if the `Crawl-delay` is above the maximum and `beyond-max` is `refuse`.
     pub fn limits(
         &self,
         bot_delay: Option<Duration>,

@@ -1,5 +1,5 @@
-//! The queue of the requests that wait for one origin. Bots take turns (round robin), and the requests of one bot go in the
-//! order of their arrival.
+//! The queue of the requests that wait for one origin. Bots take turns (round robin), and the requests of one bot go in
+//! the order of their arrival.
 
 use std::{
     collections::VecDeque,
@@ -99,8 +99,8 @@ impl<K: Eq, T> Queue<K, T> {
         Some(waiter.owner)
     }
 
-    /// Removes the first request for which `is_meant` is true. Returns it with the gaps of the requests that would go before
-    /// it if it arrived again.
+    /// Removes the first request for which `is_meant` is true. Returns it with the gaps of the requests that would go
+    /// before it if it arrived again.
     pub(super) fn take(&mut self, is_meant: impl Fn(&Waiter<T>) -> bool) -> Option<(Option<Ahead>, Waiter<T>)> {
         let lines = self.lines.iter().enumerate();
         let mut places = lines.filter_map(|(line, waiting)| Some((line, waiting.waiting.iter().position(&is_meant)?)));
@@ -118,14 +118,14 @@ impl<K: Eq, T> Queue<K, T> {
         waiting.map(|waiter| waiter.deadline)
     }
 
-    /// Returns the gaps of the requests that go before a new request of `bot`; `None` if there are none.
+    /// Returns the gaps of the requests that go before a new request of `bot`, or `None` if there are none.
     pub(super) fn ahead(&self, bot: &K) -> Option<Ahead> {
         let place = self.lines.iter().position(|line| line.bot == *bot);
         self.ahead_of(place.unwrap_or(self.lines.len()))
     }
 
-    /// As [`ahead`](Self::ahead), for a request at the end of the line at `place`. Its whole line goes before it, as many
-    /// requests of each other line, and one more of each line in front.
+    /// Like [`ahead`](Self::ahead), for a new request at the end of the line at `place`. All requests of that line go
+    /// before it, as many of each other line, and one more of each line in front.
     fn ahead_of(&self, place: usize) -> Option<Ahead> {
         let own = self.lines.get(place).map_or(0, |line| line.waiting.len());
         let lines = self.lines.iter().enumerate();

@@ -16,7 +16,7 @@ fn limits(gap: u64) -> Limits {
     }
 }
 
-/// A limiter, its clock, and who has waited for it. Requests are named by their bot's letter and a number.
+/// A limiter and its clock. The name of a request is the letter of its bot and a number.
 struct Site {
     limiter: Limiter<char, &'static str>,
     start: Instant,
@@ -41,14 +41,14 @@ impl Site {
         self.start + seconds(self.now)
     }
 
-    /// In how many seconds it may come again, where it is refused.
+    /// Adds a request to the queue. The error is in how many seconds the request can be retried.
     fn enter(&mut self, name: &'static str, limits: Limits) -> Result<u64, u64> {
         let (now, bot) = (self.now(), name.chars().next().expect("a bot"));
         let entered = self.limiter.enter(now, bot, limits, name);
         entered.map_err(|at| (at - now).as_secs())
     }
 
-    /// What happens now, each with who it happens to, until a time is waited for. Whoever has its turn is sent.
+    /// Runs the limiter until it waits, and sends each request that has its turn. Returns what happened.
     fn run(&mut self) -> Vec<String> {
         let mut happened = Vec::new();
         loop {

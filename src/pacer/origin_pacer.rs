@@ -33,7 +33,7 @@ pub(super) struct OriginPacer {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) limiter: Limiter<Box<str>, Ticket>,
-    /// Whether a task runs that calls [`OriginPacer::advance`] in time. There is one while requests wait.
+    /// Whether a task runs that calls [`OriginPacer::advance`] when necessary. It runs while requests wait.
     is_driven: bool,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Ticket {
 /// Counts one waiting request.
 struct Present(Arc<Waiting>);
 
-/// The request's side. Dropping it removes the request from the queue.
+/// The request's side of a waiting request. Dropping it removes the request from the queue.
 pub(super) struct WaitingRequest {
     pacer: Arc<OriginPacer>,
     number: u64,
@@ -65,20 +65,20 @@ pub(crate) struct Turn {
 /// A request cannot have its turn within its `max_wait`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooEarly {
-    /// When it may come again.
+    /// When the request can be retried.
     pub(crate) not_before: Instant,
-    /// How long it waited before it was refused.
+    /// How long the request waited before it was refused.
     pub(crate) waited: Duration,
 }
 
 // === impl OriginPacer ===
 
 impl OriginPacer {
-    /// Answers the requests that have their turn or waited too long. Returns when to look again, while requests wait.
+    /// Answers requests whose turn has come or that waited too long. Returns when to call this again, if any wait.
     fn advance(self: &Arc<Self>) -> Option<Instant> {
         loop {
             let step = self.state().limiter.next(now());
-            // Outside of the lock: sending to a request that has just left drops its turn, which takes the lock.
+            // Sends without the lock: sending to a request that has just left drops its turn, which takes the lock.
             match step {
                 Step::Go(ticket) => drop(ticket.sender.send(Ok(Turn::new(self.clone())))),
                 Step::Refuse(ticket, not_before) => drop(ticket.sender.send(Err(not_before))),
@@ -88,7 +88,7 @@ impl OriginPacer {
         }
     }
 
-    /// Starts the task that calls `advance` in time, or wakes it.
+    /// Starts the task that calls `advance`, or wakes it.
     fn drive(self: &Arc<Self>) {
         if std::mem::replace(&mut self.state().is_driven, true) {
             return self.changed.notify_one();
@@ -97,7 +97,7 @@ impl OriginPacer {
         tokio::spawn(async move {
             while !pacer.is_done() {
                 let Some(at) = pacer.advance() else { continue };
-                // An event may come first.
+                // An event can wake the task earlier.
                 let _ = tokio::time::timeout_at(at.into(), pacer.changed.notified()).await;
             }
         });
@@ -119,7 +119,7 @@ impl OriginPacer {
         self.changed.notify_one();
     }
 
-    /// Whether no request waits. The task ends then.
+    /// Returns whether no request waits. The task then ends.
     fn is_done(&self) -> bool {
         let mut state = self.state();
         state.is_driven = state.limiter.is_waited_for();
@@ -165,7 +165,7 @@ impl WaitingRequest {
     /// Puts a request of `bot` into the queue of `pacer`.
     ///
     /// # Errors
-    /// The wait would be too long, or too many requests wait.
+    /// Fails if the wait would be too long, or too many requests wait.
     pub(super) fn enter(
         pacer: Arc<OriginPacer>,
         bot: &str,
@@ -197,7 +197,7 @@ impl WaitingRequest {
     /// Waits for the turn.
     ///
     /// # Errors
-    /// The wait was too long.
+    /// Fails if the wait was too long.
     pub(super) async fn turn(mut self) -> Result<Turn, TooEarly> {
         if self.pacer.advance().is_some() {
             self.pacer.drive();
@@ -281,5 +281,5 @@ impl Drop for Turn {
     }
 }
 
-/// When to come again if too many requests wait.
+/// When to retry if too many requests wait.
 const SOON: Duration = Duration::from_secs(1);

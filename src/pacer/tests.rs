@@ -195,7 +195,7 @@ async fn many_at_once_never_run_more_than_may() {
             tokio::spawn(async move {
                 let bot = ["a", "b", "c"][number % 3];
                 if number % 7 == 0 {
-                    // It leaves before or after its turn has come.
+                    // The request leaves before or after its turn has come.
                     let asking = ask(&pacer, bot, few);
                     return drop(tokio::time::timeout(Duration::from_micros(300), asking).await);
                 }

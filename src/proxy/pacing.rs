@@ -1,5 +1,5 @@
-//! Lets a request wait for its turn at the site. The wait comes after the decision to forward it, and before the decision
-//! is logged. [`crate::pace`] says when the turn comes.
+//! Lets a request wait for its turn at the site. The wait comes after the decision to forward it, and before the
+//! decision is logged. [`crate::pace`] says when the turn comes.
 
 use std::time::SystemTime;
 
@@ -22,11 +22,11 @@ pub(super) enum Unpaced {
     Gone,
 }
 
-/// Waits for the turn of the request, if it is to be forwarded, and stores the turn in `exchange`. If the request had to
-/// wait, it is decided again. If the wait would be too long, it is deferred. `gone` ends when the client leaves.
+/// Waits for the turn of a request that is to be forwarded, and stores the turn in `exchange`. A request that had to
+/// wait is decided again. A request that would wait too long is deferred. `gone` completes when the client leaves.
 ///
 /// # Errors
-/// The client has left, or the request cannot be decided again.
+/// Fails if the client has left, or the request cannot be decided again.
 pub(super) async fn wait_for_turn(
     exchange: &mut Exchange,
     requester: Requester,
@@ -72,19 +72,20 @@ pub(super) async fn wait_for_turn(
 // === impl Generation ===
 
 impl Generation {
-    /// Returns the limits of a request that is to be forwarded; `None` if there are none.
+    /// Returns the limits of a request that is to be forwarded, or `None` if there are none.
     fn pace_of(&self, decision: &Decision) -> Option<(&Pacer, Limits)> {
         let pacer = self.pacer.as_deref().filter(|_| decision.forwarded)?;
         // A decision to forward never has a `Crawl-delay` that is too long.
         Some((pacer, decision.limits().ok()??))
     }
 
-    /// Returns when a request with this decision would be forwarded; `None` for at once. It reserves nothing.
+    /// Returns when a request with this decision would be forwarded, or `None` if now. Reserves nothing.
     pub(crate) fn not_before(&self, decision: &Decision) -> Option<SystemTime> {
         let (pacer, limits) = self.pace_of(decision)?;
         let bot = decision.bot().unwrap_or_default();
         let not_before = pacer.not_before(&decision.target().origin, bot, &limits)?;
-        // In this order, so that a delay between the two makes the time later, not too early.
+        // Reads the clocks in this order, so that a delay between them can make the result too late but never too
+        // early.
         let left = not_before.saturating_duration_since(Pacer::now());
         Some(SystemTime::now() + left)
     }

@@ -24,7 +24,7 @@ pub struct Agent<'a> {
 pub struct Match {
     /// Whether the path may be fetched.
     pub allowed: bool,
-    /// The rule that decided. `None` if no rule matched, which allows. An empty rule matches and allows too.
+    /// The rule that decided. `None` if no rule matched, and the path is allowed. An empty rule matches every path.
     pub rule: Option<RuleId>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Agent<'a> {
     }
 
     /// Returns the user-agent whose rules apply: the agent's own, as first written in the file, or `*`. `None` if the
-    /// file has neither, and so allows everything.
+    /// file has neither; everything is then allowed.
     #[must_use]
     pub fn group(&self) -> Option<&'a str> {
         self.group
@@ -83,16 +83,16 @@ impl<'a> Agent<'a> {
     /// ```
     #[must_use]
     pub fn decide(&self, path: &[u8]) -> Match {
-        // No file and path need this much work.
+        // No search needs this much work.
         self.find(path, usize::MAX).0
     }
 
     /// Decides like [`decide`](Self::decide), but returns `None` once it has searched more than `budget` bytes for
     /// patterns with wildcards. Subtracts the searched bytes from `budget`.
     ///
-    /// A file of thousands of wildcard rules can make one decision on a long path take a second. If the file comes
-    /// from a stranger and others wait, the budget bounds the time, with a count that is the same on every machine.
-    /// The parts of a decision that it does not count take time in proportion to the file alone.
+    /// A file of thousands of wildcard rules can make one decision on a long path take a second. The budget bounds that
+    /// time if the file comes from a stranger and other requests wait. It counts bytes, so the result is the same on
+    /// every machine. The other parts of a decision take time in proportion to the file alone.
     ///
     /// ```
     /// use robotgate::robots::RobotsTxt;
@@ -113,7 +113,8 @@ impl<'a> Agent<'a> {
         is_within.then_some(found)
     }
 
-    /// Returns what applies to all paths together, for a tunnel whose paths are not visible. It inspects every rule.
+    /// Returns what the agent may fetch of the whole site, for a tunnel whose paths are not visible. Inspects every
+    /// rule.
     #[must_use]
     pub fn site_access(&self) -> SiteAccess {
         let Some(set) = self.set else {
@@ -126,7 +127,7 @@ impl<'a> Agent<'a> {
         .site_access()
     }
 
-    /// Explains the result of [`decide`](Self::decide) for `path`. It parses the whole file again.
+    /// Explains the result of [`decide`](Self::decide) for `path`. Parses the whole file again.
     ///
     /// ```
     /// use robotgate::robots::{LossReason, RobotsTxt};

@@ -1,6 +1,6 @@
-//! Parses `Crawl-delay`: a number of seconds, for the agents that it stands under. It was never standardised.
+//! Parses `Crawl-delay`: a number of seconds, for the agents above it. It was never standardised.
 //!
-//! Whether robotgate keeps to it is decided elsewhere.
+//! Does not decide whether robotgate keeps to it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,14 +21,14 @@ struct ForAgent {
 // === impl CrawlDelays ===
 
 impl CrawlDelays {
-    /// Collects the delays among `statements`, which are parts of `body`. The longest of several for the same agents counts.
+    /// Collects the delays among `statements`, which are parts of `body`. If an agent has several, the longest applies.
     pub(super) fn new(body: &[u8], statements: &[Statement<'_>]) -> Self {
         let mut delays = Vec::new();
         let stated = statements
             .iter()
             .filter(|statement| statement.kind == StatementKind::CrawlDelay)
             .filter_map(|statement| Some((&statement.agents, crawl_delay(&statement.value)?)));
-        // Lists the agents of a run once, even if many delays stand under it.
+        // Lists the agents of a run once, even if many delays follow it.
         let mut run: Option<(&Arc<[AgentLine<'_>]>, Duration)> = None;
         for (agents, delay) in stated {
             match &mut run {
@@ -66,7 +66,7 @@ fn list(body: &[u8], run: Option<(&Arc<[AgentLine<'_>]>, Duration)>, delays: &mu
     }));
 }
 
-/// Parses a whole or decimal number of seconds. `None` for anything else.
+/// Parses a whole or decimal number of seconds. Returns `None` for anything else.
 pub(super) fn crawl_delay(value: &str) -> Option<Duration> {
     let (whole, fraction) = value.split_once('.').unwrap_or((value, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,6 +1,6 @@
 //! Parses a robots.txt in one pass over its lines into patterns by group, and the agents of each group.
 //!
-//! Never fails, regardless of the bytes, and never decides which rules an agent gets: [`super::ruleset`] does.
+//! Never fails, regardless of the bytes. Does not decide which rules an agent gets; [`super::ruleset`] does.
 
 use std::borrow::Cow;
 
@@ -18,8 +18,8 @@ use super::{
 pub(super) struct Draft<'a> {
     profile: Profile,
     body: &'a [u8],
-    /// The body, followed by patterns whose compared spelling differs from the written one. Each such pattern comes
-    /// after the offset of the written one, in four bytes. Then follow [`Head::BYTES`] zeros.
+    /// The body, followed by patterns whose compared spelling differs from the written one. Each such pattern follows
+    /// the offset of the written one in four bytes. The text ends with [`Head::BYTES`] zeros.
     pub(super) text: Vec<u8>,
     /// In file order.
     pub(super) patterns: Vec<Entry<u32>>,

@@ -1,8 +1,8 @@
 //! The compiled form of a rule's pattern (RFC 9309 §2.2.2 and §2.2.3): its position in the file, its literal part, and
 //! its weight against others.
 //!
-//! Never holds text and never allocates. A proxy keeps many thousands of entries, so an entry has only ten bytes in all
-//! but very large files.
+//! An entry contains no text, and nothing here allocates. A proxy keeps many thousands of entries, so an entry has only
+//! ten bytes in all but very large files.
 
 use memchr::{memchr, memrchr};
 
@@ -15,7 +15,7 @@ pub(super) struct Entry<W> {
     /// Offset in the text of the pattern as it is compared.
     start: W,
     line: W,
-    /// Number of leading bytes that a path must begin with.
+    /// Length of the literal: the leading bytes that a path must begin with.
     literal: u16,
     /// Length of the pattern as compared, including wildcards.
     length: u16,
@@ -37,8 +37,8 @@ pub(super) enum Shape {
     WildToEnd,
 }
 
-/// The precedence of a matching rule. The longer pattern wins, then the rule that allows, then the one that is first in
-/// the file.
+/// The precedence of a matching rule. The longer pattern wins, then the rule that allows, then the rule that is first
+/// in the file.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Rank(u64);
 
@@ -137,7 +137,7 @@ impl<W: Offset> Entry<W> {
         self.shape() >= Shape::Wild
     }
 
-    /// Returns how far before this entry its parent is, whose literal is a prefix of this one's; see [`super::index`].
+    /// Returns by how many entries the parent precedes this entry; see [`super::index`].
     pub(super) fn parent(&self) -> Option<usize> {
         match self.link & DISTANCE {
             0 => None,
@@ -167,7 +167,7 @@ impl<W: Offset> Entry<W> {
         &text[start..start + self.literal_len()]
     }
 
-    /// Returns whether the literal is not after `path` in byte order. `head` is that of the path. Comparing the first
+    /// Returns whether the literal is not after `path` in byte order. `head` is the head of `path`. Comparing the first
     /// bytes as one number settles nearly all cases.
     pub(super) fn is_up_to(&self, text: &[u8], path: &[u8], head: Head) -> bool {
         let start = self.start.at();
@@ -270,7 +270,7 @@ pub(super) fn can_match(pattern: &[u8]) -> bool {
 
 fn short(length: usize) -> u16 {
     debug_assert!(length <= super::line::MAX_LINE * 3);
-    // MAX_LINE bounds a pattern, and escaping makes at most three bytes of one.
+    // MAX_LINE bounds a pattern, and escaping turns one byte into at most three.
     u16::try_from(length).unwrap_or(u16::MAX)
 }
 

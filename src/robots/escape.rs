@@ -1,8 +1,8 @@
 //! Converts patterns and paths to the spelling in which they are compared (RFC 9309 §2.2.2).
 //!
 //! Google's parser never changes a path. In a pattern, it changes only the case of hex digits and non-ASCII octets. The
-//! RFC profile changes both sides, and compares escapes by their meaning. Only `%2A` and `%24` stay: they are never
-//! wildcards.
+//! RFC profile changes both pattern and path, and compares escapes by their meaning. Only `%2A` and `%24` stay: they
+//! are never wildcards.
 
 use std::borrow::Cow;
 

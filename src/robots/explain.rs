@@ -20,7 +20,7 @@ use super::{
 pub struct Explanation<'a> {
     /// Same as [`Match::allowed`](super::Match::allowed).
     pub allowed: bool,
-    /// The rule that decided. `None` if no rule matches, which allows.
+    /// The rule that decided. `None` if no rule matches; the path is then allowed.
     pub rule: Option<Weighed<'a>>,
     /// Whose rules were picked: the requested agent's, if the file names it, or else those of [`Choice::Everyone`].
     pub choice: Choice<'a>,
@@ -97,7 +97,7 @@ pub enum LossReason {
         /// Number of leading bytes of the pattern that fit the path.
         fits: usize,
     },
-    /// The rule matches no path, because every path begins with `/` and its pattern with something else.
+    /// The rule matches no path, because its pattern cannot match the `/` with which every path begins.
     NeverMatches,
 }
 
@@ -138,8 +138,8 @@ pub fn explain<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>, path: &
     }
 }
 
-/// Iterates over the lines of a file as the parser counts them: number (from 1) and content, without line ends, a
-/// byte-order mark, the rest after a NUL, and bytes past a line's first 16,663.
+/// Iterates over the lines of a file as the parser counts them: number (from 1) and content. The content has no line
+/// end and no byte-order mark, and ends before a NUL and after 16,663 bytes.
 pub fn numbered_lines(body: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     Lines::new(body)
 }

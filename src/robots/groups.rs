@@ -1,4 +1,4 @@
-//! The groups in the text of a file: whom they name, and which rules they have (RFC 9309 §2.2.1).
+//! The groups in the text of a file: which agents they name, and which rules they have (RFC 9309 §2.2.1).
 //! [`super::explain()`] and [`super::lint()`] parse them again for people.
 //!
 //! Never sees a User-Agent field, and never compares a rule with a path.

@@ -1,6 +1,6 @@
 //! The first bytes of a path, a literal or a name as one number, which settles nearly all comparisons.
 //!
-//! Never proves that two strings longer than a head are equal.
+//! Two strings that are longer than a head can differ although their heads are equal.
 
 /// The first [`BYTES`](Head::BYTES) of a string, padded with zeros. Heads have the same order as their strings,
 /// provided that the strings have no zeros.
@@ -10,7 +10,7 @@ pub(super) struct Head(u64);
 // === impl Head ===
 
 impl Head {
-    /// Number of bytes in a head. As much padding follows a file's text, so that a head can be read at any position.
+    /// Size of a head. This many bytes of padding follow a file's text, so that a head can be read anywhere.
     pub(super) const BYTES: usize = size_of::<u64>();
 
     pub(super) fn of(string: &[u8]) -> Self {
@@ -37,7 +37,8 @@ impl Head {
 
     /// Converts to ASCII lower case.
     pub(super) fn lower(self) -> Self {
-        // All bytes at once: the high bit of each sum says whether its byte is at least that letter.
+        // Handles all bytes at once: the high bit of each byte of a sum says whether the byte is at least `A`, or past
+        // `Z`.
         let low = self.0 & !EACH_HIGH;
         let from_a = low + EACH * u64::from(0x80 - b'A');
         let past_z = low + EACH * u64::from(0x7F - b'Z');

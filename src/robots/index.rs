@@ -7,7 +7,7 @@
 //!
 //! The parent of an entry without wildcards is the prefix pattern with the longest literal that is a prefix of the
 //! entry's own. Ranks rise from parent to child, because an entry that could never beat its parent is left out of the
-//! table. So the first prefix on the way up is the best one.
+//! table. So on the way up, the first prefix pattern that matches is the best one.
 
 use super::{
     entry::{Entry, Offset},
@@ -31,11 +31,11 @@ pub(super) struct Table<W> {
     pub(super) end: W,
 }
 
-/// Buckets of wildcard patterns that share a pair of neighbouring bytes, so that a decision inspects only those whose
-/// pair the path has. These are the buckets of all tables that have many such patterns.
+/// Buckets of wildcard patterns that share a pair of neighbouring bytes, so that a decision inspects only the patterns
+/// whose pair the path has. Contains the buckets of all tables with many such patterns.
 #[derive(Debug)]
 pub(super) struct Buckets<W> {
-    /// In the order of their tables.
+    /// Sorted by table.
     pub(super) ranges: Box<[Range<W>]>,
     pub(super) buckets: Box<[Bucket<W>]>,
 }

@@ -106,10 +106,10 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// Bytes of a robots.txt that are used, after content decoding: 500 KiB. This is Google's limit, and the minimum in RFC
-/// 9309 §2.5. What follows is not read.
+/// 9309 §2.5. The rest is not read.
 pub const LIMIT: usize = 500 * 1024;
 
-/// Number of bytes past the limit that show whether the file is longer: a line end, which still counts, and one more
+/// Number of bytes past the limit that show whether the file is longer: a line end, which is still used, and one more
 /// byte.
 pub const BEYOND: usize = 3;
 

@@ -1,12 +1,12 @@
-//! What people should know about a robots.txt, line by line: what is lost, what means something else than it seems to,
-//! what has no effect.
+//! Finds what people should know about a robots.txt, line by line: parts that are lost, that do not mean what they seem
+//! to mean, or that have no effect.
 //!
 //! A finding is always true for Google's parser. Linting never decides a request and never fails. Time and memory are
 //! in proportion to the file, except for the logarithm of sorting.
 //!
 //! How a file is checked: `octets` (findings about bytes) → `lines` (what each line says, and `patterns`, each by
-//! itself) → `groups` (whom the rules apply to) → `rules` (which of them have no effect because of others, by asking
-//! the engine).
+//! itself) → `groups` (which agents the rules apply to) → `rules` (which rules have no effect because of others, by
+//! asking the engine).
 
 mod catalogue;
 mod groups;
@@ -27,10 +27,9 @@ use crate::text::plain;
 pub struct Finding {
     /// Line number, from 1. 0 if the finding is about the whole file.
     pub line: u32,
-    /// Severity of `code`.
     pub severity: Severity,
     pub code: Lint,
-    /// One or two sentences that say what is the case and what to do. Safe for a terminal and of bounded length.
+    /// One or two sentences that say what was found and what to do. Safe for a terminal and of bounded length.
     pub message: String,
     /// Another line that the finding involves, such as the earlier of two equal lines.
     pub related: Option<u32>,

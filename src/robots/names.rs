@@ -24,7 +24,7 @@ struct Name<W> {
     length: u16,
 }
 
-/// Whom a user-agent record names.
+/// Which agents a user-agent record names.
 pub(super) enum Named<'a> {
     /// `*`, alone or before white space: all agents without their own group.
     Everyone,
@@ -48,7 +48,7 @@ pub(super) struct Mention {
 // === impl Names ===
 
 impl Names<u32> {
-    /// Sorts `mentions`, which are in the order of the file. `set_of` returns the set of rules for a list of groups.
+    /// Creates the names from `mentions`, which are in file order. `set_of` returns the set for a list of groups.
     pub(super) fn new(mut mentions: Vec<Mention>, text: &[u8], mut set_of: impl FnMut(&[u32]) -> u32) -> Self {
         mentions.sort_by(|a, b| caseless(a.of(text), b.of(text)));
         let mut groups = Vec::new();
@@ -158,7 +158,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Returns whether Google's parser accepts all of `agent` as a product token. The empty string is none.
+/// Returns whether Google's parser accepts all of `agent` as a product token. The empty string is not one.
 pub(super) fn is_product_token(agent: &str) -> bool {
     !agent.is_empty() && agent.bytes().all(is_token)
 }

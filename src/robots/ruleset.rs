@@ -24,7 +24,7 @@ pub(super) struct Ruleset<W> {
     pub(super) tokens: Names<W>,
     /// Full names that Google's parser cuts short.
     pub(super) words: Names<W>,
-    /// Sets of several tables, in order. Every table is a set by itself, and these sets are numbered after the tables.
+    /// Sets with several tables, numbered after the tables. Each table is also a set, with the same number.
     unions: Box<[Box<[u32]>]>,
 }
 
@@ -35,7 +35,7 @@ struct TableBuilder<'d> {
     table_of_group: Vec<Option<u32>>,
     set_of_groups: HashMap<Box<[u32]>, u32>,
     unions: Vec<Box<[u32]>>,
-    /// Number of patterns that may still be laid out again.
+    /// How many patterns can still be laid out a second time.
     spare: usize,
 }
 
@@ -45,7 +45,7 @@ impl Ruleset<u32> {
     pub(super) fn new(mut draft: Draft<'_>) -> (Self, Box<[u8]>) {
         let (tokens, words) = (take(&mut draft.tokens), take(&mut draft.words));
         let mut binder = TableBuilder::new(&draft);
-        // First, so that the set for `*` is sure to have a single table.
+        // The set for `*` is built first, so that it always has a single table.
         let mut everyone = (!draft.everyone.is_empty()).then(|| binder.bind(&draft.everyone));
         let mut tokens = Names::new(tokens, &draft.text, |groups| binder.bind(groups));
         let mut words = Names::new(words, &draft.text, |groups| binder.bind(groups));

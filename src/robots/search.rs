@@ -21,7 +21,7 @@ pub(super) struct Search<'a> {
     best: Rank,
     rule: Option<RuleId>,
     head: Head,
-    /// Prefilter of the path, built for the first table that needs it, because an agent can have thousands of tables.
+    /// Prefilter of the path. Built once, when a table first needs it: an agent can have thousands of tables.
     classes: Option<Classes>,
     filter: Option<PairFilter>,
     /// Set once a search has become long.
@@ -70,16 +70,15 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns whether the path is allowed, and the best rule. Without a rule, it is allowed. A search that exceeded
-    /// its budget may have missed a better rule.
+    /// Returns whether the path is allowed, and the best rule. Without a rule, the path is allowed. A search that
+    /// exceeded its budget may have missed a better rule.
     pub(super) fn finish(self) -> (bool, Option<RuleId>) {
         (self.rule.is_none() || self.best.allows(), self.rule)
     }
 
     /// Searches entries without wildcards, which are in the order of their literals.
     pub(super) fn literals<W: Offset>(&mut self, entries: &[Entry<W>]) {
-        // In byte order, every literal that the path begins with is the last entry that is not after the path, or one
-        // of that entry's ancestors.
+        // Only the last entry that is not after the path in byte order, and its ancestors, can match.
         let after = entries.partition_point(|entry| entry.is_up_to(self.text, self.path, self.head));
         let Some(mut at) = after.checked_sub(1) else {
             return;
@@ -186,5 +185,5 @@ const LONG: usize = 1 << 17;
 /// Number of nested prefixes that are compared one by one.
 const SHALLOW: usize = 4;
 
-/// Cost of looking up a pair, in buckets tested one by one.
+/// Looking up a pair costs as much as testing this many buckets one by one.
 const STEPS: usize = 8;

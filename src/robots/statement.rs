@@ -1,7 +1,7 @@
 //! The statements of a robots.txt besides allow and disallow: sitemaps, crawl delays, and how content may be used. They
 //! are for people and programs to read.
 //!
-//! Nothing here decides, and no value is interpreted; see `crawl_delay` for one that is.
+//! Statements decide nothing, and their values are not interpreted here. `crawl_delay` interprets the crawl delays.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -11,7 +11,7 @@ use super::{
     record::{Key, KeyValue, Record, begins},
 };
 
-/// A line with such a statement.
+/// A statement in a robots.txt.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Statement<'a> {
     pub kind: StatementKind,
@@ -43,8 +43,8 @@ pub enum StatementKind {
 /// Returns all statements of `body`, in order.
 ///
 /// A statement of a group belongs to the last run of user-agent lines above it. A rule or such a statement ends a run.
-/// Authors mean it that way, but rules are grouped differently. In `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`,
-/// `Disallow: /`, the delay is for `a` and the rule for both.
+/// This is how authors mean it, although rules are grouped differently. In `User-agent: a`, `Crawl-delay: 9`,
+/// `User-agent: b`, `Disallow: /`, the delay is for `a` and the rule for both.
 ///
 /// ```
 /// use robotgate::robots::{Choice, Profile, StatementKind, statements};

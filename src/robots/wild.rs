@@ -5,7 +5,7 @@
 
 use memchr::{memchr, memmem};
 
-/// Returns whether `tail`, which begins with a `*`, matches `path`. If `to_end`, the last piece must be at its end.
+/// Returns whether `tail`, which begins with a `*`, matches `path`. If `to_end`, the last piece must be at the end.
 pub(super) fn matches(path: &[u8], tail: &[u8], to_end: bool) -> bool {
     let (mut path, mut tail) = (path, &tail[1..]);
     loop {

@@ -11,10 +11,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::copy::{ClockReadings, Jump};
 
-/// The clock readings, and the jumps that it has detected.
+/// The last clock readings, and the jumps that were detected.
 #[derive(Debug)]
 pub(super) struct Clocks {
-    /// The clocks at the last check.
+    /// The readings of the last check.
     last: ArcSwap<ClockReadings>,
     seen: Mutex<Seen>,
 }
@@ -49,8 +49,8 @@ impl Clocks {
         let jump = seen.watch.look(SystemTime::now(), running());
         self.last.store(Arc::new(seen.watch));
         let jump = jump?;
-        // Every state that comes from disk is corrected by each of these jumps. The list is bounded because the jumps
-        // of a clock that is set that often mean nothing.
+        // Every state that is read from disk is corrected by each of these jumps. The list is bounded: if a clock is
+        // set more often, its jumps mean nothing.
         seen.jumps.truncate(MAX_JUMPS - 1);
         seen.jumps.push(jump);
         drop(seen);

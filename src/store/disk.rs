@@ -1,7 +1,7 @@
 //! Persistent storage for the copies: they survive a restart, and those evicted from memory are read back from here.
 //!
-//! A dedicated thread writes in the background, so requests never wait for a write. A disk that fails loses copies but
-//! fails no request: robotgate fetches what it cannot read.
+//! A dedicated thread writes in the background, so requests never wait for a write. If the disk fails, copies are lost,
+//! but no request fails: robotgate fetches the copies that it cannot read.
 
 mod file;
 mod open;
@@ -49,10 +49,10 @@ pub struct Disk {
 /// Limits of the copies on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// How long to remember an origin that no bot requests.
+    /// How long to remember an origin after its state has expired. Requests by bots renew the state.
     pub keep: Duration,
-    /// Maximum size of the texts and records in the file, in bytes. Beyond it, robotgate forgets the origins that have
-    /// not been requested for the longest time.
+    /// Maximum size of the texts and records in the file, in bytes. Beyond it, robotgate forgets the origins whose
+    /// state expired first.
     pub max_bytes: u64,
 }
 
@@ -61,15 +61,15 @@ pub struct DiskOptions {
 #[error("robots.txt files cannot be saved in {}: {why}", path.display())]
 pub struct DiskError {
     pub path: PathBuf,
-    /// Its message contains no path.
+    /// The reason. Its message contains no path.
     pub why: FileError,
 }
 
 // === impl Disk ===
 
 impl Disk {
-    /// Opens the copies at `path`. A damaged file is moved aside and replaced by a new one, which is logged. The pages
-    /// of the file take up to `cache_bytes` of memory. Blocks while it checks the whole file.
+    /// Opens the file of the copies at `path`. A damaged file is moved aside and replaced by a new one, which is
+    /// logged. The pages of the file take up to `cache_bytes` of memory. Blocks while it checks the whole file.
     ///
     /// # Errors
     /// Fails if the file cannot be used.
@@ -106,7 +106,7 @@ impl Disk {
     }
 
     /// Checks whether the copies could be stored at `path`. Creates nothing, and works while another process has the
-    /// file open, so it cannot find every problem.
+    /// file open, so it does not find every problem.
     ///
     /// # Errors
     /// Fails if this user cannot read or write there.
@@ -183,8 +183,8 @@ impl Disk {
         })
     }
 
-    /// Queues the state of an origin for writing. If it is not `complete`, the file can hold more about the origin,
-    /// and the two are merged.
+    /// Queues the state of an origin for writing. If the state is not `complete`, the file can know more about the
+    /// origin, and the writer merges both.
     pub(super) fn keep(&self, origin: &Origin, state: Arc<OriginState>, complete: bool) {
         self.change(origin, Change::Keep { state, complete });
     }
@@ -202,7 +202,7 @@ impl Disk {
         let is_first = !queue.has_work();
         let has_room = queue.put(origin.to_string(), change);
         if is_first {
-            // If there was work before, the writer already knows.
+            // If changes were queued before, the writer is already awake.
             self.shared.work.notify_one();
         }
         drop(queue);
@@ -216,8 +216,8 @@ impl Disk {
         }
     }
 
-    /// Returns how many bytes of texts and records the file holds, approximately, and how many it may hold. The first
-    /// is `None` while an error keeps the file closed.
+    /// Returns the approximate bytes of texts and records in the file, and their maximum. The first is `None` while an
+    /// error keeps the file closed.
     pub fn bytes(&self) -> (Option<u64>, u64) {
         let file = self.shared.file.read().unwrap_or_else(PoisonError::into_inner);
         let held = file.as_ref().map(|file| file.held());
@@ -262,8 +262,8 @@ impl Disk {
         }
     }
 
-    /// Opens the file at `path` for a command of a user while no robotgate has it open. Does not create the file: it
-    /// would belong to that user, and a robotgate that runs as another user could not open it.
+    /// Opens the file at `path` for a command that a user runs while no robotgate has the file open. Does not create
+    /// the file: the new file would belong to that user, and a robotgate that runs as another user could not open it.
     ///
     /// # Errors
     /// Fails if the file cannot be used. [`FileError::Locked`] means that a robotgate is running.

@@ -33,8 +33,8 @@ struct Begun<'a, F: Fetch> {
 }
 
 impl Store {
-    /// Fetches in the background, in the requester's turn. If the requester has reached its limit of fetches, a later
-    /// request starts the refresh.
+    /// Fetches in the background, when the requester's turn comes. If the requester has reached its limit of fetches, a
+    /// later request starts the refresh.
     pub(super) fn refresh<F: Fetch>(self: &Arc<Self>, slot: &Arc<Slot>, query: &Query<'_, F>) {
         if slot.fetching.load(Ordering::Relaxed) {
             return;
@@ -167,7 +167,7 @@ impl Store {
             let traced = fetcher.fetch(&permit, origin, etag.as_deref()).await;
             let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
             match is_unchanged && slot.state.load().etag().is_none() {
-                // The origin was forgotten during the fetch, so there is no copy for "not modified" to refer to.
+                // The origin was forgotten during the fetch, so there is no copy that "not modified" could refer to.
                 true => fetcher.fetch(&permit, origin, None).await,
                 false => traced,
             }
@@ -185,7 +185,7 @@ impl Store {
             let meaning = traced.fetched.meaning(&policy, now);
             (traced, meaning)
         });
-        // A panic has been reported. Waiting requests go on without a copy.
+        // A panic is already on stderr. Waiting requests continue without a copy.
         let Some((traced, meaning)) = understood.await else {
             return;
         };
@@ -286,7 +286,7 @@ impl<F: Fetch> Drop for Begun<'_, F> {
             hops: Vec::new(),
             took: self.at.elapsed(),
         };
-        // The state stays as it was: the site has not failed.
+        // The state does not change, because the site has not failed.
         let state = self.slot.state.load_full();
         let finished = FinishedFetch {
             origin: self.origin,

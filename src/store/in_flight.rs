@@ -1,7 +1,7 @@
-//! The fetches that are queued or run. There is one for each origin, and later requests join it.
+//! The fetches that are queued or run. An origin has at most one, and later requests join it.
 //!
-//! A queued fetch exists as long as a request waits for it. It begins in the first turn that any of the requesters
-//! gets. A running fetch continues even if all requests leave.
+//! A queued fetch exists as long as a request waits for it. It begins when any requester that waits for it gets a turn.
+//! A running fetch continues even if all requests leave.
 
 use std::{
     collections::HashMap,
@@ -76,11 +76,11 @@ pub(super) struct FetchGuard {
 // === impl InFlightFetches ===
 
 impl InFlightFetches {
-    /// Joins the fetch in flight for `origin`. If there is none and one is still due, queues one for `slot`. A request
-    /// that has to wait takes a place with `enter`, unless its requester already has a place for this fetch.
+    /// Joins the fetch in flight for `origin`. If there is none and a fetch is still due, queues one for `slot`. Calls
+    /// `enter` for a permit if the request has to wait and its requester has no permit for this fetch yet.
     ///
     /// # Errors
-    /// Those of `enter`.
+    /// Fails if `enter` fails.
     pub(super) fn join_or_queue(
         self: &Arc<Self>,
         origin: &Origin,
@@ -188,7 +188,7 @@ impl RunningFetch {
 // === impl QueuedFetch ===
 
 impl QueuedFetch {
-    /// Waits for the requester's turn. Returns `false` if the fetch has begun in the turn of another requester.
+    /// Waits for the requester's turn. Returns `false` if the fetch has begun in another requester's turn.
     pub(super) async fn turn(&self) -> bool {
         let mut stage = self.fetch.stage.subscribe();
         tokio::select! {
@@ -229,7 +229,7 @@ impl Drop for QueuedFetch {
         let Some(entry) = in_flight.get_mut(&self.origin) else {
             return;
         };
-        // After the fetch has ended, the entry can belong to the next one.
+        // After the fetch has ended, the entry can belong to the next fetch.
         if !Arc::ptr_eq(&entry.fetch, &self.fetch) {
             return;
         }
@@ -265,7 +265,7 @@ mod tests {
         origin::{HostPort, Scheme},
     };
 
-    /// Queues a request for `origin` from a client that has a place of its own.
+    /// Queues a request for `origin` from a client that gets its own permit.
     fn queued(
         in_flight: &Arc<InFlightFetches>,
         limiter: &Arc<FetchLimiter>,

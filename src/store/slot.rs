@@ -17,9 +17,9 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) state: ArcSwap<OriginState>,
-    /// Whether the state includes what the disk holds.
+    /// Whether the state includes what the disk knows about the origin.
     recalled: AtomicBool,
-    /// How often the origin was forgotten.
+    /// How many times the origin was forgotten.
     forgotten: AtomicU64,
     /// Whether a fetch runs, or waits in the background for its turn. A hint that saves a lock:
     /// [`InFlightFetches`](super::in_flight::InFlightFetches) is authoritative.

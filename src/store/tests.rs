@@ -47,7 +47,7 @@ struct Call {
     end: oneshot::Sender<Fetched>,
 }
 
-/// A store, and what its lookups need.
+/// A store, and the other inputs of its lookups.
 #[derive(Clone)]
 struct Bench {
     store: Arc<Store>,
@@ -113,7 +113,7 @@ impl Calls {
         self.0.recv().await.expect("the puppet is there")
     }
 
-    /// Returns whether no other fetch has begun once nothing changes any more.
+    /// Waits until no task can make progress. Returns whether no other fetch has begun.
     async fn none_more(&mut self) -> bool {
         settle().await;
         self.0.is_empty()

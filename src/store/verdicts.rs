@@ -10,7 +10,7 @@ pub struct VerdictCounts {
     pub allow: u64,
     pub deny: u64,
     pub unverifiable: u64,
-    /// 0 if the proxy is of a version without this count.
+    /// 0 if the version of the proxy does not count these.
     #[serde(default)]
     pub defer: u64,
 }

@@ -51,7 +51,8 @@ fn dated(words: &str, at: &str, error: &str, mark: &str) -> String {
     }
 }
 
-/// Parses the names of a certificate, such as `DnsName("a.example"), DnsName("b.example") or IpAddress(192.0.2.1)`.
+/// Describes the names of a certificate, which rustls writes as `DnsName("a.example"), DnsName("b.example") or
+/// IpAddress(192.0.2.1)`.
 fn of_other_names(error: &str) -> String {
     let Some((_, names)) = error.split_once("only valid for ") else {
         return "it has no name of a host (a common name is not used)".to_owned();
@@ -73,7 +74,7 @@ fn of_other_names(error: &str) -> String {
     words
 }
 
-/// A certificate can have thousands of names.
+/// Maximum number of names to list. A certificate can have thousands.
 const MAX_NAMES: usize = 5;
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub enum Fault {
     ConnectionTerminated,
     #[error("the server's certificate is not valid: {0}")]
     TlsCertificate(String),
-    /// pingora would send and verify another name.
+    /// pingora would send and verify a name other than the origin's.
     #[error("the server's certificate cannot be checked, because the name has an underscore in its first label")]
     Underscore,
     #[error("the server refused the TLS handshake: {0}")]
@@ -41,8 +41,8 @@ pub enum Fault {
     HttpProtocol,
     #[error("the server's response is not valid HTTP: its chunks are malformed")]
     TransferCoding,
-    /// A 407, which only a proxy may send (RFC 9110 §15.5.8). Forwarded, it would have the client send robotgate its
-    /// credentials.
+    /// A 407, which only a proxy may send (RFC 9110 §15.5.8). If robotgate forwarded it, the client would send its
+    /// credentials to robotgate.
     #[error("the server answered 407, which only a proxy may do")]
     ProxyAuthentication,
     #[error("internal error in robotgate: {0}")]
@@ -72,7 +72,7 @@ impl Fault {
             {
                 Self::HttpProtocol
             }
-            // These errors also occur in the content of a request. That is the client's fault and never gets here.
+            // These errors also occur in the content of a request. Those are the client's fault and never get here.
             ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => Self::TransferCoding,
             ErrorType::Custom("PrematureBodyEnd") => Self::ResponseIncomplete,
             _ if error.to_string().contains("Too many open files") => {
@@ -82,8 +82,8 @@ impl Fault {
         }
     }
 
-    /// Converts an error of pingora like [`Fault::from_pingora`], but from reading a response's body: if that breaks
-    /// off, the response is incomplete.
+    /// Converts an error of pingora like [`Fault::from_pingora`], but for an error while reading a response's body: if
+    /// the connection ends there, the response is incomplete.
     pub fn of_body(error: Box<Error>) -> Self {
         match Self::from_pingora(&error.into_up()) {
             Self::ConnectionTerminated | Self::HttpProtocol | Self::Internal(_) => Self::ResponseIncomplete,

@@ -44,7 +44,7 @@ impl Http1 {
         write_result(at_once(self.session.write_request_header(head)))
     }
 
-    /// Returns whether there is room to write more before the written bytes have been sent.
+    /// Returns whether more can be written before the written bytes have been sent.
     pub fn has_room(&self) -> bool {
         self.wire.unsent() < MAX_UNSENT
     }
@@ -107,8 +107,8 @@ impl Http1 {
     /// # Errors
     /// Fails if the content is malformed or incomplete.
     pub fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<&[u8]>, Fault>> {
-        // After a failed write, the end of the connection may be a reset that the write has reported already, and that
-        // reading no longer shows. So it does not end the content then.
+        // After a failed write, the end of the connection can be a reset: the write has already reported it, and
+        // reading no longer does. So the end of the connection does not end the content then.
         let is_doubtful = self.wire.is_broken() && self.ends_by_close();
         let read = pin!(self.session.read_body_ref());
         match read.poll(cx).map_err(Fault::of_body) {
@@ -176,7 +176,7 @@ fn names_a_login<'a>(fields: impl IntoIterator<Item = &'a HeaderValue>) -> bool 
 
 /// Maximum bytes of a response's head, as over HTTP/2.
 const MAX_HEAD: usize = 256 * 1024;
-/// Maximum unsent bytes below which more can be written.
+/// More can be written while fewer than this many bytes are unsent.
 const MAX_UNSENT: usize = 16 * 1024;
 
 #[cfg(test)]
@@ -187,8 +187,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads the response to a POST, whose content is `sent` after the origin has closed the connection. Returns how the
-    /// content ended.
+    /// Reads the response to a POST, whose content is `sent` after the origin has closed the connection. Returns how
+    /// the content ended.
     async fn end_of_content(response: &str, sent: &[u8]) -> Result<(), Fault> {
         let (near, mut far) = duplex(1024);
         let mut http1 = Http1::new(Box::new(near));

@@ -9,19 +9,19 @@
 //! The origin is not trusted, and a client must not be able to slow down another client on the same connection.
 //!
 //! - **Windows.** A stream holds at most [`Bounds::window`] bytes that its client has not read yet. The connection's
-//!   window is that times [`Bounds::streams`], the maximum number of open streams. So streams whose clients do not
-//!   read, however many there are, leave every other stream its whole window.
+//!   window is [`Bounds::window`] times [`Bounds::streams`], the maximum number of open streams. So streams whose
+//!   clients do not read, however many there are, leave every other stream its whole window.
 //! - **Content.** All streams share the origin's window for the connection. So a connection carries one request with
 //!   content at a time, and takes no more requests of any kind once a request with content was cancelled.
 //! - **Heads.** [`Bounds::max_head`] is announced and enforced. h2 stops decoding beyond it, and closes the connection
 //!   at four times as much or if a head has more CONTINUATION frames than it needs (RUSTSEC-2024-0332).
 //! - **Informational responses.** A stream accepts 16 of them.
 //! - **Floods.** h2 closes a connection whose peer makes it reset more than 1,024 streams (RUSTSEC-2024-0003), violates
-//!   a window, or sends too many small DATA frames that were not read yet: it adds up how far each is below 256 bytes,
-//!   and the limit is half of the connection's window. It answers one PING or SETTINGS frame before it reads the next.
-//! - **Cancelled streams.** h2 remembers each stream that robotgate cancels for ten seconds, to ignore frames still
-//!   under way. After 100 of them the connection takes no new streams: origins count cancelled streams as an attack
-//!   and would close the connection under all the others.
+//!   a window, or sends too many small DATA frames that were not read yet: h2 adds up how far each is below 256 bytes,
+//!   and the limit is half of the connection's window. h2 answers one PING or SETTINGS frame before it reads the next.
+//! - **Cancelled streams.** When robotgate cancels a stream, h2 remembers it for ten seconds, to ignore frames that are
+//!   still under way. After 100 cancelled streams, the connection takes no new ones: origins count cancelled streams as
+//!   an attack and would close the connection under all the others.
 //! - **Sending.** h2 buffers at most 64 KiB of a request's content that the connection has not accepted.
 //! - **Dead peers.** While streams are open, a PING is sent every [`Bounds::silence`], and the connection ends if the
 //!   answer takes longer than that.
@@ -111,10 +111,10 @@ impl Default for Bounds {
 // === impl SharedConnection ===
 
 impl SharedConnection {
-    /// Starts HTTP/2 on a stream whose TLS handshake agreed on `h2`, and spawns the task that drives the connection
-    /// until it ends. A connection without streams is closed after `idle` (and at most [`Bounds::silence`] more).
+    /// Starts HTTP/2 on a byte stream whose TLS handshake agreed on `h2`, and spawns the task that drives it until it
+    /// ends. A connection without streams is closed after `idle` (and at most [`Bounds::silence`] more).
     ///
-    /// Waits only until the first bytes are written, not for the origin.
+    /// Waits only until the first bytes are written, not for an answer of the origin.
     ///
     /// # Errors
     /// Fails if the stream cannot be written to.
@@ -153,7 +153,7 @@ impl SharedConnection {
         !self.is_closed() && self.0.has_room(content)
     }
 
-    /// Returns whether no new stream can be opened on this connection for good. Open streams continue.
+    /// Returns whether this connection will never open a new stream again. Open streams continue.
     pub fn is_closed(&self) -> bool {
         self.0.is_away()
     }
@@ -248,7 +248,7 @@ impl Drop for StreamPermit {
 const MAX_WINDOW: u32 = (1 << 31) - 1;
 /// Maximum number of streams to cancel on one connection.
 const MAX_CANCELLED: usize = 100;
-/// How long to remember a cancelled stream: longer than frames sent before the reset can be under way.
+/// How long to remember a cancelled stream. Frames that the origin sent before the reset arrive within this time.
 const REMEMBERED: Duration = Duration::from_secs(10);
 /// Maximum bytes of a request's content that h2 buffers.
 const SEND_BUFFER: usize = 64 * 1024;

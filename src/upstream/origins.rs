@@ -58,8 +58,8 @@ pub struct OriginConnection {
 // === impl Origins ===
 
 impl Origins {
-    /// Verifies certificates against the roots in the file `roots`. Keeps at most about `max` idle HTTP/1.1
-    /// connections, and as many of HTTP/2.
+    /// Creates an empty set of connections, whose certificates are verified against the roots in the file `roots`.
+    /// Keeps at most about `max` idle HTTP/1.1 connections, and as many HTTP/2 connections.
     pub fn new(roots: String, max: usize) -> Arc<Self> {
         let mut options = ConnectorOptions::new(1);
         options.ca_file = Some(roots);
@@ -77,7 +77,7 @@ impl Origins {
     /// was tried in `tried`.
     ///
     /// # Errors
-    /// Why the last address that was tried failed.
+    /// Fails with the fault of the last address that was tried.
     pub async fn reach(
         self: &Arc<Self>,
         origin: &Origin,
@@ -152,14 +152,14 @@ impl Origins {
         if wanted.fresh {
             let stream = connect(&self.connector, origin, address, ALPN::H2H1, within).await?;
             let server = match stream.selected_alpn_proto() {
-                // Other requests could break the connection, so this one is not shared.
+                // Other requests could break the connection, so a fresh one is not shared.
                 Some(ALPN::H2) => Server::http2(SharedConnection::open(stream, &Bounds::default(), ALONE).await?),
                 _ => Server::http1(stream),
             };
             return Ok((server, false));
         }
         let key = Key::new(origin, address);
-        // A request that waited in vain connects with the full time: the delay is not the origin's fault.
+        // After waiting without result, a request has the full time: the delay is not the origin's fault.
         let next_step = tokio::time::timeout(within, self.shared.next_step(&key, wanted.content)).await;
         let opening = match next_step.unwrap_or(NextStep::OpenAlone) {
             NextStep::Use(shared) => return Ok((Server::http2(shared), true)),

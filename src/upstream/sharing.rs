@@ -17,7 +17,7 @@ use super::{
 #[derive(Debug)]
 pub struct Sharing {
     servers: Shards<ServerState>,
-    /// Number of connections in a shard beyond which each new one closes an idle one.
+    /// Maximum number of connections in a shard. Beyond it, each new connection closes an idle one.
     max: usize,
 }
 
@@ -25,9 +25,9 @@ pub struct Sharing {
 #[derive(Debug, Default)]
 struct ServerState {
     connections: Vec<Connection>,
-    /// Set while a request opens a connection and others wait for it. Its value tells whether to share it.
+    /// Set while a request opens a connection that others can wait for. The value says whether they can share it.
     opening: Option<Arc<SetOnce<bool>>>,
-    /// Until when to assume that the server supports only HTTP/1.1, so that no request waits for another's connection.
+    /// Until when to assume that the server has only HTTP/1.1, so that requests do not wait for each other.
     http1_until: Option<Instant>,
 }
 
@@ -74,7 +74,7 @@ impl Sharing {
         self.servers.of(key).get_mut(key)?.existing(content, now)
     }
 
-    /// Decides which request opens the connection that this one needs. Can take as long as opening a connection.
+    /// Decides how a request gets a connection. Waits while another request opens a connection that both could share.
     pub async fn next_step(&self, key: &Key, content: bool) -> NextStep<'_> {
         for _ in 0..MAX_WAITS {
             let made = {
@@ -197,17 +197,17 @@ impl Drop for OpeningGuard<'_> {
             }
         }
         drop(shard);
-        // Nothing else sets it, so this cannot fail.
+        // Nothing else sets `made`, so this cannot fail.
         let _ = self.made.set(self.is_shared);
     }
 }
 
-/// How often a request waits for another's connection that turns out to be full. With more, requests would wait while
-/// connections are opened one after the other.
+/// How many times a request waits for another's connection that turns out to be full. With a higher limit, requests
+/// would wait while connections are opened one after the other.
 const MAX_WAITS: usize = 2;
 /// How long to assume that a server supports only HTTP/1.1. Connections to it still offer HTTP/2.
 const HTTP1_FOR: Duration = Duration::from_secs(60);
-/// Number of servers in a shard beyond which HTTP/1.1 servers are no longer recorded.
+/// Maximum number of servers in a shard. At this limit, HTTP/1.1 servers are no longer recorded.
 const MAX_KNOWN: usize = 256;
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ fn opening() -> OpenOptions {
 pub(super) fn append_on_a_new_line(path: &Path) -> io::Result<File> {
     let mut file = append_to(path)?;
     if ends_inside_a_line(path) {
-        // A crash or a full disk cut the line, and the next line must not become part of it.
+        // A crash or a full disk cut the last line. The next line must not continue it.
         tracing::warn!(path = %path.display(), "the last line of the audit log is incomplete; it stays as it is");
         file.write_all(b"\n")?;
     }

@@ -1,4 +1,4 @@
-//! Writing by a request whose line is in the batch, on a thread that serves requests.
+//! Lets a request that waits for a line of a batch write that batch, on its own thread.
 
 use std::io;
 
@@ -14,25 +14,25 @@ pub(super) struct WritePromise<'a> {
     pub(super) gathers: bool,
 }
 
-/// A batch and the output while a request writes. Dropping this returns them in every case.
+/// The output and the batch that a request is writing. Dropping this puts both back, even after a panic.
 struct WriteTurn<'a> {
     shared: &'a SharedLog,
     /// `Some` until the drop.
     work: Option<(Sink, Batch)>,
 }
 
-/// The runtime of the requests.
+/// The runtime that serves requests.
 #[derive(Debug)]
 pub(super) struct RequestRuntime {
     pub(super) handle: Handle,
-    /// Whether other threads continue while one is blocked by the output.
+    /// Whether it has more than one thread, so that others continue while the output blocks one.
     has_others: bool,
 }
 
 // === impl SharedLog ===
 
 impl SharedLog {
-    /// Has the batch with this number written: by the caller, if this returns a [`WritePromise`], otherwise by another thread.
+    /// Decides who writes this batch: the caller, if this returns a [`WritePromise`], or another thread.
     pub(super) fn lead(&self, batch: u64) -> Option<WritePromise<'_>> {
         let has_others = self.home.get_or_init(RequestRuntime::current).has_others;
         let mut state = self.lock();
@@ -53,7 +53,7 @@ impl SharedLog {
         })
     }
 
-    /// Writes the lines that are there, and those that requests add meanwhile, up to a limit.
+    /// Writes the waiting lines, and lines that requests add meanwhile, in at most [`MAX_ROUNDS`] batches.
     fn write_inline(&self) {
         for round in 0..MAX_ROUNDS {
             let mut state = self.lock();
@@ -92,7 +92,7 @@ impl Drop for WritePromise<'_> {
 // === impl WriteTurn ===
 
 impl WriteTurn<'_> {
-    /// Writes until everything is written or an error occurs. The log's own thread deals with errors.
+    /// Writes the batch until it is complete or an error occurs. The log's own thread deals with errors.
     fn write(&mut self) {
         let Some((sink, batch)) = &mut self.work else { return };
         while batch.left() > 0 {

@@ -1,5 +1,5 @@
-//! Decides from earlier batches whether the output is fast enough for the threads that serve requests, and whether a
-//! batch should wait a moment for more lines. Reads no clock.
+//! Decides from earlier batches whether the output is fast enough for requests to write to it, and whether a batch
+//! should wait a moment for more lines. Reads no clock.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ pub(super) struct Coalescing {
 // === impl Pace ===
 
 impl Pace {
-    /// Returns whether requests write, rather than the log's own thread.
+    /// Returns whether the output is fast. Then requests write, and not the log's own thread.
     pub(super) fn is_fast(&self) -> bool {
         self.slow_until.is_none()
     }
@@ -60,15 +60,15 @@ impl Coalescing {
     }
 }
 
-/// A write of this duration is considered slow. A busy machine can delay any thread by less.
+/// A write that takes this long is considered slow. A busy machine can delay any write by less.
 const SLOW: Duration = Duration::from_millis(10);
 /// How long the output is considered slow, as a multiple of the slow write.
 const SLOW_FOR: u32 = 10;
 /// Maximum time that the output is considered slow after a write.
 const MAX_SLOW: Duration = Duration::from_secs(5 * 60);
-/// After this many batches with one line each, the next does not wait for more.
+/// After this many consecutive batches with one line each, the next batches do not wait for more lines.
 const LONELY: u32 = 4;
-/// One in this many of the later batches waits all the same.
+/// One in this many of those batches waits anyway.
 const PROBE: u32 = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! State shared by those who submit lines and those who write them.
+//! State shared by the threads that submit lines and the threads that write them.
 
 use std::{
     fmt,
@@ -29,12 +29,12 @@ pub(super) struct SharedLog {
     state: Mutex<State>,
     /// Wakes the log's own thread.
     work: Condvar,
-    /// Notified when a batch was written or lost: one for even batch numbers, one for odd ones. Only two batches can
-    /// be waited for at a time, the one that is being written and the next.
+    /// Notified when a batch was written or lost: the first for even batch numbers, the second for odd ones. Two are
+    /// enough, because requests wait only for the batch that is being written and for the next one.
     pub(super) done: [Notify; 2],
-    /// Notified when there could be room again.
+    /// Notified when there can be room again.
     pub(super) freed: Notify,
-    /// Set once a request waits for a line.
+    /// The runtime that serves requests. Set when a request first waits for a line.
     pub(super) home: OnceLock<RequestRuntime>,
 }
 
@@ -154,7 +154,7 @@ impl SharedLog {
         batch
     }
 
-    /// Sleeps until woken, or until `until` if there is such a time.
+    /// Sleeps until woken, but not longer than `until`.
     pub(super) fn sleep<'a>(&self, mut state: MutexGuard<'a, State>, until: Option<Instant>) -> MutexGuard<'a, State> {
         state.asleep = true;
         let mut state = match until.map(|until| until.saturating_duration_since(Instant::now())) {
@@ -168,8 +168,8 @@ impl SharedLog {
         state
     }
 
-    /// Returns the output after writing `batch`, and notifies those who wait for the batch. The log's own thread
-    /// continues an incomplete batch, unless it is `lost`.
+    /// Puts the output back after `batch` was written, and notifies the requests that wait for the batch. If the batch
+    /// is incomplete and not `lost`, the log's own thread continues it.
     pub(super) fn give_back(&self, sink: Sink, mut batch: Batch, lost: bool) {
         let mut state = self.lock();
         state.sink = Some(sink);
@@ -265,7 +265,8 @@ impl Batch {
         self.bytes.len() - self.done
     }
 
-    /// Prepares for continuing in another output: a line that the first output has only in part is written again.
+    /// Prepares the batch for another output: a line that the first output received only in part is written again in
+    /// full.
     pub(super) fn move_on(&mut self) {
         self.done = memchr::memrchr(b'\n', &self.bytes[..self.done]).map_or(0, |end| end + 1);
     }
@@ -276,7 +277,7 @@ pub(super) fn parity(batch: u64) -> usize {
     usize::from(!batch.is_multiple_of(2))
 }
 
-/// Size at which the log's own thread immediately writes lines that no request waits for.
+/// Bytes of waiting lines at which the log's own thread writes them immediately, even if no request waits for them.
 const MAX_GATHER: usize = 256 * 1024;
-/// Maximum size of a buffer to reuse.
+/// Maximum size of a buffer to reuse, in bytes.
 const MAX_SPARE: usize = 512 * 1024;

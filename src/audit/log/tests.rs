@@ -97,7 +97,7 @@ impl Sink {
         last.as_deref() == Some("audit")
     }
 
-    /// Waits for the writer's thread, and fails the test if it never gets there.
+    /// Waits until `done` is true, and fails the test if that takes longer than [`DEADLINE`].
     fn wait_until(&self, done: impl Fn(&State) -> bool) {
         let waited = self
             .0
@@ -147,7 +147,7 @@ async fn ask_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }
 
-/// When a test gives up, however busy the machine is.
+/// How long a test waits before it fails. Long enough for a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::{
 
 use super::state::{Batch, SharedLog, Sink, State};
 
-/// When the thread checks for lines that no request writes.
+/// The next check for lines that no request writes.
 struct NextCheck {
     at: Instant,
     /// The batch that was being gathered at the previous check.
@@ -38,7 +38,7 @@ impl SharedLog {
                 state = self.lock();
                 continue;
             }
-            // If a request is writing, the output is not here, and the request can leave work for this thread.
+            // A request that is writing has taken the output, and can still leave work for this thread.
             if state.closed && state.sink.take().is_some() {
                 state.ended = true;
                 return;
@@ -97,7 +97,7 @@ impl SharedLog {
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // A pipe whose reader lags a little.
+                // A pipe is full for a moment if its reader lags.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && pauses < MAX_PAUSES => {
                     pauses += 1;
                     std::thread::sleep(PAUSE);
@@ -136,8 +136,8 @@ impl SharedLog {
     }
 }
 
-/// Time between checks: a line that no request waits for is written after once to twice this time. A write that takes
-/// longer blocks its thread.
+/// Time between checks. A line that no request waits for is written after once to twice this time. A write that takes
+/// longer is considered to block its thread.
 const GATHER: Duration = Duration::from_millis(20);
 /// Pause between attempts to write to an output that failed.
 const RETRY: Duration = Duration::from_millis(500);

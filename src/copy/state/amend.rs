@@ -1,6 +1,6 @@
-//! Joins a state with an earlier one, and corrects it after the clock was set.
+//! Merges a state with an earlier one, and corrects its times after the clock was set.
 //!
-//! Never makes anything younger than it is, and never brings back what a response has replaced.
+//! Never makes a response or a failure look more recent, and never restores a response that was replaced.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ impl OriginState {
             };
         }
         if self.profile != earlier.profile {
-            // What the earlier status means in this profile is unknown. The text and the times of failures still count.
+            // What the earlier status means in this profile is unknown. The text and the failures are still valid.
             let last_good = earlier
                 .last_good
                 .as_deref()
@@ -56,8 +56,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the state after the clock was set. Failures noted by a wrong clock get the right time. A response of
-    /// unknown age expires.
+    /// Returns the state after the clock was set. Failures that were recorded with the wrong time get the right one. A
+    /// response of unknown age expires.
     #[must_use]
     pub(crate) fn after_jump(&self, jump: &Jump) -> Self {
         let mut state = self.clone();

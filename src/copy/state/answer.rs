@@ -1,4 +1,4 @@
-//! What a state says at a time: the answer, the fetch that it rests on, and whether to ask the origin again.
+//! What a state says at a time: the answer, the fetch that it is based on, and whether to ask the origin again.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -14,14 +14,14 @@ pub enum Answer<'s> {
     NoRobots,
     Soft404,
     Unreachable(Option<&'s Failure>),
-    /// The last copy with rules decides, because of failures, of which the last is given.
+    /// The last copy with rules decides, because the origin fails. The second value is the last failure.
     LastCopy(&'s Arc<RobotsCopy>, &'s Failure),
     UnreachableTooLong(&'s Failure),
 }
 
 words! {
-    /// The kinds of [`Answer`], for the log, the metrics and the API. If no copy decides, the word is that of the
-    /// reason.
+    /// The kinds of [`Answer`], for the log, the metrics and the API. If no copy decides, the word is the same as that
+    /// of the reason.
     pub enum AnswerKind {
         Rules = "rules",
         /// No usable answer: the origin has to be asked first.
@@ -36,7 +36,7 @@ words! {
     }
 }
 
-/// The fetch that an answer rests on: the fetch of the copy that decides, or otherwise the last fetch.
+/// The fetch that an answer is based on: the fetch of the copy that decides, or otherwise the last fetch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceFetch {
     /// HTTP status, if there was a response.

@@ -1,7 +1,6 @@
 //! Reads a state again under another profile, after a reload has changed the profile.
 //!
-//! Never makes anything younger or older than it is, and never forgets. What an origin answered and when stays; only
-//! its meaning is determined again.
+//! Keeps what an origin answered and when, and only determines its meaning again.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -23,7 +22,7 @@ impl OriginState {
     pub fn under(&self, policy: &Policy) -> Self {
         let reread = |copy: &Arc<RobotsCopy>| Arc::new(copy.under(policy.profile));
         let current = self.current().map(reread);
-        // If both are the same copy, keep them the same.
+        // If both are the same copy, they stay the same copy.
         let last_good = match (&self.last_good, self.current()) {
             (Some(last), Some(now)) if Arc::ptr_eq(last, now) => current.clone(),
             (last, _) => last.as_ref().map(reread),
@@ -50,7 +49,7 @@ impl OriginState {
         self.copies().map(|copy| copy.robots.body().len()).sum::<usize>() > LARGE
     }
 
-    /// Turns the last failure into an answer, if `policy` takes its status for one.
+    /// Turns the last failure into an answer if its status is an answer under `policy`.
     fn with_failures_under(self, policy: &Policy) -> Self {
         let Some(failing) = &self.failing else { return self };
         let status = match failing.last.error {
@@ -69,7 +68,7 @@ impl OriginState {
         }
     }
 
-    /// Turns the last answer into a failure, if `policy` takes its status for one.
+    /// Turns the last answer into a failure if its status is a failure under `policy`.
     fn with_answers_under(self, policy: &Policy) -> Self {
         let Some(answered) = &self.answered else { return self };
         let fails = match answered.meaning {

@@ -1,7 +1,7 @@
 //! The state of an origin in a form that is saved across restarts. The text of its copy is stored separately, under its
 //! digest.
 //!
-//! Nothing is decided here: restoring gives back what was saved.
+//! Restoring returns exactly what was saved.
 
 use std::{
     sync::Arc,
@@ -76,10 +76,9 @@ struct SavedFailing {
     attempts: u32,
     tried: u64,
     retry: u64,
-    /// HTTP status, if the failure was one.
+    /// HTTP status, if the failure was a status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
-    /// Text of the failure.
     error: String,
     /// Whether robotgate's own configuration is the cause.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -137,8 +136,8 @@ impl OriginState {
 // === impl Saved ===
 
 impl Saved {
-    /// Restores a state, with the text of its copy if it has one. Returns `None` if the two do not match: damaged data
-    /// counts as unknown.
+    /// Restores a state, with the text of its copy if it has one. Returns `None` if the text does not match the state:
+    /// damaged data is treated as unknown.
     pub fn restore(self, text: Option<&[u8]>) -> Option<OriginState> {
         let last_good = match (&self.copy, text) {
             (Some(saved), Some(text)) if text.len() <= LIMIT && saved.sha256 == Sha256::of(text) => {

@@ -15,7 +15,7 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAYS: u64 = 24 * HOUR;
 
-/// Converts a second of the tests' clock, which starts far from the epoch so that it can run backwards.
+/// Converts a second of the tests' clock to a time. The clock starts far from the epoch, so that it can run backwards.
 fn at(second: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + second)
 }
@@ -119,7 +119,7 @@ impl History {
         second_of(self.source_fetch().expires.expect("something was fetched"))
     }
 
-    /// Returns the fetch that the answer rests on, at the time of the last fetch.
+    /// Returns the fetch that the answer is based on, at the time of the last fetch.
     fn source_fetch(&self) -> SourceFetch {
         self.state.source_fetch(self.last, &self.policy)
     }

@@ -1,4 +1,4 @@
-//! Decides which fetch is next. It only counts: it uses no time and waits for nothing.
+//! Decides which fetch starts next. Reads no clock and never waits.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -24,11 +24,11 @@ pub enum Name {
     Operators,
 }
 
-/// The number of running fetches, and the waiting fetches, each as a `T`.
+/// The waiting fetches, each as a `T`, and the number of running fetches.
 ///
 /// Requesters take turns, and the fetches of one requester start in order of arrival. A requester may start another
 /// fetch while it runs fewer than [`LEEWAY`] times the number of free permits. So a single busy requester leaves a
-/// quarter of the permits free, and several busy ones share the rest.
+/// quarter of the permits free for others.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     permits: usize,
@@ -115,8 +115,8 @@ impl<T> Queue<T> {
         Some(fetch)
     }
 
-    /// Returns whether a slow fetch of `name` should make way: the requester of a waiting fetch is `name` or runs
-    /// fewer.
+    /// Returns whether a slow fetch of `name` should make way: `name` itself, or a requester that runs fewer fetches,
+    /// has a waiting fetch.
     pub(super) fn is_in_need(&self, name: Name) -> bool {
         let running = self.running_of(name);
         let has_right = |other: &Name| *other == name || self.running_of(*other) < running;

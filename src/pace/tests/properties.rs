@@ -1,4 +1,4 @@
-//! The limiter against a plain model: lists of what was sent and of who waits.
+//! Compares the limiter with a plain model: lists of the requests that wait and of those that were sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,19 +8,21 @@ use super::*;
 
 #[derive(Debug, Clone)]
 enum Event {
-    /// A request of this bot comes, with this gap and patience in milliseconds.
+    /// A request of this bot arrives, with this gap and `max_wait` in milliseconds.
     Come(u8, u64, u64),
-    /// So many milliseconds pass.
+    /// This many milliseconds pass.
     Pass(u64),
-    /// Of the requests that have their turn, one is sent; of those sent, one ends; of those with a turn, one gives it back.
+    /// One of the requests with an unused turn is sent.
     Send(usize),
+    /// One of the sent requests ends.
     End(usize),
+    /// One of the requests with an unused turn gives it back.
     GiveBack(usize),
-    /// Of those who wait, one leaves.
+    /// One of the waiting requests leaves.
     Leave(usize),
-    /// The site answers 429, and names so many milliseconds.
+    /// The site answers 429, with a `Retry-After` of this many milliseconds.
     Busy(u64),
-    /// A robots.txt is asked for.
+    /// A robots.txt is requested.
     Fetch,
 }
 
@@ -46,14 +48,14 @@ struct Waiting {
     deadline: Instant,
 }
 
-/// What a person would write down.
+/// The limiter and the model.
 struct Model {
     limiter: Limiter<u8, u64>,
     now: Instant,
     concurrency: u32,
     next_name: u64,
     waiting: BTreeMap<u64, (u64, Waiting)>,
-    /// The bots that wait, in the order of their turns.
+    /// The bots with waiting requests, in the order of their turns.
     round: VecDeque<u8>,
     unsent: Vec<u64>,
     running: Vec<u64>,
@@ -107,7 +109,7 @@ impl Model {
         }
     }
 
-    /// When one with this gap may go, if there is room.
+    /// Returns when a request with this gap may be sent, if there is room.
     fn earliest(&self, gap: Duration) -> Instant {
         let last = if self.unsent.is_empty() {
             self.last_sent
@@ -138,7 +140,7 @@ impl Model {
         gone
     }
 
-    /// Does what the limiter says, until it waits.
+    /// Runs the limiter until it waits, and checks each step.
     fn run(&mut self) -> Option<Instant> {
         loop {
             match self.limiter.next(self.now) {
@@ -236,7 +238,7 @@ proptest! {
         for event in events {
             model.handle(event);
         }
-        // Everyone has gone or was refused when the longest patience is over.
+        // After the longest `max_wait`, each request has gone or was refused.
         model.pass(Duration::from_secs(5));
         prop_assert!(model.waiting.is_empty());
         let under_way = model.unsent.len() + model.running.len();

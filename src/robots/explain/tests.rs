@@ -40,7 +40,7 @@ fn each_loser_has_its_reason() {
             vec![(3, DoesNotMatch { fits: 3 }), (2, DoesNotMatch { fits: 6 })],
         ),
         ("disallow:\nallow:", "/", vec![(2, TieAllowWins)]),
-        // Four rules tie. The first allow among them decides, and each of the others says what it lost to.
+        // Four rules tie. The first allow among them decides. Each of the others reports why it lost.
         (
             "disallow: /a\nallow: /b\nallow: /a\nallow: /*\nallow: /a",
             "/a",

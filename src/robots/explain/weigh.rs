@@ -1,8 +1,8 @@
 //! Compares the rules of one agent with one path, and measures how far each of them fits (RFC 9309 §2.2.2 and §2.2.3).
 //! The longest matching rule wins, then an allow, then the earlier rule.
 //!
-//! Never knows the group of a rule. Never goes back within a path, because the leftmost position of what follows a `*`
-//! is always good enough. So the time is in proportion to pattern and path.
+//! Does not know the group of a rule. Never goes back in a path: after a `*`, the leftmost match of the next piece is
+//! always good enough. So the time is proportional to pattern and path.
 
 use std::{borrow::Cow, cmp::Reverse};
 
@@ -91,7 +91,7 @@ impl Weighing<'_> {
         (Reverse(self.rule.pattern.len()), self.rule.kind)
     }
 
-    /// Returns why the rule lost, or `None` if it could not have won even by matching.
+    /// Returns why the rule lost, or `None` if it could not have won even if it matched.
     fn lost_to(&self, winner: Option<&Self>) -> Option<LossReason> {
         match (self.fit, winner) {
             (Fit::Never, _) => Some(LossReason::NeverMatches),
@@ -147,7 +147,7 @@ fn distance(other: &Competitor<'_>) -> (u8, Reverse<usize>) {
     }
 }
 
-/// Compares a pattern with a path, both in the spelling that is compared. `path` begins with `/`.
+/// Compares a pattern with a path. Both are already in the spelling that is compared. `path` begins with `/`.
 fn fit(pattern: &str, path: &[u8]) -> Fit {
     if !pattern.is_empty() && !can_match(pattern.as_bytes()) {
         return Fit::Never;

@@ -10,7 +10,7 @@ use std::fmt;
 pub enum Severity {
     /// A part of the file has no effect, or the file is not a robots.txt.
     Error,
-    /// Probably not what was meant, or not how every crawler reads it.
+    /// Probably not what the author meant, or read differently by some crawlers.
     Warning,
     /// Harmless, but good to know.
     Note,
@@ -53,7 +53,7 @@ catalogue! {
 
     /// A web page instead of rules.
     Html = "html", Error;
-    /// UTF-16, of which a parser reads one character a line.
+    /// UTF-16. A parser reads only the first character of each line.
     Utf16 = "utf-16", Error;
     /// Not text, or compressed text.
     Binary = "binary", Error;
@@ -78,7 +78,7 @@ catalogue! {
     LongLine = "long-line", Error;
     /// Octets that are not UTF-8.
     NotUtf8 = "not-utf-8", Warning;
-    /// A character that is invisible, or that looks like a space but is none.
+    /// A character that is invisible, or that looks like a space but is not one.
     InvisibleCharacter = "invisible-character", Warning;
 
     // What a line says.
@@ -97,7 +97,7 @@ catalogue! {
     IndexKey = "index-key", Warning;
     /// A key that some crawlers understand, but not Google's.
     IgnoredKey = "ignored-key", Note;
-    /// A crawl delay that is no number of seconds, so that nobody keeps to it.
+    /// A crawl delay that is not a number of seconds, so that no crawler keeps to it.
     CrawlDelayValue = "crawl-delay-value", Warning;
     /// A typo that Google accepts, but other crawlers may not.
     AcceptedTypo = "accepted-typo", Warning;

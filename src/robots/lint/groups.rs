@@ -1,4 +1,4 @@
-//! Whom each group names, which parts of names are cut off, and whom rules reach or miss.
+//! Checks which agents each group names, which parts of names are cut off, and which agents the rules reach or miss.
 //!
 //! Never looks into a pattern.
 
@@ -23,9 +23,9 @@ pub(super) struct LintGroup<'a> {
 
 /// A user-agent line.
 pub(super) struct UserAgent {
-    /// What an agent can find the line by: nothing, a token, or a token and a whole word.
+    /// The names by which an agent finds this line: none, a token, or a token and a whole word.
     pub(super) ids: Vec<Id>,
-    /// The id that a person would use, if the line names anybody.
+    /// The id that people would use. `None` if the line names no agent.
     id: Option<Id>,
     line: u32,
     /// The name as written, in backticks.
@@ -34,7 +34,7 @@ pub(super) struct UserAgent {
     empty: bool,
 }
 
-/// What an agent's name is compared with, in lower case.
+/// A name by which an agent finds a line, in lower case.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) enum Id {
     /// All agents without their own group.
@@ -76,7 +76,7 @@ pub(super) fn check<'a>(texts: &'a [GroupText<'a>], breaks: &[u32], findings: &m
 // === impl LintGroup ===
 
 impl LintGroup<'_> {
-    /// Returns whether a rule of the group applies to anybody.
+    /// Returns whether a rule of the group applies to any agent.
     pub(super) fn binds(&self) -> bool {
         !self.rules.is_empty() && self.agents.iter().any(|agent| agent.id.is_some())
     }
@@ -105,7 +105,7 @@ impl LintGroup<'_> {
         }
     }
 
-    /// Reports user-agents that share rules but do not look like it.
+    /// Reports user-agents that share rules but look like separate groups.
     fn check_joined(&self, breaks: &[u32], findings: &mut Findings) {
         if self.rules.is_empty() {
             return;
@@ -139,8 +139,7 @@ fn check_repeated(groups: &[LintGroup<'_>], findings: &mut Findings) {
             continue;
         };
         if seen.group == group {
-            // The line may also have a whole word that an agent is found by, although it is not a proper name. Then it
-            // is not redundant.
+            // If an agent can also find the line by a whole word that is not a proper name, the line is not redundant.
             let advice = match agent.ids.last() == Some(id) {
                 true => ": remove this line",
                 false => "",

@@ -1,5 +1,5 @@
-//! Checks a file's bytes before they are parsed: whether it is too long, whether it is a robots.txt at all, and what an
-//! editor left in it.
+//! Checks a file's bytes before they are parsed: whether it is too long, whether it is a robots.txt at all, and whether
+//! an editor left invisible characters in it.
 //!
 //! Never knows keys or values.
 
@@ -19,7 +19,7 @@ use crate::text::is_plain;
 pub enum Disguise {
     /// A web page or other markup.
     Html,
-    /// Text in UTF-16, of which crawlers can read nothing.
+    /// Text in UTF-16, which crawlers cannot read.
     Utf16,
     /// Not text, such as compressed data.
     Binary,

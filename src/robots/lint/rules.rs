@@ -1,8 +1,8 @@
 //! Finds rules that never decide a path, and rules that could be removed without changing a decision.
 //!
 //! To test a pattern, it builds a sample path: each `*`, and the end of a pattern without `$`, becomes a byte that
-//! occurs in no pattern. A rule that matches the sample therefore matches every path that the pattern matches. It
-//! reports nothing if the engine's answers do not settle the matter.
+//! occurs in no pattern. A rule that matches the sample therefore matches every path that the pattern matches. If the
+//! engine's answers do not settle the matter, nothing is reported.
 
 use std::{
     borrow::Cow,
@@ -155,8 +155,9 @@ impl<'a> Scope<'a> {
         if heir == Some(at) || heir.map_or(RuleKind::Allow, |heir| self.rules[heir].kind) != kind {
             return None;
         }
-        // Rules of the opposite kind that rank between the two, and can match some of the same paths. A rule without a
-        // `*` would match all paths of a pattern without one, and so be the heir itself.
+        // Rules of the opposite kind that rank between the rule and its heir, and can match some of the same paths. If
+        // the pattern has no `*`, a rule without a `*` that matches some of its paths matches all, and would be the
+        // heir.
         let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
         let least = heir.map_or(0, |heir| self.patterns[heir].len());
         let next = rivals.partition_point(|length| *length < least);

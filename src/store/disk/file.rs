@@ -66,8 +66,8 @@ impl CopyFile {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Forgets the origins whose state expired first, until at most `max_bytes` are held. Returns how many origins
-    /// were forgotten.
+    /// Forgets the origins whose state expired first, until the file has at most `max_bytes` of texts and records.
+    /// Returns how many origins were forgotten.
     ///
     /// # Errors
     /// Fails if the file cannot be read or written.
@@ -79,8 +79,8 @@ impl CopyFile {
             let text = record
                 .copy()
                 .map(|copy| (u64::from(copy.bytes), uses.get(&copy.sha256.0)));
-            // Several origins can share a text. Each counts its share of the bytes, since the text is removed with the
-            // last of them.
+            // Several origins can share a text. Each gets an equal share of its bytes, because the text is removed with
+            // the last of them.
             let text = match text {
                 Some((bytes, Ok(uses))) => bytes / uses.map_or(1, |uses| uses.value().max(1)),
                 Some((_, Err(error))) => return failed.replace(error).is_some_and(|_| false),
@@ -138,7 +138,7 @@ impl CopyFile {
     /// Fails if the file cannot be written.
     pub fn write(&self, changes: &HashMap<String, Change>) -> Result<(), FileError> {
         let mut transaction = self.database.begin_write()?;
-        // Otherwise, opening the file after a kill first scans it to find out which pages are in use.
+        // Without this, opening the file after the process was killed first scans the file for the pages in use.
         transaction.set_quick_repair(true);
         let held;
         {
@@ -210,8 +210,8 @@ impl CopyFile {
         self.each_from("", each)
     }
 
-    /// Calls `each` like [`each`](Self::each), from the origin `start` on. This lets a caller read in parts instead of
-    /// holding one long transaction, which keeps the file from reusing the space of everything that it can still read.
+    /// Calls `each` like [`each`](Self::each), from the origin `start` on. A caller can read in parts: during one long
+    /// transaction, the file could not reuse the space of anything that the transaction can read.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
@@ -270,7 +270,7 @@ fn last_use(record: Record) -> Option<SystemTime> {
     record.outline().and_then(|state| state.useful_until())
 }
 
-/// What is wrong with the file. The message says what to do where that does not depend on the caller.
+/// Why the file cannot be used. The message says what to do, unless that depends on the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error("another process has it open; give each robotgate its own cache.path")]
@@ -279,7 +279,7 @@ pub enum FileError {
     Later(String),
     #[error("it is damaged ({0})")]
     Damaged(String),
-    /// The file is damaged, and it is still at its path.
+    /// The file is damaged, and could not be moved aside.
     #[error("it is damaged ({what}) and cannot be moved aside: {why}")]
     Stays { what: String, why: String },
     #[error("{0}; check cache.path, its permissions and the room on the disk")]
@@ -305,14 +305,14 @@ impl From<redb::Error> for FileError {
             E::PreviousIo | E::DatabaseClosed | E::LockPoisoned(_) | E::TransactionPoisoned => {
                 Self::Io(io::Error::other(error.to_string()))
             }
-            // A format, or tables, that no robotgate writes.
+            // The file has a format or tables that no version of robotgate writes.
             error => Self::Damaged(error.to_string()),
         }
     }
 }
 
-/// Recognises the error for a database format that is newer than redb knows, which redb reports as corruption. An
-/// implausible version number is damage.
+/// Returns whether the error means that the database format is newer than this version of redb, which redb reports as
+/// corruption. An implausible version number is damage.
 fn is_later_format(what: &str) -> bool {
     let found = what
         .strip_prefix("Expected file format version")

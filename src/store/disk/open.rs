@@ -24,7 +24,8 @@ pub(super) enum Check {
     Skip,
 }
 
-/// Opens the file like [`open`], and waits a little if it is locked: the process that holds it might be about to end.
+/// Opens the file like [`open`], and waits a little if it is locked: the process that has it open might be about to
+/// end.
 pub(super) fn open_patiently(path: &Path, cache_bytes: usize, check: Check) -> Result<CopyFile, FileError> {
     let started = Instant::now();
     loop {
@@ -59,7 +60,7 @@ fn open(path: &Path, cache_bytes: usize, check: Check) -> Result<CopyFile, FileE
             open(path, cache_bytes, check)
         }
         Err(error) if is_new && !matches!(error, FileError::Locked) => {
-            // The file is empty. If it stayed, the next start would take it for a damaged one.
+            // The file is empty. If it stayed, the next start would treat it as damaged.
             let _ = fs::remove_file(path);
             Err(error)
         }

@@ -1,8 +1,8 @@
-//! The changes that wait to be written to the disk. The queue holds the latest change of each origin. Until it is in
-//! the file, the queued change counts.
+//! The changes that wait to be written to the disk. The queue holds the latest change of each origin. Until a change is
+//! in the file, readers get the queued change instead.
 //!
 //! The queued states never exceed a byte limit. An origin whose state does not fit is forgotten, so that an older
-//! record in the file does not pass for the latest.
+//! record in the file is not mistaken for the latest.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::copy::OriginState;
 /// A change to what is known of an origin.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// The new state. Unless it is `complete`, the file can hold more about the origin.
+    /// The new state. Unless it is `complete`, the file can know more about the origin.
     Keep { state: Arc<OriginState>, complete: bool },
     /// Forget the origin.
     Forget,
@@ -68,7 +68,7 @@ impl Change {
 
 impl Queue {
     /// Adds a change on top of an earlier one of the same origin. Returns `false` if there is no room for its state,
-    /// but only the first time since the last write.
+    /// but only the first time after a write.
     pub(super) fn put(&mut self, origin: String, change: Change) -> bool {
         let change = match self.waiting.remove(&origin) {
             Some(earlier) => {
@@ -154,7 +154,7 @@ fn weight(origin: &str, change: &Change) -> usize {
     }
 }
 
-/// Maximum bytes that wait while the disk is slow or full. The batch that is being written does not count.
+/// Maximum bytes that wait while the disk is slow or full. The batch that is being written is not included.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 #[cfg(test)]

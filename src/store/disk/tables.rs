@@ -1,5 +1,5 @@
 //! The tables of the file, and how a change updates them. Each text is stored once with the number of origins that use
-//! it, and removed with the last of them. Every record carries a digest of itself, so damaged ones count as unknown.
+//! it, and removed with the last of them. A record with a wrong digest is treated as unknown.
 
 use redb::{ReadableTable, ReadableTableMetadata as _, Table, TableDefinition, WriteTransaction};
 use sha2::{Digest as _, Sha256 as Hasher};
@@ -16,7 +16,7 @@ pub(super) struct Tables<'t> {
     pub(super) more: i64,
 }
 
-/// What the file holds of an origin except its text. Stored as a digest followed by JSON.
+/// What the file stores about an origin except the text of its copy. Stored as a digest followed by JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record(Saved);
 
@@ -80,7 +80,7 @@ impl<'t> Tables<'t> {
         Ok(digest)
     }
 
-    /// Decrements the number of origins that use a text, and removes the text after the last.
+    /// Decrements the number of origins that use a text, and removes the text when none is left.
     fn release(&mut self, digest: Sha256) -> Result<(), FileError> {
         let uses = self.uses.get(&digest.0)?.map_or(0, |uses| uses.value());
         if uses > 1 {
@@ -101,7 +101,7 @@ impl Record {
         Self(state.save())
     }
 
-    /// Serialises the record. The digest covers the origin's name, so a record cannot pass for another origin's.
+    /// Serialises the record. The digest covers the origin's name, so a record cannot be mistaken for another's.
     fn encode(&self, origin: &str) -> Vec<u8> {
         let mut bytes = vec![0; CHECK];
         // Serialising numbers and strings into memory cannot fail. Even if it did, an empty record decodes to `None`.
@@ -113,7 +113,7 @@ impl Record {
         bytes
     }
 
-    /// Returns `None` if the record is damaged.
+    /// Parses a record. Returns `None` if it is damaged.
     pub(super) fn decode(origin: &str, bytes: &[u8]) -> Option<Self> {
         let (found, json) = bytes.split_first_chunk()?;
         if *found != check(origin, json) {
@@ -173,5 +173,5 @@ pub(super) const USES: TableDefinition<'_, &[u8; 32], u64> = TableDefinition::ne
 pub(super) const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
 /// Approximate bytes of an origin's record and its index entries.
 pub(super) const RECORD_BYTES: u64 = 512;
-/// Bytes of the digest that are stored. It detects accidents, not attacks.
+/// Number of bytes of the digest that are stored. The digest detects accidents, not attacks.
 const CHECK: usize = 8;

@@ -27,7 +27,7 @@ pub(super) struct SharedDisk {
     pub(super) max_bytes: AtomicU64,
     /// `None` while an error keeps the file closed.
     pub(super) file: RwLock<Option<Arc<CopyFile>>>,
-    /// Whether that error was damage. If so, reopening checks the whole file.
+    /// Whether the error that closed the file was damage. If so, reopening checks the whole file.
     pub(super) is_suspect: AtomicBool,
     pub(super) queue: Mutex<Queue>,
     /// Signalled when the writer has something to do.
@@ -40,7 +40,7 @@ pub(super) struct SharedDisk {
 
 // === impl SharedDisk ===
 
-/// For readers and the writer.
+/// Methods for readers and the writer.
 impl SharedDisk {
     pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
         // At worst, a panic under this lock loses queued copies, and those are fetched again.
@@ -62,7 +62,7 @@ impl SharedDisk {
             let is_damage = matches!(error, FileError::Damaged(_));
             self.is_suspect.fetch_or(is_damage, Ordering::Relaxed);
             let mut current = self.file.write().unwrap_or_else(PoisonError::into_inner);
-            // Another thread might have closed it, and the writer might have opened it again.
+            // Another thread might have closed the file, and the writer might have opened it again.
             let closed = current.take_if(|current| Arc::ptr_eq(current, &file));
             drop(current);
             close([Some(file), closed]);
@@ -89,7 +89,7 @@ impl SharedDisk {
     }
 }
 
-/// For the writer.
+/// Methods for the writer.
 impl SharedDisk {
     pub(super) fn write_until_closed(&self) {
         let mut collecting = Collecting::new();
@@ -135,7 +135,7 @@ impl SharedDisk {
             tracing::error!(path = %self.path.display(), "{text}");
             *trouble = Some(text);
         }
-        // Counted last and under the lock, so that a reader of the count also finds the reason.
+        // Incremented last and under the lock, so that a reader of the count also finds the reason.
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -155,15 +155,15 @@ impl SharedDisk {
             true => Check::Full,
             false => Check::Skip,
         };
-        // A reader can hold the closed file a moment longer, so this waits for its lock.
+        // A reader can keep the old file open a moment longer, so this waits for the lock on the file.
         let file = open_patiently(&self.path, self.cache_bytes, check)?;
         self.is_suspect.store(false, Ordering::Relaxed);
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
         Ok(())
     }
 
-    /// Waits until there is work and no pause, then a moment longer for more work. Returns whether the queue is
-    /// closed.
+    /// Waits until there is work and the pause is over, then a moment longer for more work. Returns whether the queue
+    /// is closed.
     fn wait_for_work(&self, collecting: &Collecting, pause: &Pause) -> bool {
         let mut queue = self.lock();
         while !queue.closed {
@@ -298,7 +298,7 @@ struct Collecting {
 impl Collecting {
     fn new() -> Self {
         Self {
-            // Not right at the start: a machine that has just booted might still have a wrong clock.
+            // Does not start immediately: a machine that has just booted might still have a wrong clock.
             at: Instant::now() + COLLECT_EVERY,
             next: None,
         }
@@ -314,7 +314,7 @@ impl Collecting {
 const GATHER: Duration = Duration::from_millis(20);
 /// Pause before the first retry after a failed write.
 const RETRY: Duration = Duration::from_secs(1);
-/// How often the pause doubles.
+/// How many times the pause doubles at most.
 const MAX_DOUBLINGS: u32 = 4;
 /// Pauses between two scans for old origins, and between the passes of one scan.
 const COLLECT_EVERY: Duration = Duration::from_secs(60 * 60);

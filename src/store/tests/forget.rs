@@ -1,4 +1,4 @@
-//! A forgotten origin does not come back from a lookup or fetch that held it at the time.
+//! A forgotten origin does not come back from a lookup or fetch that used it at the time.
 
 use super::*;
 

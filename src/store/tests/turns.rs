@@ -1,4 +1,4 @@
-//! Fetches that wait for their turn or for room in the audit log: nothing has begun, and the origin's state stays.
+//! Fetches that wait for their turn or for room in the audit log: they do not change the origin's state.
 
 use super::*;
 

@@ -98,7 +98,7 @@ where
 // === impl State ===
 
 impl State {
-    /// Updates the state with what the origin says about new streams. It allows `allowed` simultaneous streams.
+    /// Records that the origin allows `allowed` simultaneous streams, and whether it accepts new ones.
     fn observe(&self, allowed: usize, cx: &mut Context<'_>) {
         self.limit
             .store(allowed.min(self.bounds.streams as usize), Ordering::Relaxed);

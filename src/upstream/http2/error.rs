@@ -15,7 +15,7 @@ pub struct StreamError {
 /// Whether and how a request can be retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Retry {
-    /// Unknown what the origin has done.
+    /// The origin might have processed the request.
     Unknown,
     /// The origin has not processed the request.
     Unprocessed,
@@ -67,13 +67,13 @@ impl StreamError {
         Self::internal(&format!("it made an HTTP/2 request that cannot be sent: {error}"))
     }
 
-    /// Converts an error that occurred before the head of the response. `silent` tells that the connection was given
-    /// up because the peer answered no PING.
+    /// Converts an error that occurred before the head of the response. `silent` is set if the connection was given up
+    /// because the peer answered no PING.
     pub(super) fn of_head(error: &h2::Error, silent: bool) -> Self {
         let retry = match error.reason() {
             Some(Reason::HTTP_1_1_REQUIRED) if error.is_remote() => Retry::Http1,
             Some(Reason::REFUSED_STREAM) if error.is_remote() => Retry::Unprocessed,
-            // h2 fails with the peer's GOAWAY only streams above the last one that it names, which are unprocessed.
+            // After a GOAWAY, h2 fails only streams above the last one that it names. Those are unprocessed.
             _ if error.is_remote() && error.is_go_away() => Retry::Unprocessed,
             _ => Retry::Unknown,
         };

@@ -13,8 +13,8 @@ use crate::{
     upstream::Fault,
 };
 
-/// Builds the head of an HTTP/2 request for `target` with the method and fields of `head`. Omits fields that concern
-/// an HTTP/1.1 connection (RFC 9113 §8.2.2), and `Host`, which `:authority` replaces.
+/// Builds the head of an HTTP/2 request for `target` with the method and fields of `head`. Omits fields that apply only
+/// to an HTTP/1.1 connection (RFC 9113 §8.2.2), and `Host`, which `:authority` replaces.
 ///
 /// # Errors
 /// Fails if an [`http::Uri`] cannot hold the target's path unchanged; see [`StreamError::needs_http1`].

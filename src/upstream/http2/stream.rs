@@ -31,7 +31,7 @@ pub struct Stream {
     handed: usize,
     /// Number of informational responses so far.
     informational: usize,
-    /// The last field, so that the permit is released after the others are dropped.
+    /// Must be the last field, so that the permit is released after the other fields are dropped.
     permit: StreamPermit,
 }
 
@@ -49,7 +49,7 @@ enum Left {
     More,
     /// The unsent content and then the end.
     End,
-    /// Nothing: the end was sent, or the origin wants no more.
+    /// Nothing: the end was sent, or the origin wants no more content.
     Nothing,
 }
 
@@ -71,7 +71,7 @@ impl Stream {
     /// Reads the next informational response, or `None` once the final head has arrived.
     ///
     /// # Errors
-    /// Those of [`poll_head`](Self::poll_head).
+    /// The same as [`poll_head`](Self::poll_head).
     pub fn poll_informational(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ResponseHeader, StreamError>>> {
         let Response::HeadRead(response) = &mut self.response else {
             return Poll::Ready(None);

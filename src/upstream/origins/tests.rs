@@ -37,7 +37,7 @@ async fn a_request_that_waited_for_another_has_the_full_connect_timeout() {
     let began = time::Instant::now();
     let second = connect(within);
     yield_now().await;
-    // The machine's clock has to advance too, so that lost time shows by either clock.
+    // The machine's clock has to advance too, so that lost time is visible in both clocks.
     std::thread::sleep(within);
 
     assert_eq!(second.await.expect("no panic"), Err(Fault::ConnectionTimeout));

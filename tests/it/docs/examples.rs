@@ -65,10 +65,9 @@ fn run(page: &Page) -> (usize, String) {
         .envs([("LANG", "C.UTF-8"), ("TZ", "UTC"), ("PYTHONUNBUFFERED", "1")])
         .output()
         .expect("bash runs");
-    let printed = stage
-        .as_documented(&String::from_utf8_lossy(&ended.stdout))
-        .replace('\r', "");
-    let parts: Vec<&str> = printed.split('\x1e').skip(1).collect();
+    let printed = String::from_utf8_lossy(&ended.stdout).replace('\r', "");
+    let parts = printed.split('\x1e').skip(1);
+    let parts: Vec<String> = parts.map(|part| stage.as_documented(part)).collect();
     let name = page.path.display();
     let mut wrong = String::new();
     let mut pasted = Vec::new();

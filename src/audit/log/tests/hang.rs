@@ -27,7 +27,7 @@ async fn hanging() -> (Sink, Arc<AuditLog>, tokio::task::JoinHandle<Result<(), A
             log.write(b"first\n").await
         }
     });
-    // On the test's own thread, which runs no tasks.
+    // This blocks only the test's own thread, which runs no tasks.
     sink.wait_until(|state| state.blocked);
     assert!(!sink.is_written_by_thread());
     (sink, log, write)
@@ -45,7 +45,7 @@ async fn sockets_and_timers_work_while_a_write_hangs() {
         }
     });
     let (sink, _log, write) = hanging().await;
-    // Outside the runtime: a new task could make it drive its sockets.
+    // The client runs outside the runtime: a new task could make the runtime drive its sockets.
     let client = std::thread::spawn(move || {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(DEADLINE))?;

@@ -37,13 +37,13 @@ async fn a_slow_reader_of_a_pipe_gets_every_line() {
     let (_folder, path) = pipe();
     let mut reader = reader_of(&path);
     let log = AuditLog::open(&Output::File(path)).expect("there is a reader");
-    // More than a pipe holds.
+    // More than fits into a pipe.
     let expected: String = (0..100_000).map(|number| format!("{number}\n")).collect();
     for line in expected.split_inclusive('\n') {
         log.append(line.as_bytes()).await.expect("there is room");
     }
     let closing = std::thread::spawn(move || {
-        // The end waits for the reader as well.
+        // The last line waits for the reader too.
         let mut written = pin!(log.write(b"the end\n"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         runtime.expect("a runtime").block_on(written.as_mut())

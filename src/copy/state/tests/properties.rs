@@ -116,7 +116,7 @@ struct OriginAnswer {
     life: u64,
 }
 
-/// Returns the outcomes of the fetches. An "unchanged" counts only after rules.
+/// Returns the outcomes of the fetches. An "unchanged" without earlier rules is a failure.
 fn outcomes(events: &[Event]) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (second, fetched) in events {

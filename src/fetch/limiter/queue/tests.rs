@@ -8,7 +8,7 @@ fn client(number: u8) -> Requester {
     }
 }
 
-/// Creates a queue in which each client, by its number, has asked for that many fetches, one client after the other.
+/// Creates a queue. Each entry of `counts` is the number of a client and how many fetches it queues.
 fn queue(permits: usize, counts: &[(u8, usize)]) -> Queue<u8> {
     let mut queue = Queue::new(permits);
     for (number, count) in counts {

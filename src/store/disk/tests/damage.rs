@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Creates a file that knows some origins.
+/// Creates a file with some origins.
 fn filled() -> (Bench, HashMap<String, Saved>) {
     let bench = Bench::new();
     let disk = bench.open();
