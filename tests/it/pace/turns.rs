@@ -56,6 +56,12 @@ async fn bots_take_turns_and_each_ones_requests_go_in_order() {
     }
     let scrape = gate.admin("/metrics").await.text();
     assert!(scrape.contains("robotgate_pace_wait_seconds_count 7"), "{scrape}");
+    let sum = |name: &str| -> f64 {
+        let sum = scrape.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("_sum "));
+        sum.expect("it is exposed").parse().expect("a number")
+    };
+    // The waits for a turn are not part of it.
+    assert!(sum("robotgate_decision_seconds") < sum("robotgate_pace_wait_seconds"), "{scrape}");
 }
 
 #[tokio::test]
