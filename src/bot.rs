@@ -24,7 +24,7 @@ pub use credentials::{
 };
 pub use pattern::{AgentPattern, EmptyPattern};
 pub use product::{is_token, is_token_byte};
-pub use proof::{Bindings, Presented, PresentedCredential, Proof};
+pub use proof::{Bindings, Presented, PresentedCredential, Proof, ProofKinds};
 
 /// A configured bot: one `[[bot]]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,8 +91,8 @@ pub enum IdentityMismatch {
     Agent,
     /// A required proof is missing, or the credential is invalid.
     Unproven {
-        /// Whether a credential would be a sufficient proof.
-        by_credential: bool,
+        /// What would be a sufficient proof.
+        by: ProofKinds,
     },
 }
 
@@ -156,7 +156,7 @@ impl IdentityMismatch {
 
     /// Returns whether presenting a credential would help.
     pub fn asks_for_credential(self) -> bool {
-        self == Self::Unproven { by_credential: true }
+        matches!(self, Self::Unproven { by } if by.credential)
     }
 }
 

@@ -104,7 +104,7 @@ fn proofs_of(config: &Config, user_agent: &str) -> String {
         .bots
         .identify_by(fields, &Proof::Assumed, config.identity.required)
     {
-        Identity::Bot(bot) if bot.bindings.bind() => bot.bindings.kinds(),
+        Identity::Bot(bot) if bot.bindings.bind() => bot.bindings.kinds().to_string(),
         // `identity.required` asks it of every client.
         _ => "a credential, a certificate or its network".to_owned(),
     }

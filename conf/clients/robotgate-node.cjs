@@ -1,11 +1,12 @@
-// Sends fetch, http and https of Node.js through the proxy that https_proxy and http_proxy name. Node before 22.21 (and
-// 24.5) ignores these variables. Later ones read them where NODE_USE_ENV_PROXY=1 is set, but not for an http.Agent that a
-// program makes for itself. `robotgate env --write DIR node` writes this file, and prints what loads it before a program:
+// Sends fetch, http and https of Node.js through the proxy that https_proxy and http_proxy name. Node before 22.21, and 23
+// to 24.4, ignore these variables. Later ones read them if NODE_USE_ENV_PROXY=1 is set, but not for an http.Agent that a
+// program creates. `robotgate env --write DIR node` writes this file, and prints the variable that loads it:
 //
 //   export NODE_OPTIONS=--require=DIR/robotgate-node.cjs
 //
-// Every connection becomes a CONNECT, also for http://. Hosts in no_proxy are not looked at: bots may go around
-// robotgate nowhere. What opens its sockets itself still does: node:http2, node:net, and the package ws without an agent.
+// Every connection becomes a CONNECT, also for http://. This file ignores no_proxy, because bots must not go around
+// robotgate. Code that opens its own sockets still goes around it: node:http2, node:net, and the package ws without an
+// agent.
 "use strict";
 
 const http = require("node:http");
@@ -19,7 +20,7 @@ function proxyFor(isTls) {
   return proxy && new URL(proxy.includes("://") ? proxy : `http://${proxy}`);
 }
 
-/** A connection through the proxy: `done(error)` or `done(null, socket)`. TLS options are those of tls.connect. */
+/** Connects through the proxy, then calls `done(error)` or `done(null, socket)`. TLS options are those of tls.connect. */
 function connect(proxy, { isTls, host, port, ...options }, done) {
   const authority = `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
   const headers = { host: authority };
@@ -58,7 +59,7 @@ function connect(proxy, { isTls, host, port, ...options }, done) {
 /** Marks the request to the proxy itself. */
 const TO_PROXY = Symbol("robotgate");
 
-/** Whether a request goes to the proxy by the program's own settings, as axios's do. */
+/** Returns whether the program itself sends a request to the proxy, as axios does. */
 function isProxy(proxy, { host, port }) {
   return proxy && bare(host ?? "") === bare(proxy.hostname) && Number(port) === portOf(proxy);
 }
@@ -67,17 +68,17 @@ function portOf(proxy) {
   return Number(proxy.port) || (proxy.protocol === "https:" ? 443 : 80);
 }
 
-/** A URL's host without the brackets of an IPv6 address. */
+/** Returns a URL's host without the brackets of an IPv6 address. */
 function bare(host) {
   return host.replace(/^\[|\]$/g, "");
 }
 
-/** Has all agents of a class connect through the proxy, those that a program makes for itself too. */
+/** Makes all agents of a class connect through the proxy, also those that a program creates. */
 function patchAgent(Agent, isTls) {
   const direct = Agent.prototype.createConnection;
   Agent.prototype.createConnection = function createConnection(options, done) {
     const proxy = proxyFor(isTls);
-    // An agent with proxyEnv goes through the proxy by itself.
+    // An agent with proxyEnv uses the proxy without this.
     const isOwn = options[TO_PROXY] || this.options?.proxyEnv || isProxy(proxy, options);
     if (!proxy || isOwn || options.socketPath) {
       return direct.apply(this, arguments);
@@ -87,12 +88,12 @@ function patchAgent(Agent, isTls) {
   };
 }
 
-/** Gives fetch, and the package undici where a program loads it, a dispatcher that connects through the proxy. */
+/** Makes fetch, and the package undici if a program loads it, connect through the proxy. */
 function setDispatcher() {
-  void globalThis.Headers; // loads the undici that fetch is made of
+  void globalThis.Headers; // loads the undici that fetch uses
   const symbol = Symbol.for("undici.globalDispatcher.1");
   const Agent = globalThis[symbol]?.constructor;
-  if (Agent?.name === "EnvHttpProxyAgent") return; // by NODE_USE_ENV_PROXY
+  if (Agent?.name === "EnvHttpProxyAgent") return; // set by NODE_USE_ENV_PROXY
   if (Agent?.name !== "Agent") {
     process.emitWarning("fetch of this Node.js cannot be sent through the proxy", "robotgate");
     return;

@@ -1,6 +1,6 @@
 <?php
-// Sends PHP's streams (file_get_contents, fopen) through the proxy that https_proxy names; by themselves they read no
-// variable. A stream that is opened with a context of its own has to name the proxy there.
+// Sends PHP's streams (file_get_contents, fopen) through the proxy that https_proxy names. Without this, they ignore the
+// variable. If a script opens a stream with its own context, it has to name the proxy in that context.
 // `robotgate env --write DIR php` writes this file, and a part of php.ini that prepends it to every script.
 (static function (): void {
     $url = getenv('https_proxy') ?: getenv('http_proxy');

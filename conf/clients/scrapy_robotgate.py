@@ -1,15 +1,15 @@
 """A Scrapy downloader middleware that logs why robotgate refused a request, and does not retry it.
 
-Put this file where Python finds it, beside the project's scrapy.cfg or in a folder of PYTHONPATH (`robotgate env --write
-DIR scrapy` does the latter), and in settings.py:
+Put this file where Python finds it: next to the project's scrapy.cfg, or in a folder of PYTHONPATH, as `robotgate env
+--write DIR scrapy` does. Add this to settings.py:
 
     USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
-    ROBOTSTXT_OBEY = False  # robotgate checks it; Scrapy would ask each site for its robots.txt once more
+    ROBOTSTXT_OBEY = False  # robotgate checks it; otherwise each site is asked for its robots.txt twice
     DOWNLOADER_MIDDLEWARES = {"scrapy_robotgate.RobotgateMiddleware": 560}
 
-560 is past RetryMiddleware (550): a refusal gets here first. A spider's errback is called with IgnoreRequest, and the
-stats count refusals by reason (robotgate/refused/rule and so on). A 503 (refusals.unreachable-status) and a 429 (a
-request that came too early) are left to RetryMiddleware, except for a CONNECT.
+With 560, a refusal gets here before RetryMiddleware (550) sees it. Scrapy calls a spider's errback with IgnoreRequest,
+and the stats count refusals by reason (robotgate/refused/rule and so on). RetryMiddleware retries a 503
+(refusals.unreachable-status) and a 429 (the request came too early), but no refused CONNECT.
 """
 
 import logging
@@ -20,13 +20,13 @@ from scrapy.exceptions import IgnoreRequest
 
 logger = logging.getLogger(__name__)
 
-# The statuses that refusals.status and refusals.unreachable-status allow. Every refusal's phrase begins so; the 503 of an
-# overloaded proxy does not, and is tried again.
+# The statuses that refusals.status and refusals.unreachable-status allow. The phrase of every refusal begins with this
+# word. The 503 of an overloaded proxy has a different phrase, so Scrapy retries it.
 REFUSED_CONNECT = re.compile(r"'status': (403|451|503), 'reason': b?['\"]Disallowed")
 
 
 def refusal(decision):
-    """The reason that a Robots-Decision field gives for a refusal, or None: the request went on to the site."""
+    """Returns the reason of a refusal from a Robots-Decision field, or None if the request was forwarded."""
     if not decision or decision.startswith("allow") or "enforcement=report" in decision:
         return None
     reason = re.search(r"reason=([a-z0-9-]+)", decision)
@@ -52,11 +52,11 @@ class RobotgateMiddleware:
         if reason is None:
             return response
         if decision.startswith("defer") or reason == "unreachable" and response.status == 503:
-            return response  # It ends by itself (Retry-After): RetryMiddleware tries again.
+            return response  # It is temporary (Retry-After): RetryMiddleware tries again.
         raise self.refused(request, reason, decision)
 
     def process_exception(self, request, exception, spider=None):
-        # A CONNECT that is refused has no response: all that Scrapy keeps is the status and the reason phrase.
+        # Of the response to a refused CONNECT, Scrapy keeps only the status and the reason phrase.
         if isinstance(exception, TunnelError) and REFUSED_CONNECT.search(str(exception)):
             raise self.refused(request, "connect", str(exception))
 

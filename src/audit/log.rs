@@ -113,7 +113,7 @@ impl AuditLog {
     /// Fails if the file cannot be opened for writing, or no thread can be started.
     pub fn open(output: &Output) -> Result<Self, AuditError> {
         let (file, path) = open(output)?;
-        Self::to_sink(file.into(), path)
+        Self::to_sink(Sink::new(file, path.as_deref()), path)
     }
 
     /// Checks whether the log could be opened. Creates no file.
@@ -140,7 +140,7 @@ impl AuditLog {
             path: path.clone(),
             error,
         })?;
-        self.go_on_with(file.into());
+        self.go_on_with(Sink::new(file, Some(path)));
         Ok(())
     }
 
@@ -152,8 +152,8 @@ impl AuditLog {
     pub fn divert(&self, output: &Output) -> Result<(), AuditError> {
         let is_stuck = self.is_stalled() || self.shared.lock().failing;
         if is_stuck {
-            let (file, _) = open(output)?;
-            self.go_on_with(file.into());
+            let (file, path) = open(output)?;
+            self.go_on_with(Sink::new(file, path.as_deref()));
         }
         Ok(())
     }
@@ -168,9 +168,7 @@ impl AuditLog {
 
     /// Creates a log that writes to `sink`. `path` is its path if it is a file.
     fn to_sink(sink: Sink, path: Option<PathBuf>) -> Result<Self, AuditError> {
-        let output = path.as_ref().map(|path| path.display().to_string());
-        let output = output.unwrap_or_else(|| "standard output".to_owned());
-        let shared = Arc::new(SharedLog::new(sink, output));
+        let shared = Arc::new(SharedLog::new(sink));
         let writer = std::thread::Builder::new()
             .name("audit".to_owned())
             .spawn({

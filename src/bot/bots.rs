@@ -103,7 +103,7 @@ impl Bots {
                 credentials: Vec::new(),
                 ..bot.bindings.clone()
             };
-            bindings.kinds()
+            bindings.kinds().to_string()
         };
         self.bots
             .iter()

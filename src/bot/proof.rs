@@ -23,6 +23,14 @@ pub struct Bindings {
     pub networks: Vec<IpNet>,
 }
 
+/// Kinds of proof, each of which is enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ProofKinds {
+    pub credential: bool,
+    pub certificate: bool,
+    pub network: bool,
+}
+
 /// What a client presents besides its User-Agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Presented<'a> {
@@ -77,15 +85,54 @@ impl Bindings {
         !(self.credentials.is_empty() && self.certificates.is_empty() && self.networks.is_empty())
     }
 
-    /// Names the kinds of these proofs: `a credential or its network`.
-    pub fn kinds(&self) -> String {
+    /// Returns the kinds of these proofs.
+    pub fn kinds(&self) -> ProofKinds {
+        ProofKinds {
+            credential: !self.credentials.is_empty(),
+            certificate: !self.certificates.is_empty(),
+            network: !self.networks.is_empty(),
+        }
+    }
+}
+
+// === impl ProofKinds ===
+
+impl ProofKinds {
+    /// Returns what a person can do to give one of these proofs. Empty if there are none.
+    pub fn what_to_do(self) -> String {
         let all = [
-            (!self.credentials.is_empty(), "a credential"),
-            (!self.certificates.is_empty(), "a certificate"),
-            (!self.networks.is_empty(), "its network"),
+            (
+                self.credential,
+                "Write the credential into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator creates them \
+                 with `robotgate credential add NAME`.",
+            ),
+            (
+                self.certificate,
+                "Connect to the proxy's TLS listener with a client certificate that the bot's `certificates` name.",
+            ),
+            (
+                self.network,
+                "Send the request from a network that the bot's `networks` list.",
+            ),
+        ];
+        let advice: Vec<&str> = all.into_iter().filter_map(|(has, text)| has.then_some(text)).collect();
+        match advice.len() {
+            0 | 1 => advice.concat(),
+            _ => format!("One of these is enough. {}", advice.join(" ")),
+        }
+    }
+}
+
+impl fmt::Display for ProofKinds {
+    /// Names the kinds: `a credential or its network`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = [
+            (self.credential, "a credential"),
+            (self.certificate, "a certificate"),
+            (self.network, "its network"),
         ];
         let kinds: Vec<&str> = all.into_iter().filter_map(|(has, kind)| has.then_some(kind)).collect();
-        kinds.join(" or ")
+        f.write_str(&kinds.join(" or "))
     }
 }
 
@@ -133,11 +180,13 @@ impl Bots {
         required: bool,
     ) -> Identity<'h> {
         match proof {
-            Proof::Failed => Identity::Refused(IdentityMismatch::Unproven { by_credential: true }),
-            Proof::None if required => Identity::Refused(IdentityMismatch::Unproven {
-                by_credential: self.credentials().is_some(),
+            Proof::Failed => Identity::Refused(IdentityMismatch::Unproven {
+                by: ProofKinds {
+                    credential: true,
+                    ..ProofKinds::default()
+                },
             }),
-            Proof::None => self.unproven(self.identify(user_agents)),
+            Proof::None => self.unproven(self.identify(user_agents), required),
             Proof::Assumed => {
                 let fields: Vec<_> = user_agents.into_iter().collect();
                 match self.identify_by(fields.iter().copied(), &Proof::None, required) {
@@ -149,18 +198,22 @@ impl Bots {
         }
     }
 
-    fn unproven<'h>(&self, identity: Identity<'h>) -> Identity<'h> {
+    fn unproven<'h>(&self, identity: Identity<'h>, required: bool) -> Identity<'h> {
         let claimed = match &identity {
             Identity::Bot(bot) => Some(bot).filter(|bot| bot.bindings.bind()),
             Identity::Token(token) => self.claimed_by(token),
             Identity::Unidentified(_) | Identity::Refused(_) => None,
         };
-        match claimed {
-            Some(bot) => Identity::Refused(IdentityMismatch::Unproven {
-                by_credential: !bot.bindings.credentials.is_empty(),
-            }),
-            None => identity,
-        }
+        let by = match claimed {
+            Some(bot) => bot.bindings.kinds(),
+            None if required => ProofKinds {
+                credential: self.credentials().is_some(),
+                certificate: self.by_certificate().next().is_some(),
+                network: self.by_network().next().is_some(),
+            },
+            None => return identity,
+        };
+        Identity::Refused(IdentityMismatch::Unproven { by })
     }
 
     fn proven<'h>(&self, user_agents: impl IntoIterator<Item = &'h [u8]>, proof: &Proof<'_>) -> Identity<'h> {

@@ -121,15 +121,16 @@ reasons! {
         phrase: "Disallowed: the client's proof does not match its User-Agent",
         sentence: "The client's proof (a credential, a certificate or its address) is for a different bot than its \
             User-Agent names. Send the User-Agent of a bot that the proof belongs to.",
-        what_to_do: "Write the credential into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator creates \
-            them with `robotgate credential add NAME`.",
+        what_to_do: "If the User-Agent is right, send a proof of that bot instead. A credential wins over a certificate, \
+            and a certificate over the address.",
     }
     /// The client does not prove who it is: a required proof is missing, or the credential is invalid.
     Unauthenticated = "unauthenticated" {
         phrase: "Disallowed: bot does not prove who it is",
         sentence: "The client does not prove which bot it is, and the configuration requires it.",
-        what_to_do: "Write the credential into the proxy's address: http://NAME:SECRET@HOST:PORT. The operator creates \
-            them with `robotgate credential add NAME`.",
+        what_to_do: "Give a proof that the bot's [[bot]] entry lists: a credential in the proxy's address \
+            (http://NAME:SECRET@HOST:PORT; the operator creates one with `robotgate credential add NAME`), a client \
+            certificate on the proxy's TLS listener, or an address in one of the bot's `networks`.",
     }
     /// A tunnel to an origin that allows only some paths.
     Unverifiable = "unverifiable" {
@@ -149,7 +150,8 @@ reasons! {
     Egress = "egress" {
         phrase: "Disallowed: bots may not go there",
         sentence: "The configuration does not let bots go there ([egress]).",
-        what_to_do: "The operator can open addresses with egress.allow and ports with egress.ports.",
+        what_to_do: "The operator can open addresses with egress.allow and ports with egress.ports, which closes every \
+            port that it does not list.",
     }
     /// Deciding takes more work than [`BUDGET`](super::BUDGET).
     TooComplex = "too-complex" {

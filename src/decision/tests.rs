@@ -12,7 +12,7 @@ use std::{
 
 use super::{robots_identity::RobotsIdentity, *};
 use crate::{
-    bot::{Bot, Cause, Identity, IdentityMismatch, Unidentified},
+    bot::{Bot, Cause, Identity, IdentityMismatch, ProofKinds, Unidentified},
     copy::{CacheStatus, Failure, FetchError, Freshness, Meaning, OriginState, Policy},
     robots::Profile,
 };
@@ -117,7 +117,9 @@ fn question(robots_identity: RobotsIdentity<'_>, path: &str, scope: Scope) -> Qu
         }
         RobotsIdentity::Refused(Reason::Unidentified) => Identity::Unidentified(Cause::Missing),
         RobotsIdentity::Refused(Reason::Identity) => Identity::Refused(IdentityMismatch::Agent),
-        RobotsIdentity::Refused(_) => Identity::Refused(IdentityMismatch::Unproven { by_credential: true }),
+        RobotsIdentity::Refused(_) => Identity::Refused(IdentityMismatch::Unproven {
+            by: ProofKinds::default(),
+        }),
     };
     Question {
         subject: Subject::of(identity),

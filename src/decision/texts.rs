@@ -4,7 +4,7 @@ use std::{borrow::Cow, time::SystemTime};
 
 use super::{Decision, Reason, Verdict};
 use crate::{
-    bot::Enforcement,
+    bot::{Enforcement, Identity, IdentityMismatch, ProofKinds},
     origin::Reading,
     text::{plain, plain_message},
 };
@@ -37,6 +37,8 @@ pub struct DecisionTexts<'a> {
     pub id: &'a str,
     /// Whether the response requests a credential from the client.
     pub challenge: bool,
+    /// What would prove which bot the client is, if that is missing.
+    pub proofs: Option<ProofKinds>,
     /// Seconds until a retry, if the refusal is temporary.
     pub retry_after: Option<u64>,
     /// When the request may come again. `None` unless it came too early.
@@ -72,6 +74,10 @@ impl<'a> DecisionTexts<'a> {
             robots_error: decision.shown_error(),
             id,
             challenge,
+            proofs: match &decision.question.subject.identity {
+                Identity::Refused(IdentityMismatch::Unproven { by }) => Some(*by),
+                _ => None,
+            },
             retry_after: decision.retry_after(),
             not_before: decision.deferral.map(|deferral| deferral.not_before),
         }

@@ -46,8 +46,10 @@ pub enum Prohibited {
     Address(IpAddr),
     #[error("{0} is closed to bots by egress.deny")]
     Name(Arc<str>),
-    #[error("port {0} is closed to bots unless egress.ports lists it")]
-    Port(u16),
+    #[error("port 0 is closed to bots")]
+    PortZero,
+    #[error("port {port} is closed to bots; egress.ports = {} would open it too", .ports.with(*port))]
+    Port { port: u16, ports: Ports },
     #[error("{0} is an address of this proxy itself, which bots cannot reach through it")]
     OwnListener(SocketAddr),
 }
@@ -65,8 +67,12 @@ impl Guard {
         {
             return Err(Prohibited::Name(name.clone()));
         }
+        if port == 0 {
+            return Err(Prohibited::PortZero);
+        }
         if !self.ports.contains(port) {
-            return Err(Prohibited::Port(port));
+            let ports = self.ports.clone();
+            return Err(Prohibited::Port { port, ports });
         }
         match host {
             Host::Ip(address) => self.check(host, *address),
@@ -133,6 +139,20 @@ impl Ports {
             Some(ranges) if is_bad => port != 0 && ranges.contains(&(port..=port)),
             Some(ranges) => ranges.iter().any(|range| range.contains(&port)),
         }
+    }
+
+    /// Returns the value of `egress.ports` that opens `port` and leaves all other ports as they are. Its quotes are
+    /// single ones, because headers and JSON escape the double ones.
+    fn with(&self, port: u16) -> String {
+        let written = |range: &RangeInclusive<u16>| match (range.start(), range.end()) {
+            (first, last) if first == last => first.to_string(),
+            (first, last) => format!("'{first}-{last}'"),
+        };
+        // The range of all ports does not open the bad ones, so it means the same as the default.
+        let all = [1..=u16::MAX];
+        let ranges = self.0.as_deref().unwrap_or(&all);
+        let ports: Vec<String> = ranges.iter().chain([&(port..=port)]).map(written).collect();
+        format!("[{}]", ports.join(", "))
     }
 }
 

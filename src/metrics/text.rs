@@ -124,7 +124,7 @@ impl MetricsCollector {
         )?;
         page.histogram(
             "robotgate_decision_seconds",
-            "Time from a request's head to its decision, without the wait for a robots.txt.",
+            "Time from a request's head to its decision, without the waits for a robots.txt and for its turn at a site.",
             &metrics.decision,
         )?;
         page.histogram(

@@ -145,7 +145,11 @@ async fn admit(
         Err(Unpaced::NoDecision(error)) => {
             return Err(Some(exchange.no_decision(error, &context.connection, &connect.headers)));
         }
-        Err(Unpaced::Gone) => return Err(None),
+        Err(Unpaced::Gone(decision)) => {
+            // Only for the log: there is no client that could get a response.
+            let _ = settle(exchange, connect, *decision, context).await;
+            return Err(None);
+        }
     };
     settle(exchange, connect, decision, context).await.map_err(Some)
 }

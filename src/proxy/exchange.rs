@@ -151,7 +151,7 @@ impl Exchange {
         let enqueued = enqueued.inspect_err(|_| meter.metrics.audit_took(handing_over.elapsed()))?;
         meter.decided(&decision);
         let waited = decision.lookup.as_ref().map(|lookup| lookup.waited);
-        let took = took.saturating_sub(waited.unwrap_or_default());
+        let took = took.saturating_sub(waited.unwrap_or_default() + self.pace_wait);
         meter.metrics.decision_took(took, waited);
         if let Some(lookup) = &decision.lookup {
             lookup.tally.add(decision.verdict as usize);

@@ -161,6 +161,7 @@ async fn admit(
         false => decision,
     };
     let is_copied = || wants_copy && cached_response::is_there(&decision);
+    let mut is_gone = false;
     let decision = match generation.pacer.is_some() && !is_copied() {
         false => decision,
         true => {
@@ -171,9 +172,9 @@ async fn admit(
                 Err(Unpaced::NoDecision(error)) => {
                     return Err(exchange.no_decision(error, connection, &client.head().headers).into());
                 }
-                Err(Unpaced::Gone) => {
-                    note(ClientFault::Gone, client, exchange, context);
-                    return Err(Stop::Cut(Duration::ZERO));
+                Err(Unpaced::Gone(decision)) => {
+                    is_gone = true;
+                    *decision
                 }
             }
         }
@@ -186,6 +187,10 @@ async fn admit(
         inside: outer_connect.is_some(),
     };
     match exchange.decide(&request, decision).await {
+        Ok(_) if is_gone => {
+            note(ClientFault::Gone, client, exchange, context);
+            Err(Stop::Cut(Duration::ZERO))
+        }
         Ok(Some(refusal)) => Err(refusal.into()),
         Ok(None) => {
             let copy = wants_copy.then(|| exchange.copy(&head.headers)).flatten();

@@ -15,11 +15,11 @@ use crate::{
     pacer::{Pacer, TooEarly},
 };
 
-/// Why a request has no decision after its wait.
+/// Why a request cannot be forwarded after its wait.
 pub(super) enum Unpaced {
     NoDecision(NoDecision),
-    /// The client has left.
-    Gone,
+    /// The client has left. The decision is the one before the wait.
+    Gone(Box<Decision>),
 }
 
 /// Waits for the turn of a request that is to be forwarded, and stores the turn in `exchange`. A request that had to
@@ -38,10 +38,14 @@ pub(super) async fn wait_for_turn(
         return Ok(decision);
     };
     let (origin, bot) = (&decision.target().origin, decision.bot().unwrap_or_default());
+    let began = Pacer::now();
     let turn = tokio::select! {
         biased;
         turn = pacer.turn(origin, bot, limits) => turn,
-        () = gone => return Err(Unpaced::Gone),
+        () = gone => {
+            exchange.note_pace_wait(Pacer::now().saturating_duration_since(began));
+            return Err(Unpaced::Gone(Box::new(decision)));
+        }
     };
     let turn = match turn {
         Ok(turn) => turn,

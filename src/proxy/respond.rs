@@ -18,7 +18,7 @@ use super::{
     fields::{PROXY_STATUS, ROBOTS_DECISION, push_string},
 };
 use crate::{
-    bot::Enforcement,
+    bot::{Enforcement, ProofKinds},
     config::Refusals,
     copy::CacheStatus,
     decision::{DecisionTexts, MAX_TEXT, Reason, Verdict},
@@ -48,7 +48,7 @@ struct Details<'a> {
     summary: &'a str,
     /// What a person can do about it.
     #[serde(skip)]
-    todo: &'static str,
+    todo: &'a str,
     #[serde(skip)]
     retry_after: Option<u64>,
     title: &'a str,
@@ -144,7 +144,10 @@ impl DecisionTexts<'_> {
             (_, _, Some(error)) if self.reason == Reason::Egress => format!("{sentence} {error}."),
             (_, _, Some(error)) => format!("{sentence} {}: {error}.", self.robots_url),
             _ if self.challenge => format!("{sentence} {CREDENTIAL_HELPS}"),
-            _ => sentence.to_owned(),
+            _ => match self.proofs {
+                Some(proofs) => format!("{sentence} What would prove it: {proofs}."),
+                None => sentence.to_owned(),
+            },
         }
     }
 }
@@ -158,6 +161,7 @@ impl OwnResponse {
     pub(super) fn refusal(texts: &DecisionTexts<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
         let reason = texts.reason;
         let (cause, detail) = (texts.cause(), texts.detail());
+        let proofs_to_do = texts.proofs.map(ProofKinds::what_to_do);
         let (status, title) = match texts.challenge {
             true => (StatusCode::PROXY_AUTHENTICATION_REQUIRED, AUTHENTICATION_REQUIRED),
             false => (status_of(texts.verdict, reason, refusals), reason.phrase()),
@@ -169,7 +173,7 @@ impl OwnResponse {
                 Some(_) => texts.sentence,
                 None => &detail,
             },
-            todo: reason.what_to_do(),
+            todo: proofs_to_do.as_deref().unwrap_or(reason.what_to_do()),
             retry_after: texts.retry_after,
             title,
             status: status.as_u16(),

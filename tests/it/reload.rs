@@ -302,6 +302,12 @@ async fn lines_that_wait_for_a_full_disk_go_to_the_new_log() {
     gate.reloaded(1).await;
 
     allowed(&waiting.await.unwrap(), "no-rule");
+    let again = gate
+        .wait_for_log("the new log", |line| {
+            line.message() == "the audit log can be written again"
+        })
+        .await;
+    assert_eq!(again.field("output"), gate.file("audit.jsonl").to_str(), "{again:?}");
     allowed(&gate.get(&origin.url("/y")).await, "no-rule");
     let (decisions, _) = gate.audited(2).await;
     let fetches = gate.fetches_of(origin.url("/").trim_end_matches('/'));
@@ -313,6 +319,36 @@ async fn lines_that_wait_for_a_full_disk_go_to_the_new_log() {
     for decision in &decisions {
         assert_eq!(decision["robots_fetched"], fetches[0]["time"], "{decision:#?}");
     }
+}
+
+#[tokio::test]
+async fn a_stop_with_a_full_disk_reports_the_lost_lines_once() {
+    let origin = Origin::start().robots("").anything("page").spawn().await;
+    let config = "[audit]\npath = \"/dev/full\"\n[proxy]\nshutdown-timeout = \"1ms\"";
+    let mut gate = Gate::with(config).await;
+    let first = tokio::spawn(gate.get(&origin.url("/x")).into_future());
+    gate.wait_for_log("a full disk", |line| {
+        line.message().starts_with("the audit log cannot be written")
+    })
+    .await;
+    // The line of this request is not in the write that fails, but waits for the next one.
+    let second = tokio::spawn(gate.get(&origin.url("/y")).into_future());
+    wait::until_async("two decisions", async || {
+        let scrape = gate.admin("/metrics").await.text();
+        let mut series = scrape
+            .lines()
+            .filter(|line| line.starts_with("robotgate_decisions_total{"));
+        series.any(|line| line.ends_with(" 2")).then_some(())
+    })
+    .await;
+    (first.abort(), second.abort());
+    gate.stop().await;
+    let mut lost = gate.log();
+    lost.retain(|line| line.message().starts_with("the last lines of the audit log are lost"));
+    assert_eq!(lost.len(), 1, "{lost:#?}");
+    assert_eq!(lost[0].field("output"), Some("/dev/full"));
+    // A decision has some 800 bytes.
+    assert!(lost[0].json["bytes"].as_u64() > Some(1200), "{lost:#?}");
 }
 
 #[tokio::test]

@@ -4,7 +4,8 @@ use std::{
     fmt,
     fs::File,
     io::Write,
-    sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
+    path::Path,
+    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Instant,
 };
 
@@ -18,6 +19,8 @@ use super::{
 
 /// An output.
 pub(super) struct Sink {
+    /// The output in readable form.
+    pub(super) name: Arc<str>,
     pub(super) writer: Box<dyn Write + Send>,
     /// Whether a thread that serves requests may write to it.
     pub(super) is_file: bool,
@@ -25,7 +28,7 @@ pub(super) struct Sink {
 
 pub(super) struct SharedLog {
     /// The output in readable form.
-    pub(super) output: String,
+    pub(super) output: Arc<str>,
     state: Mutex<State>,
     /// Wakes the log's own thread.
     work: Condvar,
@@ -91,9 +94,11 @@ pub(super) struct Batch {
 
 // === impl Sink ===
 
-impl From<File> for Sink {
-    fn from(file: File) -> Self {
+impl Sink {
+    /// `path` is the path of the file, if it is one.
+    pub(super) fn new(file: File, path: Option<&Path>) -> Self {
         Self {
+            name: path.map_or(STANDARD_OUTPUT.into(), |path| path.display().to_string().into()),
             is_file: file.metadata().is_ok_and(|metadata| metadata.is_file()),
             writer: Box::new(file),
         }
@@ -109,9 +114,9 @@ impl fmt::Debug for SharedLog {
 }
 
 impl SharedLog {
-    pub(super) fn new(sink: Sink, output: String) -> Self {
+    pub(super) fn new(sink: Sink) -> Self {
         Self {
-            output,
+            output: sink.name.clone(),
             state: Mutex::new(State {
                 sink: Some(sink),
                 batch: 1,
@@ -196,6 +201,10 @@ impl SharedLog {
         } else {
             drop(state);
         }
+        if lost {
+            // All later lines are lost, too.
+            self.done[parity(number + 1)].notify_waiters();
+        }
         if finished {
             self.done[parity(number)].notify_waiters();
             self.freed.notify_waiters();
@@ -277,6 +286,7 @@ pub(super) fn parity(batch: u64) -> usize {
     usize::from(!batch.is_multiple_of(2))
 }
 
+const STANDARD_OUTPUT: &str = "standard output";
 /// Bytes of waiting lines at which the log's own thread writes them immediately, even if no request waits for them.
 const MAX_GATHER: usize = 256 * 1024;
 /// Maximum size of a buffer to reuse, in bytes.

@@ -81,6 +81,7 @@ impl Sink {
 
     fn output(&self, is_file: bool) -> state::Sink {
         state::Sink {
+            name: "test".into(),
             writer: Box::new(self.clone()),
             is_file,
         }

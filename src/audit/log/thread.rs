@@ -106,31 +106,32 @@ impl SharedLog {
                 Err(error) => error,
             };
             if !stalled {
-                let output = &*self.output;
-                tracing::error!(%error, output, "the audit log cannot be written; requests wait until it can");
+                tracing::error!(%error, output = &*sink.name, "the audit log cannot be written; requests wait until it can");
                 stalled = true;
             }
-            let (other, closed) = {
-                let mut state = self.lock();
-                state.failing = true;
-                (state.other.take(), state.closed)
-            };
+            let mut state = self.lock();
+            state.failing = true;
+            let (other, closed) = (state.other.take(), state.closed);
+            if closed && other.is_none() {
+                // The lines that wait for the next write are lost as well.
+                state.ended = true;
+                let bytes = batch.left() + std::mem::take(&mut state.lines).len();
+                drop(state);
+                tracing::error!(output = &*sink.name, bytes, "the last lines of the audit log are lost");
+                lost = true;
+                break;
+            }
+            drop(state);
             if let Some(other) = other {
                 sink = other;
                 batch.move_on();
                 continue;
             }
-            if closed {
-                let (output, bytes) = (&*self.output, batch.left());
-                tracing::error!(output, bytes, "the last lines of the audit log are lost");
-                lost = true;
-                break;
-            }
             std::thread::sleep(RETRY);
         }
         if stalled && !lost {
             self.lock().failing = false;
-            tracing::warn!(output = &*self.output, "the audit log can be written again");
+            tracing::warn!(output = &*sink.name, "the audit log can be written again");
         }
         self.give_back(sink, batch, lost);
     }

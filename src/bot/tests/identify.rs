@@ -68,8 +68,8 @@ fn describe(identity: &Identity<'_>) -> String {
         Identity::Token(token) => format!("token {token}"),
         Identity::Unidentified(cause) => format!("{cause:?}"),
         Identity::Refused(IdentityMismatch::Agent) => "misfit".to_owned(),
-        Identity::Refused(IdentityMismatch::Unproven { by_credential: true }) => "ask".to_owned(),
-        Identity::Refused(IdentityMismatch::Unproven { by_credential: false }) => "unproven".to_owned(),
+        Identity::Refused(mismatch) if mismatch.asks_for_credential() => "ask".to_owned(),
+        Identity::Refused(IdentityMismatch::Unproven { .. }) => "unproven".to_owned(),
     }
 }
 
@@ -166,7 +166,9 @@ fn without_proof_a_user_agent_is_believed_unless_the_bot_needs_one() {
     });
     for (user_agent, _, _, none) in AGENTS {
         assert_eq!(identify(&bots, &nothing, user_agent, false), *none, "{user_agent}");
-        assert_eq!(identify(&bots, &nothing, user_agent, true), "ask", "{user_agent}");
+        // No credential would prove that the client is `net`.
+        let wanted = if *none == "unproven" { "unproven" } else { "ask" };
+        assert_eq!(identify(&bots, &nothing, user_agent, true), wanted, "{user_agent}");
     }
     // This configuration has no credentials, so none is asked for.
     let by_network = Bots::new(vec![Arc::new(bot("net", bindings(&[], &[], &["192.0.2.0/24"])))]);
@@ -354,5 +356,24 @@ fn an_assumed_proof_works_like_a_real_one() {
             other => describe(other),
         };
         assert_eq!(found, wanted, "{field} {required}");
+    }
+}
+
+#[test]
+fn a_refusal_says_which_proofs_the_bot_accepts() {
+    let bots = bots();
+    for (user_agent, required, kinds) in [
+        ("net-fetch/1", false, "its network"),
+        ("net-fetch/1", true, "its network"),
+        ("a-fetch/1", false, "a credential or a certificate or its network"),
+        ("curl/8", true, "a credential or a certificate or its network"),
+    ] {
+        let identity = bots.identify_by([user_agent.as_bytes()], &Proof::None, required);
+        let Identity::Refused(IdentityMismatch::Unproven { by }) = identity else {
+            panic!("{identity:?}");
+        };
+        assert_eq!(by.to_string(), kinds, "{user_agent} {required}");
+        assert_eq!(by.what_to_do().contains("NAME:SECRET@"), by.credential, "{user_agent}");
+        assert!(by.what_to_do().contains("`networks`"), "{user_agent}");
     }
 }

@@ -4,7 +4,7 @@
 mod fetch;
 mod rules;
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, time::Duration};
 
 use super::source::Source;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         colour::{Colour, Paint},
         columns::{columns, cut},
     },
-    decision::{Reason, Scope, Verdict},
+    decision::{Decision, Reason, Scope, Verdict},
     explanation::{AudienceStatement, Report},
     robots::{AgentLine, Disguise, Profile},
     text::plain,
@@ -123,6 +123,13 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
             "The file is read to the letter of RFC 9309, not as Google reads it."
         )?;
     }
+    if let Some((delay, by)) = delay(decision) {
+        let seconds = delay.as_secs_f64();
+        writeln!(
+            out,
+            "The proxy sends it at least {seconds} s after the previous request to this site ([pace]: {by})."
+        )?;
+    }
     if let Some(proofs) = &report.proofs {
         writeln!(
             out,
@@ -148,6 +155,25 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
              site."
         ),
     }
+}
+
+/// Returns the smallest time between the previous request to the site and this one, and which setting demands it.
+/// `None` if there is none, or if the request is refused.
+fn delay(decision: &Decision) -> Option<(Duration, &'static str)> {
+    let policy = decision.question.terms.pace.filter(|_| decision.forwarded)?;
+    let delay = decision.limits().ok()??.gap;
+    let of_bot = match &decision.question.subject.identity {
+        Identity::Bot(bot) => bot.delay,
+        _ => None,
+    };
+    let by = match delay {
+        Duration::ZERO => return None,
+        _ if delay == policy.delay => "pace.delay",
+        _ if of_bot == Some(delay) => "the bot's delay",
+        _ if delay == policy.crawl_delay_max => "the site's Crawl-delay, up to pace.crawl-delay-max",
+        _ => "the site's Crawl-delay",
+    };
+    Some((delay, by))
 }
 
 /// Writes that the input is not a robots.txt.

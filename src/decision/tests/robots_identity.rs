@@ -154,11 +154,9 @@ fn unidentified_bots_are_refused_unless_the_setting_is_wildcard() {
     for (mismatch, reason) in [
         (IdentityMismatch::Agent, Reason::Identity),
         (
-            IdentityMismatch::Unproven { by_credential: true },
-            Reason::Unauthenticated,
-        ),
-        (
-            IdentityMismatch::Unproven { by_credential: false },
+            IdentityMismatch::Unproven {
+                by: ProofKinds::default(),
+            },
             Reason::Unauthenticated,
         ),
     ] {

@@ -298,7 +298,7 @@ fn addresses_and_ports_are_screened_without_resolving() {
         (
             name("a.example"),
             25,
-            Some("port 25 is closed to bots unless egress.ports lists it"),
+            Some("port 25 is closed to bots; egress.ports = ['1-65535', 25] would open it too"),
         ),
         (
             ip("127.0.0.1"),
@@ -342,6 +342,34 @@ fn a_bad_port_is_open_only_if_it_is_listed_on_its_own() {
         }
         for port in closed {
             assert!(!ports.contains(*port), "{ports:?}: {port}");
+        }
+    }
+}
+
+#[test]
+fn the_value_that_opens_a_port_leaves_the_others_as_they_are() {
+    let only = |ranges: &[RangeInclusive<u16>]| Ports::only(ranges.to_vec());
+    for (ports, port, value, opened) in [
+        (
+            Ports::default(),
+            6000,
+            "['1-65535', 6000]",
+            only(&[1..=65535, 6000..=6000]),
+        ),
+        (
+            only(&[80..=80, 8000..=8999]),
+            6667,
+            "[80, '8000-8999', 6667]",
+            only(&[80..=80, 8000..=8999, 6667..=6667]),
+        ),
+    ] {
+        assert_eq!(ports.with(port), value);
+        for other in 0..=u16::MAX {
+            assert_eq!(
+                opened.contains(other),
+                ports.contains(other) || other == port,
+                "{other}"
+            );
         }
     }
 }

@@ -114,6 +114,7 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
         robots_error: None,
         id: ID,
         challenge: false,
+        proofs: None,
         retry_after: None,
         not_before: None,
     }

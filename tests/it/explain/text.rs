@@ -108,6 +108,51 @@ async fn the_end_says_whether_these_are_only_the_defaults() {
 }
 
 #[tokio::test]
+async fn explain_shows_the_delay_that_applies_and_what_sets_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("robotgate.toml");
+    let robots = "User-agent: *\nCrawl-delay: 10\nDisallow: /private\n";
+    for (pace, url, shown) in [
+        ("", "/", None),
+        ("[pace]", "/", None),
+        (
+            "[pace]\ndelay = '2s'",
+            "/",
+            Some("2 s after the previous request to this site ([pace]: pace.delay)"),
+        ),
+        (
+            "[pace]\ndelay = '2s'\n[[bot]]\nname = 'ExampleBot'\nuser-agents = ['ExampleBot']\ndelay = '3s'",
+            "/",
+            Some("3 s after the previous request to this site ([pace]: the bot's delay)"),
+        ),
+        (
+            "[pace]\ndelay = '2s'\ncrawl-delay = 'enforce'",
+            "/",
+            Some("10 s after the previous request to this site ([pace]: the site's Crawl-delay)"),
+        ),
+        (
+            "[pace]\ncrawl-delay = 'enforce'\ncrawl-delay-max = '5s'",
+            "/",
+            Some(
+                "5 s after the previous request to this site ([pace]: the site's Crawl-delay, up to pace.crawl-delay-max)",
+            ),
+        ),
+        ("[pace]\ndelay = '2s'", "/private", None),
+    ] {
+        std::fs::write(&path, pace).unwrap();
+        let (config, url) = (super::text(&path), format!("https://shop.example{url}"));
+        let args = ["--config", config, "--robots", "-", "--agent", "ExampleBot/1", &url];
+        let output = explain_input(&args, robots).await;
+        let line = output
+            .out
+            .lines()
+            .find(|line| line.starts_with("The proxy sends it at least"));
+        let wanted = shown.map(|shown| format!("The proxy sends it at least {shown}."));
+        assert_eq!(line, wanted.as_deref(), "{pace} {}{}", output.out, output.errors);
+    }
+}
+
+#[tokio::test]
 async fn a_normalized_reading_that_decides_is_shown() {
     let output = of_file(SHOP, "ExampleBot", "https://shop.example/ok/../%73hop?q").await;
     assert_eq!(output.code, Some(1), "{}", output.errors);

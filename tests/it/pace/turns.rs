@@ -1,5 +1,7 @@
 //! Who goes when, those who leave, and what a reload does to those who wait.
 
+use serde_json::Value;
+
 use super::{ONE_AT_A_TIME, begin, deferred, site, until_waiting, waiting};
 use crate::support::{Alpn, CliOutput, Gate, Latch, NAME, Origin, Reply, allowed, refused, wait};
 
@@ -54,6 +56,17 @@ async fn bots_take_turns_and_each_ones_requests_go_in_order() {
     }
     let scrape = gate.admin("/metrics").await.text();
     assert!(scrape.contains("robotgate_pace_wait_seconds_count 7"), "{scrape}");
+    let sum = |name: &str| -> f64 {
+        let sum = scrape
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix("_sum "));
+        sum.expect("it is exposed").parse().expect("a number")
+    };
+    // The waits for a turn are not part of it.
+    assert!(
+        sum("robotgate_decision_seconds") < sum("robotgate_pace_wait_seconds"),
+        "{scrape}"
+    );
 }
 
 #[tokio::test]
@@ -118,8 +131,17 @@ async fn a_client_that_leaves_gives_its_turn_to_the_next() {
     allowed(&holds.await.expect("it ends"), "no-rule");
     allowed(&stays.await.expect("it ends"), "no-rule");
     assert_eq!(order(&site), ["/held", "/stays"]);
-    // Nothing was decided on it.
-    gate.audited(2).await;
+    let decision = gate.decision_for(&site.url("/gone")).await;
+    assert_eq!(
+        (&decision["reason"], &decision["forwarded"]),
+        (&"no-rule".into(), &true.into())
+    );
+    let completion = gate.completion_of(&decision).await;
+    assert_eq!(
+        (&completion["error"], &completion["upstream"]),
+        (&"client_gone".into(), &Value::Null)
+    );
+    assert!(completion["pace_wait_us"].as_u64() > Some(0), "{completion}");
 }
 
 #[tokio::test]
@@ -169,6 +191,19 @@ async fn so_does_a_client_of_http_2_and_one_that_wants_a_tunnel() {
     latch.open();
     allowed(&holds.await.expect("it ends"), "no-rule");
     assert_eq!(site.count("/gone"), 0);
+    for url in [site.url("/gone"), format!("https://{other}")] {
+        let ends = async || {
+            let records = gate.audit();
+            let decided = records.iter().filter(|record| record["url"] == *url);
+            let completed = decided.filter_map(|decision| {
+                let ends = |record: &&Value| record["event"] == "completion" && record["id"] == decision["id"];
+                records.iter().find(ends)
+            });
+            let ends: Vec<_> = completed.map(|completion| completion["error"].clone()).collect();
+            ends.contains(&"client_gone".into()).then_some(())
+        };
+        wait::until_async(&format!("the record of {url}"), ends).await;
+    }
 }
 
 #[tokio::test]

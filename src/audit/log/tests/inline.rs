@@ -34,13 +34,13 @@ fn the_log_thread_writes_if_one_thread_serves_all_requests() {
 #[test]
 fn only_a_regular_file_is_treated_as_a_file() {
     let file = tempfile::tempfile().expect("a file");
-    assert!(state::Sink::from(file).is_file);
+    assert!(state::Sink::new(file, None).is_file);
     for path in ["/dev/null", "/"] {
         let file = File::open(path).expect("it is there");
-        assert!(!state::Sink::from(file).is_file, "{path}");
+        assert!(!state::Sink::new(file, None).is_file, "{path}");
     }
     let (_reader, pipe) = io::pipe().expect("a pipe");
-    assert!(!state::Sink::from(File::from(std::os::fd::OwnedFd::from(pipe))).is_file);
+    assert!(!state::Sink::new(File::from(std::os::fd::OwnedFd::from(pipe)), None).is_file);
 }
 
 #[tokio::test]

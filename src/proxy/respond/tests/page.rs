@@ -119,3 +119,24 @@ fn a_long_rule_is_shortened_in_the_title_and_its_line_is_kept() {
     assert!(title(&answer).ends_with("… (line 3)") && title(&answer).len() < 200);
     assert!(html(&answer).contains(&rule), "the page has it whole");
 }
+
+#[test]
+fn the_page_asks_for_a_proof_that_the_bot_accepts() {
+    let grounds = |credential| DecisionTexts {
+        proofs: Some(ProofKinds {
+            credential,
+            network: true,
+            ..ProofKinds::default()
+        }),
+        ..decided(Verdict::Deny, Reason::Unauthenticated)
+    };
+    let answer = page(&grounds(false));
+    assert!(
+        html(&answer).contains("What would prove it: its network."),
+        "{}",
+        html(&answer)
+    );
+    assert!(html(&answer).contains("<code>networks</code>") && !html(&answer).contains("SECRET@"));
+    let answer = page(&grounds(true));
+    assert!(html(&answer).contains("<code>networks</code>") && html(&answer).contains("SECRET@"));
+}
