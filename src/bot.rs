@@ -8,7 +8,7 @@ use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 
-use crate::text::words;
+use crate::{origin::HostPattern, text::words};
 
 mod bots;
 mod certificate;
@@ -36,6 +36,8 @@ pub struct Bot {
     /// Product tokens to look for in a robots.txt, in this order. `*` is tried last without being listed.
     pub robots_agents: Vec<Box<str>>,
     pub enforcement: Enforcement,
+    /// Hosts at which the bot is exempt, whatever its `enforcement` is elsewhere.
+    pub exempt_hosts: Vec<HostPattern>,
     /// The smallest time between a request of the bot and the one before it to the same site, with a `[pace]` section.
     pub delay: Option<Duration>,
     /// Proofs that identify a client as this bot.

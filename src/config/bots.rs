@@ -126,6 +126,7 @@ impl Taken {
             None => name.as_deref().and_then(|name| name_as_agent(name, table)),
         };
         let enforcement = table.choice("enforcement").value_or_default();
+        let exempt_hosts = table.checker.each(table.list("exempt-hosts"), str::parse);
         let delay = table.time("delay", DELAYS);
         if let Some(delay) = delay.as_ref().filter(|_| !self.is_paced) {
             table.checker.complain(
@@ -139,6 +140,7 @@ impl Taken {
             user_agents: user_agents?,
             robots_agents: robots_agents?,
             enforcement,
+            exempt_hosts,
             delay: delay.map(Spanned::into_inner),
             bindings,
         })

@@ -184,9 +184,7 @@ impl Question {
                 Some(Ruling::new(Verdict::Allow, Reason::RobotsFile, None))
             }
             (RobotsIdentity::Refused(reason), ..) => Some(Ruling::refused(reason)),
-            _ if robots_identity.enforcement() == Enforcement::Exempt => {
-                Some(Ruling::new(Verdict::Allow, Reason::Exempt, None))
-            }
+            _ if self.enforcement() == Enforcement::Exempt => Some(Ruling::new(Verdict::Allow, Reason::Exempt, None)),
             _ => None,
         };
         match found {
@@ -221,6 +219,18 @@ impl Question {
         }
     }
 
+    /// Returns what a disallow means for this request.
+    fn enforcement(&self) -> Enforcement {
+        let host = &self.target.origin.host;
+        match self.robots_identity() {
+            RobotsIdentity::Bot(bot) if bot.exempt_hosts.iter().any(|pattern| pattern.is_for(host)) => {
+                Enforcement::Exempt
+            }
+            RobotsIdentity::Bot(bot) => bot.enforcement,
+            RobotsIdentity::Token(_) | RobotsIdentity::Wildcard | RobotsIdentity::Refused(_) => Enforcement::Enforce,
+        }
+    }
+
     /// Finds the ruling. Returns `None` if that takes more work than `budget`.
     fn find(&self, answer: Answer<'_>, budget: usize) -> Option<Ruling> {
         let (robots, by_last_copy) = match rules_of(answer) {
@@ -243,7 +253,7 @@ impl Question {
     }
 
     fn into_decision(self, found: Ruling, lookup: Option<Lookup>, prohibited: Option<String>) -> Decision {
-        let enforcement = self.robots_identity().enforcement();
+        let enforcement = self.enforcement();
         let is_reported = enforcement == Enforcement::Report && found.can_pass;
         let decision = Decision {
             verdict: found.verdict,

@@ -2,7 +2,7 @@
 
 use super::Reason;
 use crate::{
-    bot::{Bot, Enforcement, Identity, IdentityMismatch, Unidentified},
+    bot::{Bot, Identity, IdentityMismatch, Unidentified},
     robots::{Agent, RobotsTxt},
 };
 
@@ -32,13 +32,6 @@ impl<'a> RobotsIdentity<'a> {
             (Identity::Refused(IdentityMismatch::Unproven { .. }), _) => {
                 RobotsIdentity::Refused(Reason::Unauthenticated)
             }
-        }
-    }
-
-    pub(super) fn enforcement(self) -> Enforcement {
-        match self {
-            RobotsIdentity::Bot(bot) => bot.enforcement,
-            RobotsIdentity::Token(_) | RobotsIdentity::Wildcard | RobotsIdentity::Refused(_) => Enforcement::Enforce,
         }
     }
 

@@ -100,6 +100,7 @@ fn bot(enforcement: Enforcement, robots_agents: &[&str]) -> Bot {
         user_agents: Vec::new(),
         robots_agents: robots_agents.iter().map(|token| (*token).into()).collect(),
         enforcement,
+        exempt_hosts: Vec::new(),
         delay: None,
         bindings: Default::default(),
     }

@@ -46,6 +46,7 @@ fn bot(name: &str) -> Arc<Bot> {
         user_agents: vec![AgentPattern::new(name).expect("a pattern")],
         robots_agents: Vec::new(),
         enforcement: Enforcement::Enforce,
+        exempt_hosts: Vec::new(),
         delay: None,
         bindings: Bindings::default(),
     })

@@ -4,6 +4,8 @@
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
+use super::Host;
+
 /// A host. With a leading dot, a name and all names below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
@@ -34,6 +36,14 @@ impl HostPattern {
             && host.len() > suffix.len() + 1
             && host[host.len() - suffix.len() - 1] == b'.'
             && host[host.len() - suffix.len()..].eq_ignore_ascii_case(suffix)
+    }
+
+    /// Returns whether the pattern covers `host`.
+    pub fn is_for(&self, host: &Host) -> bool {
+        match host {
+            Host::Name(name) => self.covers(name),
+            Host::Ip(address) => self.address() == Some(*address),
+        }
     }
 
     /// Returns the address, if the host is one.

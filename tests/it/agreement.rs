@@ -85,6 +85,11 @@ const ROWS: &[(&str, &str, &[&str])] = &[
     ("exempt", "pinned shut /x",         &["+exempt"]),
     ("exempt", "https://closed.example/", &["-egress"]),
     ("exempt", "http://{proxy}/",        &["-egress"]),
+    // A bot with `exempt-hosts` is exempt at those hosts alone.
+    ("permitted", "http://other.example:{http}/private", &["+exempt"]),
+    ("permitted", "http mixed /private", &["-rule"]),
+    ("permitted", "pinned shut /x",      &["+exempt"]),
+    ("permitted", "https mixed /private", &["-rule", "-unverifiable", "~unverifiable", "-connect-refused"]),
     // Destinations that bots may not reach.
     ("bot", "http://closed.example/x",   &["-egress"]),
     ("bot", "https://closed.example/x",  &["-egress"]),
@@ -162,6 +167,7 @@ const WHO: &[(&str, &str, Option<&str>)] = &[
     ("nobody", "", None),
     ("report", "Reporter/1.0", None),
     ("exempt", "Scanner/1.0", None),
+    ("permitted", "Partner/1.0", None),
     ("proven", "AcmeBot/1.0", Some("acme:a-Secret-of-acme")),
     ("unproven", "AcmeBot/1.0", None),
     ("proven report", "Auditor/1.0", Some("auditor:a-Secret-of-auditor")),
@@ -185,6 +191,12 @@ name = "scanner"
 user-agents = ["Scanner"]
 credentials = []
 enforcement = "exempt"
+
+[[bot]]
+name = "partner"
+user-agents = ["Partner"]
+credentials = []
+exempt-hosts = ["other.example"]
 
 [[bot]]
 name = "acme"

@@ -395,6 +395,7 @@ fn bot(name: &str, user_agents: &[&str]) -> Arc<Bot> {
             .collect(),
         robots_agents: vec![name.into()],
         enforcement: Enforcement::default(),
+        exempt_hosts: Vec::new(),
         delay: None,
         bindings: Bindings::default(),
     })

@@ -185,6 +185,24 @@ async fn exempt_forwards_and_says_so() {
     refused(&gate.get(&origin.url("/x")).user_agent("OtherBot/1").await, "rule");
 }
 
+#[tokio::test]
+async fn a_bot_is_exempt_at_its_exempt_hosts_alone() {
+    let rules = "User-agent: *\nDisallow: /\n";
+    let origin = Origin::start().robots(rules).anything("page").spawn().await;
+    let gate = Gate::with(
+        "[[bot]]\nname = \"partner\"\nuser-agents = [\"TestBot\"]\nrobots-agents = [\"TestBot\"]\n\
+         exempt-hosts = [\".partner.example\"]\n",
+    )
+    .await;
+    let permitted = origin.url_at("www.partner.example", "/private");
+    allowed(&gate.get(&permitted).await, "exempt");
+    assert_eq!(gate.decision_for(&permitted).await["enforcement"], "exempt");
+    let other = origin.url_at("partner.example.org", "/private");
+    refused(&gate.get(&other).await, "rule");
+    assert_eq!(gate.decision_for(&other).await["enforcement"], "enforce");
+    refused(&gate.get(&permitted).user_agent("OtherBot/1").await, "rule");
+}
+
 /// Bots that are bound to credentials, and one that is not.
 const BOUND: &str = r#"
     [identity]

@@ -14,6 +14,7 @@ pub(super) fn bot(name: &str, bindings: Bindings) -> Bot {
         user_agents: vec![AgentPattern::new(&format!("{name}-fetch")).expect("a pattern")],
         robots_agents: vec![format!("{name}-robot").into()],
         enforcement: Enforcement::Enforce,
+        exempt_hosts: Vec::new(),
         delay: None,
         bindings,
     }

@@ -42,6 +42,7 @@ fn question() -> Question {
         user_agents: Vec::new(),
         robots_agents: vec!["ExampleBot".into()],
         enforcement: Enforcement::Enforce,
+        exempt_hosts: Vec::new(),
         delay: None,
         bindings: Bindings::default(),
     };

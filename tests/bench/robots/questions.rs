@@ -92,6 +92,7 @@ fn question(file: &File, path: &str) -> (Question, Lookup) {
         user_agents: Vec::new(),
         robots_agents: vec![file.agent.into()],
         enforcement: Enforcement::Enforce,
+        exempt_hosts: Vec::new(),
         delay: None,
         bindings: Bindings::default(),
     };

@@ -46,6 +46,7 @@ fn bots(credential: &str, file: &str) -> Bots {
         user_agents: vec![AgentPattern::new(user_agent).expect("a pattern")],
         robots_agents: vec![name.into()],
         enforcement: Enforcement::Enforce,
+        exempt_hosts: Vec::new(),
         delay: None,
         bindings: Bindings {
             credentials: credentials.iter().map(|name| (*name).into()).collect(),

@@ -88,7 +88,10 @@ fn the_example_shows_every_key() {
                     )
                     | ("admin", "token-file")
                     | ("identity", "credentials")
-                    | ("bot", "credentials" | "certificates" | "networks" | "delay")
+                    | (
+                        "bot",
+                        "credentials" | "certificates" | "networks" | "delay" | "exempt-hosts"
+                    )
             );
             let shown_in_words = key == "tunnel" && EXAMPLE.contains("[[https.tunnel]]")
                 || section.is_empty() && key == "pace" && EXAMPLE.contains("[pace]")
