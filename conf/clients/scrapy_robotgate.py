@@ -1,7 +1,7 @@
 """A Scrapy downloader middleware that logs why robotgate refused a request, and does not retry it.
 
-Put this file where Python finds it: next to the project's scrapy.cfg, or in a folder of PYTHONPATH, as `robotgate env
---write DIR scrapy` does. Add this to settings.py:
+Put this file where Python finds it: next to the project's scrapy.cfg, or in a folder of PYTHONPATH, as
+`robotgate env --write DIR scrapy` does. Add this to settings.py:
 
     USER_AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
     ROBOTSTXT_OBEY = False  # robotgate checks it; otherwise each site is asked for its robots.txt twice

@@ -341,7 +341,8 @@ async fn a_stop_with_a_full_disk_reports_the_lost_lines_once() {
         series.any(|line| line.ends_with(" 2")).then_some(())
     })
     .await;
-    (first.abort(), second.abort());
+    first.abort();
+    second.abort();
     gate.stop().await;
     let mut lost = gate.log();
     lost.retain(|line| line.message().starts_with("the last lines of the audit log are lost"));
