@@ -23,11 +23,8 @@ pub struct Change {
 /// What has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
-    /// The value. `None`: the key is not set and has its default.
-    Value {
-        before: Option<String>,
-        after: Option<String>,
-    },
+    /// The value, or "default" if the key is not set, or "none" if its whole entry (such as a bot) does not exist.
+    Value { before: String, after: String },
     /// A secret, or the content of another file: only the fact that it changed is shown.
     Unseen(&'static str),
 }
@@ -89,11 +86,25 @@ impl Settings {
         let change = |key: &String| Change {
             key: key.clone(),
             how: How::Value {
-                before: self.0.get(key).cloned(),
-                after: after.0.get(key).cloned(),
+                before: self.value(key),
+                after: after.value(key),
             },
         };
         changed.map(change).collect()
+    }
+
+    /// Returns the value of `key` to show: see [`How::Value`].
+    fn value(&self, key: &str) -> String {
+        if let Some(value) = self.0.get(key) {
+            return value.clone();
+        }
+        // The name of an entry can contain dots, but its keys cannot.
+        let (entry, _) = key.rsplit_once('.').unwrap_or_default();
+        let is_in = |list: &str| entry.strip_prefix(list).is_some_and(|name| name.starts_with('.'));
+        let sets = |name: &str| self.0.contains_key(&format!("{entry}.{name}"));
+        // Every entry sets its name.
+        let has_no_entry = NAMED.into_iter().any(is_in) && !NAMES.into_iter().any(sets);
+        if has_no_entry { NO_ENTRY } else { DEFAULT }.to_owned()
     }
 }
 
@@ -109,7 +120,6 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.how {
             How::Value { before, after } => {
-                let [before, after] = [before, after].map(|value| value.as_deref().unwrap_or(DEFAULT));
                 write!(f, "{}: {before} -> {after}", self.key)
             }
             How::Unseen(how) => write!(f, "{}: {how}", self.key),
@@ -121,6 +131,7 @@ impl fmt::Display for Change {
 const NAMED: [&str; 2] = ["bot", "https.tunnel"];
 const NAMES: [&str; 2] = ["name", "host"];
 const DEFAULT: &str = "default";
+const NO_ENTRY: &str = "none";
 
 #[cfg(test)]
 mod tests {
@@ -162,8 +173,29 @@ mod tests {
             changes(a, &format!("{b}{a}")),
             [
                 "bot: [\"A\"] -> [\"B\", \"A\"]",
-                "bot.B.name: default -> \"B\"",
-                "bot.B.user-agents: default -> [\"B\"]",
+                "bot.B.name: none -> \"B\"",
+                "bot.B.user-agents: none -> [\"B\"]",
+            ]
+        );
+        assert_eq!(
+            changes(&format!("{a}{b}"), b),
+            [
+                "bot: [\"A\", \"B\"] -> [\"B\"]",
+                "bot.A.enforcement: \"report\" -> none",
+                "bot.A.name: \"A\" -> none",
+            ]
+        );
+        assert_eq!(
+            changes(&a.replace("enforcement = \"report\"\n", ""), a),
+            ["bot.A.enforcement: default -> \"report\""]
+        );
+        let tunnel = "[[https.tunnel]]\nhost = \"a.example\"\nreason = \"r\"\n";
+        assert_eq!(
+            changes("", tunnel),
+            [
+                "https.tunnel: default -> [\"a.example\"]",
+                "https.tunnel.a.example.host: none -> \"a.example\"",
+                "https.tunnel.a.example.reason: none -> \"r\"",
             ]
         );
         assert_eq!(

@@ -71,16 +71,8 @@ pub(super) fn log(Changes { changes, restart }: &Changes, generation: &Generatio
         match &change.how {
             How::Value { before, after } => tracing::info!(
                 key = change.key,
-                before = before
-                    .as_deref()
-                    .map(|value| plain(value, MAX_VALUE))
-                    .as_deref()
-                    .unwrap_or("default"),
-                after = after
-                    .as_deref()
-                    .map(|value| plain(value, MAX_VALUE))
-                    .as_deref()
-                    .unwrap_or("default"),
+                before = &*plain(before, MAX_VALUE),
+                after = &*plain(after, MAX_VALUE),
                 "a setting changed"
             ),
             How::Unseen(how) => tracing::info!(key = change.key, how, "a setting changed"),
