@@ -28,7 +28,7 @@ pub(super) struct Clients {
     pub(super) tally: Tally,
     /// Permits for telling clients why they are not let in. Without a permit, the connection is closed without a
     /// response.
-    pub(super) early_error: Arc<Semaphore>,
+    pub(super) turned_away: Arc<Semaphore>,
     /// Upper limit for a client's connections, requests and fetches. It matters only if the process may open few files.
     share: usize,
 }
@@ -80,7 +80,7 @@ impl Clients {
             }),
             share: (room / SHARES).max(1),
             tally: Tally::new(now),
-            early_error: Arc::new(Semaphore::new(TURNED_AWAY)),
+            turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
         }
     }
 
@@ -118,7 +118,12 @@ impl Clients {
         keys.into_iter()
             .filter(|(key, _, _, wanted, most)| wanted > most && is_written(key))
             .map(|(key, who, what, wanted, most)| {
-                format!("this process may open {files} files, so {who} at most {most} {what}, not {wanted} ({key})")
+                let shares = if who == all { 1 } else { SHARES };
+                let needed = files_for(wanted.saturating_mul(shares));
+                format!(
+                    "this process may open {files} files, so {who} at most {most} {what}, not {wanted} ({key}); \
+                     {wanted} need {needed} open files (LimitNOFILE of the unit, ulimit -n)"
+                )
             })
             .collect()
     }
@@ -259,6 +264,20 @@ impl Drop for RequestGuard {
 /// applies to HTTP/1.1 and HTTP/2 separately.
 pub(super) fn kept_connections(files: usize) -> usize {
     (files / 32).clamp(16, 1024)
+}
+
+/// Returns how many files a process has to be allowed, so that there are enough for `connections`.
+fn files_for(connections: usize) -> usize {
+    let without_kept = connections.saturating_mul(2).saturating_add(OTHER_FILES);
+    let mut files = without_kept;
+    // More files also mean more kept connections, up to a maximum, so this ends.
+    loop {
+        let needed = without_kept.saturating_add(2 * kept_connections(files));
+        if needed == files {
+            return files;
+        }
+        files = needed;
+    }
 }
 
 fn key_of(address: IpAddr) -> IpAddr {

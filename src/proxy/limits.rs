@@ -117,12 +117,16 @@ impl Limit {
     /// Returns the text for a client that exceeds the limit.
     pub(super) fn sentence(self) -> &'static str {
         match self {
-            Limit::Connections => "the proxy has reached its limit of connections (proxy.max-connections)",
+            Limit::Connections => {
+                "the proxy has reached its limit of connections (proxy.max-connections, or what the open files allow)"
+            }
             Limit::ClientConnections => {
-                "this client has reached its limit of connections to the proxy (proxy.max-client-connections)"
+                "this client has reached its limit of connections to the proxy (proxy.max-client-connections, or a quarter \
+                 of what the open files allow)"
             }
             Limit::ClientRequests => {
-                "this client has reached its limit of requests under way (proxy.max-client-requests)"
+                "this client has reached its limit of requests under way (proxy.max-client-requests, or a quarter of what \
+                 the open files allow)"
             }
             Limit::ClientFetches => TOO_MANY_FETCHES,
             Limit::ClientLeaves => {

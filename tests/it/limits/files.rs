@@ -54,12 +54,12 @@ async fn a_limit_that_the_process_has_no_files_for_is_told_at_the_start_and_a_re
     )
     .await;
     let warning = "this process may open 4096 files, so one client gets at most 472 connections, not 8000 \
-                   (proxy.max-client-connections)";
+                   (proxy.max-client-connections); 8000 need 66112 open files (LimitNOFILE of the unit, ulimit -n)";
     assert_eq!(warned(&gate), [warning]);
     gate.reconfigure("[proxy]\nmax-connections = 1889");
     gate.reloaded(1).await;
     let warning = "this process may open 4096 files, so all clients together get at most 1888 connections, not 1889 \
-                   (proxy.max-connections)";
+                   (proxy.max-connections); 1889 need 4098 open files (LimitNOFILE of the unit, ulimit -n)";
     crate::support::wait::until("the warning", || {
         warned(&gate).iter().any(|line| line == warning).then_some(())
     })
