@@ -30,6 +30,8 @@ use clap::{Parser, Subcommand};
 use crate::{
     colour, columns,
     config::{Config, ConfigError},
+    text::plain,
+    trust::shell_word,
 };
 
 /// A forward proxy that checks every request of your bots against the site's robots.txt
@@ -82,6 +84,17 @@ impl Cli {
 /// no credentials and often may not read them.
 fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
     file.map_or_else(|| Ok(Config::default()), Config::load_without_credentials)
+}
+
+/// Returns `--config FILE` with a space before it, for a command that is shown, or nothing without a file.
+fn config_option(file: Option<&Path>) -> String {
+    file.map_or_else(String::new, |file| option("config", &file.to_string_lossy()))
+}
+
+/// Returns an option and its value, quoted for a shell, with a space before them.
+fn option(name: &str, value: &str) -> String {
+    // Options appear in comments too, which a line break would end.
+    format!(" --{name} {}", shell_word(&plain(value, usize::MAX)))
 }
 
 /// Prints the error on stderr. Control characters are escaped, because errors quote arguments and files.

@@ -14,10 +14,10 @@ use std::{
 
 use serde::Serialize;
 
-use super::{colour::Paint, fail, load, progress::Progress};
+use super::{colour::Paint, config_option, fail, load, progress::Progress};
 use crate::{
     admin::{AdminError, Copies},
-    config::ConfigError,
+    config::{Config, ConfigError},
     origin::{Origin, Target, TargetError},
     text::plain,
 };
@@ -96,9 +96,13 @@ pub fn run(args: &CacheArgs) -> ExitCode {
 impl CacheArgs {
     /// Runs `ask` on the copies of the configuration.
     fn ask<T>(&self, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
-        let config = load(self.config.as_deref())?;
+        self.ask_of(&load(self.config.as_deref())?, ask)
+    }
+
+    /// Runs `ask` on the copies of `config`.
+    fn ask_of<T>(&self, config: &Config, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         let _progress = Progress::begin(|| "reading the saved robots.txt files".to_owned());
-        let copies = Copies::find(&config, |note| {
+        let copies = Copies::find(config, |note| {
             eprintln!("robotgate: note: {}", plain(note, usize::MAX));
         })?;
         Ok(ask(copies)?)
@@ -122,7 +126,8 @@ impl ForgetArgs {
                 if !self.origin.contains("://") {
                     let other = format!("http://{}", self.origin);
                     message.push_str(&format!(
-                        "If you mean its http site, run: robotgate cache forget {other}\n"
+                        "If you mean its http site, run: robotgate cache forget {other}{}\n",
+                        config_option(args.config.as_deref())
                     ));
                 }
                 print(message.as_bytes())

@@ -17,7 +17,7 @@ use self::{
 };
 use super::{
     columns::{padded, widest},
-    fail, load, print,
+    config_option, fail, load, print,
 };
 use crate::{
     bot::{BadLine, Credentials, is_name},
@@ -47,7 +47,7 @@ enum Action {
         #[arg(long)]
         stdin: bool,
     },
-    /// Remove all secrets of NAME
+    /// Remove secrets of NAME
     Remove {
         /// The name, as `list` prints it
         name: String,
@@ -73,8 +73,12 @@ enum CredentialError {
     NotConfigured(Option<PathBuf>),
     #[error("{0:?} cannot be the name of a credential: write one word without a colon, like \"acme-prod\"")]
     Name(String),
-    #[error("{} has no credential with the name {name:?}; robotgate credential list shows the names", path.display())]
-    NoSuch { path: PathBuf, name: String },
+    #[error("{} has no credential with the name {name:?}; robotgate credential list{option} shows the names", path.display())]
+    NoSuch {
+        path: PathBuf,
+        name: String,
+        option: String,
+    },
     #[error("{}", .bad.iter().map(|bad| format!("{}:{bad}", path.display())).collect::<Vec<_>>().join("\n"))]
     Lines { path: PathBuf, bad: Vec<BadLine> },
     #[error(transparent)]
@@ -87,9 +91,10 @@ enum CredentialError {
 
 /// Runs the action.
 pub fn run(args: &CredentialArgs) -> ExitCode {
-    let output = configured(args.config.as_deref()).and_then(|(config, path)| match &args.action {
-        Action::Add { name, stdin } => add(&config, &path, name, *stdin),
-        Action::Remove { name, all_but_last } => remove(&path, name, *all_but_last),
+    let file = args.config.as_deref();
+    let output = configured(file).and_then(|(config, path)| match &args.action {
+        Action::Add { name, stdin } => add(&config, &path, name, *stdin, &config_option(file)),
+        Action::Remove { name, all_but_last } => remove(&path, name, *all_but_last, &config_option(file)),
         Action::List => list(&config, &path),
     });
     match output {
@@ -106,7 +111,8 @@ fn configured(file: Option<&Path>) -> Result<(Config, PathBuf), CredentialError>
     Ok((config, path))
 }
 
-fn add(config: &Config, path: &Path, name: &str, stdin: bool) -> Result<String, CredentialError> {
+/// `option` is the `--config` option of the commands that the output shows.
+fn add(config: &Config, path: &Path, name: &str, stdin: bool, option: &str) -> Result<String, CredentialError> {
     if !is_name(name) {
         return Err(CredentialError::Name(name.to_owned()));
     }
@@ -141,7 +147,8 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool) -> Result<String, 
             "Its older secrets"
         };
         output += &format!(
-            "{older} can still be used. To remove all but the new one: robotgate credential remove {name} --all-but-last\n"
+            "{older} can still be used. To remove all but the new one: robotgate credential remove {name} \
+             --all-but-last{option}\n"
         );
     }
     if before.is_none() && rustix::process::geteuid().is_root() {
@@ -170,7 +177,7 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool) -> Result<String, 
     Ok(output)
 }
 
-fn remove(path: &Path, name: &str, all_but_last: bool) -> Result<String, CredentialError> {
+fn remove(path: &Path, name: &str, all_but_last: bool, option: &str) -> Result<String, CredentialError> {
     let store = Store::lock(path)?;
     let before = store.read()?;
     let (text, removed) = without(before.as_ref().map_or("", |before| &before.text), name, all_but_last);
@@ -178,6 +185,7 @@ fn remove(path: &Path, name: &str, all_but_last: bool) -> Result<String, Credent
         None => Err(CredentialError::NoSuch {
             path: path.to_owned(),
             name: name.to_owned(),
+            option: option.to_owned(),
         }),
         Some(0) => Ok(format!("{name} has only one secret; nothing was removed.\n")),
         Some(removed) => {

@@ -22,7 +22,7 @@ use clap::{
 use rustls::pki_types::CertificateDer;
 
 use self::write::WriteError;
-use super::{fail, load, print};
+use super::{config_option, fail, load, option, print};
 use crate::{
     config::{Config, ConfigError, HttpsMode, Proxy},
     pem,
@@ -223,7 +223,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
         let _ = writeln!(
             out,
             "# robotgate credential add{} NAME creates a secret.",
-            config_option(args)
+            config_option(args.config.as_deref())
         );
     }
     Ok((out, notes))
@@ -246,23 +246,12 @@ fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     format!("{scheme}://{name}:{}", address.port())
 }
 
-/// Returns ` --config FILE` as given, quoted for a shell.
-fn config_option(args: &EnvArgs) -> String {
-    let file = args.config.as_ref();
-    file.map_or_else(String::new, |file| option("config", &file.to_string_lossy()))
-}
-
 /// Returns the options for the configuration and the certificate as given, and `--proxy` with `proxy`.
 fn options(args: &EnvArgs, proxy: Option<&str>) -> String {
-    let mut options = config_option(args);
+    let mut options = config_option(args.config.as_deref());
     options.extend(proxy.map(|proxy| option("proxy", proxy)));
     options.extend(args.ca.as_ref().map(|file| option("ca", &file.to_string_lossy())));
     options
-}
-
-fn option(name: &str, value: &str) -> String {
-    // Options appear in comments too, which a line break would end.
-    format!(" --{name} {}", shell_word(&plain(value, usize::MAX)))
 }
 
 /// Reads the certificates of the authority's file.
@@ -314,7 +303,10 @@ fn only_for_some(path: &Path, args: &EnvArgs) -> Option<String> {
 
 /// Returns the command that writes a copy of the certificate.
 fn export(args: &EnvArgs) -> String {
-    format!("robotgate ca export{} > robotgate-ca.pem", config_option(args))
+    format!(
+        "robotgate ca export{} > robotgate-ca.pem",
+        config_option(args.config.as_deref())
+    )
 }
 
 /// Returns whether every user of the machine can read the file, according to the modes of the file and its folders.

@@ -121,11 +121,10 @@ async fn one_site_is_shown_with_its_text() {
             gate.stop().await;
         }
         let output = cache(&gate, &["show", &site.url("/any/page?x=1")]).await;
-        assert!(
-            output
-                .out
-                .starts_with(&format!("Origin:        {}\nHolds:         rules\n", site.url("")))
-        );
+        assert!(output.out.starts_with(&format!(
+            "Origin:           {}\nHolds:            rules\n",
+            site.url("")
+        )));
         assert!(
             output
                 .out
@@ -146,7 +145,7 @@ async fn one_site_is_shown_with_its_text() {
 
         let output = cache(&gate, &["show", &broken.url("")]).await;
         assert!(
-            output.out.contains("\nLast failure:  the server answered 503\n"),
+            output.out.contains("\nLast failure:     the server answered 503\n"),
             "{output:?}"
         );
         let output = cache(&gate, &["show", "--text", &broken.url("")]).await;

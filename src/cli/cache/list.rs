@@ -10,7 +10,7 @@ use crate::{
     admin::Row,
     cli::{
         colour::{Colour, Paint},
-        columns::{columns, cut, padded, widest},
+        columns::{columns, cut_middle, padded, widest},
     },
     text::{Minute, Timestamp, plain},
 };
@@ -59,7 +59,7 @@ fn json(rows: &[Row]) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Formats the rows under column heads. If there is a `width`, origins are cut so that the rest fits.
+/// Formats the rows under column heads. If there is a `width`, origins are cut in the middle so that the rest fits.
 fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
     let fails = rows.iter().any(|row| row.failing_since.is_some());
     let shares = rows.iter().any(|row| row.source.is_some());
@@ -85,7 +85,7 @@ fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
     }
     let _ = writeln!(out, "{}", paint.in_colour(Colour::Strong, head.trim_end()));
     for (cells, row) in shown.iter().zip(rows) {
-        out.push_str(&padded(&cut(&cells.origin, room), room));
+        out.push_str(&padded(&cut_middle(&cells.origin, room), room));
         let mut behind = String::new();
         for (column, (cell, width)) in cells.rest.iter().zip(&widths).enumerate() {
             match (column, colour(row)) {
@@ -153,8 +153,8 @@ const ORIGIN: &str = "ORIGIN";
 /// Shown for unknown values.
 const NONE: &str = "-";
 const GAP: &str = "  ";
-/// Columns of an origin that are always shown.
-const MIN_ORIGIN: usize = 16;
+/// Columns of an origin that are always shown. A third of them show its end, which is enough for the port.
+const MIN_ORIGIN: usize = 19;
 /// Maximum size of shown values in bytes.
 const MAX_ORIGIN: usize = 500;
 const MAX_WORD: usize = 40;

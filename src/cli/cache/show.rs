@@ -6,11 +6,11 @@ use std::{
     time::SystemTime,
 };
 
-use super::{CacheArgs, CacheError, origin_of, paint, print, print_json, unknown};
+use super::{CacheArgs, CacheError, load, origin_of, paint, print, print_json, unknown};
 use crate::{
     admin::{Detail, LastCopy},
     cli::colour::{Colour, Paint},
-    copy::Due,
+    copy::{Due, Then, Unreachable, WithoutCopy},
     robots::numbered_lines,
     text::{Minute, Span, Timestamp, plain, plain_message},
 };
@@ -31,14 +31,15 @@ pub struct ShowArgs {
 impl ShowArgs {
     pub(super) fn run(&self, args: &CacheArgs) -> Result<(), CacheError> {
         let origin = origin_of(&self.origin)?;
-        let Some(detail) = args.ask(|copies| copies.show(&origin))? else {
+        let config = load(args.config.as_deref())?;
+        let Some(detail) = args.ask_of(&config, |copies| copies.show(&origin))? else {
             return Err(unknown(&origin, &self.origin));
         };
         if args.json {
             return print_json(&detail);
         }
         if !self.text {
-            return print(report(&detail, SystemTime::now(), paint()).as_bytes());
+            return print(report(&detail, &config.robots.policy.unreachable, SystemTime::now(), paint()).as_bytes());
         }
         let Some(text) = detail.text() else {
             return Err(CacheError::Unknown(format!(
@@ -52,13 +53,18 @@ impl ShowArgs {
     }
 }
 
-/// Formats all details for a person.
-fn report(detail: &Detail, now: SystemTime, paint: Paint) -> String {
+/// Formats all details for a person. `policy` is what applies to a site that fails.
+fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) -> String {
     let row = &detail.row;
+    // A site that began to fail can still have a valid answer.
+    let fails = matches!(
+        &*row.holds,
+        "unreachable" | "last-copy" | "unreachable-too-long" | "egress"
+    );
     let mut out = String::new();
     // Writing to a string cannot fail.
     let mut say = |name: &str, value: String| {
-        let _ = writeln!(out, "{:15}{value}", format!("{name}:"));
+        let _ = writeln!(out, "{:18}{value}", format!("{name}:"));
     };
     say("Origin", plain(&row.origin, MAX_VALUE).into_owned());
     say(
@@ -71,23 +77,29 @@ fn report(detail: &Detail, now: SystemTime, paint: Paint) -> String {
     if let Some(status) = row.status {
         say("Status", status.to_string());
     }
+    let is_last_try = row.failing_since.is_some() && detail.asked == row.fetched;
     if let Some(Timestamp(fetched)) = row.fetched {
-        say("Fetched", ago(fetched, now));
+        say(if is_last_try { "Last try" } else { "Fetched" }, ago(fetched, now));
     }
-    if let Some(Timestamp(expires)) = row.expires {
-        say("Until", until(expires, now, row.due));
+    if let (Some(Timestamp(last_fetch)), true) = (detail.asked, detail.asked != row.fetched) {
+        say("Last try", ago(last_fetch, now));
+    }
+    match row.expires {
+        Some(Timestamp(expires)) if fails => say("Next try", next_try(expires, now)),
+        Some(Timestamp(expires)) => say("Until", until(expires, now, row.due)),
+        None => {}
+    }
+    if let Some(text) = refused_until(detail, policy, now) {
+        say("Refused until", text);
     }
     if let Some(Timestamp(since)) = row.failing_since {
         say("Failing since", ago(since, now));
         if let Some(Timestamp(answered)) = row.answered {
-            say("Last answer", ago(answered, now));
+            say("Last good answer", ago(answered, now));
         }
     }
     if let Some(error) = &row.error {
         say("Last failure", plain_message(error, MAX_VALUE).into_owned());
-    }
-    if let (Some(Timestamp(last_fetch)), true) = (detail.asked, detail.asked != row.fetched) {
-        say("Last asked", ago(last_fetch, now));
     }
     if let Some(etag) = &detail.etag {
         say("ETag", plain(etag, MAX_VALUE).into_owned());
@@ -139,6 +151,30 @@ fn until(then: SystemTime, now: SystemTime, due: Due) -> String {
         Ok(left) => format!("{}, in {}{how}", Minute(then), Span(left)),
         Err(_) => format!("{}{how}", Minute(then)),
     }
+}
+
+fn next_try(then: SystemTime, now: SystemTime) -> String {
+    match then.duration_since(now) {
+        Ok(left) => format!("{}, in {}, or later, when a bot asks", Minute(then), Span(left)),
+        Err(_) => "when a bot next asks".to_owned(),
+    }
+}
+
+/// Returns until when `policy` refuses a site that fails, and what applies then. `None` if it does not refuse the site,
+/// or without an end.
+fn refused_until(detail: &Detail, policy: &Unreachable, now: SystemTime) -> Option<String> {
+    let Timestamp(since) = detail.row.failing_since.filter(|_| detail.row.holds == "unreachable")?;
+    let then = match (policy.then, &detail.last_copy, policy.without_copy) {
+        (Then::Deny, _, _) | (Then::LastCopy, None, WithoutCopy::Deny) => return None,
+        (Then::LastCopy, Some(_), _) => "the last copy decides",
+        (Then::Allow, _, _) | (Then::LastCopy, None, WithoutCopy::Allow) => "everything is allowed",
+    };
+    let end = since.checked_add(policy.deny_for)?;
+    let left = Span(end.duration_since(now).ok()?);
+    Some(format!(
+        "{}, in {left}, if the site still fails; then {then}",
+        Minute(end)
+    ))
 }
 
 /// Numbers the lines of the text, as refusals do.

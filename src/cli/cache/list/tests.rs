@@ -50,6 +50,9 @@ fn long_origins_are_shortened_only_for_a_given_width() {
     assert!(cut.lines().all(|line| line.chars().count() <= 80), "{cut}");
     assert!(cut.contains('…'), "{cut}");
     assert!(table(&rows, None, Paint::none()).contains(&rows[0].origin));
+    let rows = [row("https://long-name.internal:65535", "unreachable", true)];
+    let cut = table(&rows, Some(40), Paint::none());
+    assert!(cut.contains("\nhttps://long…:65535  unreachable"), "{cut}");
 }
 
 #[test]
