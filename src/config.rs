@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use time::OffsetDateTime;
 use toml::de::DeTable;
 
-use crate::bot::Bots;
+use crate::bot::{AgentPattern, Bot, Bots, Enforcement};
 use crate::pace::Policy as Pace;
 
 mod admin;
@@ -264,6 +264,30 @@ impl Config {
         ended
             .chain(self.audit_is_watched(file))
             .chain(self.fleet_has_no_key())
+            .collect()
+    }
+
+    /// Returns the bots without `robots-agents` whose name is none of the names in their `user-agents`, each with the
+    /// first of these names. Sites that write rules for this name probably mean the bot, but it is not looked up.
+    pub fn bots_looked_up_by_name(&self) -> Vec<(&str, &str)> {
+        let is_set = |bot: &Bot| {
+            let key = format!("bot.{}.robots-agents", bot.name);
+            self.settings.iter().any(|(set, _)| set == key)
+        };
+        let bots = self.bots.iter().filter(|bot| bot.enforcement != Enforcement::Exempt);
+        bots.filter(|bot| !is_set(bot))
+            .filter_map(|bot| {
+                let mut agents = bot.user_agents.iter().filter_map(AgentPattern::product);
+                let first = agents.next()?;
+                let is_name = |agent: &str| agent.eq_ignore_ascii_case(&bot.name);
+                let is_named = is_name(first)
+                    || agents.any(is_name)
+                    || bot
+                        .user_agents
+                        .iter()
+                        .any(|pattern| pattern.matches(bot.name.as_bytes()));
+                (!is_named).then_some((&*bot.name, first))
+            })
             .collect()
     }
 

@@ -48,6 +48,14 @@ impl AgentPattern {
         self.text.contains('*')
     }
 
+    /// Returns the product token that the pattern begins with, if it is one that a robots.txt can name: `AcmeBot` of
+    /// `AcmeBot/2`.
+    pub fn product(&self) -> Option<&str> {
+        let product = self.text.split(['/', ' ']).next()?;
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        (!product.is_empty() && product.bytes().all(is_name)).then_some(product)
+    }
+
     /// Returns whether the field matches the pattern.
     pub fn matches(&self, field: &[u8]) -> bool {
         let pattern = self.text.as_bytes();

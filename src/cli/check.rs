@@ -71,11 +71,20 @@ pub fn run(args: &CheckArgs) -> ExitCode {
              credentials = [] in its [[bot]]"
         ));
     }
+    for (bot, agent) in config.bots_looked_up_by_name() {
+        warn(&format_args!(
+            "the bot {bot:?}: robotgate looks for the group of {bot:?} in a robots.txt, not of {agent:?}; write \
+             robots-agents = [{agent:?}] in its [[bot]], or [{bot:?}] if that is meant"
+        ));
+    }
+    let cases = match config.expect.len() {
+        0 => "no [[expect]] cases".to_owned(),
+        number => format!("{} met", count(number, "expectation")),
+    };
     println!(
-        "{} is fine: {}, {} met",
+        "{} is fine: {}, {cases}",
         file.display(),
-        count(config.bots.len(), "bot"),
-        count(config.expect.len(), "expectation"),
+        count(config.bots.len(), "bot")
     );
     ExitCode::SUCCESS
 }

@@ -41,6 +41,48 @@ async fn an_expired_tunnel_and_a_log_in_a_watched_folder_are_warnings() {
 }
 
 #[tokio::test]
+async fn check_warns_of_a_bot_that_is_recognised_by_another_name_than_a_robots_txt_is_searched_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gate.toml");
+    for (bot, is_warned) in [
+        ("name = 'shop'\nuser-agents = ['AcmeBot/2']", true),
+        ("name = 'AcmeBot-News'\nuser-agents = ['AcmeBot']", true),
+        (
+            "name = 'shop'\nuser-agents = ['AcmeBot']\nenforcement = 'exempt'",
+            false,
+        ),
+        (
+            "name = 'shop'\nuser-agents = ['AcmeBot']\nrobots-agents = ['shop']",
+            false,
+        ),
+        ("name = 'acmebot'\nuser-agents = ['Other', 'AcmeBot/2']", false),
+        ("name = 'AcmeBot'\nuser-agents = ['Acme*']", false),
+        (
+            "name = 'shop'\nuser-agents = ['*acme.example*', 'acme.example/bot']",
+            false,
+        ),
+    ] {
+        let rest = "[cache]\npersist = false\n[https]\nmode = 'tunnel'\n[proxy]\nlisten = '127.0.0.1:0'\n\
+                    [admin]\nlisten = '127.0.0.1:0'\n";
+        fs::write(&file, format!("{rest}[[bot]]\n{bot}\n")).unwrap();
+        let output = CliOutput::of(&["check", file.to_str().unwrap()], "").await;
+        assert!(
+            output.out.ends_with(" is fine: 1 bot, no [[expect]] cases\n"),
+            "{output:?}"
+        );
+        let warning = "robotgate looks for the group of ";
+        let is_named = output
+            .errors
+            .contains("write robots-agents = [\"AcmeBot\"] in its [[bot]]");
+        assert_eq!(
+            (output.errors.contains(warning), is_named),
+            (is_warned, is_warned),
+            "{bot}: {output:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_error_for_an_unusable_file_names_its_key() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gate.toml");
