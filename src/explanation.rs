@@ -12,7 +12,7 @@ use crate::{
     config::Config,
     decision::{Decision, Scope},
     origin::Reading,
-    robots::{Choice, Disguise, Explanation, Statement, explain, statements, which_apply},
+    robots::{Choice, Disguise, Explanation, Statement, audience, explain, statements},
 };
 
 /// Everything about a decision.
@@ -81,9 +81,7 @@ impl<'a> Report<'a> {
             decision,
             user_agent,
             url,
-            statements: body.map_or_else(Vec::new, |body| {
-                with_applies(statements(profile, body), identity, choice)
-            }),
+            statements: body.map_or_else(Vec::new, |body| heard(statements(profile, body), identity, choice)),
             why,
             disguise: body.and_then(Disguise::of),
             proofs: needs_proof(config, user_agent).then(|| proofs_of(config, user_agent)),
@@ -113,14 +111,14 @@ fn proofs_of(config: &Config, user_agent: &str) -> String {
 }
 
 /// Adds to each statement whether it applies. Without a bot, that is `None`.
-fn with_applies<'a>(
+fn heard<'a>(
     statements: Vec<Statement<'a>>,
     identity: &Identity<'_>,
     choice: Choice<'_>,
 ) -> Vec<AudienceStatement<'a>> {
     let is_bot = matches!(identity, Identity::Bot(_) | Identity::Token(_));
-    let applying: Vec<bool> = which_apply(&statements, choice).collect();
-    std::iter::zip(statements, applying)
+    let audience: Vec<bool> = audience(&statements, choice).collect();
+    std::iter::zip(statements, audience)
         .map(|(statement, applies)| AudienceStatement {
             statement,
             applies: is_bot.then_some(applies),

@@ -84,7 +84,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         to_json(&report, source.file(), source.record(&decision)) + "\n"
     } else {
         let paint = Paint::for_output(&io::stdout());
-        text::write(&report, alone.as_ref(), &source, args.config.is_some(), paint)
+        text::write(&report, alone.as_ref(), &source, args.config.as_deref(), paint)
     };
     match io::stdout().write_all(out.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -83,10 +83,10 @@ reasons! {
     /// The robots.txt cannot be fetched, so everything is disallowed (RFC 9309 §2.3.1.4).
     Unreachable = "unreachable" {
         phrase: "Disallowed: robots.txt is unreachable",
-        sentence: "The site's robots.txt could not be fetched yet, so everything is disallowed until it is. robotgate tries \
-            again by itself.",
-        what_to_do: "Come back later; robotgate tries again by itself. If the site works again, the operator ends the \
-            wait with `robotgate cache forget ORIGIN`. In [robots.unreachable] the operator sets how long robotgate \
+        sentence: "The site's robots.txt could not be fetched, so everything is disallowed until it is. robotgate tries again \
+            with the next request after a pause.",
+        what_to_do: "Come back after the time in Retry-After: robotgate tries again with the first request after it. If the \
+            site works again, the operator ends the wait with `robotgate cache forget ORIGIN`. In [robots.unreachable] the operator sets how long robotgate \
             refuses a site that fails.",
     }
     /// The robots.txt has been unreachable for so long that the last good copy decides again.

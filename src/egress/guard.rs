@@ -50,7 +50,9 @@ pub enum Prohibited {
     PortZero,
     #[error("port {port} is closed to bots; egress.ports = {} would open it too", .ports.with(*port))]
     Port { port: u16, ports: Ports },
-    #[error("{0} is an address of this proxy itself, which bots cannot reach through it")]
+    #[error(
+        "{0} is an address of this proxy itself, which bots cannot reach through it; ask it directly, not through the proxy"
+    )]
     OwnListener(SocketAddr),
 }
 

@@ -4,7 +4,7 @@
 mod fetch;
 mod rules;
 
-use std::{fmt::Write as _, time::Duration};
+use std::{fmt::Write as _, path::Path, time::Duration};
 
 use super::source::Source;
 use crate::{
@@ -12,22 +12,24 @@ use crate::{
     cli::{
         colour::{Colour, Paint},
         columns::{columns, cut},
+        config_option,
     },
     decision::{Decision, Reason, Scope, Verdict},
     explanation::{AudienceStatement, Report},
+    pace::CrawlDelay,
     robots::{AgentLine, Disguise, Profile},
     text::plain,
 };
 
 /// Returns the whole report.
 ///
-/// `alone` is the report on the robots.txt alone, if bots may not reach its host. `has_config` is whether the
-/// configuration was named.
+/// `alone` is the report on the robots.txt alone, if bots may not reach its host. `config` is the configuration, if it
+/// was named.
 pub(super) fn write(
     report: &Report<'_>,
     alone: Option<&Report<'_>>,
     source: &Source,
-    has_config: bool,
+    config: Option<&Path>,
     paint: Paint,
 ) -> String {
     let mut out = String::new();
@@ -43,8 +45,18 @@ pub(super) fn write(
     }
     let _ = fetch::write(source, paint, &mut out);
     let _ = statements(report, paint, &mut out);
-    if !has_config {
-        out.push_str("\nNo --config was given, so these are the defaults; the running proxy may decide otherwise.\n");
+    match (config, source) {
+        (None, _) => out
+            .push_str("\nNo --config was given, so these are the defaults; the running proxy may decide otherwise.\n"),
+        (Some(_), Source::Live(_)) => {
+            let _ = writeln!(
+                out,
+                "\nThe running proxy may still use an older copy or a remembered failure: robotgate cache show {}{}",
+                report.decision.target().origin,
+                config_option(config)
+            );
+        }
+        (Some(_), Source::File(_) | Source::Unasked) => {}
     }
     out
 }
@@ -95,7 +107,7 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
             out,
             "The site's robots.txt {detour}, which is treated as no robots.txt: everything is allowed."
         )?,
-        None => match &decision.prohibited {
+        None => match prohibited(decision) {
             Some(error) => writeln!(out, "{} {error}.", decision.sentence())?,
             None => writeln!(out, "{}", decision.sentence())?,
         },
@@ -157,6 +169,15 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
     }
 }
 
+/// Returns why the URL is refused whatever the rules say, if the sentence does not say it.
+fn prohibited(decision: &Decision) -> Option<String> {
+    match decision.reason {
+        // Only after the lookup of a name is it clear that its address is closed.
+        Reason::Egress => decision.shown_error(),
+        _ => decision.prohibited.clone(),
+    }
+}
+
 /// Returns the smallest time between the previous request to the site and this one, and which setting demands it.
 /// `None` if there is none, or if the request is refused.
 fn delay(decision: &Decision) -> Option<(Duration, &'static str)> {
@@ -201,21 +222,19 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
     if report.statements.is_empty() {
         return Ok(());
     }
-    writeln!(
-        out,
-        "\n{}",
-        paint.in_colour(Colour::Strong, "Other lines of the file, which do not decide this:")
-    )?;
+    // With [pace], a Crawl-delay can decide.
+    let heading = match report.decision.question.terms.pace {
+        Some(policy) if policy.crawl_delay == CrawlDelay::Enforce => "Other lines of the file:",
+        _ => "Other lines of the file, which do not decide this:",
+    };
+    writeln!(out, "\n{}", paint.in_colour(Colour::Strong, heading))?;
     // Show the statements for this bot first, as the list can be cut.
-    let (applying, others): (Vec<_>, Vec<_>) = report
-        .statements
-        .iter()
-        .partition(|statement| statement.applies == Some(true));
-    for listed in applying.iter().chain(&others).take(MAX_STATEMENTS) {
-        let statement = &listed.statement;
+    let (applying, others): (Vec<_>, Vec<_>) = report.statements.iter().partition(|heard| heard.applies == Some(true));
+    for heard in applying.iter().chain(&others).take(MAX_STATEMENTS) {
+        let statement = &heard.statement;
         let text = plain(&statement.value, MAX_VALUE);
         write!(out, "  line {:<4} {}: {text}", statement.line, statement.kind.as_str())?;
-        match whom(listed) {
+        match whom(heard) {
             Some(whom) => writeln!(out, "  {}", paint.in_colour(Colour::Faint, format_args!("({whom})")))?,
             None => writeln!(out)?,
         }
@@ -224,12 +243,12 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
 }
 
 /// Says which bots a statement is for, unless it is for the whole file.
-fn whom(listed: &AudienceStatement<'_>) -> Option<String> {
-    let statement = &listed.statement;
+fn whom(heard: &AudienceStatement<'_>) -> Option<String> {
+    let statement = &heard.statement;
     if !statement.kind.is_of_a_group() {
         return None;
     }
-    Some(match listed.applies {
+    Some(match heard.applies {
         _ if statement.agents.is_empty() => "for no bot: it stands before the first user-agent".to_owned(),
         Some(true) => "for this bot".to_owned(),
         Some(false) => format!("only for {}", names(&statement.agents)),

@@ -20,7 +20,7 @@ use super::{
 };
 
 /// Compares rules with a path.
-pub(super) struct RuleComparer<'p> {
+pub(super) struct Scale<'p> {
     profile: Profile,
     /// The path in the spelling that is compared.
     path: Cow<'p, [u8]>,
@@ -43,9 +43,9 @@ enum Fit {
     Never,
 }
 
-// === impl RuleComparer ===
+// === impl Scale ===
 
-impl<'p> RuleComparer<'p> {
+impl<'p> Scale<'p> {
     pub(super) fn new(profile: Profile, path: &'p [u8]) -> Self {
         Self {
             profile,

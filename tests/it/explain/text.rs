@@ -113,7 +113,7 @@ async fn explain_shows_the_delay_that_applies_and_what_sets_it() {
     let path = folder.path().join("robotgate.toml");
     let robots = "User-agent: *\nCrawl-delay: 10\nDisallow: /private\n";
     for (pace, url, shown) in [
-        ("", "/", None),
+        ("# no pace", "/", None),
         ("[pace]", "/", None),
         (
             "[pace]\ndelay = '2s'",
@@ -149,6 +149,11 @@ async fn explain_shows_the_delay_that_applies_and_what_sets_it() {
             .find(|line| line.starts_with("The proxy sends it at least"));
         let wanted = shown.map(|shown| format!("The proxy sends it at least {shown}."));
         assert_eq!(line, wanted.as_deref(), "{pace} {}{}", output.out, output.errors);
+        let heading = match pace.contains("enforce") {
+            true => "\nOther lines of the file:\n",
+            false => "\nOther lines of the file, which do not decide this:\n",
+        };
+        assert!(output.out.contains(heading), "{pace} {}", output.out);
     }
 }
 
