@@ -1,4 +1,4 @@
-//! Shares copies of robots.txt between several gates by a Redis or Valkey server, so that one gate fetches for all.
+//! Shares copies of robots.txt between several gates through a Redis or Valkey server, so that one gate fetches for all.
 //!
 //! No gate depends on the server. If it does not answer in time, the gate fetches as if it were alone. A copy from the
 //! server is trusted no more than an origin's own answer, and nothing of a bot or its requests is stored there. A
@@ -112,7 +112,13 @@ impl Fleet {
         } = fetched_as;
         let digest = Sha256::of(&[profile.as_str().as_bytes(), b"\0", user_agent.as_bytes()].concat());
         Ok(Self {
-            client: Client::start(settings.server()?, &settings.prefix, counts.clone(), on_message),
+            client: Client::start(
+                settings.server()?,
+                &settings.prefix,
+                settings.call_timeout,
+                counts.clone(),
+                on_message,
+            ),
             listeners,
             name,
             prefix: settings.prefix.clone(),

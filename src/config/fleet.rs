@@ -65,6 +65,7 @@ impl Fleet {
                 ca,
                 key,
                 prefix: prefix.unwrap_or_else(|| PREFIX.to_owned()),
+                call_timeout: Settings::CALL_TIMEOUT,
             },
             secret_files,
         })

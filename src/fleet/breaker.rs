@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 /// The state of the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Breaker {
-    /// Calls are made. Counts failures in a row.
-    Closed { failures: u32 },
+    /// Calls are made. Counts failures in a row. Calls that were under way together when one of them failed are one
+    /// failure, so that a single stall does not open the breaker.
+    Closed { failures: u32, last: Option<Instant> },
     /// No calls are made. At `until`, a probe is due.
     Open { until: Instant, pause: Duration },
     /// A probe is under way. No other calls are made.
@@ -20,7 +21,7 @@ pub(super) enum Breaker {
 // === impl Breaker ===
 
 impl Breaker {
-    /// Returns a breaker whose first probe is due at once, because there is no connection yet.
+    /// Returns a breaker whose first probe is due immediately, because there is no connection yet.
     pub(super) fn new(now: Instant) -> Self {
         Self::Open {
             until: now,
@@ -36,17 +37,23 @@ impl Breaker {
     /// Notes a success. A late success of an earlier call does not close the breaker.
     pub(super) fn call_succeeded(&mut self) {
         if self.is_closed() {
-            *self = Self::Closed { failures: 0 };
+            *self = CLOSED;
         }
     }
 
-    /// Notes a failure. Returns whether it opened the breaker.
-    pub(super) fn call_failed(&mut self, now: Instant) -> bool {
-        let Self::Closed { failures } = *self else {
+    /// Notes the failure at `now` of a call that began at `began`. Returns whether it opened the breaker.
+    pub(super) fn call_failed(&mut self, began: Instant, now: Instant) -> bool {
+        let Self::Closed { failures, last } = *self else {
             return false;
         };
+        if last.is_some_and(|last| began < last) {
+            return false;
+        }
         if failures + 1 < MAX_FAILURES {
-            *self = Self::Closed { failures: failures + 1 };
+            *self = Self::Closed {
+                failures: failures + 1,
+                last: Some(now),
+            };
             return false;
         }
         *self = Self::Open {
@@ -73,7 +80,7 @@ impl Breaker {
         let Self::HalfOpen { pause } = *self else { return };
         let pause = (pause * 2).min(LONGEST_PAUSE);
         *self = match succeeded {
-            true => Self::Closed { failures: 0 },
+            true => CLOSED,
             false => Self::Open {
                 until: now + pause,
                 pause,
@@ -82,6 +89,10 @@ impl Breaker {
     }
 }
 
+const CLOSED: Breaker = Breaker::Closed {
+    failures: 0,
+    last: None,
+};
 /// Failures in a row that open the breaker.
 const MAX_FAILURES: u32 = 3;
 /// The pause before the first probe. It doubles with each failed probe.
@@ -92,8 +103,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 mod tests {
     use super::*;
 
-    fn closed() -> Breaker {
-        Breaker::Closed { failures: 0 }
+    /// Notes the failure of a call that took no time.
+    fn fail(breaker: &mut Breaker, now: Instant) -> bool {
+        breaker.call_failed(now, now)
     }
 
     #[test]
@@ -110,22 +122,38 @@ mod tests {
     #[test]
     fn only_failures_in_a_row_open_it() {
         let now = Instant::now();
-        let mut breaker = closed();
+        let mut breaker = CLOSED;
         for _ in 0..10 {
-            assert!(!breaker.call_failed(now) && !breaker.call_failed(now));
+            assert!(!fail(&mut breaker, now) && !fail(&mut breaker, now));
             breaker.call_succeeded();
         }
-        assert!(!breaker.call_failed(now) && !breaker.call_failed(now));
-        assert!(breaker.call_failed(now), "the third opens it");
+        assert!(!fail(&mut breaker, now) && !fail(&mut breaker, now));
+        assert!(fail(&mut breaker, now), "the third opens it");
         assert!(!breaker.is_closed());
-        assert!(!breaker.call_failed(now), "it opens once");
+        assert!(!fail(&mut breaker, now), "it opens once");
+    }
+
+    #[test]
+    fn calls_that_fail_together_are_one_failure() {
+        let began = Instant::now();
+        let late = Duration::from_millis(50);
+        let mut breaker = CLOSED;
+        for call in 0..100 {
+            let began = began + call * Duration::from_micros(100);
+            assert!(!breaker.call_failed(began, began + late), "call {call}");
+        }
+        let second = began + late;
+        assert!(!breaker.call_failed(second, second + late));
+        let third = second + late;
+        assert!(!breaker.call_failed(third - Duration::from_millis(1), third + late));
+        assert!(breaker.call_failed(third, third + late), "the third in a row");
     }
 
     #[test]
     fn a_late_success_does_not_close_it() {
         let now = Instant::now();
-        let mut breaker = closed();
-        while !breaker.call_failed(now) {}
+        let mut breaker = CLOSED;
+        while !fail(&mut breaker, now) {}
         breaker.call_succeeded();
         assert!(!breaker.is_closed());
         assert_eq!(breaker.begin_probe(now + FIRST_PAUSE), Some(Duration::ZERO));
@@ -136,8 +164,8 @@ mod tests {
     #[test]
     fn probes_come_more_and_more_rarely_and_one_success_closes_it() {
         let mut now = Instant::now();
-        let mut breaker = closed();
-        while !breaker.call_failed(now) {}
+        let mut breaker = CLOSED;
+        while !fail(&mut breaker, now) {}
         let mut pauses = Vec::new();
         for _ in 0..7 {
             let pause = breaker.begin_probe(now).expect("it is open");
@@ -150,6 +178,6 @@ mod tests {
         now += LONGEST_PAUSE;
         assert_eq!(breaker.begin_probe(now), Some(Duration::ZERO));
         breaker.probed(true, now);
-        assert_eq!(breaker, closed());
+        assert_eq!(breaker, CLOSED);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::{
     fmt,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -12,7 +13,7 @@ use redis::{
     PushInfo, RedisError, ScriptInvocation, Value,
     aio::{ConnectionManager, ConnectionManagerConfig},
 };
-use tokio::time::timeout;
+use tokio::{task::yield_now, time::timeout};
 
 use super::{Counts, breaker::Breaker};
 use crate::text::plain_message;
@@ -33,12 +34,19 @@ pub(super) struct Client {
     breaker: Mutex<Breaker>,
     /// Why the breaker is not closed.
     error: Mutex<Option<String>>,
+    /// How long a request waits for the server.
+    pub(super) call_timeout: Duration,
     counts: Arc<Counts>,
 }
 
-/// The call was not made, or it failed.
+/// Why a call has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unavailable;
+pub(super) enum Unavailable {
+    /// The server did not run the script.
+    NotRun,
+    /// The answer is late or lost: the server may have run the script, or may yet run it.
+    Unknown,
+}
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +66,7 @@ impl Client {
     pub(super) fn start(
         server: redis::Client,
         prefix: &str,
+        call_timeout: Duration,
         counts: Arc<Counts>,
         on_message: Box<dyn Fn(PushInfo) + Send + Sync>,
     ) -> Arc<Self> {
@@ -70,6 +79,7 @@ impl Client {
             connection: ArcSwapOption::empty(),
             breaker: Mutex::new(Breaker::new(Instant::now())),
             error: Mutex::new(Some("robotgate has not connected yet".to_owned())),
+            call_timeout,
             counts,
         });
         client.probe_in_background();
@@ -88,16 +98,20 @@ impl Client {
     /// Runs a script, within `time_left`.
     pub(super) async fn call(&self, script: &ScriptInvocation<'_>, time_left: Duration) -> Result<Value, Unavailable> {
         let connection = self.connection.load_full().filter(|_| self.breaker().is_closed());
-        let mut connection = ConnectionManager::clone(&*connection.ok_or(Unavailable)?);
+        let mut connection = ConnectionManager::clone(&*connection.ok_or(Unavailable::NotRun)?);
         self.counts.calls.fetch_add(1, Ordering::Relaxed);
+        let began = Instant::now();
         match bounded(time_left, script.invoke_async(&mut connection)).await {
             Ok(value) => {
-                self.breaker().call_succeeded();
+                // A write may take longer, but that is no sign that requests would get their answers in time.
+                if began.elapsed() <= self.call_timeout {
+                    self.breaker().call_succeeded();
+                }
                 Ok(value)
             }
             Err(error) => {
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
-                if self.breaker().call_failed(Instant::now()) {
+                if self.breaker().call_failed(began, Instant::now()) {
                     tracing::error!(
                         %error,
                         "the fleet's server cannot be used; until it can, robotgate fetches every robots.txt itself"
@@ -105,7 +119,10 @@ impl Client {
                     self.set_error(Some(&error));
                     self.probe_in_background();
                 }
-                Err(Unavailable)
+                Err(match error {
+                    CallError::Refused(_) => Unavailable::NotRun,
+                    CallError::Late(_) | CallError::Broken(_) => Unavailable::Unknown,
+                })
             }
         }
     }
@@ -137,7 +154,10 @@ impl Client {
         });
     }
 
-    /// Makes a new connection and writes. A server that can only be read is of no use, because no gate could take a lease.
+    /// Makes a new connection and writes. A server that accepts no writes is useless, because no gate could take a lease.
+    ///
+    /// With TLS, the client reads the system's roots from disk each time (3 ms for 150 of them), also if it has others.
+    /// That is too short to need a blocking thread.
     async fn probe(&self) -> Result<(), CallError> {
         let this = self.this.clone();
         let config = ConnectionManagerConfig::new()
@@ -156,8 +176,8 @@ impl Client {
         let mut connection = bounded(2 * CONNECT_TIMEOUT, connecting).await?;
         let mut write = redis::cmd("SET");
         write.arg(&self.probe_key).arg("").arg("PX").arg(PROBE_TTL_MS);
-        let () = bounded(CALL_TIMEOUT, write.query_async(&mut connection)).await?;
-        // Without a subscription, polling finds the copies, only later.
+        let () = bounded(self.call_timeout, write.query_async(&mut connection)).await?;
+        // Without a subscription, the gate still finds the copies by polling, but later.
         if let Err(error) = bounded(CONNECT_TIMEOUT, connection.subscribe(&self.channel)).await {
             tracing::warn!(%error, "cannot subscribe to the messages of the fleet; robotgate polls instead");
         }
@@ -184,8 +204,17 @@ impl fmt::Debug for Client {
     }
 }
 
+/// Waits for `call` at most for `time_left`.
 async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, RedisError>>) -> Result<T, CallError> {
-    match timeout(time_left, call).await {
+    let mut call = pin!(call);
+    let mut answer = timeout(time_left, &mut call).await;
+    if answer.is_err() {
+        // On a busy machine the answer can be here, but not yet read.
+        yield_now().await;
+        yield_now().await;
+        answer = timeout(Duration::ZERO, call).await;
+    }
+    match answer {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) if error.is_io_error() => Err(CallError::Broken(error)),
         Ok(Err(error)) => Err(CallError::Refused(error)),
@@ -193,10 +222,31 @@ async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, Re
     }
 }
 
-/// How long a request waits for the server. The unit tests wait longer, because they may run on a busy machine.
-pub(super) const CALL_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 50 });
 /// How long connecting may take. No request waits for it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const PROBE_TTL_MS: u32 = 10_000;
 /// Bytes of the text of an error.
 const MAX_ERROR: usize = 300;
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_is_here_but_not_read_is_not_late() {
+        let limit = Duration::from_millis(5);
+        let (answer, unread) = oneshot::channel();
+        tokio::spawn(async move {
+            // The only thread is busy until the time is over, and reads the answer after that.
+            std::thread::sleep(2 * limit);
+            yield_now().await;
+            answer.send(1)
+        });
+        let call = async { Ok(unread.await.expect("it is sent")) };
+        assert!(matches!(bounded(limit, call).await, Ok(1)));
+        let none = bounded::<i32>(limit, std::future::pending()).await;
+        assert!(matches!(none, Err(CallError::Late(_))), "{none:?}");
+    }
+}

@@ -1,8 +1,12 @@
 //! One fetch for the whole fleet: the gate that holds the lease of an origin fetches, and the others wait for its result.
 //!
 //! A lease has a fencing token, which grows with each lease of the origin. The server accepts a result only if no later
-//! lease was granted, so a holder that stalls and finishes late changes nothing. The holder renews its lease while it
-//! fetches. If it dies, the lease expires soon, and one of the waiting gates takes the next.
+//! lease was granted, so a holder that stalls and finishes late changes nothing. Tokens begin with the server's time, so
+//! they grow even if the server loses its memory. The holder renews its lease while it fetches. If it dies, the lease
+//! expires soon, and one of the waiting gates takes the next.
+//!
+//! If the server's answer is late or lost, the gate fetches without waiting for it. It may hold the lease all the same, so
+//! it renews and ends the lease by its name instead of by the token.
 
 use std::{
     convert::Infallible,
@@ -15,7 +19,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     Fleet,
-    client::CALL_TIMEOUT,
+    client::Unavailable,
     value::{self, Rejection},
 };
 use crate::{
@@ -37,7 +41,7 @@ pub(crate) enum CopyOrLease {
 pub(crate) struct FetchTask {
     /// A copy that is newer than the gate's own, but has expired.
     pub(crate) earlier: Option<OriginState>,
-    /// `None` if the server does not answer: the gate then fetches without the fleet.
+    /// `None` if the server is not used: the gate then fetches without the fleet.
     pub(crate) lease: Option<Lease>,
 }
 
@@ -45,15 +49,16 @@ pub(crate) struct FetchTask {
 #[derive(Debug)]
 pub(crate) struct Lease {
     keys: Keys,
-    token: i64,
+    /// `None` if the server's answer is late or lost. Then only the server knows whether this gate holds the lease.
+    token: Option<i64>,
 }
 
 /// The keys of an origin. They share a hash tag, so a cluster would keep them on one node.
 #[derive(Debug)]
 pub(super) struct Keys {
     pub(super) copy: String,
-    lease: String,
-    token: String,
+    pub(super) lease: String,
+    pub(super) token: String,
 }
 
 // === impl Fleet ===
@@ -64,7 +69,7 @@ impl Fleet {
     pub(crate) async fn copy_or_lease(&self, origin: &Origin, known: &OriginState, policy: &Policy) -> CopyOrLease {
         let keys = self.keys(origin);
         let listener = self.listen(&keys.copy);
-        let (mut seen, mut task, mut time_left) = (Vec::new(), FetchTask::default(), CALL_TIMEOUT);
+        let (mut seen, mut task, mut time_left) = (Vec::new(), FetchTask::default(), self.client.call_timeout);
         let until = Instant::now() + self.longest_wait;
         while Instant::now() < until {
             let asked = Instant::now();
@@ -74,6 +79,7 @@ impl Fleet {
             time_left = time_left.saturating_sub(asked.elapsed());
             match answer {
                 Ok(Value::Int(token)) => {
+                    let token = Some(token);
                     task.lease = Some(Lease { keys, token });
                     break;
                 }
@@ -98,9 +104,13 @@ impl Fleet {
                 // Another gate holds the lease.
                 Ok(_) => {
                     let _ = timeout(POLL, listener.notified()).await;
-                    time_left = CALL_TIMEOUT;
+                    time_left = self.client.call_timeout;
                 }
-                Err(_) => break,
+                Err(Unavailable::NotRun) => break,
+                Err(Unavailable::Unknown) => {
+                    task.lease = Some(Lease { keys, token: None });
+                    break;
+                }
             }
         }
         CopyOrLease::Fetch(task)
@@ -136,9 +146,9 @@ impl Fleet {
         let renewing = async {
             loop {
                 sleep(LEASE / 3).await;
-                let mut renew = lease.keys.script(&RENEW);
-                renew.arg(lease.token).arg(LEASE_MS).arg(TOKEN_MS);
-                let _ = self.client.call(&renew, CALL_TIMEOUT).await;
+                let mut renew = lease.script(&RENEW, &self.name);
+                renew.arg(LEASE_MS).arg(TOKEN_MS);
+                let _ = self.client.call(&renew, self.client.call_timeout).await;
             }
         };
         let ended: Result<T, Infallible> = tokio::select! {
@@ -164,11 +174,11 @@ impl Fleet {
         let written = tokio::task::spawn_blocking(encode).await.ok().flatten();
         let (value, life) = written.unwrap_or_default();
         let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
-        let mut end = lease.keys.script(&END);
-        end.arg(lease.token).arg(&value).arg(life);
+        let mut end = lease.script(&END, &self.name);
+        end.arg(&value).arg(life);
         end.arg(self.client.channel())
             .arg(format!("{FETCHED}{}", lease.keys.copy));
-        let _ = self.client.call(&end, WRITE_TIMEOUT).await;
+        let _ = self.client.call(&end, self.write_timeout()).await;
     }
 
     /// Makes the whole fleet forget an origin, and drops the result of a running fetch. Returns whether the server accepted
@@ -176,11 +186,15 @@ impl Fleet {
     pub(crate) async fn forget(&self, origin: &Origin) -> bool {
         let keys = self.keys(origin);
         let mut forget = keys.script(&FORGET);
-        forget.arg(TOKEN_MS);
         forget
             .arg(self.client.channel())
             .arg(super::forget_message(&self.name, origin, self.secret.as_ref()));
-        self.client.call(&forget, WRITE_TIMEOUT).await.is_ok()
+        self.client.call(&forget, self.write_timeout()).await.is_ok()
+    }
+
+    /// Bounds calls that no request waits for.
+    fn write_timeout(&self) -> Duration {
+        10 * self.client.call_timeout
     }
 
     pub(super) fn keys(&self, origin: &Origin) -> Keys {
@@ -193,9 +207,19 @@ impl Fleet {
     }
 }
 
-#[cfg(test)]
+// === impl Lease ===
+
 impl Lease {
-    pub(super) fn token(&self) -> i64 {
+    /// Begins a call of a script that runs only for the holder of this lease, the gate `name`.
+    fn script<'s>(&self, script: &'s Script, name: &str) -> ScriptInvocation<'s> {
+        let mut call = self.keys.script(script);
+        call.arg(self.token.map(|token| token.to_string()).unwrap_or_default());
+        call.arg(name);
+        call
+    }
+
+    #[cfg(test)]
+    pub(super) fn token(&self) -> Option<i64> {
         self.token
     }
 }
@@ -217,8 +241,6 @@ const LEASE_MS: u64 = 3_000;
 const TOKEN_MS: u64 = 60 * 60 * 1000;
 /// How often a waiting gate looks without a message.
 const POLL: Duration = Duration::from_millis(250);
-/// Bounds calls that no request waits for.
-const WRITE_TIMEOUT: Duration = CALL_TIMEOUT.saturating_mul(10);
 /// Values above this size, in bytes, are decoded on a blocking thread.
 const LARGE: usize = 16 * 1024;
 /// The first words of the messages between gates.
@@ -236,46 +258,52 @@ local copy = redis.pcall('GET', KEYS[1])
 if type(copy) == 'string' and string.sub(copy, 1, 33) ~= ARGV[1] then return copy end
 local holder = redis.pcall('GET', KEYS[2])
 if type(holder) == 'string' and holder ~= ARGV[2] then return false end
-local token = redis.pcall('GET', KEYS[3])
-if token and not (type(token) == 'string' and #token < 16 and string.match(token, '^%d+$')) then
-  redis.call('DEL', KEYS[3])
-end
+local now = redis.call('TIME')
+local token = now[1] * 1000000 + now[2]
+local last = redis.pcall('GET', KEYS[3])
+last = type(last) == 'string' and tonumber(last)
+-- A token that is a day ahead is none of ours.
+if last and last >= token and last < token + 86400000000 then token = last + 1 end
 -- The first write is one that a full server refuses.
-token = redis.call('INCR', KEYS[3])
-redis.call('PEXPIRE', KEYS[3], ARGV[4])
+redis.call('SET', KEYS[3], string.format('%.0f', token), 'PX', ARGV[4])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
 return token",
     )
 });
 
+/// The beginning of the scripts for the holder of a lease. A holder that knows its token, the first argument, holds the
+/// lease until a later one is granted. Another holder has the name that the lease is under, the second argument.
+const IF_HOLDER: &str = r"
+local is_holder
+if ARGV[1] ~= '' then
+  is_holder = redis.call('GET', KEYS[3]) == ARGV[1]
+else
+  is_holder = redis.call('GET', KEYS[2]) == ARGV[2]
+end
+if not is_holder then return 0 end
+";
+
 static RENEW: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        r"
-if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 0 end
-redis.call('PEXPIRE', KEYS[3], ARGV[3])
-return redis.call('PEXPIRE', KEYS[2], ARGV[2])",
-    )
+    let renew = r"
+redis.call('PEXPIRE', KEYS[3], ARGV[4])
+return redis.call('PEXPIRE', KEYS[2], ARGV[3])";
+    Script::new(&[IF_HOLDER, renew].concat())
 });
 
-/// Does nothing if a later lease was granted.
 static END: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        r"
-if redis.call('GET', KEYS[3]) ~= ARGV[1] then return 0 end
-if ARGV[2] ~= '' then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+    let end = r"
+if ARGV[3] ~= '' then redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
 redis.call('DEL', KEYS[2])
-redis.call('PUBLISH', ARGV[4], ARGV[5])
-return 1",
-    )
+redis.call('PUBLISH', ARGV[5], ARGV[6])
+return 1";
+    Script::new(&[IF_HOLDER, end].concat())
 });
 
 static FORGET: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
-redis.call('DEL', KEYS[1], KEYS[2])
-redis.call('INCR', KEYS[3])
-redis.call('PEXPIRE', KEYS[3], ARGV[1])
-redis.call('PUBLISH', ARGV[2], ARGV[3])
+redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
+redis.call('PUBLISH', ARGV[1], ARGV[2])
 return 1",
     )
 });

@@ -1,6 +1,6 @@
 //! The address of the shared server, and the secrets that a gate needs to use it.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
 use redis::{
     Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion, RedisError, TlsCertificates,
@@ -13,12 +13,14 @@ pub struct Settings {
     pub address: Address,
     pub username: Option<Secret>,
     pub password: Option<Secret>,
-    /// The authorities of the server's certificate, PEM. Without them, the system's roots count.
+    /// The authorities of the server's certificate, PEM. Without them, the system's roots are used.
     pub ca: Option<Secret>,
     /// The key that authenticates copies.
     pub key: Option<Secret>,
     /// The beginning of every key on the server.
     pub prefix: String,
+    /// How long a request waits for the server.
+    pub call_timeout: Duration,
 }
 
 /// The address of a server, without credentials.
@@ -28,26 +30,31 @@ pub struct Address {
     info: ConnectionInfo,
 }
 
-/// Why a text is no [`Address`].
+/// Why a text is not an [`Address`].
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    #[error("it has to begin with redis://, rediss:// or unix://")]
+    #[error("it must begin with redis://, rediss:// or unix://")]
     Scheme,
-    #[error("it holds a user or a password; put them into files, and name these in username-file and password-file")]
+    #[error(
+        "it contains a user or a password; put them into files, and name the files in username-file and password-file"
+    )]
     Credentials,
-    #[error("behind the host and the port there can only be a slash and the number of a database")]
+    #[error("only a slash and the number of a database may follow the host and the port")]
     Rest,
     #[error("{0}")]
     Other(String),
 }
 
-/// The contents of a file that nobody else may read.
+/// The contents of a file that only the gate's user may read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<[u8]>);
 
 // === impl Settings ===
 
 impl Settings {
+    /// The `call_timeout` of a gate. Tests on a busy machine wait longer.
+    pub const CALL_TIMEOUT: Duration = Duration::from_millis(50);
+
     /// Returns the client for the server. It does not connect yet.
     pub(super) fn server(&self) -> Result<Client, RedisError> {
         let info = &self.address.info;

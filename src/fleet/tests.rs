@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::*;
 use crate::copy::{Fetched, Freshness, OriginState, Policy, Received};
 
-/// A server on a socket in a folder of its own. It ends with the test.
+/// A server on a socket in its own folder. It ends with the test.
 pub(crate) struct Server {
     child: Child,
     folder: tempfile::TempDir,
@@ -49,6 +49,8 @@ impl Server {
             ca: None,
             key: None,
             prefix: "test".to_owned(),
+            // The tests may run on a busy machine.
+            call_timeout: Duration::from_secs(1),
         }
     }
 
@@ -68,7 +70,7 @@ impl Server {
         Arc::new(fleet)
     }
 
-    /// Has it hang, with its connections open.
+    /// Makes it hang, with its connections open.
     pub(crate) fn stop(&self) {
         self.signal(Signal::STOP);
     }
@@ -100,11 +102,14 @@ impl Drop for Server {
     }
 }
 
-/// Waits for a condition, which fails the test when it never comes about.
+/// Waits until the condition is true. Fails the test if it never is.
 pub(crate) async fn until(mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
     while !condition() {
-        assert!(began.elapsed() < Duration::from_secs(120), "it never came about");
+        assert!(
+            began.elapsed() < Duration::from_secs(120),
+            "the condition never became true"
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -117,7 +122,7 @@ fn site() -> Origin {
     "https://a.example".parse().expect("an origin")
 }
 
-/// What a gate knows that fetched `body` at `at`.
+/// Returns the state of a gate that fetched `body` at `at`.
 fn fetched(body: &str, at: SystemTime) -> OriginState {
     let policy = Policy::default();
     let answer = Fetched::Received(Received {
@@ -142,8 +147,25 @@ async fn ask(gate: &Fleet, known: &OriginState) -> CopyOrLease {
 
 async fn lease(gate: &Fleet) -> Lease {
     match ask(gate, &OriginState::unknown()).await {
-        CopyOrLease::Fetch(task) => task.lease.expect("the server answers"),
+        CopyOrLease::Fetch(task) => granted(task.lease),
         CopyOrLease::Copy(_) => panic!("there is a copy already"),
+    }
+}
+
+/// The lease, if the server said that it granted one.
+fn granted(lease: Option<Lease>) -> Lease {
+    let lease = lease.filter(|lease| lease.token().is_some());
+    lease.expect("the server answers")
+}
+
+/// Asks a server that does not answer.
+async fn ask_in_vain(gate: &Fleet) -> Option<Lease> {
+    match ask(gate, &OriginState::unknown()).await {
+        CopyOrLease::Fetch(task) => {
+            assert!(task.lease.as_ref().is_none_or(|lease| lease.token().is_none()));
+            task.lease
+        }
+        CopyOrLease::Copy(_) => panic!("it answers"),
     }
 }
 
@@ -189,7 +211,7 @@ async fn a_holder_that_dies_is_followed_and_changes_nothing_when_it_comes_late()
     let Some(server) = Server::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let stale = lease(&first).await;
-    // Nobody renews it, so this comes back when it has ended.
+    // It is not renewed, so this call returns when it has expired.
     let held = lease(&second).await;
     assert!(held.token() > stale.token());
     first
@@ -215,6 +237,78 @@ async fn a_late_result_does_not_replace_a_newer_one() {
         .end(stale, Some(Arc::new(fetched("# late", SystemTime::now()))))
         .await;
     assert_eq!(text(&copy(&first).await), b"# new");
+}
+
+#[tokio::test]
+async fn a_stale_token_stays_stale_when_the_server_loses_its_memory() {
+    let Some(server) = Server::start() else { return };
+    let (first, second) = (server.gate().await, server.gate().await);
+    let stale = lease(&first).await;
+    server.command(&[b"FLUSHALL"]).await;
+    let held = lease(&second).await;
+    assert!(held.token() > stale.token());
+    first
+        .end(stale, Some(Arc::new(fetched("# late", SystemTime::now()))))
+        .await;
+    second
+        .end(held, Some(Arc::new(fetched("# new", SystemTime::now()))))
+        .await;
+    assert_eq!(text(&copy(&first).await), b"# new");
+}
+
+#[tokio::test]
+async fn tokens_grow_whatever_the_server_has_kept() {
+    let Some(server) = Server::start() else { return };
+    let gate = server.gate().await;
+    let key = gate.keys(&site()).token;
+    let mut last = lease(&gate).await.token();
+    for garbage in ["-1", "9007199254740993", "1e300", "inf", "nan", "token", ""] {
+        server.command(&[b"SET", key.as_bytes(), garbage.as_bytes()]).await;
+        let token = lease(&gate).await.token();
+        assert!(token > last, "{garbage:?}: {token:?} after {last:?}");
+        last = token;
+    }
+    // The server's clock was set back by an hour.
+    let ahead = last.expect("it is granted") + 3_600_000_000;
+    server
+        .command(&[b"SET", key.as_bytes(), ahead.to_string().as_bytes()])
+        .await;
+    assert_eq!(lease(&gate).await.token(), Some(ahead + 1));
+}
+
+#[tokio::test]
+async fn a_lease_whose_answer_was_lost_ends_with_the_fetch() {
+    let Some(server) = Server::start() else { return };
+    let mut settings = server.settings();
+    settings.call_timeout = Duration::from_millis(100);
+    let (first, second) = (server.gate_with(&settings, |_| ()).await, server.gate().await);
+    // From now on the server knows the script.
+    second.end(lease(&second).await, None).await;
+    for is_granted in [true, false] {
+        server.command(&[b"FLUSHALL"]).await;
+        let other = match is_granted {
+            true => None,
+            false => Some(lease(&second).await),
+        };
+        server.command(&[b"CLIENT", b"PAUSE", b"1000000", b"WRITE"]).await;
+        let held = ask_in_vain(&first).await.expect("it may be granted");
+        server.command(&[b"CLIENT", b"UNPAUSE"]).await;
+        first
+            .end(held, Some(Arc::new(fetched("# first", SystemTime::now()))))
+            .await;
+        let expected: &[u8] = match other {
+            None => b"# first",
+            Some(other) => {
+                let now = SystemTime::now();
+                second.end(other, Some(Arc::new(fetched("# second", now)))).await;
+                b"# second"
+            }
+        };
+        assert_eq!(text(&copy(&second).await), expected);
+        let lease = second.keys(&site()).lease;
+        let left = server.command(&[b"EXISTS", lease.as_bytes()]).await;
+        assert_eq!(left, redis::Value::Int(0), "no gate has to wait for it");
+    }
 }
 
 #[tokio::test]
@@ -335,7 +429,7 @@ async fn what_one_gate_forgets_the_others_forget_too() {
         .end(lease(&first).await, Some(Arc::new(fetched("# a", SystemTime::now()))))
         .await;
     let running = match ask(&second, &fetched("# newer", SystemTime::now())).await {
-        CopyOrLease::Fetch(task) => task.lease.expect("the server answers"),
+        CopyOrLease::Fetch(task) => granted(task.lease),
         CopyOrLease::Copy(_) => panic!("it is older"),
     };
     assert!(first.forget(&site()).await);
@@ -348,7 +442,7 @@ async fn what_one_gate_forgets_the_others_forget_too() {
 }
 
 #[test]
-fn nobody_without_the_key_has_an_origin_forgotten() {
+fn only_gates_with_the_key_can_make_others_forget() {
     let [secret, other] = [&b"a key"[..], b"another"].map(|key| hmac::Key::new(hmac::HMAC_SHA256, key));
     let (open, tagged) = (
         forget_message("g", &site(), None),
@@ -369,17 +463,17 @@ fn nobody_without_the_key_has_an_origin_forgotten() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_killed_keeps_nobody_waiting_and_is_used_again_when_it_is_back() {
+async fn no_request_waits_for_a_killed_server_and_it_is_used_again_when_it_is_back() {
     let Some(mut server) = Server::start() else { return };
     let gate = server.gate().await;
     let _ = server.child.kill();
     let _ = server.child.wait();
     for _ in 0..3 {
-        assert!(matches!(ask(&gate, &OriginState::unknown()).await, CopyOrLease::Fetch(task) if task.lease.is_none()));
+        ask_in_vain(&gate).await;
     }
     until(|| gate.error().is_some()).await;
     let calls = get(&gate.counts.calls);
-    assert!(matches!(ask(&gate, &OriginState::unknown()).await, CopyOrLease::Fetch(task) if task.lease.is_none()));
+    assert!(ask_in_vain(&gate).await.is_none());
     assert_eq!(get(&gate.counts.calls), calls, "none is made");
     let again = Command::new("/usr/bin/redis-server")
         .args(["--port", "0", "--save", "", "--unixsocket"])

@@ -1,6 +1,6 @@
 //! The format of a stored copy: a version, a tag, the origin's state as JSON, and the compressed text of its robots.txt.
 //!
-//! The tag is an HMAC-SHA256 if the gates share a key. Otherwise it is a SHA-256, which only detects accidents. It covers
+//! The tag is an HMAC-SHA256 if the gates share a key. Otherwise it is a SHA-256, which detects only accidental damage. It covers
 //! the key that the value is stored under, so one origin's copy cannot pass for another's. Decoding never panics: a value
 //! that does not fit is a [`Rejection`].
 
@@ -22,7 +22,7 @@ use crate::{
 words! {
     /// Why a stored copy was ignored.
     pub enum Rejection {
-        /// It is damaged, or no copy at all.
+        /// It is damaged, or not a copy.
         Corrupt = "corrupt",
         /// A later version of robotgate wrote it.
         Later = "later-version",
@@ -130,7 +130,7 @@ const VERSION: u8 = 1;
 const TAG: usize = 32;
 /// Version and tag.
 pub(super) const STAMP: usize = 1 + TAG;
-/// A text of the largest size that does not compress, and what is known beside it.
+/// The largest text, if it does not compress, and the state that is stored with it.
 const MAX_BYTES: usize = 640 * 1024;
 /// How far the clocks of gates may differ.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);

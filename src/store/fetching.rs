@@ -225,7 +225,7 @@ impl Store {
     }
 
     /// Asks the fleet before a fetch. Breaks if another gate has fetched the robots.txt, which is then in the slot.
-    /// Otherwise this gate has to fetch, under the returned lease; there is no lease if the shared server does not answer.
+    /// Otherwise this gate has to fetch, under the returned lease; there is no lease if the server is not used.
     async fn take_from_fleet<F: Fetch>(
         &self,
         fleet: &Fleet,
