@@ -1,12 +1,19 @@
 //! Several gates that share a real Redis server.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::support::{
-    CliOutput, Gate, Origin, Redis, Reply, Signal, allowed, origin_root_pem, programs::needs, refused, wait,
+    CliOutput, Fault, Gate, Latch, Link, Origin, Redis, Reply, Signal, allowed, origin_root_pem, programs::needs,
+    refused, wait,
 };
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
@@ -23,7 +30,7 @@ async fn gate(url: &str) -> Gate {
 }
 
 async fn connected(gate: &Gate) {
-    wait::until_async("the gate to use the store", async || {
+    wait::until_async("the gate to use the server", async || {
         fleet(gate).await["connected"].as_bool().filter(|connected| *connected)
     })
     .await;
@@ -60,7 +67,7 @@ async fn three_gates_and_two_hundred_requests_at_once_make_one_fetch() {
     let (server, origin) = (Redis::start().await, origin().await);
     let url = server.url();
     let gates = [gate(&url).await, gate(&url).await, gate(&url).await];
-    // On a machine so busy that the store's answers come late, gates rightly do not wait for them. Such a round says
+    // On a machine so busy that the server's answers come late, gates rightly do not wait for them. Such a round says
     // nothing, and another origin is asked.
     let mut rounds = 0..;
     wait::until_async("a round in which all calls were answered in time", async || {
@@ -172,11 +179,11 @@ async fn what_an_operator_has_forgotten_no_gate_knows() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_gone_fails_no_request_and_is_used_again_when_it_is_back() {
+async fn a_server_that_is_lost_fails_no_request_and_is_used_again_when_it_is_back() {
     needs!("redis-server");
     let (mut server, origin) = (Redis::start().await, origin().await);
     let gate = gate(&server.url()).await;
-    let mut sites = (0..).map(|number| format!("site{number}.example"));
+    let mut sites = sites();
     for trouble in ["kill", "stop", "pause", "full", "replica"] {
         match trouble {
             "kill" => server.kill(),
@@ -185,22 +192,7 @@ async fn a_store_that_is_gone_fails_no_request_and_is_used_again_when_it_is_back
             "full" => drop(server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await),
             _ => drop(server.ask(&["REPLICAOF", "127.0.0.1", "1"]).await),
         }
-        wait::until_async(&format!("the breaker to open: {trouble}"), async || {
-            let site = sites.next()?;
-            refused(&gate.get(&origin.url_at(&site, "/private")).await, "rule");
-            assert_eq!(fetches(&origin, &site), 1, "{trouble}");
-            let fleet = fleet(&gate).await;
-            fleet["error"].is_string().then_some(())
-        })
-        .await;
-        let (calls, site) = (fleet(&gate).await["calls"].clone(), sites.next().expect("endless"));
-        refused(&gate.get(&origin.url_at(&site, "/private")).await, "rule");
-        assert_eq!(fleet(&gate).await["calls"], calls, "{trouble}: nobody waits for it");
-        let metrics = gate.admin("/metrics").await.text();
-        assert!(
-            metrics.lines().any(|line| line == "robotgate_fleet_connected 0"),
-            "{trouble}"
-        );
+        decides_without_the_server(&gate, &origin, &mut sites, trouble).await;
         match trouble {
             "kill" => server.start_again().await,
             "stop" => server.signal(Signal::CONT),
@@ -213,7 +205,94 @@ async fn a_store_that_is_gone_fails_no_request_and_is_used_again_when_it_is_back
 }
 
 #[tokio::test]
-async fn a_gate_starts_without_the_store_and_finds_it_later() {
+async fn a_disturbed_connection_fails_no_request_and_is_used_again_afterwards() {
+    needs!("redis-server");
+    let (server, origin) = (Redis::start().await, origin().await);
+    let link = Link::to(server.socket()).await;
+    let gate = gate(&link.url()).await;
+    let mut sites = sites();
+    for fault in [
+        Fault::Drop,
+        Fault::Delay(Duration::from_millis(60)),
+        Fault::Delay(Duration::from_secs(5)),
+        Fault::Cut,
+    ] {
+        link.set(Some(fault));
+        decides_without_the_server(&gate, &origin, &mut sites, &format!("{fault:?}")).await;
+        link.set(None);
+        connected(&gate).await;
+    }
+}
+
+fn sites() -> impl Iterator<Item = String> {
+    (0..).map(|number| format!("site{number}.example"))
+}
+
+/// Sends requests to new sites until the gate no longer waits for the server.
+async fn decides_without_the_server(
+    gate: &Gate,
+    origin: &Origin,
+    sites: &mut impl Iterator<Item = String>,
+    trouble: &str,
+) {
+    let mut visit = async || {
+        let site = sites.next()?;
+        refused(&gate.get(&origin.url_at(&site, "/private")).await, "rule");
+        assert_eq!(fetches(origin, &site), 1, "{trouble}");
+        Some(fleet(gate).await)
+    };
+    let lost = wait::until_async(&format!("the breaker to open: {trouble}"), async || {
+        visit().await.filter(|fleet| fleet["error"].is_string())
+    })
+    .await;
+    let metrics = gate.admin("/metrics").await.text();
+    assert!(
+        metrics.lines().any(|line| line == "robotgate_fleet_connected 0"),
+        "{trouble}"
+    );
+    let after = visit().await.expect("there are more sites");
+    assert_eq!(after["calls"], lost["calls"], "{trouble}: no request waits for it");
+}
+
+#[tokio::test]
+async fn a_lease_that_is_lost_costs_one_more_fetch() {
+    needs!("redis-server");
+    for trouble in ["the holder is killed", "the server loses its memory"] {
+        wait::until_async("an attempt without a late answer", async || {
+            let (server, stalled, latch) = (Redis::start().await, AtomicBool::new(true), Latch::new());
+            let origin = Origin::start().anything("page").on("/robots.txt", {
+                let latch = latch.clone();
+                move |_| match stalled.swap(false, Ordering::SeqCst) {
+                    // Allows everything, late.
+                    true => Reply::ok("text/plain", "").after(&latch),
+                    false => Reply::ok("text/plain", ROBOTS),
+                }
+            });
+            let (origin, url) = (origin.spawn().await, server.url());
+            let (mut first, second, third) = (gate(&url).await, gate(&url).await, gate(&url).await);
+            let stuck = first.get(&origin.url("/private"));
+            let stuck = tokio::spawn(stuck.send());
+            wait::until("the first fetch", || (origin.count("/robots.txt") == 1).then_some(())).await;
+            match trouble {
+                "the holder is killed" => first.kill().await,
+                _ => drop(server.ask(&["FLUSHALL"]).await),
+            }
+            refused(&second.get(&origin.url("/private")).await, "rule");
+            latch.open();
+            drop(stuck.await);
+            refused(&third.get(&origin.url("/private")).await, "rule");
+            if has_failed_calls(&[&second, &third]).await {
+                return None;
+            }
+            assert_eq!(origin.count("/robots.txt"), 2, "{trouble}");
+            Some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_gate_starts_without_the_server_and_finds_it_later() {
     needs!("redis-server");
     let (mut server, origin) = (Redis::start().await, origin().await);
     server.kill();
@@ -244,14 +323,14 @@ async fn over_tls_with_a_password_and_a_key_that_the_gates_share() {
         let origin = origin().await;
         let (_server, url) = Redis::with_tls("a long password").await;
         let config = format!(
-            "[fleet]\nurl = \"{url}\"\npassword-file = \"password\"\nca-file = \"store-ca.pem\"\nkey-file = \"fleet-key\""
+            "[fleet]\nurl = \"{url}\"\npassword-file = \"password\"\nca-file = \"redis-ca.pem\"\nkey-file = \"fleet-key\""
         );
         let start = async |key: &str| {
             let gate = Gate::builder()
                 .put("password", "a long password\n")
                 .put("fleet-key", key);
             let gate = gate
-                .put("store-ca.pem", origin_root_pem())
+                .put("redis-ca.pem", origin_root_pem())
                 .config(&config)
                 .start()
                 .await;
@@ -333,7 +412,7 @@ async fn files_with_secrets_must_not_be_open_to_others() {
     write("key", "0123456789abcdef", 0o600);
     write("no.pem", "", 0o600);
     let base = "[audit]\npath = \"log/a\"\n[fleet]\n";
-    let url = "url = \"rediss://store.example\"\n";
+    let url = "url = \"rediss://redis.example\"\n";
     for (text, told) in [
         (format!("{base}{url}key-file = \"open\""), "every user can read it"),
         (format!("{base}{url}key-file = \"short\""), "less than 16 bytes"),

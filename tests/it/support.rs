@@ -12,6 +12,7 @@ mod fields;
 mod gate;
 mod io;
 mod latch;
+mod link;
 mod origin;
 pub mod programs;
 mod redis;
@@ -31,6 +32,7 @@ pub use self::{
     gate::{Builder, Gate, Record, Signal},
     io::{BoxIo, Io},
     latch::Latch,
+    link::{Fault, Link},
     origin::{NAME, Origin, Reply, Request, Step},
     redis::Redis,
     tls::{Certificate, Roots, origin_root_pem},

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{Certificate, wait};
 
-/// It listens on a socket in a folder of its own, and ends with the test.
+/// It listens on a socket in its own folder, and ends with the test.
 pub struct Redis {
     child: Child,
     folder: TempDir,
@@ -27,7 +27,7 @@ impl Redis {
         Self::with(Vec::new(), None).await
     }
 
-    /// One that also listens with TLS on a port, and wants a password. The URL of that.
+    /// Starts a server that also listens with TLS on a port, and requires a password. Returns it and the URL for TLS.
     pub async fn with_tls(password: &str) -> (Self, String) {
         let files = tempfile::tempdir().expect("a folder");
         let (certificate, key) = Certificate::of(&["localhost"]).to_pem();
@@ -36,7 +36,7 @@ impl Redis {
             files.path().join(name).display().to_string()
         };
         let (certificate, key) = (write("server.pem", &certificate), write("server-key.pem", &key));
-        // It cannot be told to choose a port.
+        // It cannot choose a free port itself.
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = port.expect("a free port").port().to_string();
         let arguments = [
@@ -72,16 +72,16 @@ impl Redis {
         .await;
     }
 
-    fn socket(&self) -> PathBuf {
+    pub fn socket(&self) -> PathBuf {
         self.folder.path().join("redis.sock")
     }
 
-    /// Where gates find it.
+    /// Returns the URL for gates.
     pub fn url(&self) -> String {
         format!("unix://{}", self.socket().display())
     }
 
-    /// Asks it directly, as an operator would. It must not want a password.
+    /// Sends it a command, as an operator would. It must not require a password.
     pub async fn ask(&self, words: &[&str]) -> Value {
         let client = redis::Client::open(self.url()).expect("a URL");
         let mut connection = client.get_multiplexed_async_connection().await.expect("it answers");

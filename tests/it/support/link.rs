@@ -1,0 +1,94 @@
+//! A connection between a gate and the Redis server that a test can disturb.
+
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, copy},
+    net::{TcpListener, TcpStream, UnixStream},
+    task::JoinSet,
+    time::sleep,
+};
+
+/// What happens to the server's answers.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// They do not arrive, and neither does anything after them on the same connection.
+    Drop,
+    /// They arrive late.
+    Delay(Duration),
+    /// The connection ends in the middle of one.
+    Cut,
+}
+
+/// A TCP proxy in front of a server's socket.
+pub struct Link {
+    address: SocketAddr,
+    fault: Arc<Mutex<Option<Fault>>>,
+    // Dropping it closes all connections.
+    _accepting: JoinSet<()>,
+}
+
+impl Link {
+    pub async fn to(socket: PathBuf) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let fault = Arc::<Mutex<Option<Fault>>>::default();
+        let mut accepting = JoinSet::new();
+        accepting.spawn({
+            let fault = fault.clone();
+            async move {
+                let mut connections = JoinSet::new();
+                while let Ok((client, _)) = listener.accept().await {
+                    let server = UnixStream::connect(&socket).await.expect("the server listens");
+                    connections.spawn(forward(client, server, fault.clone()));
+                }
+            }
+        });
+        Self {
+            address,
+            fault,
+            _accepting: accepting,
+        }
+    }
+
+    /// Returns the URL for a gate.
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.address)
+    }
+
+    /// Begins a fault, or ends it.
+    pub fn set(&self, fault: Option<Fault>) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+}
+
+/// Forwards until one side closes or the connection is cut.
+async fn forward(client: TcpStream, server: UnixStream, fault: Arc<Mutex<Option<Fault>>>) {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let answers = async {
+        let mut buffer = vec![0; 64 * 1024];
+        while let Ok(length @ 1..) = from_server.read(&mut buffer).await {
+            let mut answer = &buffer[..length];
+            let fault = *fault.lock().unwrap_or_else(PoisonError::into_inner);
+            match fault {
+                None => {}
+                Some(Fault::Drop) => std::future::pending().await,
+                Some(Fault::Delay(delay)) => sleep(delay).await,
+                Some(Fault::Cut) => answer = &answer[..length / 2],
+            }
+            if to_client.write_all(answer).await.is_err() || matches!(fault, Some(Fault::Cut)) {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = answers => {}
+        _ = copy(&mut from_client, &mut to_server) => {}
+    }
+}
