@@ -103,7 +103,7 @@ fn fail(error: &dyn std::fmt::Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Writes to standard output. A reader that has closed it is no error.
+/// Writes to standard output. A reader that has closed it is not an error.
 fn print(text: impl AsRef<[u8]>) -> ExitCode {
     match io::stdout().write_all(text.as_ref()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -6,7 +6,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::text::plain;
 
-/// Returns the width in columns of the terminal on standard output, or `COLUMNS` if it is no terminal. At least 40, at
+/// Returns the width in columns of the terminal on standard output, or `COLUMNS` if it is not a terminal. At least 40, at
 /// most 200, and 100 if unknown.
 pub(crate) fn columns() -> usize {
     columns_of(io::stdout())

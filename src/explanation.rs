@@ -24,7 +24,7 @@ pub(crate) struct Report<'a> {
     /// The rules, if the rules of a robots.txt decide.
     pub(crate) why: Option<Why<'a>>,
     pub(crate) statements: Vec<AudienceStatement<'a>>,
-    /// What the response is instead, if it is no robots.txt.
+    /// What the response is instead, if it is not a robots.txt.
     pub(crate) disguise: Option<Disguise>,
     /// What proves that the client is the bot, if the proxy accepts this User-Agent only with a proof.
     pub(crate) proofs: Option<String>,

@@ -1,4 +1,4 @@
-"""A Scrapy downloader middleware that logs why robotgate refused a request, and does not retry it.
+"""A Scrapy downloader middleware that logs why robotgate refused a request, and retries only temporary refusals.
 
 Put this file where Python finds it: next to the project's scrapy.cfg, or in a folder of PYTHONPATH, as
 `robotgate env --write DIR scrapy` does. Add this to settings.py:

@@ -8,7 +8,7 @@ mod stats;
 
 use std::{
     io::{self, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -76,7 +76,7 @@ enum CacheError {
     Unknown(String),
 }
 
-/// Runs the action. Fails if the site is unknown. A reader that closes the output early is no error.
+/// Runs the action. Fails if the site is unknown. A reader that closes the output early is not an error.
 pub fn run(args: &CacheArgs) -> ExitCode {
     let done = match &args.action {
         Action::List(list) => list.run(args),
@@ -119,7 +119,7 @@ impl ForgetArgs {
             print_json(&forgot)?;
         }
         match (forgot.forgotten, args.json) {
-            (false, _) => Err(unknown(&origin, &self.origin)),
+            (false, _) => Err(unknown(&origin, &self.origin, args.config.as_deref())),
             (true, true) => Ok(()),
             (true, false) => {
                 let mut message = format!("{origin} is forgotten; the next request for it fetches its robots.txt\n");
@@ -146,11 +146,14 @@ fn origin_of(argument: &str) -> Result<Origin, CacheError> {
 }
 
 /// Returns the error for an unknown origin.
-fn unknown(origin: &Origin, argument: &str) -> CacheError {
-    let hint = match argument.contains("://") {
+fn unknown(origin: &Origin, argument: &str, config: Option<&Path>) -> CacheError {
+    let mut hint = match argument.contains("://") {
         true => String::new(),
         false => format!("; if you mean http, write http://{argument}"),
     };
+    if config.is_none() {
+        hint.push_str("; if the proxy runs with a configuration file, name it with --config");
+    }
     CacheError::Unknown(format!("nothing is known about {origin}{hint}"))
 }
 

@@ -268,7 +268,7 @@ fn unreadable(path: &Path, args: &EnvArgs) -> Option<String> {
     let shown = path.display();
     let export = export(args);
     let get = format!(
-        "get the certificate from the proxy, on its machine as its user or root:\n{export}\nor from any machine:\n\
+        "get the certificate from the proxy. On its machine, as its user or root:\n{export}\nOn any machine:\n\
          curl -x PROXY -o robotgate-ca.pem http://robotgate.internal/ca.pem\nThen name the copy with --ca FILE"
     );
     match fs::File::open(path) {
@@ -276,7 +276,9 @@ fn unreadable(path: &Path, args: &EnvArgs) -> Option<String> {
             "{shown} does not exist. If you have not started robotgate yet, start it: it creates its certificate at the \
              first start. If it runs on another machine, as another user or with another --config, {get}"
         )),
-        Err(error) => Some(format!("cannot read {shown}: {error}. As another user, {get}")),
+        Err(error) => Some(format!(
+            "cannot read {shown}: {error}. If you are not the proxy's user, {get}"
+        )),
         Ok(_) => None,
     }
 }

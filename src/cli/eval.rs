@@ -46,7 +46,7 @@ struct Outcome {
 }
 
 /// Decides cases from standard input to standard output. Fails if any line was bad. A reader that closes the output
-/// early is no error.
+/// early is not an error.
 #[must_use]
 pub fn run(args: &EvalArgs) -> ExitCode {
     prompt_for("one JSON object a line (robotgate eval --help shows one)");

@@ -73,7 +73,7 @@ struct Counts {
 }
 
 /// Prints the findings. Fails if any is more than a note, or if there is no robots.txt because of a fault. A
-/// reader that closes the output early is no error.
+/// reader that closes the output early is not an error.
 #[must_use]
 pub fn run(args: &LintArgs) -> ExitCode {
     let found = match args.source.find(args.config.as_deref()) {

@@ -72,7 +72,7 @@ impl Config {
         }
     }
 
-    /// Returns what a copy depends on beside its origin. Gates that differ in this share no copies.
+    /// Returns the settings that a copy depends on, in addition to its origin. Gates that differ in this share no copies.
     pub fn fetched_as(&self) -> FetchedAs<'_> {
         FetchedAs {
             profile: self.robots.policy.profile,
@@ -86,8 +86,8 @@ impl Config {
         Arc::new(FetchLimiter::new(self.robots.max_fetches))
     }
 
-    /// Returns a fetcher of robots.txt files that connects through `egress`, on connections of `origins`, and shares
-    /// `limiter`.
+    /// Returns a fetcher for robots.txt files. It connects through `egress` and uses the connection pool `origins`. Fetchers
+    /// with the same `limiter` share its limit.
     pub fn fetcher(&self, egress: Egress, origins: Arc<Origins>, limiter: Arc<FetchLimiter>) -> Fetcher {
         Fetcher::new(
             egress,

@@ -58,7 +58,7 @@ fn in_list(text: &str) -> bool {
 }
 
 /// Says how to write an unquoted value that follows `before`. To find the type of the key, this reads the same file
-/// with an empty text as the value. Returns `None` for a number or date if the key takes one, as the TOML parser's
+/// with an empty string as the value. Returns `None` for a number or date if the key takes one, as the TOML parser's
 /// message is then better.
 fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<String> {
     let end = if in_list(before.trim_end()) { "]" } else { "" };
@@ -69,7 +69,7 @@ fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<S
     let mut here = complaints
         .iter()
         .filter(|complaint| complaint.span.start == before.len());
-    match here.find_map(|complaint| complaint.message.strip_prefix("found the text \"\", but expected ")) {
+    match here.find_map(|complaint| complaint.message.strip_prefix("found the string \"\", but expected ")) {
         Some(_) if word.starts_with(|c: char| c.is_ascii_digit()) => None,
         Some(expected) => Some(format!("write {expected}")),
         None => Some(quote(word)),
@@ -102,7 +102,7 @@ pub(super) fn unknown_choice(name: &str, message: &str) -> String {
 /// Describes a value.
 pub(super) fn found(value: &DeValue<'_>) -> String {
     match value {
-        DeValue::String(text) => format!("the text {text:?}"),
+        DeValue::String(text) => format!("the string {text:?}"),
         DeValue::Integer(number) => format!("the number {number}"),
         DeValue::Float(number) => format!("the number {number}"),
         DeValue::Boolean(flag) => flag.to_string(),

@@ -8,8 +8,9 @@ use std::fmt;
 
 use toml::{Table, Value};
 
-/// Each key that a file sets, dotted, with its value in TOML. Only [`Settings::changes`] tells two of these apart: they
-/// always compare equal, so that configurations that mean the same are equal however they are written.
+/// The keys that a configuration file sets: each as a dotted name, with its value in TOML. Two `Settings` always compare
+/// equal, so that configurations with the same meaning are equal however they are written. To compare the keys, use
+/// [`Settings::changes`].
 #[derive(Clone, Debug, Default)]
 pub struct Settings(BTreeMap<String, String>);
 

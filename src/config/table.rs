@@ -33,7 +33,7 @@ pub(super) struct Table<'c> {
 type Value<'c> = Spanned<DeValue<'c>>;
 
 // Descriptions of expected types, for messages.
-const TEXT: &str = "a text in quotes";
+const TEXT: &str = "a string in quotes";
 const LIST: &str = "a list in brackets";
 const TABLE: &str = "a table";
 const AMOUNT: &str = r#"a number and a unit in quotes, like "24h" or "256MiB""#;
@@ -207,7 +207,7 @@ impl<'c> Table<'c> {
         if value.get_ref().is_array() {
             return self.items(value, TEXT, DeValue::as_str);
         }
-        let text = self.typed(value, "a text or a list of texts", DeValue::as_str)?;
+        let text = self.typed(value, "a string or a list of strings", DeValue::as_str)?;
         Some(Spanned::new(value.span(), vec![text]))
     }
 

@@ -1,7 +1,7 @@
 //! Notices changes of the configuration file, and of the files with secrets that it names.
 //!
 //! It watches directories, not the file, because editors and `mv` replace the file, and Kubernetes swaps a symbolic
-//! link two levels up. It compares contents, so a change of another file or a `touch` is no change. It never parses the
+//! link two levels up. It compares contents, so a change of another file or a `touch` is not a change. It never parses the
 //! file and never decides whether a change is good.
 
 use std::collections::BTreeSet;
@@ -138,7 +138,7 @@ impl Watcher {
 
     /// Waits until the content of a file differs from what was known when this last returned, or at the start.
     ///
-    /// While a file is missing, this waits for it; a file that comes back with the same content is no change. Cancel
+    /// While a file is missing, this waits for it; a file that comes back with the same content is not a change. Cancel
     /// safe: no change is lost if the future is dropped.
     pub async fn changed(&mut self) {
         loop {
@@ -238,7 +238,7 @@ impl Watched {
         self.seen = files::read(&self.path).ok();
     }
 
-    /// Stores this content and returns whether it differs from the known one. A missing file is no change.
+    /// Stores this content and returns whether it differs from the known one. A missing file is not a change.
     fn take(&mut self, content: Option<Vec<u8>>) -> bool {
         let changed = content.is_some() && self.seen != content;
         if changed {

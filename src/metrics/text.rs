@@ -195,12 +195,12 @@ impl MetricsCollector {
         )?;
         page.gauges(
             "robotgate_cache_disk_bytes",
-            "Bytes of texts and records in the file of cache.path.",
+            "Bytes of robots.txt files and site records in the cache file (cache.path). The file itself is larger.",
             optional(disk.and_then(|disk| disk.bytes)),
         )?;
         page.gauges(
             "robotgate_cache_disk_max_bytes",
-            "Limit of the bytes of texts and records in the file of cache.path.",
+            "Limit of robotgate_cache_disk_bytes (cache.max-disk-bytes).",
             optional(disk.map(|disk| disk.max_bytes)),
         )?;
         page.gauges(
@@ -380,7 +380,7 @@ impl MetricsCollector {
                 seconds,
             )?;
         }
-        // If /proc/stat is hidden, as from the systemd service, the daemon's own start time is close enough.
+        // If /proc/stat is hidden, as it is from the systemd service, the daemon's own start time is close enough.
         page.gauge_f64(
             "process_start_time_seconds",
             "When the process started, in seconds since 1970.",

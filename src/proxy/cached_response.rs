@@ -87,7 +87,7 @@ const ORIGIN_ONLY: [header::HeaderName; 10] = [
     header::CONTENT_LENGTH,
     header::TRANSFER_ENCODING,
 ];
-/// Statuses that only say that there is nothing. They need no fields from the origin.
+/// Statuses that mean "no robots.txt". robotgate can send them without the origin's header fields.
 const ABSENCES: [u16; 4] = [403, 404, 410, 451];
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ async fn vouch(
             Ok((proof.credential_record(), Some(exchange)))
         }
         Err(answer) => Err((answer, exchange)),
-        // Does not happen: a decision before an interception is a refusal.
+        // Unreachable: `before_interception` decides only to refuse, and `settle` returns an error for a refusal.
         Ok(()) => Err((exchange.problem(&Problem::Request, &connect.headers), exchange)),
     }
 }

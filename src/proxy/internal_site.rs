@@ -1,7 +1,7 @@
 //! `http://robotgate.internal/`: robotgate's own pages, for clients that use it as their proxy. They include the
 //! authority's certificate, so anybody who may connect can get it.
 //!
-//! The host is recognised on the target that every decision is based on. It is no origin: robotgate resolves no name,
+//! The host is recognised on the target that every decision is based on. It is not an origin: robotgate resolves no name,
 //! forwards nothing, and makes and logs no decision. There are no pages under another scheme or port, or through a
 //! CONNECT.
 

@@ -139,7 +139,8 @@ impl Live {
     }
 }
 
-/// Returns a warning for each limit that the file sets and that this process has too few files for.
+/// Returns a warning for each limit in the configuration that needs more open files than this process may have.
+/// Defaults cause no warning.
 pub fn beyond_files(config: &Config) -> Vec<String> {
     Clients::beyond_files(config, open_files())
 }

@@ -27,9 +27,9 @@ pub(crate) fn in_words(error: &str) -> String {
         "Revoked" => "it has been revoked",
         "InvalidPurpose" => "it is not meant for servers",
         _ if error.contains("CaUsedAsEndEntity") => {
-            "it is an authority's own and not a server's, as of one that was self-signed"
+            "it is the certificate of an authority, not of a server; self-signed certificates are often like that"
         }
-        _ if error.contains("EndEntityUsedAsCa") => "what issued it is no authority's certificate",
+        _ if error.contains("EndEntityUsedAsCa") => "the certificate that issued it does not belong to an authority",
         _ if error.contains("SignatureAlgorithm") => "it is signed in a way that is not accepted",
         _ if error.contains("UnhandledCriticalExtension") => "it has a critical extension that is not known",
         other => other,
@@ -116,7 +116,7 @@ mod tests {
             ),
             (
                 "Other(OtherError(EndEntityUsedAsCa))",
-                "what issued it is no authority's certificate",
+                "the certificate that issued it does not belong to an authority",
             ),
             ("SomethingNew", "SomethingNew"),
         ] {

@@ -33,7 +33,7 @@ impl ShowArgs {
         let origin = origin_of(&self.origin)?;
         let config = load(args.config.as_deref())?;
         let Some(detail) = args.ask_of(&config, |copies| copies.show(&origin))? else {
-            return Err(unknown(&origin, &self.origin));
+            return Err(unknown(&origin, &self.origin, args.config.as_deref()));
         };
         if args.json {
             return print_json(&detail);

@@ -11,7 +11,7 @@ pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<()
     for option in options(request, "connection") {
         if !is_token(option) {
             return Err(HeadError::Syntax(
-                "its Connection contains something that is not a token",
+                "its Connection field contains something that is not a token",
             ));
         }
         if END_TO_END
@@ -19,7 +19,7 @@ pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<()
             .any(|name| option.eq_ignore_ascii_case(name.as_bytes()))
         {
             return Err(HeadError::Syntax(
-                "its Connection names a field that the origin needs too",
+                "its Connection field lists a header field that is meant for the origin too, such as Host or Authorization",
             ));
         }
     }
@@ -69,7 +69,7 @@ fn check_websocket(request: &httparse::Request<'_, '_>) -> Result<(), HeadError>
     } else if content {
         "a WebSocket request must not have content"
     } else if !options(request, "connection").any(|option| option.eq_ignore_ascii_case(b"upgrade")) {
-        "it has an Upgrade that its Connection does not name"
+        "it has an Upgrade field, but its Connection field does not list it"
     } else if only("sec-websocket-version") != Some(b"13") {
         "a WebSocket request must have one Sec-WebSocket-Version field, with the value 13"
     } else if !only("sec-websocket-key").is_some_and(is_key) {

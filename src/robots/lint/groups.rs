@@ -93,8 +93,8 @@ impl LintGroup<'_> {
         for agent in self.agents.iter().filter(|agent| agent.is_a_word_alone()) {
             let message = match &agent.id {
                 Some(_) => format!(
-                    "Google's parser allows only letters, `-` and `_` in a name, and finds no name here. robotgate \
-                     finds {} for an agent of that name; other crawlers may not.",
+                    "Google's parser allows only letters, `-` and `_` in a name, so it finds no name here. robotgate \
+                     applies this group to a bot named {}, but other crawlers may not.",
                     agent.shown
                 ),
                 None => "This is not a valid name: a name begins with a letter, and `*` means every bot only if it \
@@ -246,8 +246,7 @@ fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings
             (b'*', _) => "A `*` means every bot only if it stands alone".to_owned(),
             (first, _) if is_space(first) => "A name is one word".to_owned(),
             (_, Some(name)) => format!(
-                "Google allows only letters, `-` and `_` in a name (robotgate also finds {} for an agent of that \
-                 name)",
+                "Google allows only letters, `-` and `_` in a name (robotgate also applies the group to a bot named {})",
                 quoted(name.as_bytes())
             ),
             _ => "A name has only letters, `-` and `_`".to_owned(),

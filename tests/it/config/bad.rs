@@ -182,7 +182,7 @@ fn the_error_for_a_value_without_quotes_shows_the_quotes() {
         ),
         ("[https]\nmode = nan", r#"https.mode: put it in quotes: "nan""#),
         ("[https]\nmode = true", r#"https.mode: put it in quotes: "true""#),
-        ("[https]\nmode = []", "https.mode: expected a text in quotes"),
+        ("[https]\nmode = []", "https.mode: expected a string in quotes"),
         (
             "[proxy]\nname = incoming\n",
             r#"proxy.name: put it in quotes: "incoming""#,
@@ -243,7 +243,7 @@ fn the_error_names_the_type_that_was_found() {
     for (text, expected) in [
         (
             "[proxy]\nname = 2027-01-31",
-            "proxy.name: found a date, but expected a text in quotes",
+            "proxy.name: found a date, but expected a string in quotes",
         ),
         (
             "[[bot]]\nuser-agents = {}",
