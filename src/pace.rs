@@ -17,6 +17,6 @@ pub use self::{
 };
 
 #[cfg(test)]
-pub(crate) use self::backoff::tests::INCIDENTS;
+pub(crate) use self::backoff::INCIDENTS;
 #[cfg(test)]
 mod tests;

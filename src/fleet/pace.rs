@@ -12,9 +12,7 @@ use std::{
 
 use redis::{Script, Value};
 
-use super::{
-    Fleet, Paused,
-};
+use super::{Fleet, Paused};
 use crate::{
     origin::Origin,
     pace::{FIRST_PAUSE, JITTER, LONGEST_PAUSE, MAX_GAP, MAX_WAIT, QUIET},

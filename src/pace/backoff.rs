@@ -72,7 +72,10 @@ pub(crate) const QUIET: Duration = Duration::from_secs(30 * 60);
 pub(crate) const JITTER: f64 = 0.1;
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub(crate) use self::tests::INCIDENTS;
+
+#[cfg(test)]
+mod tests {
     use super::*;
 
     const MINUTE: u64 = 60;

@@ -178,7 +178,11 @@ async fn the_script_counts_incidents_as_a_gate_alone_does() {
         let asked = Duration::from_secs(asked.unwrap_or_default()).min(LONGEST_PAUSE);
         call.arg(micros(asked)).arg((now - began) * 1_000_000).arg(spread);
         call.arg((epoch + now) * 1_000_000);
-        fleet.client.call(&call, fleet.client.call_timeout).await.expect("it answers");
+        fleet
+            .client
+            .call(&call, fleet.client.call_timeout)
+            .await
+            .expect("it answers");
         let ends = field(&server, number, "until").await.expect("there is a pause");
         u64::try_from(ends).expect("a time") / 1_000_000 - epoch
     };
