@@ -154,7 +154,7 @@ impl Fleet {
         self.client.error()
     }
 
-    /// Whether the server is used now.
+    /// Returns whether the server is used now.
     pub(crate) fn is_used(&self) -> bool {
         self.client.is_used()
     }
@@ -228,7 +228,7 @@ fn tagged(said: String, secret: Option<&hmac::Key>) -> String {
     }
 }
 
-/// Removes the tag of a message. `None` if the tag is wrong.
+/// Removes the tag of a message, or returns `None` if the tag is wrong.
 fn without_tag<'m>(message: &'m str, secret: Option<&hmac::Key>) -> Option<&'m str> {
     let Some(secret) = secret else { return Some(message) };
     let (said, tag) = message.rsplit_once(' ')?;
@@ -244,7 +244,7 @@ impl Paused {
         tagged(format!("{PAUSED}{} {}", self.origin, self.left.as_micros()), secret)
     }
 
-    /// Reads a message about a pause. `None` for other messages and for a wrong tag.
+    /// Reads a message about a pause, or returns `None` for other messages and for a wrong tag.
     fn parse(message: &str, secret: Option<&hmac::Key>) -> Option<Self> {
         let (origin, left) = without_tag(message, secret)?.strip_prefix(PAUSED)?.split_once(' ')?;
         Some(Self {

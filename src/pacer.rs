@@ -110,7 +110,7 @@ impl Pacer {
         }
     }
 
-    /// Whether all requests go without waiting.
+    /// Returns whether all requests go without waiting.
     fn is_lifted(&self) -> bool {
         self.is_lifted.load(Ordering::Relaxed)
     }

@@ -95,7 +95,7 @@ impl Client {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether calls are made now.
+    /// Returns whether calls are made now.
     pub(super) fn is_used(&self) -> bool {
         self.breaker().is_closed()
     }

@@ -32,8 +32,8 @@ pub(crate) enum Slot {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Reserves the next slot at an origin, `gap` after the last one, if it is no more than `longest_wait` away. `None` if
-    /// the server does not answer.
+    /// Reserves the next slot at an origin, `gap` after the last one, if it is no more than `longest_wait` away. Returns
+    /// `None` if the server does not answer.
     ///
     /// A slot cannot be given back. One that is not used delays the other gates by one gap.
     pub(crate) async fn reserve(&self, origin: &Origin, gap: Duration, longest_wait: Duration) -> Option<Slot> {
@@ -44,7 +44,7 @@ impl Fleet {
         is_sound.then_some(slot)
     }
 
-    /// Returns how far away the next slot is. It reserves nothing. `None` if the server does not answer.
+    /// Returns how far away the next slot is, or `None` if the server does not answer. Reserves nothing.
     pub(crate) async fn next_slot(&self, origin: &Origin, gap: Duration) -> Option<Duration> {
         let answer = self.ask_for_slot(origin, gap, -1).await?;
         let [_, wait, _] = numbers(&answer)?;

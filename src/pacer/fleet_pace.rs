@@ -50,7 +50,7 @@ impl FleetPace {
     /// turn goes to the next, and the slot stays unused.
     ///
     /// # Errors
-    /// The wait would be too long, or too many requests wait.
+    /// Fails if the wait would be too long, or too many requests wait.
     pub(super) async fn turn(
         &self,
         pacer: &Pacer,
@@ -100,7 +100,7 @@ impl FleetPace {
         Ok(turn)
     }
 
-    /// Returns when a request could be sent. It reserves nothing.
+    /// Returns when a request could be sent, or `None` if it could be sent now. Reserves nothing.
     pub(super) async fn not_before(
         &self,
         pacer: &Pacer,
@@ -129,8 +129,8 @@ impl FleetPace {
 // === impl FleetSlot ===
 
 impl FleetSlot {
-    /// Returns from when the gap to the next request counts: from the slot, if the request is sent in time. Otherwise from
-    /// now, and the fleet is told.
+    /// Returns the time that the gap to the next request counts from: the slot, if the request is sent in time. Otherwise
+    /// returns `None` for now, and tells the fleet.
     pub(super) fn sent(&self, sent_before: bool) -> Option<Instant> {
         let slack = (self.gap / SLACK).max(LEAST_SLACK);
         let is_in_time = |at: &Instant| self.gap.is_zero() || now() <= *at + slack;
@@ -163,7 +163,7 @@ impl<'p> Wait<'p> {
     /// Waits until `at`.
     ///
     /// # Errors
-    /// That is too late, or too many requests wait.
+    /// Fails if that is after the deadline, or too many requests wait.
     async fn until(&mut self, at: Instant) -> Result<(), TooEarly> {
         match at > now() && at > self.deadline {
             true => Err(self.too_early(at)),

@@ -156,7 +156,7 @@ impl OriginPacer {
 // === impl Present ===
 
 impl Present {
-    /// `None` if too many wait.
+    /// Returns `None` if too many wait.
     pub(super) fn among(waiting: &Arc<Waiting>) -> Option<Self> {
         let before = waiting.now.fetch_add(1, Ordering::Relaxed);
         let present = Self(waiting.clone());

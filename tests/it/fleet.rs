@@ -489,6 +489,25 @@ async fn a_pause_that_one_gate_is_asked_for_holds_for_all() {
 }
 
 #[tokio::test]
+async fn a_gate_that_is_told_of_a_pause_holds_back_at_once() {
+    needs!("redis-server");
+    let (server, origin) = (Redis::start().await, origin().await);
+    let gate = paced(&server.url(), "").await;
+    allowed(&gate.get(&origin.url("/page")).await, "no-rule");
+    // The server does not know of this pause, so the gate can only know it from the message.
+    let site = origin.url("");
+    let message = format!("paused {} 600000000", site.trim_end_matches('/'));
+    server.ask(&["PUBLISH", "robotgate:messages", &message]).await;
+    let response = wait::until_async("the gate to be told", async || {
+        let response = gate.get(&origin.url("/page")).await;
+        (response.status == 429).then_some(response)
+    })
+    .await;
+    assert!(not_before(&response) > 0);
+    assert_eq!(pace_of(&server, &origin, "until").await, None);
+}
+
+#[tokio::test]
 async fn a_scheduler_can_ask_any_gate_of_the_fleet() {
     needs!("redis-server");
     wait::until_async("an attempt without a late answer", async || {
