@@ -195,7 +195,7 @@ impl Config {
             let robots = file.table("robots", Robots::read);
             let refusals = file.table("refusals", Refusals::read);
             let cache = file.table("cache", Cache::read);
-            let fleet = file.table("fleet", Fleet::read);
+            let fleet = file.table("fleet", |table| Fleet::read(table, file.span_of("pace").is_some()));
             let egress = file.table("egress", Egress::read);
             let pace = file.table("pace", pace::read);
             let audit = file.table("audit", Audit::read);

@@ -1,4 +1,5 @@
-//! Shares copies of robots.txt between several gates through a Redis or Valkey server, so that one gate fetches for all.
+//! Shares copies of robots.txt between several gates through a Redis or Valkey server, so that one gate fetches for all,
+//! and all keep one pace.
 //!
 //! No gate depends on the server. If it does not answer in time, the gate fetches as if it were alone. A copy from the
 //! server is trusted no more than an origin's own answer, and nothing of a bot or its requests is stored there. A
@@ -7,6 +8,7 @@
 mod breaker;
 mod client;
 mod lease;
+mod pace;
 mod settings;
 mod value;
 
@@ -22,13 +24,16 @@ use redis::{Msg, PushInfo};
 use ring::hmac;
 use tokio::sync::Notify;
 
-pub(crate) use self::lease::{CopyOrLease, Lease};
 use self::{
     client::Client,
     lease::{FETCHED, FORGOTTEN},
 };
+pub(crate) use self::{
+    lease::{CopyOrLease, Lease},
+    pace::Slot,
+};
 pub use self::{
-    settings::{Address, AddressError, Secret, Settings},
+    settings::{Address, AddressError, OnLoss, Secret, Settings},
     value::Rejection,
 };
 use crate::{copy::Sha256, origin::Origin, robots::Profile};
@@ -60,6 +65,21 @@ pub struct Counts {
     pub rejected: [AtomicU64; Rejection::ALL.len()],
 }
 
+/// What another gate tells this one.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// An operator made the fleet forget this origin.
+    Forgotten(Origin),
+    Paused(Paused),
+}
+
+/// An origin wants a pause, of which this much is left.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Paused {
+    pub origin: Origin,
+    pub left: Duration,
+}
+
 /// Why a fleet cannot be joined.
 #[derive(Debug, thiserror::Error)]
 #[error("fleet.url: {0}")]
@@ -88,8 +108,8 @@ pub struct FetchedAs<'a> {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Joins a fleet: begins to connect, and does not wait for that. Calls `forget` when another
-    /// gate forgets an origin. Needs a tokio runtime.
+    /// Joins a fleet: begins to connect, and does not wait for that. Calls `on_notice` with what the gates tell each other.
+    /// Needs a tokio runtime.
     ///
     /// # Errors
     /// The settings are invalid. Whether the server answers is not known yet.
@@ -97,7 +117,7 @@ impl Fleet {
         settings: &Settings,
         fetched_as: FetchedAs<'_>,
         counts: Arc<Counts>,
-        forget: impl Fn(&Origin) + Send + Sync + 'static,
+        on_notice: impl Fn(Notice) + Send + Sync + 'static,
     ) -> Result<Self, FleetError> {
         let name = uuid::Uuid::now_v7().simple().to_string();
         let listeners = Arc::<Listeners>::default();
@@ -105,7 +125,7 @@ impl Fleet {
         let secret = secret.map(|secret| hmac::Key::new(hmac::HMAC_SHA256, secret.bytes()));
         let on_message = Box::new({
             let (listeners, name, secret) = (listeners.clone(), name.clone(), secret.clone());
-            move |push| handle_message(push, &name, secret.as_ref(), &listeners, &forget)
+            move |push| handle_message(push, &name, secret.as_ref(), &listeners, &on_notice)
         });
         let FetchedAs {
             profile, user_agent, ..
@@ -132,6 +152,11 @@ impl Fleet {
     /// Returns why the server is not used now; `None` while it is used.
     pub fn error(&self) -> Option<String> {
         self.client.error()
+    }
+
+    /// Returns whether the server is used now.
+    pub(crate) fn is_used(&self) -> bool {
+        self.client.is_used()
     }
 
     /// Registers a task that waits for the end of another gate's fetch.
@@ -161,7 +186,7 @@ fn handle_message(
     name: &str,
     secret: Option<&hmac::Key>,
     listeners: &Listeners,
-    forget: &(impl Fn(&Origin) + ?Sized),
+    on_notice: &impl Fn(Notice),
 ) {
     let payload = Msg::from_push_info(push).and_then(|message| message.get_payload::<String>().ok());
     let Some(payload) = payload else { return };
@@ -174,13 +199,26 @@ fn handle_message(
     } else if let Some((by, origin)) = parse_forget_message(&payload, secret)
         && by != name
     {
-        forget(&origin);
+        on_notice(Notice::Forgotten(origin));
+    } else if let Some(paused) = Paused::parse(&payload, secret) {
+        // This gate's own message, too: the pause of the fleet can be longer than its own.
+        on_notice(Notice::Paused(paused));
     }
 }
 
-/// Returns the message by which the gate `name` makes the fleet forget an origin. It has a tag like a copy.
+/// Returns the message by which the gate `name` makes the fleet forget an origin.
 fn forget_message(name: &str, origin: &Origin, secret: Option<&hmac::Key>) -> String {
-    let said = format!("{FORGOTTEN}{name} {origin}");
+    tagged(format!("{FORGOTTEN}{name} {origin}"), secret)
+}
+
+/// Reads a forget message: which gate sent it, and the origin. `None` for other messages and for a wrong tag.
+fn parse_forget_message<'m>(message: &'m str, secret: Option<&hmac::Key>) -> Option<(&'m str, Origin)> {
+    let (name, origin) = without_tag(message, secret)?.strip_prefix(FORGOTTEN)?.split_once(' ')?;
+    Some((name, origin.parse().ok()?))
+}
+
+/// Adds a tag to a message, as a copy has one.
+fn tagged(said: String, secret: Option<&hmac::Key>) -> String {
     match secret {
         Some(secret) => {
             let tag = hmac::sign(secret, said.as_bytes());
@@ -190,19 +228,30 @@ fn forget_message(name: &str, origin: &Origin, secret: Option<&hmac::Key>) -> St
     }
 }
 
-/// Reads a forget message: which gate sent it, and the origin. `None` for other messages and for a wrong tag.
-fn parse_forget_message<'m>(message: &'m str, secret: Option<&hmac::Key>) -> Option<(&'m str, Origin)> {
-    let said = match secret {
-        Some(secret) => {
-            let (said, tag) = message.rsplit_once(' ')?;
-            let tag = data_encoding::HEXLOWER.decode(tag.as_bytes()).ok()?;
-            hmac::verify(secret, said.as_bytes(), &tag).ok()?;
-            said
-        }
-        None => message,
-    };
-    let (name, origin) = said.strip_prefix(FORGOTTEN)?.split_once(' ')?;
-    Some((name, origin.parse().ok()?))
+/// Removes the tag of a message, or returns `None` if the tag is wrong.
+fn without_tag<'m>(message: &'m str, secret: Option<&hmac::Key>) -> Option<&'m str> {
+    let Some(secret) = secret else { return Some(message) };
+    let (said, tag) = message.rsplit_once(' ')?;
+    let tag = data_encoding::HEXLOWER.decode(tag.as_bytes()).ok()?;
+    hmac::verify(secret, said.as_bytes(), &tag).ok()?;
+    Some(said)
+}
+
+// === impl Paused ===
+
+impl Paused {
+    fn message(&self, secret: Option<&hmac::Key>) -> String {
+        tagged(format!("{PAUSED}{} {}", self.origin, self.left.as_micros()), secret)
+    }
+
+    /// Reads a message about a pause, or returns `None` for other messages and for a wrong tag.
+    fn parse(message: &str, secret: Option<&hmac::Key>) -> Option<Self> {
+        let (origin, left) = without_tag(message, secret)?.strip_prefix(PAUSED)?.split_once(' ')?;
+        Some(Self {
+            origin: origin.parse().ok()?,
+            left: Duration::from_micros(left.parse().ok()?),
+        })
+    }
 }
 
 // === impl Listeners ===
@@ -234,6 +283,9 @@ impl Drop for FetchListener {
         }
     }
 }
+
+/// The first word of messages about pauses.
+const PAUSED: &str = "paused ";
 
 #[cfg(test)]
 pub(crate) mod tests;

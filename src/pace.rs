@@ -10,10 +10,13 @@ mod limiter;
 mod policy;
 mod queue;
 
+pub(crate) use self::backoff::{FIRST_PAUSE, JITTER, LONGEST_PAUSE, QUIET};
 pub use self::{
     limiter::{Limiter, Step},
-    policy::{BeyondMax, CrawlDelay, CrawlDelayTooLong, Limits, MAX_GAP, Policy},
+    policy::{BeyondMax, CrawlDelay, CrawlDelayTooLong, Limits, MAX_GAP, MAX_WAIT, Policy},
 };
 
+#[cfg(test)]
+pub(crate) use self::backoff::INCIDENTS;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,11 @@
 //! Keeps a [`Limiter`](crate::pace::Limiter) for each origin, and wakes requests when they have their turn.
 //!
-//! [`Limiter::next`](crate::pace::Limiter::next) decides which request goes, and only [`OriginPacer::advance`] calls
-//! it. If several gates shared a pace, they would have to agree there.
+//! [`Limiter::next`](crate::pace::Limiter::next) decides which request of this gate goes next. In a fleet, that request
+//! then gets its time from the server ([`SharedPacer`]).
 
+mod fleet_pace;
 mod origin_pacer;
+mod shared_pacer;
 
 use std::{
     collections::HashMap,
@@ -17,7 +19,11 @@ use std::{
 };
 
 use self::origin_pacer::{OriginPacer, State, Waiting, WaitingRequest};
-pub(crate) use self::origin_pacer::{TooEarly, Turn};
+pub(crate) use self::{
+    fleet_pace::FleetPace,
+    origin_pacer::{TooEarly, Turn},
+    shared_pacer::SharedPacer,
+};
 use crate::{
     origin::Origin,
     pace::{Limits, MAX_GAP},
@@ -71,7 +77,7 @@ impl Pacer {
     /// Fails if the wait would be too long, or too many requests wait.
     pub(crate) async fn turn(&self, origin: &Origin, bot: &str, limits: Limits) -> Result<Turn, TooEarly> {
         let pacer = self.pacer(origin);
-        if self.is_lifted.load(Ordering::Relaxed) {
+        if self.is_lifted() {
             return Ok(pacer.begin());
         }
         WaitingRequest::enter(pacer, bot, limits, &self.waiting)?.turn().await
@@ -89,9 +95,24 @@ impl Pacer {
         pacer.note_request();
     }
 
-    /// Records a response 429 or 503 to a request that began at `began`. `asked` is the value of its `Retry-After`.
-    pub(crate) fn note_busy(&self, origin: &Origin, began: Instant, asked: Option<Duration>) {
-        self.pacer(origin).note_busy(began, asked);
+    /// Records a response 429 or 503 to a request that began at `began`. `asked` is the value of its `Retry-After`. Returns
+    /// the spread that sets the jitter.
+    pub(crate) fn note_busy(&self, origin: &Origin, began: Instant, asked: Option<Duration>) -> f64 {
+        self.pacer(origin).note_busy(began, asked)
+    }
+
+    /// Records a pause that another gate was asked for, if this gate knows the origin. Otherwise the server says so when
+    /// the first request comes.
+    pub(crate) fn pause(&self, origin: &Origin, left: Duration) {
+        let pacer = self.shard(origin).pacers.get(origin).cloned();
+        if let Some(pacer) = pacer {
+            pacer.pause(left);
+        }
+    }
+
+    /// Returns whether all requests go without waiting.
+    fn is_lifted(&self) -> bool {
+        self.is_lifted.load(Ordering::Relaxed)
     }
 
     /// Returns the time of tokio's clock, which tests can step.

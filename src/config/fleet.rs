@@ -4,14 +4,18 @@
 
 use std::path::{Path, PathBuf};
 
-use super::table::Table;
-use crate::fleet::{Secret, Settings};
+use super::table::{Table, ValueOr as _};
+use crate::fleet::{OnLoss, Secret, Settings};
 use crate::{files, pem};
 
 /// The `[fleet]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fleet {
     pub settings: Settings,
+    /// How `[pace]` is kept while the server cannot be used.
+    pub on_loss: OnLoss,
+    /// Number of gates, for [`OnLoss::Share`].
+    pub size: u32,
     /// The files that the secrets were read from.
     pub secret_files: Vec<PathBuf>,
 }
@@ -19,8 +23,8 @@ pub struct Fleet {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Reads the section; `None` without `url`.
-    pub(super) fn read(table: &Table<'_>) -> Option<Self> {
+    /// Reads the section; `None` without `url`. `is_paced` says whether there is a `[pace]` section.
+    pub(super) fn read(table: &Table<'_>, is_paced: bool) -> Option<Self> {
         let mut secret_files = Vec::new();
         let address = table.parsed("url", str::parse);
         let [username, password, key] = ["username-file", "password-file", "key-file"].map(|name| {
@@ -37,6 +41,16 @@ impl Fleet {
             table.checker.taken(written.span(), certificates(&path))
         });
         let prefix = table.parsed("key-prefix", key_prefix);
+        let on_loss = table.choice("on-loss").value_or(OnLoss::default());
+        // Only a fleet with a pace needs the size, so 1 means nothing elsewhere.
+        let size = table.number_of([" robotgates", ""], "size", 1, 1..=10_000);
+        let is_size_missing = table.span_of("size").is_none() && table.span_of("url").is_some();
+        if is_paced && on_loss == OnLoss::Share && is_size_missing {
+            let message = "this key is missing, and has no default; with [pace], robotgate has to know how many \
+                           robotgates there are, because they share the pace while they cannot reach the server; \
+                           write it like: size = 3, or choose another on-loss";
+            table.missing("size", message.to_owned());
+        }
         if let (None, Some(span)) = (table.span_of("url"), table.span())
             && (!secret_files.is_empty() || ca.is_some())
         {
@@ -67,6 +81,8 @@ impl Fleet {
                 prefix: prefix.unwrap_or_else(|| PREFIX.to_owned()),
                 call_timeout: Settings::CALL_TIMEOUT,
             },
+            on_loss,
+            size,
             secret_files,
         })
     }

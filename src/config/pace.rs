@@ -6,11 +6,11 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::table::{Table, ValueOr as _};
-use crate::pace::{MAX_GAP, Policy};
+use crate::pace::{MAX_GAP, MAX_WAIT, Policy};
 
 /// A longer one is most likely a wrong unit, and robotgate forgets the last request to a site after this time.
 pub(super) const DELAYS: RangeInclusive<Duration> = Duration::ZERO..=MAX_GAP;
-const WAITS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(10 * 60);
+const WAITS: RangeInclusive<Duration> = Duration::ZERO..=MAX_WAIT;
 
 /// Returns `None` if the section is not written. Nothing is limited then.
 pub(super) fn read(table: &Table<'_>) -> Option<Policy> {

@@ -95,6 +95,11 @@ impl Client {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns whether calls are made now.
+    pub(super) fn is_used(&self) -> bool {
+        self.breaker().is_closed()
+    }
+
     /// Runs a script, within `time_left`.
     pub(super) async fn call(&self, script: &ScriptInvocation<'_>, time_left: Duration) -> Result<Value, Unavailable> {
         let connection = self.connection.load_full().filter(|_| self.breaker().is_closed());
@@ -114,7 +119,7 @@ impl Client {
                 if self.breaker().call_failed(began, Instant::now()) {
                     tracing::error!(
                         %error,
-                        "the fleet's server cannot be used; until it can, robotgate fetches every robots.txt itself"
+                        "the fleet's server cannot be used; until it can, robotgate works without it"
                     );
                     self.set_error(Some(&error));
                     self.probe_in_background();

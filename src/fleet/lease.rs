@@ -193,7 +193,7 @@ impl Fleet {
     }
 
     /// Bounds calls that no request waits for.
-    fn write_timeout(&self) -> Duration {
+    pub(super) fn write_timeout(&self) -> Duration {
         10 * self.client.call_timeout
     }
 

@@ -6,6 +6,7 @@ use redis::{
     Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion, RedisError, TlsCertificates,
     io::tcp::TcpSettings,
 };
+use serde::Deserialize;
 
 /// What a gate needs to join a fleet, with the contents of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,19 @@ pub struct Settings {
     pub prefix: String,
     /// How long a request waits for the server.
     pub call_timeout: Duration,
+}
+
+/// What the pace of a site is while the server cannot be used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnLoss {
+    /// Each gate sends its share of the requests, so that all together keep the pace.
+    #[default]
+    Share,
+    /// Each gate keeps the pace for itself, so that all together are faster.
+    Local,
+    /// Requests are refused.
+    Refuse,
 }
 
 /// The address of a server, without credentials.
@@ -77,6 +91,19 @@ impl Settings {
                 },
             ),
             None => Client::open(info),
+        }
+    }
+}
+
+// === impl OnLoss ===
+
+impl OnLoss {
+    /// Returns the gap that one of `size` gates keeps without the server, instead of `gap`; `None` if it sends nothing.
+    pub(crate) fn gap(self, gap: Duration, size: u32) -> Option<Duration> {
+        match self {
+            Self::Share => Some(gap.saturating_mul(size)),
+            Self::Local => Some(gap),
+            Self::Refuse => None,
         }
     }
 }
@@ -180,6 +207,22 @@ mod tests {
         for url in ["cache.example:6379", "redis://", "redis://cache.example/many"] {
             assert!(url.parse::<Address>().is_err(), "{url}");
         }
+    }
+
+    #[test]
+    fn without_the_server_the_gates_share_the_pace_or_keep_it_alone_or_send_nothing() {
+        let [none, gap] = [Duration::ZERO, Duration::from_millis(200)];
+        for (on_loss, configured, size, kept) in [
+            (OnLoss::Share, gap, 3, Some(3 * gap)),
+            (OnLoss::Share, gap, 1, Some(gap)),
+            (OnLoss::Share, none, 3, Some(none)),
+            (OnLoss::Local, gap, 3, Some(gap)),
+            (OnLoss::Refuse, gap, 3, None),
+            (OnLoss::Refuse, none, 3, None),
+        ] {
+            assert_eq!(on_loss.gap(configured, size), kept, "{on_loss:?} {configured:?} {size}");
+        }
+        assert_eq!(OnLoss::default(), OnLoss::Share);
     }
 
     #[test]

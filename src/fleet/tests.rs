@@ -59,13 +59,17 @@ impl Server {
         self.gate_with(&self.settings(), |_| ()).await
     }
 
-    async fn gate_with(&self, settings: &Settings, forget: impl Fn(&Origin) + Send + Sync + 'static) -> Arc<Fleet> {
+    pub(crate) async fn gate_with(
+        &self,
+        settings: &Settings,
+        on_notice: impl Fn(Notice) + Send + Sync + 'static,
+    ) -> Arc<Fleet> {
         let fetched_as = FetchedAs {
             profile: Profile::Google,
             user_agent: &HeaderValue::from_static("test"),
             timeout: Duration::from_secs(60),
         };
-        let fleet = Fleet::join(settings, fetched_as, Arc::default(), forget).expect("it can be used");
+        let fleet = Fleet::join(settings, fetched_as, Arc::default(), on_notice).expect("it can be used");
         until(|| fleet.error().is_none()).await;
         Arc::new(fleet)
     }
@@ -77,6 +81,11 @@ impl Server {
 
     pub(crate) fn go_on(&self) {
         self.signal(Signal::CONT);
+    }
+
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
     fn signal(&self, signal: Signal) {
@@ -97,8 +106,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 
@@ -423,7 +431,7 @@ async fn what_one_gate_forgets_the_others_forget_too() {
     let first = server.gate().await;
     let (forget, forgotten) = mpsc::channel();
     let second = server
-        .gate_with(&server.settings(), move |origin| drop(forget.send(origin.clone())))
+        .gate_with(&server.settings(), move |notice| drop(forget.send(notice)))
         .await;
     first
         .end(lease(&first).await, Some(Arc::new(fetched("# a", SystemTime::now()))))
@@ -433,7 +441,7 @@ async fn what_one_gate_forgets_the_others_forget_too() {
         CopyOrLease::Copy(_) => panic!("it is older"),
     };
     assert!(first.forget(&site()).await);
-    until(|| forgotten.try_recv() == Ok(site())).await;
+    until(|| forgotten.try_recv() == Ok(Notice::Forgotten(site()))).await;
     second
         .end(running, Some(Arc::new(fetched("# of before", SystemTime::now()))))
         .await;
@@ -466,8 +474,7 @@ fn only_gates_with_the_key_can_make_others_forget() {
 async fn no_request_waits_for_a_killed_server_and_it_is_used_again_when_it_is_back() {
     let Some(mut server) = Server::start() else { return };
     let gate = server.gate().await;
-    let _ = server.child.kill();
-    let _ = server.child.wait();
+    server.kill();
     for _ in 0..3 {
         ask_in_vain(&gate).await;
     }

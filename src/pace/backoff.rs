@@ -33,17 +33,22 @@ impl Backoff {
             self.began = Some(now);
         }
         let pause = match asked.filter(|asked| !asked.is_zero()) {
-            Some(asked) => asked.min(LONGEST),
+            Some(asked) => asked.min(LONGEST_PAUSE),
             None if !is_new => return,
             None => {
-                let doubled = FIRST.saturating_mul(1_u32.checked_shl(self.unspecified).unwrap_or(u32::MAX));
+                let doubled = FIRST_PAUSE.saturating_mul(1_u32.checked_shl(self.unspecified).unwrap_or(u32::MAX));
                 self.unspecified = self.unspecified.saturating_add(1);
                 let spread = 1.0 + JITTER * spread.clamp(0.0, 1.0);
-                doubled.min(LONGEST).mul_f64(spread).min(LONGEST)
+                doubled.min(LONGEST_PAUSE).mul_f64(spread).min(LONGEST_PAUSE)
             }
         };
         // A later response never shortens the pause.
         self.until = self.until.max(now.checked_add(pause));
+    }
+
+    /// Records a pause that began elsewhere. It never shortens the current one.
+    pub(super) fn extend(&mut self, until: Instant) {
+        self.until = self.until.max(Some(until));
     }
 
     /// Returns whether the next pause would be as long as the first one.
@@ -58,13 +63,16 @@ impl Backoff {
 }
 
 /// The first pause without a `Retry-After`. It doubles with each incident.
-const FIRST: Duration = Duration::from_secs(60);
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(60);
 /// The longest pause, with or without a `Retry-After`.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 /// If no incident happens for this time after a pause, the next pause is as long as the first one.
-const QUIET: Duration = Duration::from_secs(30 * 60);
+pub(crate) const QUIET: Duration = Duration::from_secs(30 * 60);
 /// Jitter makes a pause longer by up to this share, never shorter.
-const JITTER: f64 = 0.1;
+pub(crate) const JITTER: f64 = 0.1;
+
+#[cfg(test)]
+pub(crate) use self::tests::INCIDENTS;
 
 #[cfg(test)]
 mod tests {
@@ -73,58 +81,65 @@ mod tests {
     const MINUTE: u64 = 60;
     const DAY: u64 = 24 * 60 * 60;
 
-    /// Returns the end of the pause after each response. A response is given as the start of its request, its own time
-    /// and its `Retry-After`, all in seconds.
-    fn pauses(answers: &[(u64, u64, Option<u64>)], spread: f64) -> Vec<u64> {
+    /// Returns the end of the pause after each response.
+    fn pauses(answers: &[Answer], spread: f64) -> Vec<u64> {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut backoff = Backoff::default();
-        let note = |&(began, now, asked): &(u64, u64, Option<u64>)| {
+        let note = |&(began, now, asked): &Answer| {
             backoff.note(at(now), at(began), asked.map(Duration::from_secs), spread);
             backoff.until().map_or(0, |until| (until - start).as_secs())
         };
         answers.iter().map(note).collect()
     }
 
+    /// What a case shows, the responses, and the end of the pause after each of them.
+    type Case = (&'static str, &'static [Answer], &'static [u64]);
+    /// The start of a request, the time of its response, and the `Retry-After` of that, in seconds.
+    type Answer = (u64, u64, Option<u64>);
+
+    /// The script of a fleet has to agree on these.
+    pub(crate) const INCIDENTS: &[Case] = &[
+        ("Retry-After counts", &[(0, 1, Some(120))], &[121]),
+        ("but no longer than a day", &[(0, 1, Some(9_999_999_999))], &[1 + DAY]),
+        ("zero, or a date in the past, says nothing", &[(0, 1, Some(0))], &[61]),
+        ("without it, a minute", &[(0, 1, None)], &[61]),
+        (
+            "each incident doubles it",
+            &[(0, 1, None), (61, 62, None), (182, 183, None)],
+            &[61, 182, 423],
+        ),
+        (
+            "answers to requests that were under way together are one incident",
+            &[(0, 10, None), (3, 11, None), (10, 90, None)],
+            &[70, 70, 70],
+        ),
+        (
+            "of one incident, the longest Retry-After counts",
+            &[(0, 1, Some(30)), (0, 2, Some(90)), (0, 3, Some(5)), (0, 4, None)],
+            &[31, 92, 92, 92],
+        ),
+        (
+            "an incident with a Retry-After doubles nothing",
+            &[(0, 1, Some(5)), (6, 7, Some(5)), (12, 13, None)],
+            &[6, 12, 73],
+        ),
+        (
+            "half an hour after the pause, all is forgiven",
+            &[(0, 0, None), (60, 60, None), (180, 180 + 30 * MINUTE, None)],
+            &[60, 180, 180 + 31 * MINUTE],
+        ),
+        (
+            "not a second earlier",
+            &[(0, 0, None), (180, 60 + 30 * MINUTE - 1, None)],
+            &[60, 60 + 32 * MINUTE - 1],
+        ),
+    ];
+
     #[test]
     fn the_site_says_how_long_or_the_pause_doubles() {
-        for (what, answers, ends) in [
-            ("Retry-After counts", &[(0, 1, Some(120))][..], &[121][..]),
-            ("but no longer than a day", &[(0, 1, Some(9_999_999_999))], &[1 + DAY]),
-            ("zero, or a date in the past, says nothing", &[(0, 1, Some(0))], &[61]),
-            ("without it, a minute", &[(0, 1, None)], &[61]),
-            (
-                "each incident doubles it",
-                &[(0, 1, None), (61, 62, None), (182, 183, None)],
-                &[61, 182, 423],
-            ),
-            (
-                "answers to requests that were under way together are one incident",
-                &[(0, 10, None), (3, 11, None), (10, 90, None)],
-                &[70, 70, 70],
-            ),
-            (
-                "of one incident, the longest Retry-After counts",
-                &[(0, 1, Some(30)), (0, 2, Some(90)), (0, 3, Some(5)), (0, 4, None)],
-                &[31, 92, 92, 92],
-            ),
-            (
-                "an incident with a Retry-After doubles nothing",
-                &[(0, 1, Some(5)), (6, 7, Some(5)), (12, 13, None)],
-                &[6, 12, 73],
-            ),
-            (
-                "half an hour after the pause, all is forgiven",
-                &[(0, 0, None), (60, 60, None), (180, 180 + 30 * MINUTE, None)],
-                &[60, 180, 180 + 31 * MINUTE],
-            ),
-            (
-                "not a second earlier",
-                &[(0, 0, None), (180, 60 + 30 * MINUTE - 1, None)],
-                &[60, 60 + 32 * MINUTE - 1],
-            ),
-        ] {
-            assert_eq!(pauses(answers, 0.0), ends, "{what}");
+        for (what, answers, ends) in INCIDENTS {
+            assert_eq!(pauses(answers, 0.0), *ends, "{what}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{
     Limits,
-    backoff::Backoff,
+    backoff::{Backoff, LONGEST_PAUSE},
     queue::{Ahead, Queue, Waiter},
 };
 
@@ -127,6 +127,21 @@ impl<K: Eq, T> Limiter<K, T> {
     /// its `Retry-After`; `spread` (0 to 1) sets the jitter of a pause without one.
     pub fn note_busy(&mut self, now: Instant, began: Instant, asked: Option<Duration>, spread: f64) {
         self.backoff.note(now, began, asked, spread);
+    }
+
+    /// Records a pause that another gate was asked for. It never shortens the current one, and is a day at most.
+    pub fn pause(&mut self, now: Instant, left: Duration) {
+        self.backoff.extend(now + left.min(LONGEST_PAUSE));
+    }
+
+    /// Returns the earliest time for a request that has its turn already: after the pause, and `gap` after the last request.
+    pub fn earliest(&self, now: Instant, gap: Duration) -> Instant {
+        let last = self.last;
+        Reach {
+            last,
+            ..self.reach(now)
+        }
+        .from(gap)
     }
 
     /// Returns when a new request of `bot` could be sent, or `None` if it could be sent now. Reserves nothing.

@@ -109,3 +109,5 @@ impl Default for Policy {
 
 /// The longest delay that can be configured. A request delays later ones for no longer than this.
 pub const MAX_GAP: Duration = Duration::from_secs(60 * 60);
+/// The longest `max_wait` that can be configured.
+pub const MAX_WAIT: Duration = Duration::from_secs(10 * 60);

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::sync::{Notify, oneshot};
 
-use super::{lock, now};
+use super::{fleet_pace::FleetSlot, lock, now};
 use crate::pace::{Limiter, Limits, Step};
 
 /// Number of requests that wait, over all origins, and the largest number allowed.
@@ -44,7 +44,7 @@ pub(super) struct Ticket {
 }
 
 /// Counts one waiting request.
-struct Present(Arc<Waiting>);
+pub(super) struct Present(Arc<Waiting>);
 
 /// The request's side of a waiting request. Dropping it removes the request from the queue.
 pub(super) struct WaitingRequest {
@@ -60,6 +60,8 @@ pub(crate) struct Turn {
     is_sent: bool,
     /// How long the request waited; zero if it did not have to.
     pub(crate) waited: Duration,
+    /// `None` without a fleet.
+    slot: Option<FleetSlot>,
 }
 
 /// A request cannot have its turn within its `max_wait`.
@@ -131,10 +133,18 @@ impl OriginPacer {
         self.changed.notify_one();
     }
 
-    pub(super) fn note_busy(&self, began: Instant, asked: Option<Duration>) {
+    /// Returns the spread that sets the jitter.
+    pub(super) fn note_busy(&self, began: Instant, asked: Option<Duration>) -> f64 {
         // Each `RandomState` hashes differently, so this is a random number.
         let spread = RandomState::new().hash_one(began) as f64 / u64::MAX as f64;
         self.state().limiter.note_busy(now(), began, asked, spread);
+        self.changed.notify_one();
+        spread
+    }
+
+    /// Records a pause that another gate was asked for.
+    pub(super) fn pause(&self, left: Duration) {
+        self.state().limiter.pause(now(), left);
         self.changed.notify_one();
     }
 
@@ -146,7 +156,8 @@ impl OriginPacer {
 // === impl Present ===
 
 impl Present {
-    fn among(waiting: &Arc<Waiting>) -> Option<Self> {
+    /// Returns `None` if too many wait.
+    pub(super) fn among(waiting: &Arc<Waiting>) -> Option<Self> {
         let before = waiting.now.fetch_add(1, Ordering::Relaxed);
         let present = Self(waiting.clone());
         (before < waiting.most.load(Ordering::Relaxed)).then_some(present)
@@ -250,19 +261,42 @@ impl Turn {
             began: now(),
             is_sent: false,
             waited: Duration::ZERO,
+            slot: None,
         }
+    }
+
+    /// Records the slot that the fleet gave to the request, whose wait ends now.
+    pub(super) fn begin(&mut self, slot: FleetSlot, waited: Duration) {
+        self.began = now();
+        self.waited = waited;
+        self.slot = Some(slot);
+    }
+
+    /// Returns the earliest time for this request: after the pause, and `gap` after the last request of this gate.
+    pub(super) fn earliest(&self, gap: Duration) -> Instant {
+        self.pacer.state().limiter.earliest(now(), gap)
+    }
+
+    /// Records a pause that another gate was asked for.
+    pub(super) fn pause(&self, left: Duration) {
+        self.pacer.pause(left);
     }
 
     /// Records that the request is being sent, for the first time or again.
     pub(crate) fn sent(&mut self) {
-        self.pacer.state().limiter.sent(now(), self.is_sent);
+        let slot = self.slot.as_ref();
+        let at = slot.and_then(|slot| slot.sent(self.is_sent)).unwrap_or_else(now);
+        self.pacer.state().limiter.sent(at, self.is_sent);
         self.is_sent = true;
         self.pacer.changed.notify_one();
     }
 
     /// Records that the response is 429 or 503. `asked` is the value of its `Retry-After`.
     pub(crate) fn note_busy(&self, asked: Option<Duration>) {
-        self.pacer.note_busy(self.began, asked);
+        let spread = self.pacer.note_busy(self.began, asked);
+        if let Some(slot) = &self.slot {
+            slot.note_busy(self.began, asked, spread);
+        }
     }
 }
 
@@ -282,4 +316,4 @@ impl Drop for Turn {
 }
 
 /// When to retry if too many requests wait.
-const SOON: Duration = Duration::from_secs(1);
+pub(super) const SOON: Duration = Duration::from_secs(1);

@@ -12,7 +12,7 @@ use crate::{
     fleet::Fleet,
     metrics::{FetchResult, Metrics},
     origin::{Origin, Target},
-    pacer::Pacer,
+    pacer::{Pacer, SharedPacer},
     ratelimited::ratelimited,
     text::{Timestamp, micros, plain, plain_message},
 };
@@ -23,7 +23,7 @@ pub(super) struct LoggedFetcher {
     pub(super) audit: Arc<AuditLog>,
     pub(super) metrics: Arc<Metrics>,
     /// Fetches do not wait for a turn, but they delay the requests after them.
-    pub(super) pacer: Option<Arc<Pacer>>,
+    pub(super) pacer: Option<SharedPacer>,
     pub(super) fleet: Option<Arc<Fleet>>,
     /// Whether the log leaves out queries.
     pub(super) redact_query: bool,
@@ -166,7 +166,7 @@ impl LoggedFetcher {
 }
 
 /// Records the requests of a fetch at every origin that it asked, and a pause at the last one.
-fn note_pace(pacer: &Pacer, origin: &Origin, traced: &Traced, began: Instant) {
+fn note_pace(pacer: &SharedPacer, origin: &Origin, traced: &Traced, began: Instant) {
     // Again, because connecting may have taken a while.
     pacer.note_request(origin);
     let redirected = traced.redirects().filter_map(|(_, to)| Target::parse(&to.url).ok());

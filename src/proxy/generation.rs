@@ -5,7 +5,7 @@
 //! change, so that connections, caches and the log continue.
 
 use std::{
-    sync::{Arc, atomic::AtomicU64},
+    sync::{Arc, Weak, atomic::AtomicU64},
     time::SystemTime,
 };
 
@@ -23,10 +23,9 @@ use crate::{
     egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
     fair_semaphore::FairSemaphore,
     fetch::{FetchLimiter, Name},
-    fleet::{Fleet, FleetError},
+    fleet::{Fleet, FleetError, Notice, Paused},
     metrics::Meter,
-    origin::Origin,
-    pacer::Pacer,
+    pacer::{FleetPace, Pacer, SharedPacer},
     store::{Disk, DiskError, Store},
     upstream::Origins,
 };
@@ -55,7 +54,7 @@ pub struct Generation {
     /// Permits for decisions that take long, fair between requesters.
     pub(super) long_decisions: Arc<FairSemaphore<Name>>,
     /// `None` without a `[pace]` section.
-    pub(super) pacer: Option<Arc<Pacer>>,
+    pub(super) pacer: Option<SharedPacer>,
     roots: Arc<Roots>,
     /// The fleet, if one is configured.
     fleet: Option<Arc<Fleet>>,
@@ -147,23 +146,33 @@ impl Generation {
             Some(before) => before.store.clone(),
             None => store(&config.cache, before)?,
         };
-        let pacer = config
-            .pace
-            .map(|pace| match before.and_then(|before| before.pacer.clone()) {
-                Some(pacer) => pacer,
-                None => Arc::new(Pacer::new(pace.max_waiting)),
-            });
+        let pacer_before = before
+            .and_then(|before| before.pacer.as_ref())
+            .map(|pacer| &pacer.local);
+        let pacer = config.pace.map(|pace| match pacer_before {
+            Some(pacer) => pacer.clone(),
+            None => Arc::new(Pacer::new(pace.max_waiting)),
+        });
         let is_same_fleet = |before: &Generation| {
             let same_copies = Arc::ptr_eq(&before.store, &store) && before.config.fetched_as() == config.fetched_as();
-            before.config.fleet == config.fleet && same_copies
+            let same_pacer = pacer_before.map(Arc::as_ptr) == pacer.as_ref().map(Arc::as_ptr);
+            let settings = |config: &Config| config.fleet.as_ref().map(|fleet| fleet.settings.clone());
+            settings(&before.config) == settings(&config) && same_copies && same_pacer
         };
         let fleet = match (before.filter(|before| is_same_fleet(before)), &config.fleet) {
             (Some(before), _) => before.fleet.clone(),
             (None, Some(fleet)) => {
-                let store = Arc::downgrade(&store);
-                let forget = move |origin: &Origin| {
-                    if let Some(store) = store.upgrade() {
-                        store.forget(origin);
+                let (store, pacer) = (Arc::downgrade(&store), pacer.as_ref().map(Arc::downgrade));
+                let on_notice = move |notice| match notice {
+                    Notice::Forgotten(origin) => {
+                        if let Some(store) = store.upgrade() {
+                            store.forget(&origin);
+                        }
+                    }
+                    Notice::Paused(Paused { origin, left }) => {
+                        if let Some(pacer) = pacer.as_ref().and_then(Weak::upgrade) {
+                            pacer.pause(&origin, left);
+                        }
                     }
                 };
                 let counts = metrics.fleet.clone();
@@ -171,11 +180,20 @@ impl Generation {
                     &fleet.settings,
                     config.fetched_as(),
                     counts,
-                    forget,
+                    on_notice,
                 )?))
             }
             (None, None) => None,
         };
+        let pacer = pacer.map(|local| {
+            let sharing = fleet.clone().zip(config.fleet.as_ref());
+            let fleet = sharing.map(|(fleet, shared)| FleetPace {
+                fleet,
+                on_loss: shared.on_loss,
+                size: shared.size,
+            });
+            SharedPacer { local, fleet }
+        });
         let counts = metrics.audit.clone();
         // Last, because it creates a file, and a reload that fails must leave no trace.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {

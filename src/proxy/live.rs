@@ -67,9 +67,9 @@ impl Live {
         self.keep_audit_log(&before, &generation);
         self.current.store(generation.clone());
         match (&generation.pacer, generation.config.pace, &before.pacer) {
-            (Some(pacer), Some(pace), _) => pacer.set_max_waiting(pace.max_waiting),
+            (Some(pacer), Some(pace), _) => pacer.local.set_max_waiting(pace.max_waiting),
             // The limits were removed.
-            (_, _, Some(before)) => before.lift(),
+            (_, _, Some(before)) => before.local.lift(),
             _ => {}
         }
         if !generation.reaches_like(&before) {

@@ -12,7 +12,7 @@ use crate::{
     decision::{Decision, Deferral},
     fetch::Requester,
     pace::Limits,
-    pacer::{Pacer, TooEarly},
+    pacer::{Pacer, SharedPacer, TooEarly},
 };
 
 /// Why a request cannot be forwarded after its wait.
@@ -77,17 +77,17 @@ pub(super) async fn wait_for_turn(
 
 impl Generation {
     /// Returns the limits of a request that is to be forwarded, or `None` if there are none.
-    fn pace_of(&self, decision: &Decision) -> Option<(&Pacer, Limits)> {
-        let pacer = self.pacer.as_deref().filter(|_| decision.forwarded)?;
+    fn pace_of(&self, decision: &Decision) -> Option<(&SharedPacer, Limits)> {
+        let pacer = self.pacer.as_ref().filter(|_| decision.forwarded)?;
         // A decision to forward never has a `Crawl-delay` that is too long.
         Some((pacer, decision.limits().ok()??))
     }
 
     /// Returns when a request with this decision would be forwarded, or `None` if now. Reserves nothing.
-    pub(crate) fn not_before(&self, decision: &Decision) -> Option<SystemTime> {
+    pub(crate) async fn not_before(&self, decision: &Decision) -> Option<SystemTime> {
         let (pacer, limits) = self.pace_of(decision)?;
         let bot = decision.bot().unwrap_or_default();
-        let not_before = pacer.not_before(&decision.target().origin, bot, &limits)?;
+        let not_before = pacer.not_before(&decision.target().origin, bot, &limits).await?;
         // Reads the clocks in this order, so that a delay between them can make the result too late but never too
         // early.
         let left = not_before.saturating_duration_since(Pacer::now());

@@ -32,7 +32,7 @@ impl Live {
             draining: self.is_stopping(),
             limits: self.clients.tally.totals().collect(),
             memory: self.store().memory(),
-            pace_waiting: generation.pacer.as_ref().map_or(0, |pacer| pacer.waiting()),
+            pace_waiting: generation.pacer.as_ref().map_or(0, |pacer| pacer.local.waiting()),
             copies: self.copies(&generation),
             disk: self.store().disk().map(disk_use),
             disk_fails: self.store().disk_trouble().is_some(),

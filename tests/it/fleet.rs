@@ -9,11 +9,15 @@ use std::{
 };
 
 use serde_json::Value;
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use tokio::task::JoinSet;
 
-use crate::support::{
-    CliOutput, Fault, Gate, Latch, Link, Origin, Redis, Reply, Signal, allowed, origin_root_pem, programs::needs,
-    refused, wait,
+use crate::{
+    admin::escaped,
+    support::{
+        CliOutput, Fault, Gate, Latch, Link, Origin, Redis, Reply, Response, Signal, allowed, origin_root_pem,
+        programs::needs, refused, wait,
+    },
 };
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
@@ -394,6 +398,162 @@ async fn nothing_of_a_bot_is_stored() {
     }
 }
 
+/// A gate of the fleet at `url` with a `[pace]` section, once it has connected.
+async fn paced(url: &str, pace: &str) -> Gate {
+    let gate = Gate::with(&format!("[fleet]\nurl = \"{url}\"\nsize = 3\n[pace]\n{pace}")).await;
+    connected(&gate).await;
+    gate
+}
+
+/// Returns a field of what the server keeps of the pace of `origin`: a time in microseconds.
+async fn pace_of(server: &Redis, origin: &Origin, field: &str) -> Option<i64> {
+    let key = format!("robotgate:{{{}}}:pace", origin.url("").trim_end_matches('/'));
+    redis::from_redis_value(server.ask(&["HGET", &key, field]).await).expect("a time or nothing")
+}
+
+/// When a refused request may come again, in seconds since 1970.
+fn not_before(response: &Response) -> i64 {
+    assert_eq!(response.status, 429, "{response:#?}");
+    assert_eq!(
+        response.decision().param("reason").as_deref(),
+        Some("pace"),
+        "{response:#?}"
+    );
+    let not_before = response.decision().param("not-before").expect("a date");
+    not_before.trim_start_matches('@').parse().expect("seconds")
+}
+
+#[tokio::test]
+async fn three_gates_keep_one_pace() {
+    needs!("redis-server");
+    wait::until_async("an attempt without a late answer", async || {
+        let (server, origin) = (Redis::start().await, origin().await);
+        let (url, pace) = (server.url(), "delay = '40ms'\nmax-wait = '10m'");
+        let gates = [
+            paced(&url, pace).await,
+            paced(&url, pace).await,
+            paced(&url, pace).await,
+        ];
+        for gate in &gates {
+            allowed(&gate.get(&origin.url("/first")).await, "no-rule");
+        }
+        let first = pace_of(&server, &origin, "last").await.expect("a slot");
+        let mut requests = JoinSet::new();
+        for number in 0..30 {
+            let ask = gates[number % 3].get(&origin.url(&format!("/{number}")));
+            requests.spawn(async move { ask.await });
+        }
+        for response in requests.join_all().await {
+            allowed(&response, "no-rule");
+        }
+        if has_failed_calls(&gates.each_ref()).await {
+            return None;
+        }
+        let last = pace_of(&server, &origin, "last").await.expect("a slot");
+        assert!(last - first >= 30 * 40_000, "{}", last - first);
+        Some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_pause_that_one_gate_is_asked_for_holds_for_all() {
+    needs!("redis-server");
+    wait::until_async("an attempt without a late answer", async || {
+        let (server, origin) = (Redis::start().await, origin().await);
+        let busy = Reply::status(429).header("Retry-After", "600");
+        origin.change("/busy", busy);
+        let url = server.url();
+        let [first, visited, new] = [paced(&url, "").await, paced(&url, "").await, paced(&url, "").await];
+        for gate in [&first, &visited] {
+            allowed(&gate.get(&origin.url("/page")).await, "no-rule");
+        }
+        assert_eq!(first.get(&origin.url("/busy")).await.status, 429);
+        wait::until_async("the server to know of the pause", async || {
+            pace_of(&server, &origin, "until").await
+        })
+        .await;
+        let mut times = Vec::new();
+        for gate in [&first, &visited, &new] {
+            times.push(not_before(&gate.get(&origin.url("/page")).await));
+        }
+        if has_failed_calls(&[&first, &visited, &new]).await {
+            return None;
+        }
+        assert_eq!(origin.count("/page"), 2);
+        let differences = times.iter().map(|time| time - times[0]);
+        assert!(differences.into_iter().all(|seconds| seconds.abs() <= 1), "{times:?}");
+        Some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_gate_that_is_told_of_a_pause_holds_back_at_once() {
+    needs!("redis-server");
+    let (server, origin) = (Redis::start().await, origin().await);
+    let gate = paced(&server.url(), "").await;
+    allowed(&gate.get(&origin.url("/page")).await, "no-rule");
+    // The server does not know of this pause, so the gate can only know it from the message.
+    let site = origin.url("");
+    let message = format!("paused {} 600000000", site.trim_end_matches('/'));
+    server.ask(&["PUBLISH", "robotgate:messages", &message]).await;
+    let response = wait::until_async("the gate to be told", async || {
+        let response = gate.get(&origin.url("/page")).await;
+        (response.status == 429).then_some(response)
+    })
+    .await;
+    assert!(not_before(&response) > 0);
+    assert_eq!(pace_of(&server, &origin, "until").await, None);
+}
+
+#[tokio::test]
+async fn a_scheduler_can_ask_any_gate_of_the_fleet() {
+    needs!("redis-server");
+    wait::until_async("an attempt without a late answer", async || {
+        let (server, origin) = (Redis::start().await, origin().await);
+        let pace = "delay = '1h'";
+        let (first, second) = (paced(&server.url(), pace).await, paced(&server.url(), pace).await);
+        // The fetch of the robots.txt counts as a request.
+        let refused = not_before(&first.get(&origin.url("/page")).await);
+        let path = format!("/api/v1/decide?agent=TestBot&url={}", escaped(&origin.url("/page")));
+        let decided = crate::admin::get(&second, &path).await;
+        if has_failed_calls(&[&first, &second]).await {
+            return None;
+        }
+        let told = decided["not_before"].as_str().expect("it has to wait");
+        let told = OffsetDateTime::parse(told, &Rfc3339).expect("a time").unix_timestamp();
+        assert!((told - refused).abs() <= 1, "{told} {refused}");
+        // A file that was shared is no request: the site was asked once.
+        assert_eq!(origin.requests().len(), 1);
+        Some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn while_the_server_is_gone_a_gate_keeps_its_share_of_the_pace() {
+    needs!("redis-server");
+    for (on_loss, forwarded) in [("share", true), ("local", true), ("refuse", false)] {
+        let (mut server, origin) = (Redis::start().await, origin().await);
+        let config = format!(
+            "[fleet]\nurl = '{}'\nsize = 3\non-loss = '{on_loss}'\n[pace]",
+            server.url()
+        );
+        let gate = Gate::with(&config).await;
+        connected(&gate).await;
+        server.kill();
+        let response = gate.get(&origin.url("/page")).await;
+        match forwarded {
+            true => drop(allowed(&response, "no-rule")),
+            false => assert!(not_before(&response) > 0),
+        }
+        server.start_again().await;
+        connected(&gate).await;
+        allowed(&gate.get(&origin.url("/page")).await, "no-rule");
+    }
+}
+
 #[tokio::test]
 async fn files_with_secrets_must_not_be_open_to_others() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -429,10 +589,23 @@ async fn files_with_secrets_must_not_be_open_to_others() {
             "redis://, rediss:// or unix://",
         ),
         (format!("{base}{url}key-prefix = \"a b\""), "cannot begin a key"),
+        (format!("{base}{url}[pace]"), "write it like: size = 3"),
+        (format!("{base}{url}size = 0"), "write a number from 1 to 10000"),
+        (format!("{base}{url}on-loss = \"wait\""), "share"),
     ] {
         let checked = check(&text).await;
         assert_eq!(checked.code, Some(1), "{text}");
         assert!(checked.errors.contains(told), "{told}: {}", checked.errors);
+    }
+    // Without a pace to share, and in the other modes, the size does not matter.
+    for text in [
+        "",
+        "on-loss = 'local'\n[pace]",
+        "on-loss = 'refuse'\n[pace]",
+        "size = 3\n[pace]",
+    ] {
+        let checked = check(&format!("[fleet]\n{url}{text}")).await;
+        assert_eq!(checked.code, Some(0), "{text}: {}", checked.errors);
     }
 }
 

@@ -97,7 +97,8 @@ pub(super) async fn one(
     let target = question.target().map_err(Problem::Bad)?;
     let generation = context.live.generation();
     let decision = judge(&generation, &question, target).await?;
-    Ok(Json(Decided::new(&generation, question, &decision)))
+    let not_before = generation.not_before(&decision).await;
+    Ok(Json(Decided::new(&generation, question, &decision, not_before)))
 }
 
 /// Decides many questions, a few at a time.
@@ -142,7 +143,8 @@ async fn decide(context: &Context, question: &Question) -> Result<Decided, Strin
     let generation = context.live.generation();
     let decision = judge(&generation, question, target).await;
     let decision = decision.map_err(|error| error.to_string())?;
-    Ok(Decided::new(&generation, question.clone(), &decision))
+    let not_before = generation.not_before(&decision).await;
+    Ok(Decided::new(&generation, question.clone(), &decision, not_before))
 }
 
 /// Decides a question like a request of the bot.
@@ -160,7 +162,13 @@ pub(super) async fn judge(
 // === impl Decided ===
 
 impl Decided {
-    pub(super) fn new(generation: &Generation, question: Question, decision: &Decision) -> Self {
+    /// `not_before` is when the request would be forwarded; `None` for at once.
+    pub(super) fn new(
+        generation: &Generation,
+        question: Question,
+        decision: &Decision,
+        not_before: Option<SystemTime>,
+    ) -> Self {
         let texts = DecisionTexts::of(decision, "", false);
         let source_fetch = decision.source_fetch();
         let shown = |text: &str| plain(text, MAX_TEXT).into_owned();
@@ -183,7 +191,7 @@ impl Decided {
             robots_expires: source_fetch.expires.map(Timestamp),
             robots_error: texts.robots_error,
             retry_after: texts.retry_after,
-            not_before: generation.not_before(decision).map(Timestamp),
+            not_before: not_before.map(Timestamp),
             agent: question.agent,
             url: question.url,
         }

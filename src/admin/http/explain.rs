@@ -1,7 +1,7 @@
 //! Explains why a bot may or may not fetch a URL: the same report as the command `explain`, for the proxy's current
 //! copy, and the copy's text.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use axum::{Json, extract::State};
 use serde::Serialize;
@@ -44,10 +44,11 @@ pub(super) async fn explain(
     let turn = context.explaining.clone().acquire_owned().await.ok();
     let generation = context.live.generation();
     let decision = judge(&generation, &question, target).await?;
+    let not_before = generation.not_before(&decision).await;
     // Explaining a large file takes long.
     let explaining = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        explained(&generation, question, &decision)
+        explained(&generation, question, &decision, not_before)
     });
     let explained = explaining.await.ok().flatten();
     explained
@@ -55,7 +56,12 @@ pub(super) async fn explain(
         .ok_or(Problem::Unavailable("this cannot be explained now"))
 }
 
-fn explained(generation: &Generation, question: Question, decision: &Decision) -> Option<Explained> {
+fn explained(
+    generation: &Generation,
+    question: Question,
+    decision: &Decision,
+    not_before: Option<SystemTime>,
+) -> Option<Explained> {
     let body = decision.copy().map(|copy| copy.robots.body());
     let report = Report::new(&generation.config, decision, &question.agent, &question.url, body);
     let report = RawValue::from_string(to_json(&report, None, FetchRecord::of(decision))).ok()?;
@@ -68,7 +74,7 @@ fn explained(generation: &Generation, question: Question, decision: &Decision) -
         }
     });
     Some(Explained {
-        decision: Decided::new(generation, question, decision),
+        decision: Decided::new(generation, question, decision, not_before),
         report,
         file,
     })

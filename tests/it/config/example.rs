@@ -84,7 +84,7 @@ fn the_example_shows_every_key() {
                 ("audit", "path")
                     | (
                         "fleet",
-                        "url" | "username-file" | "password-file" | "ca-file" | "key-file"
+                        "url" | "username-file" | "password-file" | "ca-file" | "key-file" | "size"
                     )
                     | ("admin", "token-file")
                     | ("identity", "credentials")

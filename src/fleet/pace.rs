@@ -1,0 +1,221 @@
+//! One pace for the whole fleet: the server hands out the times at which requests may be sent to an origin, and keeps the
+//! pauses that the origin asks for.
+//!
+//! Only the server's clock counts. All times between a gate and the server are durations, so a gate with a wrong clock
+//! changes nothing. The server's hash has no tag. Whoever can write to the server can delay requests or let them go
+//! early, within the limits that the script checks.
+
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+
+use redis::{Script, Value};
+
+use super::{Fleet, Paused};
+use crate::{
+    origin::Origin,
+    pace::{FIRST_PAUSE, JITTER, LONGEST_PAUSE, MAX_GAP, MAX_WAIT, QUIET},
+};
+
+/// What the server says to a request that wants to be sent. The durations begin with the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// The request may be sent after this time. No other request gets the same slot.
+    Reserved(Duration),
+    /// The origin wants a pause of this length. Nothing was reserved.
+    Paused(Duration),
+    /// The next slot is this far away, and that is too far. Nothing was reserved.
+    TooLate(Duration),
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// Reserves the next slot at an origin, `gap` after the last one, if it is no more than `longest_wait` away. Returns
+    /// `None` if the server does not answer.
+    ///
+    /// A slot cannot be given back. One that is not used delays the other gates by one gap.
+    pub(crate) async fn reserve(&self, origin: &Origin, gap: Duration, longest_wait: Duration) -> Option<Slot> {
+        let longest_wait = micros(longest_wait);
+        let slot = parse_slot(&self.ask_for_slot(origin, gap, longest_wait).await?)?;
+        // A longer wait than the allowed one is no answer of the script.
+        let is_sound = !matches!(slot, Slot::Reserved(wait) if micros(wait) > longest_wait);
+        is_sound.then_some(slot)
+    }
+
+    /// Returns how far away the next slot is, or `None` if the server does not answer. Reserves nothing.
+    pub(crate) async fn next_slot(&self, origin: &Origin, gap: Duration) -> Option<Duration> {
+        let answer = self.ask_for_slot(origin, gap, -1).await?;
+        let [_, wait, _] = numbers(&answer)?;
+        Some(Duration::from_micros(wait))
+    }
+
+    async fn ask_for_slot(&self, origin: &Origin, gap: Duration, longest_wait: i64) -> Option<Value> {
+        let mut reserve = RESERVE.key(self.pace_key(origin));
+        reserve.arg(micros(gap)).arg(longest_wait);
+        self.client.call(&reserve, self.client.call_timeout).await.ok()
+    }
+
+    /// Reports a request without a slot. Does not wait for the server.
+    pub(crate) fn note_request(self: &Arc<Self>, origin: &Origin) {
+        if !self.is_used() {
+            return;
+        }
+        let (fleet, key) = (self.clone(), self.pace_key(origin));
+        tokio::spawn(async move {
+            let _ = fleet.client.call(&NOTE.key(key), fleet.write_timeout()).await;
+        });
+    }
+
+    /// Reports a response 429 or 503 to a request that began `age` ago, and tells the other gates. `asked` and `spread` are
+    /// those of [`Limiter::note_busy`](crate::pace::Limiter::note_busy). Does not wait for the server.
+    pub(crate) fn note_busy(self: &Arc<Self>, origin: &Origin, age: Duration, asked: Option<Duration>, spread: f64) {
+        if !self.is_used() {
+            return;
+        }
+        let (fleet, origin) = (self.clone(), origin.clone());
+        tokio::spawn(async move {
+            let key = fleet.pace_key(&origin);
+            let mut busy = BUSY.key(&key);
+            let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
+            // Another gate may have sent a request before it was told of a pause. That is the same incident.
+            busy.arg(micros(asked)).arg(micros(age + NEWS)).arg(spread);
+            let answer = fleet.client.call(&busy, fleet.write_timeout()).await;
+            if let Ok(answer) = answer
+                && let Some([1, left]) = numbers(&answer)
+            {
+                let left = Duration::from_micros(left);
+                let message = Paused { origin, left }.message(fleet.secret.as_ref());
+                let mut publish = PUBLISH.key(key);
+                publish.arg(fleet.client.channel()).arg(message);
+                let _ = fleet.client.call(&publish, fleet.write_timeout()).await;
+            }
+        });
+    }
+
+    fn pace_key(&self, origin: &Origin) -> String {
+        format!("{}:{{{origin}}}:pace", self.prefix)
+    }
+}
+
+/// Returns the meaning of an answer of [`RESERVE`].
+fn parse_slot(answer: &Value) -> Option<Slot> {
+    match numbers(answer)? {
+        [1, wait, 0] => Some(Slot::Reserved(Duration::from_micros(wait))),
+        [0, wait, 0] => Some(Slot::TooLate(Duration::from_micros(wait))),
+        [0, _, pause] => Some(Slot::Paused(Duration::from_micros(pause))),
+        _ => None,
+    }
+}
+
+/// Reads a list of numbers that are not negative.
+fn numbers<const N: usize>(answer: &Value) -> Option<[u64; N]> {
+    let Value::Array(items) = answer else { return None };
+    let numbers = items.iter().map(|item| match item {
+        Value::Int(number) => u64::try_from(*number).ok(),
+        _ => None,
+    });
+    numbers.collect::<Option<Vec<_>>>()?.try_into().ok()
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// How long the other gates may take to hear of a pause.
+const NEWS: Duration = Duration::from_millis(100);
+
+/// Sets `now` to the server's time in microseconds.
+const CLOCK: &str = "
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]";
+
+/// Reads the hash of an origin: when the `last` slot is, the end of the pause (`until`), when the last incident `began`,
+/// and the number `n` of incidents in a row without a `Retry-After`.
+///
+/// A value that no script writes counts as none: no slot is further away than a request may wait, and no pause is longer
+/// than a day. So a clock that was set back, or somebody who can write to the server, stops no gate for good.
+const STATE: &str = "
+local function number(text, largest)
+  local value = type(text) == 'string' and #text < 17 and string.match(text, '^%d+$') and tonumber(text)
+  return value and value <= largest and value or 0
+end
+local function text(value) return string.format('%.0f', value) end
+local kept = redis.pcall('HMGET', KEYS[1], 'last', 'until', 'began', 'n')
+local last, ends = number(kept[1], now + MAX_WAIT), number(kept[2], now + LONGEST_PAUSE)
+local began, n = number(kept[3], now), number(kept[4], MAX_N)
+local function keep(...)
+  if kept.err then redis.call('DEL', KEYS[1]) end
+  redis.call('HSET', KEYS[1], ...)
+  redis.call('PEXPIRE', KEYS[1], text((math.max(last, ends, now) - now + MAX_GAP) / 1000))
+end
+";
+
+/// Takes the gap and the longest wait. Returns whether it reserved a slot, how far away that is, and what is left of a
+/// pause. While a pause lasts, nothing is reserved.
+static RESERVE: LazyLock<Script> = LazyLock::new(|| {
+    script(
+        CLOCK,
+        "
+local gap, longest_wait = tonumber(ARGV[1]), tonumber(ARGV[2])
+local slot = math.max(now, ends)
+if gap > 0 then slot = math.max(slot, last + gap) end
+if ends > now or slot - now > longest_wait then return {0, slot - now, math.max(ends - now, 0)} end
+last = math.max(last, slot)
+keep('last', text(last))
+return {1, slot - now, 0}",
+    )
+});
+
+static NOTE: LazyLock<Script> = LazyLock::new(|| {
+    script(
+        CLOCK,
+        "
+last = math.max(last, now)
+keep('last', text(last))
+return 1",
+    )
+});
+
+static BUSY: LazyLock<Script> = LazyLock::new(|| script(CLOCK, NOTE_BUSY));
+
+/// Does the same as `pace::backoff`. Takes the `Retry-After`, the age of the request, and the spread. Returns whether the
+/// pause is longer now, and what is left of it.
+const NOTE_BUSY: &str = "
+local asked, request_began, spread = tonumber(ARGV[1]), now - tonumber(ARGV[2]), tonumber(ARGV[3])
+local is_new = request_began > began
+if is_new then
+  if now >= ends + (n > 0 and QUIET or 0) then n = 0 end
+  began = now
+end
+local pause = math.min(asked, LONGEST_PAUSE)
+if asked == 0 then
+  if not is_new then return {0, 0} end
+  pause = math.min(FIRST_PAUSE * 2 ^ n, LONGEST_PAUSE) * (1 + JITTER * spread)
+  pause = math.floor(math.min(pause, LONGEST_PAUSE))
+  n = math.min(n + 1, MAX_N)
+end
+local is_longer = now + pause > ends
+ends = math.max(ends, now + pause)
+keep('until', text(ends), 'began', text(began), 'n', text(n))
+return {is_longer and 1 or 0, ends - now}";
+
+static PUBLISH: LazyLock<Script> = LazyLock::new(|| Script::new("return redis.call('PUBLISH', ARGV[1], ARGV[2])"));
+
+fn script(clock: &str, body: &str) -> Script {
+    let mut text = format!("local JITTER, MAX_N = {JITTER}, 64\n");
+    for (name, time) in [
+        ("FIRST_PAUSE", FIRST_PAUSE),
+        ("LONGEST_PAUSE", LONGEST_PAUSE),
+        ("QUIET", QUIET),
+        ("MAX_WAIT", MAX_WAIT),
+        ("MAX_GAP", MAX_GAP),
+    ] {
+        text += &format!("local {name} = {}\n", micros(time));
+    }
+    Script::new(&[&text, clock, STATE, body].concat())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,294 @@
+//! The scripts on a real server.
+
+use std::sync::{atomic::Ordering, mpsc};
+
+use redis::from_redis_value;
+
+use super::{
+    super::{
+        Notice,
+        tests::{Server, until},
+    },
+    *,
+};
+use crate::{fleet::Secret, pace::INCIDENTS};
+
+const GAP: Duration = Duration::from_secs(10);
+const LONG: Duration = MAX_WAIT;
+
+fn site(number: usize) -> Origin {
+    format!("https://{number}.example").parse().expect("an origin")
+}
+
+fn key(number: usize) -> String {
+    format!("test:{{{}}}:pace", site(number))
+}
+
+/// Returns a field of the hash of a site, in microseconds.
+async fn field(server: &Server, number: usize, name: &str) -> Option<i64> {
+    let value = server
+        .command(&[b"HGET", key(number).as_bytes(), name.as_bytes()])
+        .await;
+    from_redis_value(value).expect("a number or nothing")
+}
+
+async fn set(server: &Server, number: usize, field: &str, value: &str) {
+    let words = ["HSET", &key(number), field, value];
+    server.command(&words.map(str::as_bytes)).await;
+}
+
+/// Returns the server's time in microseconds.
+async fn server_now(server: &Server) -> i64 {
+    let now: (i64, i64) = from_redis_value(server.command(&[b"TIME"]).await).expect("a time");
+    now.0 * 1_000_000 + now.1
+}
+
+#[test]
+fn an_answer_means_one_thing_or_nothing() {
+    let list = |numbers: &[i64]| Value::Array(numbers.iter().copied().map(Value::Int).collect());
+    let second = Duration::from_secs(1);
+    for (answer, meaning) in [
+        (list(&[1, 0, 0]), Some(Slot::Reserved(Duration::ZERO))),
+        (list(&[1, 1_000_000, 0]), Some(Slot::Reserved(second))),
+        (list(&[0, 1_000_000, 0]), Some(Slot::TooLate(second))),
+        (list(&[0, 5_000_000, 1_000_000]), Some(Slot::Paused(second))),
+        (list(&[1, 0, 1]), None),
+        (list(&[2, 0, 0]), None),
+        (list(&[1, -1, 0]), None),
+        (list(&[1, 0]), None),
+        (list(&[1, 0, 0, 0]), None),
+        (list(&[]), None),
+        (Value::Nil, None),
+        (Value::Array(vec![Value::Nil; 3]), None),
+    ] {
+        assert_eq!(parse_slot(&answer), meaning, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_slots_of_all_gates_are_exactly_a_gap_apart() {
+    let Some(server) = Server::start() else { return };
+    let gates = [server.gate().await, server.gate().await, server.gate().await];
+    let mut slots = Vec::new();
+    for turn in 0..9 {
+        let slot = gates[turn % 3].reserve(&site(0), GAP, LONG).await;
+        assert!(matches!(slot, Some(Slot::Reserved(_))), "{turn}: {slot:?}");
+        slots.push(field(&server, 0, "last").await.expect("a slot"));
+    }
+    let gaps: Vec<i64> = slots.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(gaps, [10_000_000; 8]);
+    // Requests of a bot without a delay wait for nobody, and take no slot away.
+    let slot = gates[0].reserve(&site(0), Duration::ZERO, Duration::ZERO).await;
+    assert_eq!(slot, Some(Slot::Reserved(Duration::ZERO)));
+    assert_eq!(field(&server, 0, "last").await, slots.last().copied());
+    let left: i64 = from_redis_value(server.command(&[b"PTTL", key(0).as_bytes()]).await).expect("a number");
+    let longest = micros(MAX_GAP + 8 * GAP) / 1000;
+    assert!((longest - 80_000..=longest).contains(&left), "{left}");
+}
+
+#[tokio::test]
+async fn a_slot_that_is_too_far_away_is_not_taken_and_asking_takes_none() {
+    let Some(server) = Server::start() else { return };
+    let gate = server.gate().await;
+    assert_eq!(gate.next_slot(&site(0), GAP).await, Some(Duration::ZERO));
+    assert_eq!(field(&server, 0, "last").await, None, "asking writes nothing");
+    let slot = gate.reserve(&site(0), GAP, Duration::ZERO).await;
+    assert_eq!(slot, Some(Slot::Reserved(Duration::ZERO)));
+    let last = field(&server, 0, "last").await;
+    // An hour, so that it has not passed yet on a slow machine.
+    let slot = gate.reserve(&site(0), MAX_GAP, GAP).await;
+    assert!(
+        matches!(slot, Some(Slot::TooLate(wait)) if wait <= MAX_GAP && wait > MAX_GAP / 2),
+        "{slot:?}"
+    );
+    assert!(gate.next_slot(&site(0), MAX_GAP).await > Some(MAX_GAP / 2));
+    assert_eq!(field(&server, 0, "last").await, last);
+}
+
+#[tokio::test]
+async fn a_request_without_a_slot_holds_back_what_follows() {
+    let Some(server) = Server::start() else { return };
+    let gate = server.gate().await;
+    gate.note_request(&site(0));
+    let written = async || field(&server, 0, "last").await;
+    while written().await.is_none() {
+        tokio::task::yield_now().await;
+    }
+    let slot = gate.reserve(&site(0), MAX_GAP, Duration::ZERO).await;
+    assert!(matches!(slot, Some(Slot::TooLate(_))), "{slot:?}");
+    // It takes no reserved slot back.
+    let later = server_now(&server).await + 100_000_000;
+    set(&server, 0, "last", &later.to_string()).await;
+    let calls = || gate.counts.calls.load(Ordering::Relaxed);
+    let before = calls();
+    gate.note_request(&site(0));
+    until(|| calls() > before).await;
+    gate.next_slot(&site(0), GAP).await;
+    assert_eq!(field(&server, 0, "last").await, Some(later));
+}
+
+#[tokio::test]
+async fn a_pause_holds_for_all_gates_and_they_are_told() {
+    let Some(server) = Server::start() else { return };
+    let mut settings = server.settings();
+    settings.key = Some(Secret::new(b"a key that the gates share"));
+    let (tell, told) = mpsc::channel();
+    let first = server.gate_with(&settings, |_| ()).await;
+    let second = server.gate_with(&settings, move |notice| drop(tell.send(notice))).await;
+    let asked = Duration::from_secs(600);
+    first.note_busy(&site(0), Duration::ZERO, Some(asked), 0.0);
+    let mut notice = None;
+    until(|| {
+        notice = told.try_recv().ok();
+        notice.is_some()
+    })
+    .await;
+    let expected = Paused {
+        origin: site(0),
+        left: asked,
+    };
+    assert_eq!(notice, Some(Notice::Paused(expected)));
+    let slot = second.reserve(&site(0), GAP, LONG).await;
+    assert!(
+        matches!(slot, Some(Slot::Paused(left)) if left <= asked && left > asked / 2),
+        "{slot:?}"
+    );
+    assert_eq!(field(&server, 0, "last").await, None, "no slot was reserved");
+    assert!(second.next_slot(&site(0), GAP).await > Some(asked / 2));
+    // A shorter pause changes nothing, so nobody is told. The end of the next, longer one shows that.
+    first.note_busy(&site(0), Duration::ZERO, Some(asked / 10), 0.0);
+    first.note_busy(&site(0), Duration::ZERO, Some(asked * 2), 0.0);
+    let mut notice = None;
+    until(|| {
+        notice = told.try_recv().ok();
+        notice.is_some()
+    })
+    .await;
+    assert!(matches!(notice, Some(Notice::Paused(paused)) if paused.left > asked));
+}
+
+#[tokio::test]
+async fn the_script_counts_incidents_as_a_gate_alone_does() {
+    let Some(server) = Server::start() else { return };
+    let fleet = server.gate().await;
+    let busy = script("local now = tonumber(ARGV[4])", NOTE_BUSY);
+    let epoch: u64 = 1_800_000_000;
+    let note = async |number: usize, (began, now, asked): (u64, u64, Option<u64>), spread: f64| {
+        let mut call = busy.key(key(number));
+        let asked = Duration::from_secs(asked.unwrap_or_default()).min(LONGEST_PAUSE);
+        call.arg(micros(asked)).arg((now - began) * 1_000_000).arg(spread);
+        call.arg((epoch + now) * 1_000_000);
+        fleet
+            .client
+            .call(&call, fleet.client.call_timeout)
+            .await
+            .expect("it answers");
+        let ends = field(&server, number, "until").await.expect("there is a pause");
+        u64::try_from(ends).expect("a time") / 1_000_000 - epoch
+    };
+    for (number, (what, answers, ends)) in INCIDENTS.iter().enumerate() {
+        let mut found = Vec::new();
+        for answer in *answers {
+            found.push(note(number, *answer, 0.0).await);
+        }
+        assert_eq!(found, *ends, "{what}");
+    }
+    let number = INCIDENTS.len();
+    assert_eq!(note(number, (0, 0, None), 1.0).await, 66, "with jitter");
+    let mut now = 66;
+    for _ in 0..80 {
+        now = note(number, (now, now, None), 1.0).await;
+    }
+    let ends = note(number, (now, now, None), 1.0).await;
+    assert_eq!(ends - now, LONGEST_PAUSE.as_secs(), "never longer than a day");
+}
+
+#[tokio::test]
+async fn nonsense_in_the_hash_is_ignored() {
+    let Some(server) = Server::start() else { return };
+    let gate = server.gate().await;
+    let now = server_now(&server).await;
+    let in_time = |time: Duration| (now + micros(time)).to_string();
+    let too_far = MAX_WAIT + Duration::from_secs(60);
+    for (number, (field, value)) in [
+        ("last", "garbage"),
+        ("last", ""),
+        ("last", "-5"),
+        ("last", "1e15"),
+        ("last", "nan"),
+        ("last", "99999999999999999999"),
+        ("last", &in_time(too_far)),
+        ("until", "garbage"),
+        ("until", &in_time(LONGEST_PAUSE + Duration::from_secs(60))),
+        ("began", "garbage"),
+        ("n", "garbage"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        set(&server, number, field, value).await;
+        let slot = gate.reserve(&site(number), GAP, Duration::ZERO).await;
+        assert_eq!(slot, Some(Slot::Reserved(Duration::ZERO)), "{field} {value}");
+        assert!(
+            self::field(&server, number, "last").await >= Some(now),
+            "{field} {value}"
+        );
+    }
+    server.command(&[b"SET", key(90).as_bytes(), b"another type"]).await;
+    let slot = gate.reserve(&site(90), GAP, Duration::ZERO).await;
+    assert_eq!(slot, Some(Slot::Reserved(Duration::ZERO)));
+    // Within the bounds, a value counts.
+    set(&server, 91, "last", &in_time(MAX_WAIT / 2)).await;
+    let slot = gate.reserve(&site(91), GAP, Duration::ZERO).await;
+    assert!(matches!(slot, Some(Slot::TooLate(_))), "{slot:?}");
+    // An incident that has not begun yet is none.
+    set(&server, 92, "began", &in_time(MAX_GAP)).await;
+    gate.note_busy(&site(92), Duration::ZERO, None, 0.0);
+    while field(&server, 92, "until").await.is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(field(&server, 92, "n").await, Some(1));
+    assert_eq!(gate.counts.errors.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_message_about_a_pause_needs_the_tag_of_the_key() {
+    let [secret, other] = [&b"a key"[..], b"another"].map(|key| ring::hmac::Key::new(ring::hmac::HMAC_SHA256, key));
+    let paused = || Paused {
+        origin: site(0),
+        left: GAP,
+    };
+    let (open, tagged) = (paused().message(None), paused().message(Some(&secret)));
+    assert_eq!(Paused::parse(&open, None), Some(paused()));
+    assert_eq!(Paused::parse(&tagged, Some(&secret)), Some(paused()));
+    let longer = tagged.replace("10000000", "99000000");
+    let of_another = paused().message(Some(&other));
+    for message in [&*open, &longer, &of_another, "paused ", "paused https://0.example", ""] {
+        assert_eq!(Paused::parse(message, Some(&secret)), None, "{message}");
+    }
+    for message in [
+        "paused https://0.example -1",
+        "paused nobody 10",
+        "paused https://0.example",
+    ] {
+        assert_eq!(Paused::parse(message, None), None, "{message}");
+    }
+}
+
+#[tokio::test]
+async fn without_the_server_there_is_no_slot_and_nobody_waits() {
+    let Some(mut server) = Server::start() else { return };
+    let gate = server.gate().await;
+    server.kill();
+    // The third opens the breaker.
+    for _ in 0..3 {
+        assert_eq!(gate.reserve(&site(0), GAP, LONG).await, None);
+    }
+    assert!(!gate.is_used());
+    let calls = gate.counts.calls.load(Ordering::Relaxed);
+    assert_eq!(gate.reserve(&site(0), GAP, LONG).await, None);
+    assert_eq!(gate.next_slot(&site(0), GAP).await, None);
+    gate.note_request(&site(0));
+    gate.note_busy(&site(0), Duration::ZERO, None, 0.0);
+    assert_eq!(gate.counts.calls.load(Ordering::Relaxed), calls, "no call is made");
+}

@@ -1,0 +1,206 @@
+//! How a request of a fleet gets its time. First it waits for its turn in this gate, as without a fleet. Then it reserves a
+//! slot on the server, keeps its turn until that time, and is sent. So the gates alternate, and in each gate the bots do.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    Pacer, TooEarly, Turn, now,
+    origin_pacer::{Present, SOON},
+};
+use crate::{
+    fleet::{Fleet, OnLoss, Slot},
+    origin::Origin,
+    pace::Limits,
+};
+
+/// The fleet, and what happens while its server cannot be used.
+#[derive(Debug, Clone)]
+pub(crate) struct FleetPace {
+    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) on_loss: OnLoss,
+    /// Number of gates.
+    pub(crate) size: u32,
+}
+
+/// The slot of a request with a turn.
+pub(super) struct FleetSlot {
+    fleet: Arc<Fleet>,
+    origin: Origin,
+    /// `None` if the server did not give one.
+    at: Option<Instant>,
+    gap: Duration,
+}
+
+/// The wait of one request, from its arrival on.
+struct Wait<'p> {
+    pacer: &'p Pacer,
+    began: Instant,
+    deadline: Instant,
+    /// Whether the request had to wait at all. The calls of the server do not count.
+    has_waited: bool,
+}
+
+// === impl FleetPace ===
+
+impl FleetPace {
+    /// Waits for the turn of a request in this gate and then for its slot. Cancel safe. If the caller stops waiting, the
+    /// turn goes to the next, and the slot stays unused.
+    ///
+    /// # Errors
+    /// Fails if the wait would be too long, or too many requests wait.
+    pub(super) async fn turn(
+        &self,
+        pacer: &Pacer,
+        origin: &Origin,
+        bot: &str,
+        limits: Limits,
+    ) -> Result<Turn, TooEarly> {
+        let mut wait = Wait::new(pacer, limits.max_wait);
+        let queued = match self.fleet.is_used() {
+            true => limits,
+            false => self.without_server(limits).ok_or(wait.too_early(now() + SOON))?,
+        };
+        let mut turn = pacer.turn(origin, bot, queued).await?;
+        wait.has_waited = !turn.waited.is_zero();
+        if pacer.is_lifted() {
+            return Ok(turn);
+        }
+        let at = loop {
+            // A site may want a pause while this request waits for its slot.
+            wait.until(turn.earliest(Duration::ZERO)).await?;
+            let asked = now();
+            let left = wait.deadline.saturating_duration_since(asked);
+            match self.fleet.reserve(origin, limits.gap, left).await {
+                Some(Slot::Reserved(slot)) => {
+                    wait.sleep_until(now() + slot).await?;
+                    if turn.earliest(Duration::ZERO) <= now() {
+                        // The earliest time that the server can mean, so that this gate is never stricter than the fleet.
+                        break Some(asked + slot);
+                    }
+                }
+                Some(Slot::Paused(left)) => turn.pause(left),
+                Some(Slot::TooLate(slot)) => return Err(wait.too_early(now() + slot)),
+                None => {
+                    let alone = self.without_server(limits).ok_or(wait.too_early(now() + SOON))?;
+                    wait.until(turn.earliest(alone.gap)).await?;
+                    break None;
+                }
+            }
+        };
+        let slot = FleetSlot {
+            fleet: self.fleet.clone(),
+            origin: origin.clone(),
+            at,
+            gap: limits.gap,
+        };
+        turn.begin(slot, wait.waited());
+        Ok(turn)
+    }
+
+    /// Returns when a request could be sent, or `None` if it could be sent now. Reserves nothing.
+    pub(super) async fn not_before(
+        &self,
+        pacer: &Pacer,
+        origin: &Origin,
+        bot: &str,
+        limits: &Limits,
+    ) -> Option<Instant> {
+        let here = |limits| pacer.not_before(origin, bot, &limits);
+        match self.fleet.next_slot(origin, limits.gap).await {
+            Some(Duration::ZERO) => here(*limits),
+            Some(slot) => here(*limits).max(Some(now() + slot)),
+            None => match self.without_server(*limits) {
+                Some(limits) => here(limits),
+                None => here(*limits).max(Some(now() + SOON)),
+            },
+        }
+    }
+
+    /// Returns the limits of this gate while the server cannot be used; `None` if nothing is sent.
+    fn without_server(&self, limits: Limits) -> Option<Limits> {
+        let gap = self.on_loss.gap(limits.gap, self.size)?;
+        Some(Limits { gap, ..limits })
+    }
+}
+
+// === impl FleetSlot ===
+
+impl FleetSlot {
+    /// Returns the time that the gap to the next request counts from: the slot, if the request is sent in time. Otherwise
+    /// returns `None` for now, and tells the fleet.
+    pub(super) fn sent(&self, sent_before: bool) -> Option<Instant> {
+        let slack = (self.gap / SLACK).max(LEAST_SLACK);
+        let is_in_time = |at: &Instant| self.gap.is_zero() || now() <= *at + slack;
+        let at = self.at.filter(|at| !sent_before && is_in_time(at));
+        if at.is_none() {
+            self.fleet.note_request(&self.origin);
+        }
+        at
+    }
+
+    pub(super) fn note_busy(&self, began: Instant, asked: Option<Duration>, spread: f64) {
+        let age = now().saturating_duration_since(began);
+        self.fleet.note_busy(&self.origin, age, asked, spread);
+    }
+}
+
+// === impl Wait ===
+
+impl<'p> Wait<'p> {
+    fn new(pacer: &'p Pacer, max_wait: Duration) -> Self {
+        let began = now();
+        Self {
+            pacer,
+            began,
+            deadline: began + max_wait,
+            has_waited: false,
+        }
+    }
+
+    /// Waits until `at`.
+    ///
+    /// # Errors
+    /// Fails if that is after the deadline, or too many requests wait.
+    async fn until(&mut self, at: Instant) -> Result<(), TooEarly> {
+        match at > now() && at > self.deadline {
+            true => Err(self.too_early(at)),
+            false => self.sleep_until(at).await,
+        }
+    }
+
+    async fn sleep_until(&mut self, at: Instant) -> Result<(), TooEarly> {
+        if at <= now() {
+            return Ok(());
+        }
+        let present = Present::among(&self.pacer.waiting);
+        let _present = present.ok_or(self.too_early(at))?;
+        self.has_waited = true;
+        tokio::time::sleep_until(at.into()).await;
+        Ok(())
+    }
+
+    fn too_early(&self, not_before: Instant) -> TooEarly {
+        TooEarly {
+            not_before,
+            waited: self.waited(),
+        }
+    }
+
+    fn waited(&self) -> Duration {
+        match self.has_waited {
+            true => now().saturating_duration_since(self.began),
+            false => Duration::ZERO,
+        }
+    }
+}
+
+/// A request is sent in time if it is late by no more than this part of the gap.
+const SLACK: u32 = 20;
+/// Timers are less exact than a part of a short gap.
+const LEAST_SLACK: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests;

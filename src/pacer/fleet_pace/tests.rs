@@ -1,0 +1,175 @@
+//! Gates that share the pace of a site by a real server. The clock is stopped only while nobody waits for the server.
+
+use tokio::time::{Instant as Clock, pause, resume};
+
+use super::{
+    super::{Pacer, SharedPacer},
+    *,
+};
+use crate::fleet::tests::{Server, until};
+
+const GAP: Duration = Duration::from_secs(60);
+
+fn site() -> Origin {
+    "https://a.example".parse().expect("an origin")
+}
+
+fn limits(gap: Duration, max_wait: Duration) -> Limits {
+    Limits {
+        gap,
+        concurrency: None,
+        max_wait,
+    }
+}
+
+async fn gate(server: &Server, on_loss: OnLoss) -> SharedPacer {
+    SharedPacer {
+        local: Arc::new(Pacer::new(100)),
+        fleet: Some(FleetPace {
+            fleet: server.gate().await,
+            on_loss,
+            size: 3,
+        }),
+    }
+}
+
+fn ask(gate: &SharedPacer, limits: Limits) -> tokio::task::JoinHandle<Result<Turn, TooEarly>> {
+    let gate = gate.clone();
+    tokio::spawn(async move { gate.turn(&site(), "a", limits).await })
+}
+
+fn fleet(gate: &SharedPacer) -> &Fleet {
+    &gate.fleet.as_ref().expect("it has one").fleet
+}
+
+#[tokio::test]
+async fn a_request_waits_for_its_slot_behind_those_of_other_gates() {
+    let Some(server) = Server::start() else { return };
+    let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
+    let long = limits(GAP, 5 * GAP);
+    let turn = first.turn(&site(), "a", long).await.expect("nobody was there");
+    assert_eq!(turn.waited, Duration::ZERO, "a call is no wait");
+    let waiting = ask(&second, long);
+    until(|| second.local.waiting() == 1).await;
+    let began = Clock::now();
+    pause();
+    let turn = waiting.await.expect("it ends").expect("there is time");
+    let waited = began.elapsed();
+    assert!(waited <= GAP && waited > GAP / 2, "{waited:?}");
+    assert!(turn.waited >= waited && turn.waited <= GAP * 2, "{:?}", turn.waited);
+    assert_eq!(second.local.waiting(), 0);
+    resume();
+
+    // The first gate was here before, so it knows that it would wait too long only from the server.
+    drop(first.turn(&site(), "a", limits(Duration::ZERO, Duration::ZERO)).await);
+    let early = first.turn(&site(), "a", limits(GAP, GAP / 2)).await;
+    let not_before = early.expect_err("the slot of the second gate is in the way").not_before;
+    assert!(not_before > now() + GAP / 2);
+}
+
+#[tokio::test]
+async fn a_request_that_waits_for_its_slot_is_held_back_by_a_pause() {
+    let Some(server) = Server::start() else { return };
+    let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
+    let long = limits(GAP, 5 * GAP);
+    first.turn(&site(), "a", long).await.expect("nobody was there").sent();
+    let waiting = ask(&second, long);
+    until(|| second.local.waiting() == 1).await;
+    pause();
+    second.local.pause(&site(), 100 * GAP);
+    let end = now() + 100 * GAP;
+    let early = waiting.await.expect("it ends").expect_err("the site wants a pause");
+    assert_eq!(early.not_before, end);
+    assert!(early.waited > GAP / 2, "it finds out when its slot comes: {early:?}");
+}
+
+#[tokio::test]
+async fn a_gate_that_hears_of_a_pause_from_the_server_tells_those_who_wait() {
+    let Some(server) = Server::start() else { return };
+    let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
+    first.note_busy(&site(), now(), Some(100 * GAP));
+    let is_paused = async || fleet(&second).next_slot(&site(), GAP).await > Some(GAP);
+    while !is_paused().await {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(second.local.not_before(&site(), "a", &limits(GAP, GAP)), None);
+    let early = second.turn(&site(), "a", limits(Duration::ZERO, GAP)).await;
+    assert!(early.expect_err("the site wants a pause").not_before > now() + 50 * GAP);
+    let known = second.local.not_before(&site(), "a", &limits(GAP, GAP));
+    assert!(known > Some(now() + 50 * GAP), "the gate knows it now");
+}
+
+#[tokio::test]
+async fn a_scheduler_that_plans_by_any_gate_is_never_refused() {
+    let Some(server) = Server::start() else { return };
+    let gates = [gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await];
+    let at_once = limits(Duration::from_millis(100), Duration::ZERO);
+    for round in 0..6 {
+        let (asked, used) = (&gates[round % 2], &gates[round / 2 % 2]);
+        let turn = used.turn(&site(), "a", at_once).await;
+        turn.expect("it comes at the time that it was told").sent();
+        // A gate that sent late tells the server, and does not wait for that.
+        let mut at = None;
+        while at
+            < gates
+                .iter()
+                .filter_map(|gate| gate.local.not_before(&site(), "a", &at_once))
+                .max()
+        {
+            at = asked.not_before(&site(), "a", &at_once).await;
+        }
+        if let Some(at) = at {
+            tokio::time::sleep_until(at.into()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_the_server_the_pace_goes_by_on_loss() {
+    for (on_loss, gaps) in [
+        (OnLoss::Share, Some(3)),
+        (OnLoss::Local, Some(1)),
+        (OnLoss::Refuse, None),
+    ] {
+        let Some(mut server) = Server::start() else { return };
+        let gate = gate(&server, on_loss).await;
+        let long = limits(GAP, 10 * GAP);
+        let began = Clock::now();
+        gate.turn(&site(), "a", long).await.expect("nobody was there").sent();
+        server.kill();
+        // This one finds the server lost only when it asks for its slot.
+        let early = gate.turn(&site(), "b", limits(Duration::ZERO, GAP)).await;
+        assert_eq!(early.is_err(), on_loss == OnLoss::Refuse, "{on_loss:?}");
+        drop(early);
+        while fleet(&gate).is_used() {
+            fleet(&gate).next_slot(&site(), GAP).await;
+        }
+        pause();
+        let asked = gate.not_before(&site(), "a", &long).await;
+        let asking = gate.turn(&site(), "a", long).await;
+        match gaps {
+            Some(gaps) => {
+                let (after, expected) = (began.elapsed(), gaps * GAP);
+                assert!(
+                    after <= expected + GAP / 2 && after >= expected,
+                    "{on_loss:?}: {after:?}"
+                );
+                assert!(asking.is_ok(), "{on_loss:?}");
+                assert!(asked <= Some(now()) && asked > Some(now() - GAP / 2), "{on_loss:?}");
+                // It would be too long, and is refused at once.
+                let early = gate.turn(&site(), "a", limits(GAP, gaps * GAP - GAP / 2)).await;
+                assert_eq!(
+                    early.expect_err("it is too early").waited,
+                    Duration::ZERO,
+                    "{on_loss:?}"
+                );
+            }
+            None => {
+                let early = asking.expect_err("nothing is sent");
+                assert_eq!(early.waited, Duration::ZERO);
+                assert!(early.not_before >= now() + SOON && asked >= Some(now() + SOON));
+            }
+        }
+        resume();
+    }
+}
