@@ -153,7 +153,7 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool, option: &str) -> R
     }
     if before.is_none() && rustix::process::geteuid().is_root() {
         output += &format!(
-            "The file is new. Let robotgate's group read it: chgrp robotgate {}\n",
+            "The file is new. If robotgate runs as another user, let its group read it: chgrp robotgate {}\n",
             path.display()
         );
     }

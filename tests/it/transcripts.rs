@@ -2,7 +2,7 @@
 //! and what the audit log has. `transcripts/*.txt` contains the scripts ([`script`] describes their syntax), and
 //! `transcripts/recorded/*.txt` the recorded results.
 //!
-//! `RECORD=1` writes all recordings again, `RECORD=permitted` only those of cases with a `may-change`,
+//! `RECORD=1` writes all recordings again, `RECORD=meant` only those of cases with a `may-change`,
 //! `RECORD=spelling` only those that differ just in the order and spelling of fields. `TRANSCRIPT=text` plays the cases
 //! whose names contain the text.
 

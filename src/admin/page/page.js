@@ -344,7 +344,7 @@ function showBanners(s) {
 function showState(s) {
   show($("state"), [s.state, s.generation], () => [
     make("b", { class: s.state === "ready" ? "ready" : "draining" }, s.state),
-    ` · generation ${count(s.generation)}`,
+    ` · configuration ${count(s.generation)}`,
   ]);
   write("version", `robotgate ${visible(s.version)}`);
   const token = sessionStorage.getItem(TOKEN);
@@ -377,7 +377,7 @@ function showNumbers(s) {
       ["Requests", count(s.requests)],
       ["Connections", count(s.connections)],
       ["Tunnels", count(s.tunnels)],
-      ["Origins known", origins && count(origins.known)],
+      ["Sites known", origins && count(origins.known)],
       ["robots.txt fetches running", count(s.fetches_running)],
       ["Memory for robots.txt files", origins && of(origins.memory_bytes, origins.memory_max_bytes)],
       ["Disk for robots.txt files", origins && of(origins.disk_bytes, origins.disk_max_bytes)],
@@ -386,7 +386,7 @@ function showNumbers(s) {
       ["Running since", time(s.started)],
       [
         "Configuration",
-        [make("a", { href: "#configuration" }, `generation ${count(s.generation)}`), ", loaded ", time(s.loaded)],
+        [make("a", { href: "#configuration" }, `configuration ${count(s.generation)}`), ", loaded ", time(s.loaded)],
       ],
       [
         "Last reload",
@@ -619,8 +619,8 @@ function originRow(row) {
         row.failing_since && make("span", { class: "deny" }, ", failing since ", time(row.failing_since)),
       ),
     ),
-    cell("Fetched", time(row.fetched)),
-    cell("Holds until", time(row.expires)),
+    cell("Last fetch", time(row.fetched)),
+    cell("Next fetch", time(row.expires)),
     cell("Size", bytes(row.bytes), "number"),
     number("allow"),
     number("deny"),
@@ -655,8 +655,8 @@ async function showOrigin(origin) {
           ["What applies", HOLDS[row.holds] ?? row.holds],
           ["robots.txt", data(row.robots_url)],
           ["Status", row.status],
-          ["Fetched", time(row.fetched)],
-          ["Holds until", time(row.expires)],
+          ["Last fetch", time(row.fetched)],
+          ["Next fetch", time(row.expires)],
           ["Failing since", time(row.failing_since)],
           ["Error", row.error && make("span", { class: "error" }, row.error)],
           ["Decisions", `${verdicts} (since robotgate has the origin in memory)`],
@@ -807,7 +807,7 @@ function answer(decision, report) {
         ["Path read as", report.read_as && data(report.read_as)],
         ["robots.txt", [data(decision.robots_url), decision.robots_status != null && ` (${decision.robots_status})`]],
         ["Fetched", time(decision.robots_fetched)],
-        ["Holds until", time(decision.robots_expires)],
+        ["Expires", time(decision.robots_expires)],
         ["Not before", decision.not_before && [time(decision.not_before), " ([pace])"]],
         ["Error", decision.robots_error && make("span", { class: "error" }, decision.robots_error)],
       ]),
@@ -849,7 +849,7 @@ async function showConfiguration() {
     const authority = s?.authority;
     $("config-facts").replaceChildren(
       ...facts([
-        ["Generation", count(generation)],
+        ["Loads since the start", count(generation)],
         ["File", path == null ? "none: the built-in defaults" : data(path)],
         ["Loaded", time(s?.loaded)],
         ["Listeners", s?.listen?.map((each) => make("div", {}, data(each.address), ` ${each.speaks}`))],
@@ -907,7 +907,7 @@ function showReload(s) {
           " ",
           time(reload.time),
           ` (${reload.cause}).`,
-          reload.ok ? "" : ` Generation ${count(s.generation)} runs on unchanged; the error is above.`,
+          reload.ok ? "" : ` The previous configuration stays in use; the error is above.`,
         ),
         reload.ok && !reload.changes?.length ? muted("No key changed.") : null,
         changes("Changed", reload.changes),

@@ -26,7 +26,7 @@ pub fn report(run: &mut Run) {
         run.shorten(&mut attack.file, SHORT);
         run.shorten(&mut attack.paths, 1);
     }
-    run.say("\nHOSTILE FILES: a decision. Who took over 250 ms is not asked about a longer path.\n");
+    run.say("\nHOSTILE FILES: a decision. An engine that takes over 250 ms is not measured on longer paths.\n");
     run.say(&row([
         "rules",
         "path",
