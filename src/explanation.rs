@@ -12,7 +12,7 @@ use crate::{
     config::Config,
     decision::{Decision, Scope},
     origin::Reading,
-    robots::{Choice, Disguise, Explanation, Statement, audience, explain, statements},
+    robots::{Choice, Disguise, Explanation, Statement, explain, statements, which_apply},
 };
 
 /// Everything about a decision.
@@ -81,7 +81,9 @@ impl<'a> Report<'a> {
             decision,
             user_agent,
             url,
-            statements: body.map_or_else(Vec::new, |body| heard(statements(profile, body), identity, choice)),
+            statements: body.map_or_else(Vec::new, |body| {
+                with_applies(statements(profile, body), identity, choice)
+            }),
             why,
             disguise: body.and_then(Disguise::of),
             proofs: needs_proof(config, user_agent).then(|| proofs_of(config, user_agent)),
@@ -111,14 +113,14 @@ fn proofs_of(config: &Config, user_agent: &str) -> String {
 }
 
 /// Adds to each statement whether it applies. Without a bot, that is `None`.
-fn heard<'a>(
+fn with_applies<'a>(
     statements: Vec<Statement<'a>>,
     identity: &Identity<'_>,
     choice: Choice<'_>,
 ) -> Vec<AudienceStatement<'a>> {
     let is_bot = matches!(identity, Identity::Bot(_) | Identity::Token(_));
-    let audience: Vec<bool> = audience(&statements, choice).collect();
-    std::iter::zip(statements, audience)
+    let applying: Vec<bool> = which_apply(&statements, choice).collect();
+    std::iter::zip(statements, applying)
         .map(|(statement, applies)| AudienceStatement {
             statement,
             applies: is_bot.then_some(applies),

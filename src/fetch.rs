@@ -217,16 +217,16 @@ impl Fetcher {
                 // Some servers answer a conditional request with a client error but serve the rules without the
                 // condition. After a 429, the server is not asked again.
                 HopEnd::Received(received) if matches!(received.status, 400..=428 | 430..=499) => {}
-                end => return self.go_on(end, hops).await,
+                end => return self.follow_redirects(end, hops).await,
             }
         }
         let first = Hop::first(origin);
         let end = first.ask(self, None, note(hops, &first)).await;
-        self.go_on(end.map_err(Failure::of_origin)?, hops).await
+        self.follow_redirects(end.map_err(Failure::of_origin)?, hops).await
     }
 
     /// Follows redirects to their end. Their requests are unconditional: an entity tag belongs to one URL.
-    async fn go_on(&self, mut end: HopEnd, hops: &mut Vec<TracedHop>) -> Result<Fetched, Failure> {
+    async fn follow_redirects(&self, mut end: HopEnd, hops: &mut Vec<TracedHop>) -> Result<Fetched, Failure> {
         for _ in 0..MAX_REDIRECTS {
             let HopEnd::Redirect { to, .. } = end else { break };
             end = to.ask(self, None, note(hops, &to)).await?;

@@ -218,7 +218,7 @@ impl Metrics {
     }
 
     /// Counts an error response that was sent before an exchange began.
-    pub fn turned_away(&self, error: ProxyError, status: u16) {
+    pub fn early_error(&self, error: ProxyError, status: u16) {
         self.errors.add(error);
         if let Some(class) = Class::of(status) {
             self.responses.add(class);

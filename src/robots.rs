@@ -10,7 +10,7 @@
 //! [`RobotsTxt::rule`], which parses the rule's line again.
 //!
 //! For people, three functions parse the text again: [`explain()`] says why each rule won or lost, [`statements`]
-//! returns what else a file says ([`audience`]: to which agents), and [`lint()`] returns what is wrong or surprising in
+//! returns what else a file says ([`which_apply`]: to which agents), and [`lint()`] returns what is wrong or surprising in
 //! it.
 
 mod agent;
@@ -42,7 +42,7 @@ pub use groups::{AgentLine, Choice};
 pub use line::{BEYOND, LIMIT, counted};
 pub use lint::{Disguise, Finding, Lint, Severity, lint};
 pub use site_access::SiteAccess;
-pub use statement::{Statement, StatementKind, audience, statements};
+pub use statement::{Statement, StatementKind, statements, which_apply};
 pub use url::path_of_url;
 
 use std::{borrow::Cow, sync::OnceLock, time::Duration};

@@ -18,7 +18,7 @@ impl AuditCounts {
     }
 
     /// Returns the number of lines and of bytes.
-    pub fn both(&self) -> (u64, u64) {
+    pub fn totals(&self) -> (u64, u64) {
         (self.lines.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
 }

@@ -140,7 +140,7 @@ impl AuditLog {
             path: path.clone(),
             error,
         })?;
-        self.go_on_with(Sink::new(file, Some(path)));
+        self.switch_sink(Sink::new(file, Some(path)));
         Ok(())
     }
 
@@ -153,12 +153,12 @@ impl AuditLog {
         let is_stuck = self.is_stalled() || self.shared.lock().failing;
         if is_stuck {
             let (file, path) = open(output)?;
-            self.go_on_with(Sink::new(file, path.as_deref()));
+            self.switch_sink(Sink::new(file, path.as_deref()));
         }
         Ok(())
     }
 
-    fn go_on_with(&self, sink: Sink) {
+    fn switch_sink(&self, sink: Sink) {
         let mut state = self.shared.lock();
         let replaced = state.other.replace(sink);
         self.shared.wake(state);
@@ -321,11 +321,11 @@ impl Enqueued<'_> {
     /// # Errors
     /// Fails if the output accepts nothing for [`MAX_WAIT`].
     pub async fn wait_until_written(self) -> Result<(), AuditError> {
-        if let Some(lead) = self.shared.lead(self.batch) {
-            if lead.gathers {
+        if let Some(claim_write) = self.shared.claim_write(self.batch) {
+            if claim_write.gathers {
                 tokio::task::yield_now().await;
             }
-            drop(lead);
+            drop(claim_write);
         }
         if let Some(outcome) = self.shared.lock().outcome(self.batch) {
             return outcome;

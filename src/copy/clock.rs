@@ -42,7 +42,7 @@ impl ClockReadings {
 
     /// Compares both clocks with their last readings. A jump is reported if the wall clock is far behind the other
     /// clock, or if it is far ahead and the machine had just started at the last reading.
-    pub fn look(&mut self, wall: SystemTime, running: Duration) -> Option<Jump> {
+    pub fn detect_jump(&mut self, wall: SystemTime, running: Duration) -> Option<Jump> {
         let learns = self.running < LEARNING;
         let expected = self.wall + running.saturating_sub(self.running);
         let from = self.began;
@@ -58,9 +58,9 @@ impl ClockReadings {
         Some(Jump::Forward { from, to: expected, by })
     }
 
-    /// Returns whether [`look`](Self::look) would find no jump, and was called within the last minute. A quick check
+    /// Returns whether [`detect_jump`](Self::detect_jump) would find no jump, and was called within the last minute. A quick check
     /// that changes nothing.
-    pub fn is_calm(&self, wall: SystemTime, running: Duration) -> bool {
+    pub fn can_skip_check(&self, wall: SystemTime, running: Duration) -> bool {
         let passed = running.saturating_sub(self.running);
         let expected = self.wall + passed;
         let difference = wall.duration_since(expected).unwrap_or_else(|behind| behind.duration());
@@ -68,7 +68,7 @@ impl ClockReadings {
     }
 }
 
-/// While the clocks agree, [`ClockReadings::look`] is called only after this time.
+/// While the clocks agree, [`ClockReadings::detect_jump`] is called only after this time.
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// For how long after its start a machine can have the wrong time.
 const LEARNING: Duration = Duration::from_secs(15 * 60);
@@ -85,9 +85,9 @@ mod tests {
         (seconds[1..].iter())
             .map(|(wall, running)| {
                 let (wall, running) = (at(*wall), Duration::from_secs(*running));
-                let is_calm = watch.is_calm(wall, running);
-                let jump = watch.look(wall, running);
-                assert!(!is_calm || jump.is_none(), "{jump:?} was not foreseen");
+                let can_skip_check = watch.can_skip_check(wall, running);
+                let jump = watch.detect_jump(wall, running);
+                assert!(!can_skip_check || jump.is_none(), "{jump:?} was not foreseen");
                 jump
             })
             .collect()

@@ -277,15 +277,15 @@ impl<'a> Robots<'a> {
 // === impl StatementRow ===
 
 impl<'a> StatementRow<'a> {
-    fn new(heard: &'a AudienceStatement<'a>) -> Self {
-        let statement = &heard.statement;
+    fn new(listed: &'a AudienceStatement<'a>) -> Self {
+        let statement = &listed.statement;
         Self {
             kind: statement.kind.as_str(),
             value: cut(Cow::Borrowed(&statement.value), MAX_TEXT),
             line: statement.line,
             agents: statement.agents.iter().take(MAX_AGENTS).map(Agent::new).collect(),
             agents_total: statement.agents.len(),
-            applies: heard.applies,
+            applies: listed.applies,
         }
     }
 }

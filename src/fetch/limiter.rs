@@ -96,15 +96,15 @@ impl FetchPermit {
             biased;
             done = &mut fetch => Ok(done),
             Ok(_slow) = self.limiter.slow.acquire() => Ok(fetch.await),
-            () = self.is_wanted() => Err(FetchError::GaveWay),
+            () = self.until_needed() => Err(FetchError::GaveWay),
         }
     }
 
     /// Waits until a slow fetch without a slow permit has to make way for others. With the default of `robots.wait`, no
     /// request waits for the fetch by then.
-    async fn is_wanted(&self) {
+    async fn until_needed(&self) {
         sleep(GIVE_WAY_AFTER - SLOW_AFTER).await;
-        while !self.limiter.queue().is_in_need(self.name) {
+        while !self.limiter.queue().should_give_way(self.name) {
             sleep(SLOW_AFTER).await;
         }
     }

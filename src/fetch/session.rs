@@ -92,12 +92,12 @@ impl Session {
     /// # Errors
     /// Fails if the head is malformed or late.
     pub(super) async fn head(&mut self) -> Result<ResponseHeader, Fault> {
-        let heard = self.heard(|server, cx| {
+        let reply = self.with_silence_timeout(|server, cx| {
             // Ignored, because reading the response reports problems with the connection.
             let _ = server.poll_sent(cx);
             server.poll_head(cx)
         });
-        let head = heard.await?;
+        let head = reply.await?;
         self.is_plain = check_framing(&head).is_ok();
         Ok(head)
     }
@@ -107,7 +107,7 @@ impl Session {
     /// # Errors
     /// Fails if the content is malformed, incomplete or late.
     pub(super) async fn content(&mut self) -> Result<Option<Bytes>, Fault> {
-        self.heard(|server, cx| {
+        self.with_silence_timeout(|server, cx| {
             let part = server.poll_content(cx);
             part.map_ok(|part| part.map(Content::into_bytes))
         })
@@ -115,16 +115,16 @@ impl Session {
     }
 
     /// Waits for `poll`, and fails if the server is silent for too long.
-    async fn heard<T>(
+    async fn with_silence_timeout<T>(
         &mut self,
         mut poll: impl FnMut(&mut Server, &mut Context<'_>) -> Poll<Result<T, Fault>>,
     ) -> Result<T, Fault> {
         let (server, silence) = (&mut self.server, self.silence);
         let mut timer = pin!(sleep(silence));
         let mut before = server.bytes_read();
-        let heard = poll_fn(|cx| {
-            if let Poll::Ready(heard) = poll(server, cx) {
-                return Poll::Ready(heard);
+        let reply = poll_fn(|cx| {
+            if let Poll::Ready(reply) = poll(server, cx) {
+                return Poll::Ready(reply);
             }
             let now = server.bytes_read();
             if std::mem::replace(&mut before, now) != now {
@@ -133,7 +133,7 @@ impl Session {
             ready!(timer.as_mut().poll(cx));
             Poll::Ready(Err(Fault::ReadTimeout))
         });
-        heard.await.map_err(|fault| self.failed(fault))
+        reply.await.map_err(|fault| self.failed(fault))
     }
 
     fn failed(&mut self, fault: Fault) -> Fault {

@@ -46,7 +46,7 @@ pub(super) struct Gauges<L> {
 pub struct GaugeGuard(Arc<AtomicU64>);
 
 /// Implements `Label` for enums that have `ALL` and `as_str`.
-macro_rules! take {
+macro_rules! impl_label {
     ($($name:ty),+) => {$(
         impl Label for $name {
             const ALL: &'static [Self] = &<$name>::ALL;
@@ -62,7 +62,7 @@ macro_rules! take {
     )+};
 }
 
-take!(
+impl_label!(
     Verdict,
     Reason,
     Enforcement,

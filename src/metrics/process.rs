@@ -18,7 +18,7 @@ pub struct Process {
 
 impl Process {
     /// Reads the current values. Slow if many files are open.
-    pub fn look() -> Self {
+    pub fn read() -> Self {
         let read = |name: &str| fs::read_to_string(name).unwrap_or_default();
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         Self {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_values_of_this_process_are_plausible() {
-        let process = Process::look();
+        let process = Process::read();
         assert!(process.open_files > Some(0) && process.open_files < process.max_files);
         assert!(process.resident_bytes > Some(1 << 20));
         assert!(process.start_seconds > Some(1.7e9));

@@ -36,7 +36,7 @@ fn snapshot() -> Snapshot {
         authority_ends: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000)),
         audit_waiting_bytes: 17,
         audit_stalled: true,
-        process: Process::look(),
+        process: Process::read(),
     }
 }
 

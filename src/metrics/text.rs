@@ -304,7 +304,7 @@ impl MetricsCollector {
     }
 
     fn audit(&self, page: &mut Page<'_>) -> fmt::Result {
-        let (lines, bytes) = self.metrics.audit.both();
+        let (lines, bytes) = self.metrics.audit.totals();
         page.counter("robotgate_audit_lines", "Lines for the audit log.", lines)?;
         page.counter("robotgate_audit_bytes", "Bytes of lines for the audit log.", bytes)?;
         page.histogram(

@@ -28,7 +28,7 @@ pub(super) struct Clients {
     pub(super) tally: Tally,
     /// Permits for telling clients why they are not let in. Without a permit, the connection is closed without a
     /// response.
-    pub(super) turned_away: Arc<Semaphore>,
+    pub(super) early_error: Arc<Semaphore>,
     /// Upper limit for a client's connections, requests and fetches. It matters only if the process may open few files.
     share: usize,
 }
@@ -80,7 +80,7 @@ impl Clients {
             }),
             share: (room / SHARES).max(1),
             tally: Tally::new(now),
-            turned_away: Arc::new(Semaphore::new(TURNED_AWAY)),
+            early_error: Arc::new(Semaphore::new(TURNED_AWAY)),
         }
     }
 

@@ -111,7 +111,7 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
 pub(super) async fn answer_and_close(mut wire: Wire, problem: &Problem<'_>, live: &Live) {
     let name = live.current().config.proxy.name.clone();
     let answer = OwnResponse::problem(problem, &http::HeaderMap::new(), &name);
-    live.metrics.turned_away(problem.error(), answer.head.status.as_u16());
+    live.metrics.early_error(problem.error(), answer.head.status.as_u16());
     // The client may be gone.
     let within = live.current().config.proxy.write_timeout;
     let _ = wire.write_all(&answer.to_http1(true)).await;

@@ -43,7 +43,7 @@ impl Live {
             authority_ends: generation.authority().map(Authority::not_after),
             audit_waiting_bytes: logs.iter().map(|log| log.waiting_bytes()).sum(),
             audit_stalled: logs.iter().any(|log| log.is_stalled()),
-            process: Process::look(),
+            process: Process::read(),
         }
     }
 

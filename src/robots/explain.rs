@@ -8,7 +8,7 @@ mod weigh;
 
 use std::borrow::Cow;
 
-use self::weigh::{Scale, Weighing};
+use self::weigh::{RuleComparer, Weighing};
 use super::{
     AgentLine, Choice, Profile, RuleKind,
     groups::{self, GroupText},
@@ -123,7 +123,7 @@ pub fn explain<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>, path: &
     let named = all.iter().any(|group| group.names(choice));
     let choice = if named { choice } else { Choice::Everyone };
     let groups: Vec<_> = all.iter().filter(|group| group.names(choice)).collect();
-    let scale = Scale::new(profile, path);
+    let scale = RuleComparer::new(profile, path);
     let is_matched = !profile.always_allows(path);
     let rules = groups.iter().flat_map(|group| &group.rules).filter(|_| is_matched);
     let weighings: Vec<Weighing<'a>> = rules.map(|rule| scale.weigh(rule)).collect();

@@ -75,7 +75,7 @@ pub fn lint(body: &[u8]) -> Vec<Finding> {
 
 /// Checks whether the file has rules, and whether they block everyone. `kept` is the part of `body` that is used.
 fn check_file(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[LintGroup<'_>], findings: &mut Findings) {
-    let ruled = groups.iter().any(LintGroup::binds);
+    let ruled = groups.iter().any(LintGroup::has_effective_rules);
     if let Some(disguise) = disguise {
         disguise.report(ruled, findings);
     } else if body.is_empty() {

@@ -88,15 +88,15 @@ pub fn statements(profile: Profile, body: &[u8]) -> Vec<Statement<'_>> {
 
 /// Iterates over `statements`, and returns for each whether it applies to the agents of `choice`.
 ///
-/// The result is that of [`Statement::speaks_to`]. It is computed once for each run of user-agents, because many
+/// The result is that of [`Statement::applies_to`]. It is computed once for each run of user-agents, because many
 /// statements can share a long run.
-pub fn audience<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> impl Iterator<Item = bool> + 's {
+pub fn which_apply<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> impl Iterator<Item = bool> + 's {
     let mut last = None;
     statements.iter().map(move |statement| match last {
         _ if !statement.kind.is_of_a_group() => true,
         Some((run, speaks)) if Arc::ptr_eq(run, &statement.agents) => speaks,
         _ => {
-            let speaks = statement.speaks_to(choice);
+            let speaks = statement.applies_to(choice);
             last = Some((&statement.agents, speaks));
             speaks
         }
@@ -132,7 +132,7 @@ impl Statement<'_> {
     /// Returns whether the statement applies to the agents of `choice`: it is for the whole file, or under a user-agent
     /// line that names them.
     #[must_use]
-    pub fn speaks_to(&self, choice: Choice<'_>) -> bool {
+    pub fn applies_to(&self, choice: Choice<'_>) -> bool {
         !self.kind.is_of_a_group() || self.agents.iter().any(|agent| agent.names(choice))
     }
 }
@@ -278,12 +278,12 @@ mod tests {
         let heard = |choice| {
             found
                 .iter()
-                .map(|statement| statement.speaks_to(choice))
+                .map(|statement| statement.applies_to(choice))
                 .collect::<Vec<_>>()
         };
         for choice in [Choice::Product("foo"), Choice::Everyone, Choice::Product("bar")] {
             assert_eq!(
-                audience(&found, choice).collect::<Vec<_>>(),
+                which_apply(&found, choice).collect::<Vec<_>>(),
                 heard(choice),
                 "{choice:?}"
             );

@@ -41,12 +41,12 @@ impl Clocks {
 
     /// Returns the jump if the wall clock, which says `now`, was set since the last check.
     pub(super) fn look(&self, now: SystemTime) -> Option<Jump> {
-        if self.last.load().is_calm(now, running()) {
+        if self.last.load().can_skip_check(now, running()) {
             return None;
         }
         let mut seen = self.lock();
         // Checks again under the lock, since another thread might have detected the same jump.
-        let jump = seen.watch.look(SystemTime::now(), running());
+        let jump = seen.watch.detect_jump(SystemTime::now(), running());
         self.last.store(Arc::new(seen.watch));
         let jump = jump?;
         // Every state that is read from disk is corrected by each of these jumps. The list is bounded: if a clock is

@@ -170,7 +170,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
                 }
             }),
         audit: Audit {
-            lines: metrics.audit.both().0,
+            lines: metrics.audit.totals().0,
             stalled: live.audit_logs().iter().any(|log| log.is_stalled()),
         },
         listen: listening.map(|(address, speaks)| Listens { address, speaks }).collect(),

@@ -33,14 +33,14 @@ pub(super) struct RequestRuntime {
 
 impl SharedLog {
     /// Decides who writes this batch: the caller, if this returns a [`WritePromise`], or another thread.
-    pub(super) fn lead(&self, batch: u64) -> Option<WritePromise<'_>> {
-        let has_others = self.home.get_or_init(RequestRuntime::current).has_others;
+    pub(super) fn claim_write(&self, batch: u64) -> Option<WritePromise<'_>> {
+        let has_others = self.request_runtime.get_or_init(RequestRuntime::current).has_others;
         let mut state = self.lock();
         if batch < state.batch || state.gathering {
             return None;
         }
         if !has_others || !state.is_free() {
-            state.hurry = true;
+            state.needs_log_thread = true;
             if state.sink.is_some() {
                 self.wake(state);
             }
@@ -57,7 +57,7 @@ impl SharedLog {
     fn write_inline(&self) {
         for round in 0..MAX_ROUNDS {
             let mut state = self.lock();
-            if round > 0 && !state.hurry {
+            if round > 0 && !state.needs_log_thread {
                 return;
             }
             if !state.is_free() {
@@ -73,7 +73,7 @@ impl SharedLog {
         }
         let mut state = self.lock();
         if !state.lines.is_empty() {
-            state.hurry = true;
+            state.needs_log_thread = true;
             if state.sink.is_some() {
                 self.wake(state);
             }

@@ -38,7 +38,7 @@ pub(super) struct SharedLog {
     /// Notified when there can be room again.
     pub(super) freed: Notify,
     /// The runtime that serves requests. Set when a request first waits for a line.
-    pub(super) home: OnceLock<RequestRuntime>,
+    pub(super) request_runtime: OnceLock<RequestRuntime>,
 }
 
 /// The shared state. No thread holds its lock while writing, waiting or serialising a record.
@@ -69,9 +69,9 @@ pub(super) struct State {
     /// Whether a request is about to write the lines, and gives other requests time to add theirs.
     pub(super) gathering: bool,
     /// Whether the log's own thread has to write the lines.
-    pub(super) hurry: bool,
+    pub(super) needs_log_thread: bool,
     /// Whether the log's own thread periodically checks for lines that no request writes.
-    pub(super) looking: bool,
+    pub(super) is_polling: bool,
     /// Whether the log's own thread sleeps.
     pub(super) asleep: bool,
     /// Bytes reserved for future lines.
@@ -125,7 +125,7 @@ impl SharedLog {
             work: Condvar::new(),
             done: Default::default(),
             freed: Notify::new(),
-            home: OnceLock::new(),
+            request_runtime: OnceLock::new(),
         }
     }
 
@@ -150,10 +150,10 @@ impl SharedLog {
         }
         state.awaited += usize::from(awaited);
         let batch = state.batch;
-        let crowded = state.lines.len() >= MAX_GATHER && !state.hurry;
-        state.hurry |= crowded;
-        if crowded || !state.looking {
-            state.looking = true;
+        let crowded = state.lines.len() >= MAX_GATHER && !state.needs_log_thread;
+        state.needs_log_thread |= crowded;
+        if crowded || !state.is_polling {
+            state.is_polling = true;
             self.wake(state);
         }
         batch
@@ -246,7 +246,7 @@ impl State {
         let sink = self.sink.as_mut()?;
         let old = std::mem::replace(sink, self.other.take()?);
         if let Some(rest) = &mut self.rest {
-            rest.move_on();
+            rest.restart_cut_line();
         }
         Some(old)
     }
@@ -257,7 +257,7 @@ impl State {
         self.batch += 1;
         self.crowd.wrote(std::mem::take(&mut self.awaited));
         self.gathering = false;
-        self.hurry = false;
+        self.needs_log_thread = false;
         Batch {
             number,
             bytes: std::mem::replace(&mut self.lines, spare),
@@ -276,7 +276,7 @@ impl Batch {
 
     /// Prepares the batch for another output: a line that the first output received only in part is written again in
     /// full.
-    pub(super) fn move_on(&mut self) {
+    pub(super) fn restart_cut_line(&mut self) {
         self.done = memchr::memrchr(b'\n', &self.bytes[..self.done]).map_or(0, |end| end + 1);
     }
 }

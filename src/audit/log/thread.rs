@@ -31,7 +31,7 @@ impl SharedLog {
                 state = self.lock();
                 continue;
             }
-            let due = state.hurry || state.closed || state.rest.is_some();
+            let due = state.needs_log_thread || state.closed || state.rest.is_some();
             if let Some((sink, batch)) = due.then(|| state.take()).flatten() {
                 drop(state);
                 self.write_all(sink, batch);
@@ -49,7 +49,7 @@ impl SharedLog {
 
     /// Sleeps until there could be something to do.
     fn wait<'a>(&self, mut state: MutexGuard<'a, State>, look: &mut Option<NextCheck>) -> MutexGuard<'a, State> {
-        if !state.looking {
+        if !state.is_polling {
             *look = None;
             return self.sleep(state, None);
         }
@@ -65,14 +65,14 @@ impl SharedLog {
         }
         match &state.busy {
             Some((since, _)) if now.duration_since(*since) >= GATHER => {
-                if let Some(home) = self.home.get() {
-                    home.rouse();
+                if let Some(request_runtime) = self.request_runtime.get() {
+                    request_runtime.rouse();
                 }
             }
             Some(_) => {}
             None => {
-                state.hurry |= !state.lines.is_empty() && last.batch == state.batch;
-                state.looking = !state.lines.is_empty();
+                state.needs_log_thread |= !state.lines.is_empty() && last.batch == state.batch;
+                state.is_polling = !state.lines.is_empty();
             }
         }
         *last = NextCheck {
@@ -124,7 +124,7 @@ impl SharedLog {
             drop(state);
             if let Some(other) = other {
                 sink = other;
-                batch.move_on();
+                batch.restart_cut_line();
                 continue;
             }
             std::thread::sleep(RETRY);

@@ -229,12 +229,15 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
     };
     writeln!(out, "\n{}", paint.in_colour(Colour::Strong, heading))?;
     // Show the statements for this bot first, as the list can be cut.
-    let (applying, others): (Vec<_>, Vec<_>) = report.statements.iter().partition(|heard| heard.applies == Some(true));
-    for heard in applying.iter().chain(&others).take(MAX_STATEMENTS) {
-        let statement = &heard.statement;
+    let (applying, others): (Vec<_>, Vec<_>) = report
+        .statements
+        .iter()
+        .partition(|statement| statement.applies == Some(true));
+    for listed in applying.iter().chain(&others).take(MAX_STATEMENTS) {
+        let statement = &listed.statement;
         let text = plain(&statement.value, MAX_VALUE);
         write!(out, "  line {:<4} {}: {text}", statement.line, statement.kind.as_str())?;
-        match whom(heard) {
+        match whom(listed) {
             Some(whom) => writeln!(out, "  {}", paint.in_colour(Colour::Faint, format_args!("({whom})")))?,
             None => writeln!(out)?,
         }
@@ -243,12 +246,12 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
 }
 
 /// Says which bots a statement is for, unless it is for the whole file.
-fn whom(heard: &AudienceStatement<'_>) -> Option<String> {
-    let statement = &heard.statement;
+fn whom(listed: &AudienceStatement<'_>) -> Option<String> {
+    let statement = &listed.statement;
     if !statement.kind.is_of_a_group() {
         return None;
     }
-    Some(match heard.applies {
+    Some(match listed.applies {
         _ if statement.agents.is_empty() => "for no bot: it stands before the first user-agent".to_owned(),
         Some(true) => "for this bot".to_owned(),
         Some(false) => format!("only for {}", names(&statement.agents)),

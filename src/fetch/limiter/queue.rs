@@ -117,7 +117,7 @@ impl<T> Queue<T> {
 
     /// Returns whether a slow fetch of `name` should make way: `name` itself, or a requester that runs fewer fetches,
     /// has a waiting fetch.
-    pub(super) fn is_in_need(&self, name: Name) -> bool {
+    pub(super) fn should_give_way(&self, name: Name) -> bool {
         let running = self.running_of(name);
         let has_right = |other: &Name| *other == name || self.running_of(*other) < running;
         self.round.iter().any(has_right)

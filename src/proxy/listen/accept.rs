@@ -120,7 +120,7 @@ impl Accepting {
             }
             Err(limit) => {
                 live.clients.tally.note(limit, client, Instant::now());
-                if let Ok(turn) = live.clients.turned_away.clone().try_acquire_owned() {
+                if let Ok(turn) = live.clients.early_error.clone().try_acquire_owned() {
                     let live = live.clone();
                     self.running.spawn(async move {
                         // Past this time, a client that is not let in is disconnected without a response.

@@ -20,7 +20,7 @@ use super::{
 };
 
 /// Compares rules with a path.
-pub(super) struct Scale<'p> {
+pub(super) struct RuleComparer<'p> {
     profile: Profile,
     /// The path in the spelling that is compared.
     path: Cow<'p, [u8]>,
@@ -43,9 +43,9 @@ enum Fit {
     Never,
 }
 
-// === impl Scale ===
+// === impl RuleComparer ===
 
-impl<'p> Scale<'p> {
+impl<'p> RuleComparer<'p> {
     pub(super) fn new(profile: Profile, path: &'p [u8]) -> Self {
         Self {
             profile,

@@ -77,7 +77,7 @@ pub(super) fn check<'a>(texts: &'a [GroupText<'a>], breaks: &[u32], findings: &m
 
 impl LintGroup<'_> {
     /// Returns whether a rule of the group applies to any agent.
-    pub(super) fn binds(&self) -> bool {
+    pub(super) fn has_effective_rules(&self) -> bool {
         !self.rules.is_empty() && self.agents.iter().any(|agent| agent.id.is_some())
     }
 

@@ -37,7 +37,7 @@ pub fn request(head: &RequestHeader, target: &Target) -> Result<http::Request<()
     *request.uri_mut() = Uri::from_parts(parts).map_err(|_| StreamError::target())?;
     *request.method_mut() = head.method.clone();
     *request.version_mut() = Version::HTTP_2;
-    let fields = head.headers.iter().filter(|(name, value)| goes_on(name, value));
+    let fields = head.headers.iter().filter(|(name, value)| is_allowed(name, value));
     request.headers_mut().reserve(head.headers.len());
     // Appending keeps the original order; removing fields from a copy would not.
     for (name, value) in fields {
@@ -66,7 +66,7 @@ pub(super) fn response(response: http::Response<()>) -> Result<ResponseHeader, F
 }
 
 /// Returns whether HTTP/2 allows this field in a request.
-fn goes_on(name: &HeaderName, value: &HeaderValue) -> bool {
+fn is_allowed(name: &HeaderName, value: &HeaderValue) -> bool {
     !LEFT_OUT.contains(name) && (*name != header::TE || value.as_bytes().eq_ignore_ascii_case(b"trailers"))
 }
 

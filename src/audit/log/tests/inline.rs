@@ -200,7 +200,7 @@ async fn requests_write_to_the_new_output_after_a_change() {
     let log = old.log_as_file();
     let mut first = pin!(log.write(b"1\n"));
     assert!(ask_once(first.as_mut()).await.is_pending());
-    log.go_on_with(new.output(true));
+    log.switch_sink(new.output(true));
     first.await.expect("it is written");
     write_line(&log, "2\n").await;
     let lines = old.text() + &new.text();

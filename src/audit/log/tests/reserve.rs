@@ -42,7 +42,7 @@ async fn a_failing_output_refuses_reservations_and_keeps_earlier_ones() {
     early.append(b"under way\n");
 
     let other = Sink::default();
-    log.go_on_with(other.output(false));
+    log.switch_sink(other.output(false));
     late.await.expect("it can be written again").append(b"late\n");
     log.close();
     assert_eq!(other.text(), "first\nunder way\nlate\n");

@@ -10,7 +10,7 @@ async fn a_change_of_the_output_splits_no_line() {
     old.wait_until(|state| state.blocked);
     // When the output changes, half of the line is still unwritten.
     old.lock().troubles = VecDeque::from([Trouble::Short(1)]);
-    log.go_on_with(new.output(false));
+    log.switch_sink(new.output(false));
     log.append(b"2\n").await.expect("there is room");
     old.open();
     log.close();
@@ -27,7 +27,7 @@ async fn the_new_output_repeats_the_line_that_the_failing_one_cut() {
     old.wait_until(|state| state.blocked);
     old.open();
     old.wait_until(|state| state.troubles.len() < 1000);
-    log.go_on_with(new.output(false));
+    log.switch_sink(new.output(false));
     log.write(b"3\n").await.expect("it is written");
     assert_eq!((old.text().as_str(), new.text().as_str()), ("1\n2", "2\n3\n"));
 }
@@ -39,7 +39,7 @@ async fn an_idle_log_releases_the_old_output() {
     let log = old.log();
     drop(old);
     let new = Sink::default();
-    log.go_on_with(new.output(false));
+    log.switch_sink(new.output(false));
     log.write(b"line\n").await.expect("it is written");
     assert!(held.upgrade().is_none());
     assert_eq!(new.text(), "line\n");

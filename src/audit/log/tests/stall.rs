@@ -68,7 +68,7 @@ async fn the_log_reports_waiting_bytes_and_that_it_is_stalled() {
     sink.wait_until(|state| state.blocked);
     log.append_now(b"second\n");
     assert_eq!(log.waiting_bytes(), "first\nsecond\n".len());
-    assert_eq!(counts.both(), (2, 13));
+    assert_eq!(counts.totals(), (2, 13));
     let started = Instant::now();
     while !log.is_stalled() {
         assert!(started.elapsed() < DEADLINE, "it never shows");

@@ -115,15 +115,18 @@ fn a_slow_fetch_hinders_requesters_that_have_fewer_permits() {
     // The first requester takes both permits before the second one waits.
     let mut queue = queue(2, &[(1, 2)]);
     started(&mut queue);
-    assert!(!queue.is_in_need(client(1).name), "nobody waits");
+    assert!(!queue.should_give_way(client(1).name), "nobody waits");
     queue.enter(client(2), 2).expect("there is room");
-    assert!(queue.is_in_need(client(1).name), "the second has none");
+    assert!(queue.should_give_way(client(1).name), "the second has none");
     queue.leave(client(1).name, 1);
     assert_eq!(started(&mut queue), [2]);
 
     for _ in 0..5 {
         queue.enter(client(1), 1).expect("there is room");
     }
-    assert!(queue.is_in_need(client(1).name), "its own wait");
-    assert!(!queue.is_in_need(client(2).name), "the first has as many as the second");
+    assert!(queue.should_give_way(client(1).name), "its own wait");
+    assert!(
+        !queue.should_give_way(client(2).name),
+        "the first has as many as the second"
+    );
 }
