@@ -2,10 +2,12 @@
 //!
 //! A `decision` reaches the operating system before robotgate forwards or refuses the request. A `completion` follows
 //! when the exchange has ended. A `robots` record describes a fetch of a robots.txt and precedes every decision based
-//! on it. No record is dropped: requests wait for a slow disk, and are not forwarded if it accepts nothing.
+//! on it. No record is dropped: requests wait for a slow disk, and are not forwarded if it accepts nothing. A `start`, a
+//! `stop`, a `reload` and a `forget` say what happened to robotgate itself.
 
 mod counts;
 mod decision;
+mod generation_fields;
 mod line;
 mod log;
 mod recent;
@@ -16,9 +18,10 @@ mod value;
 pub use self::{
     counts::AuditCounts,
     decision::{RequestFacts, decision_line},
+    generation_fields::{GenerationFields, Instance},
     line::Line,
     log::{AuditError, AuditLog, MAX_WAIT, Output, Reserved},
     recent::{Recent, Tail},
-    record::{Completion, Redirect, RobotsRecord, SharedRecord},
+    record::{Completion, ForgetRecord, Redirect, ReloadRecord, RobotsRecord, SharedRecord, StartRecord, StopRecord},
     text::LogFormat,
 };

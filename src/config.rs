@@ -18,6 +18,7 @@ use crate::pace::Policy as Pace;
 mod admin;
 mod bots;
 mod build;
+mod canonical;
 mod checker;
 mod egress;
 mod environment;
@@ -39,6 +40,7 @@ pub use crate::audit::Output;
 pub use crate::decision::{HttpsMode, Unverifiable};
 pub use admin::{Admin, AdminToken};
 pub use bots::IdentityRules;
+pub use canonical::Canonical;
 pub use egress::Egress;
 pub use environment::{Environment, host_name};
 pub use error::{ConfigError, Problem, Problems};
@@ -86,6 +88,8 @@ pub struct Config {
     pub expect: Vec<Expectation>,
     /// The keys that the file sets.
     pub settings: Settings,
+    /// All that the file sets as one text, and its digest.
+    pub canonical: Canonical,
 }
 
 // === impl Config ===
@@ -178,6 +182,7 @@ impl Config {
             return invalid(file_name, text, document, complaints);
         }
         config.settings = Settings::of(text);
+        config.canonical = Canonical::of(text);
         Ok(config)
     }
 
@@ -216,6 +221,7 @@ impl Config {
                 bots,
                 expect: file.tables("expect", Expectation::read),
                 settings: Settings::default(),
+                canonical: Canonical::default(),
             };
             let named_twice = config.conflicting_use(config.cache.path.as_deref());
             if let (Some(span), Some(name)) = (file.span_of("cache.path"), named_twice) {

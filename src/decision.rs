@@ -27,7 +27,7 @@ pub use self::{
 use crate::{
     bot::{Enforcement, Identity},
     copy::{Answer, Lookup, RobotsCopy, SourceFetch},
-    origin::{Reading, Scheme, Target, readings},
+    origin::{HostPattern, Reading, Scheme, Target, readings},
     pace::{CrawlDelay, CrawlDelayTooLong, Limits},
     robots::{Agent, Choice, Rule, RuleId},
     text::words,
@@ -69,6 +69,15 @@ pub struct Decision {
     pub prohibited: Option<String>,
     /// When the request may come again. `None` unless it came too early.
     pub deferral: Option<Deferral>,
+}
+
+/// What exempts a request from robots.txt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exemption<'a> {
+    /// An entry of the bot's `exempt-hosts`.
+    Host(&'a HostPattern),
+    /// The bot's `enforcement`.
+    Enforcement,
 }
 
 /// When a request came that was too early for its site, and when it may come again.
@@ -177,6 +186,16 @@ impl Decision {
         }
     }
 
+    /// Returns what exempts the request, if that is the reason.
+    pub fn exemption(&self) -> Option<Exemption<'_>> {
+        let by = || {
+            self.question
+                .exempt_host()
+                .map_or(Exemption::Enforcement, Exemption::Host)
+        };
+        (self.reason == Reason::Exempt).then(by)
+    }
+
     /// Returns the answer of the lookup, if there was one.
     pub fn answer(&self) -> Option<Answer<'_>> {
         Some(self.lookup.as_ref()?.answer(&self.question.terms.policy))
@@ -260,6 +279,17 @@ impl Decision {
         };
         // Rounded up, because a request that comes too early is refused again.
         Some((left.as_secs() + u64::from(left.subsec_nanos() > 0)).max(1))
+    }
+}
+
+// === impl Exemption ===
+
+impl fmt::Display for Exemption<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(pattern) => pattern.fmt(f),
+            Self::Enforcement => f.write_str("enforcement"),
+        }
     }
 }
 

@@ -42,7 +42,7 @@
 //! - `pacer`: keeps a limiter ([`pace`]) for each origin, and wakes the requests that wait there.
 //! - [`proxy`]: listens, takes CONNECTs, intercepts, forwards and refuses. Its documentation follows one request.
 //! - [`authority`]: the local certificate authority and its leaves.
-//! - [`audit`]: the log of decisions, and of the fetches that they are based on.
+//! - [`audit`]: the log of decisions, of the fetches that they are based on, and of what happens to robotgate itself.
 //! - [`metrics`]: counts events as they happen, and writes them when Prometheus requests them. Its labels are closed
 //!   lists or names of bots, never a host.
 //! - [`admin`]: answers operators over HTTP ([`admin::http`]), on the admin listener and on a socket next to the

@@ -292,6 +292,14 @@ impl Metrics {
         self.requests.iter().map(Counts::total).sum()
     }
 
+    /// Returns the number of exchanges that robotgate itself ended, as a stop does.
+    pub fn aborted(&self) -> u64 {
+        let mut counts = self.errors.iter();
+        counts
+            .find(|(error, _)| *error == ProxyError::Aborted)
+            .map_or(0, |(_, count)| count)
+    }
+
     /// Returns the number of open connections.
     pub fn connections(&self) -> u64 {
         self.connections.total()

@@ -50,6 +50,7 @@ mod rejections;
 mod relay;
 mod respond;
 mod rewrite;
+mod seen_texts;
 mod server_tls;
 mod snapshot;
 mod streams;

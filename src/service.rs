@@ -178,6 +178,8 @@ impl Service {
         // Before the daemon reports that it is ready.
         daemon.answer_on_socket().await;
         announce(live, source.as_ref().map(Source::file));
+        let generation = live.generation();
+        generation.log_start(source.as_ref().map(Source::file), &generation.listening().addresses());
         listeners.take_up(open, live, operators);
         let in_use: Vec<_> = listeners.addresses().into_iter().map(|(address, _)| address).collect();
         inherited.log_unused(&in_use, notifier);
@@ -199,11 +201,12 @@ impl Service {
             // Listening ends by itself only if its task fails.
             () = listeners.failed() => {
                 daemon.close_socket().await;
-                close_files(live).await;
+                close_files(live, INTERNAL_ERROR, None).await;
                 return Err(ServiceError::Listening);
             }
         };
         tracing::info!(signal, "stopping");
+        let aborted = live.metrics().aborted();
         reporting.abort();
         let waiting = tokio::spawn(report::log_drain(
             live.clone(),
@@ -221,7 +224,7 @@ impl Service {
             }
             waiting.abort();
             daemon.close_socket().await;
-            close_files(live).await;
+            close_files(live, signal, Some(aborted)).await;
         };
         tokio::pin!(ending);
         tokio::select! {
@@ -379,12 +382,15 @@ fn announce(live: &Live, file: Option<&Path>) {
     }
 }
 
-/// Ends the running fetches and waits until every log and every copy is written, on blocking threads. Waits only for a
-/// limited time, because an output can block forever.
-async fn close_files(live: &Arc<Live>) {
+/// Ends the running fetches, logs the stop, and waits until every log and every copy is written, on blocking threads.
+/// Waits only for a limited time, because an output can block forever. `aborted` is how many exchanges had been aborted
+/// before the stop; `None` if open ones are not waited for.
+async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u64>) {
     let (logs, store) = (live.audit_logs(), live.store().clone());
     // The records of the fetches belong in the logs.
     let _ = tokio::time::timeout(MAX_WAIT, store.end_fetches()).await;
+    let cut_off = aborted.map(|before| live.metrics().aborted() - before);
+    live.generation().log_stop(cause, cut_off);
     let closing_logs = tokio::task::spawn_blocking(move || logs.iter().for_each(|log| log.close()));
     let closing_copies = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
     let (logs, copies) = tokio::join!(
@@ -402,6 +408,8 @@ async fn close_files(live: &Arc<Live>) {
     }
 }
 
+/// The cause of a stop without a signal, in the audit log.
+const INTERNAL_ERROR: &str = "internal error";
 /// Interval between log lines about a slow start.
 const OPENING_PERIOD: Duration = Duration::from_secs(1);
 /// Time for a running reload to complete when the daemon is to stop.

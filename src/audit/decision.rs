@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, net::SocketAddr, time::SystemTime};
 
-use super::{Line, record::DecisionRecord, value::Url};
+use super::{GenerationFields, Line, record::DecisionRecord, value::Url};
 use crate::{
     decision::{Decision, DecisionTexts, MAX_TEXT},
     origin::Reading,
@@ -18,6 +18,8 @@ pub struct RequestFacts<'a> {
     pub user_agent: Option<&'a str>,
     /// Whether to omit the contents of queries (`audit.redact-query`).
     pub redact_query: bool,
+    /// The fields of the generation that decided.
+    pub generation: &'a GenerationFields,
 }
 
 /// Builds the log line of `decision`. `texts` contains its values as text.
@@ -44,7 +46,9 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
         client: request.client,
         identity: subject.known_by(),
         credential: subject.credential.as_deref().map(shown).as_deref(),
+        matched_by: subject.matched_by(request.user_agent).map(shown).as_deref(),
         exception: decision.exception(),
+        exemption: decision.exemption(),
         method: request.method,
         url: Url(origin, &plain(&path, MAX_URL)),
         origin,
@@ -61,7 +65,7 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
         robots_cache: decision.lookup.as_ref().map(|lookup| lookup.status.as_str()),
         robots_error: texts.robots_error.as_deref(),
         profile: terms.policy.profile.as_str(),
-        config: terms.generation,
+        config: request.generation,
         not_before: texts.not_before.map(Timestamp),
     }
     .line()

@@ -5,10 +5,10 @@ use std::{borrow::Cow, net::SocketAddr};
 use serde::Serialize;
 
 use super::{
-    Line,
+    GenerationFields, Line,
     value::{Url, Value},
 };
-use crate::{copy::Sha256, text::Timestamp};
+use crate::{copy::Sha256, decision::Exemption, text::Timestamp};
 
 /// Defines the struct of a record, and how it is written as a JSON object: its `event`, then its fields in order.
 macro_rules! record {
@@ -61,8 +61,12 @@ record! {
         pub identity: &'static str,
         /// The configured name of the credential (never its secret), certificate or network.
         pub credential: Option<&'a str>,
+        /// The entry of the configuration that the client was identified by, or its product token.
+        pub matched_by: Option<&'a str>,
         /// Why the configuration tunnels this host (`[[https.tunnel]]`).
         pub exception: Option<&'a str>,
+        /// What exempts the request, with the reason `exempt`.
+        pub exemption: Option<Exemption<'a>>,
         pub method: &'a str,
         pub url: Url<'a>,
         pub origin: &'a str,
@@ -90,8 +94,9 @@ record! {
         /// Why the robots.txt could not be fetched. With the reason `egress`, why bots may not reach the host.
         pub robots_error: Option<&'a str>,
         pub profile: &'static str,
-        /// The configuration's generation: 1 at the start, one more with each reload.
-        pub config: u64,
+        /// The configuration's generation (1 at the start, one more with each reload), and the fields `instance`,
+        /// `version` and `config_sha256`.
+        pub config: &'a GenerationFields,
         /// When the request can be retried; `null` unless it came too early (`defer`).
         pub not_before: Option<Timestamp>,
     }
@@ -151,6 +156,8 @@ record! {
         /// Digests of the copies that decided before and after the fetch.
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
+        /// Whether that copy's text differs from the one before, and this process had not seen it for the origin.
+        pub new_text: bool,
         /// When the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,
         /// When the current series of failures began.
@@ -174,11 +181,70 @@ record! {
         pub holds: &'static str,
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
+        /// Whether that copy's text differs from the one before, and this process had not seen it for the origin.
+        pub new_text: bool,
         pub robots_expires: Option<Timestamp>,
         pub failing_since: Option<Timestamp>,
         pub profile: &'static str,
         /// The configuration's generation.
         pub config: u64,
+    }
+}
+
+record! {
+    /// robotgate has started. It is in the log before any other record of this run.
+    pub struct StartRecord<'a> as "start" {
+        pub time: Timestamp,
+        pub instance: &'a str,
+        pub version: &'a str,
+        /// The configuration file; `null` for the built-in configuration.
+        pub config_file: Option<&'a str>,
+        pub config_sha256: Sha256,
+        pub pid: u32,
+        /// The addresses that robotgate listens on, those for operators included.
+        pub listen: &'a [SocketAddr],
+    }
+}
+
+record! {
+    /// robotgate has stopped: the last record of an orderly end.
+    pub struct StopRecord<'a> as "stop" {
+        pub time: Timestamp,
+        pub instance: &'a str,
+        /// The name of the signal, or `internal error`.
+        pub cause: &'a str,
+        /// Number of exchanges that the stop ended; `null` if it did not wait for them.
+        pub cut_off: Option<u64>,
+    }
+}
+
+record! {
+    /// A new configuration was read. Written before the first decision under it.
+    pub struct ReloadRecord<'a> as "reload" {
+        pub time: Timestamp,
+        pub instance: &'a str,
+        pub cause: &'a str,
+        /// `applied` or `rejected`.
+        pub result: &'a str,
+        /// Why it was rejected.
+        pub error: Option<&'a str>,
+        /// The generation in force since then.
+        pub config: u64,
+        /// Digests of the configurations in force before and since then. They are the same if the new one was rejected.
+        pub config_sha256_before: Sha256,
+        pub config_sha256: Sha256,
+    }
+}
+
+record! {
+    /// An origin was forgotten.
+    pub struct ForgetRecord<'a> as "forget" {
+        pub time: Timestamp,
+        pub origin: &'a str,
+        /// `socket` for an operator of this machine, `fleet` for another gate.
+        pub by: &'a str,
+        /// Whether anything was known of the origin; `null` if only the disk could tell.
+        pub known: Option<bool>,
     }
 }
 

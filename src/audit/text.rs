@@ -1,5 +1,5 @@
-//! The log as text for a person who watches it: a line for each decision, for each fetch of a robots.txt, and for each
-//! failed exchange. The text is derived from the JSON of the record, so both agree, and logging to a file does not
+//! The log as text for a person who watches it: a line for each decision, for each fetch of a robots.txt, for each
+//! failed exchange, and for what happens to robotgate itself. The text is derived from the JSON of the record, so both agree, and logging to a file does not
 //! depend on this module.
 
 use std::{
@@ -81,6 +81,30 @@ enum Record {
         time: String,
         origin: String,
         holds: String,
+    },
+    Start {
+        time: String,
+        instance: String,
+        version: String,
+        config_file: Option<String>,
+    },
+    Stop {
+        time: String,
+        instance: String,
+        cause: String,
+        cut_off: Option<u64>,
+    },
+    Reload {
+        time: String,
+        cause: String,
+        error: Option<String>,
+        config: u64,
+    },
+    Forget {
+        time: String,
+        origin: String,
+        by: String,
+        known: Option<bool>,
     },
 }
 
@@ -237,6 +261,87 @@ impl TextLines {
                 },
                 why: format!("{holds}, fetched by another gate"),
             },
+            Record::Start {
+                time,
+                instance,
+                version,
+                config_file,
+            } => LineFields {
+                time,
+                label: (Colour::Faint, "start".to_owned()),
+                request: Request {
+                    who: format!("robotgate {version}, instance {instance}, "),
+                    url: config_file.unwrap_or_else(|| "no configuration file".to_owned()),
+                },
+                why: String::new(),
+            },
+            Record::Stop {
+                time,
+                instance,
+                cause,
+                cut_off,
+            } => {
+                let cut_off = cut_off.filter(|count| *count > 0);
+                let cut_off = cut_off.map_or_else(String::new, |count| format!(", exchanges cut off: {count}"));
+                LineFields {
+                    time,
+                    label: (Colour::Faint, "stop".to_owned()),
+                    request: Request {
+                        who: format!("robotgate, instance {instance}"),
+                        url: String::new(),
+                    },
+                    why: format!("{cause}{cut_off}"),
+                }
+            }
+            Record::Reload {
+                time,
+                cause,
+                error,
+                config,
+            } => {
+                let colour = if error.is_some() {
+                    Colour::Warning
+                } else {
+                    Colour::Faint
+                };
+                LineFields {
+                    time,
+                    label: (colour, "reload".to_owned()),
+                    request: Request {
+                        who: match error {
+                            Some(_) => format!("rejected, configuration {config} stays in force"),
+                            None => format!("configuration {config} is in force"),
+                        },
+                        url: String::new(),
+                    },
+                    why: error.unwrap_or(cause),
+                }
+            }
+            Record::Forget {
+                time,
+                origin,
+                by,
+                known,
+            } => {
+                let by = match &*by {
+                    "fleet" => "another gate asked for it",
+                    _ => "an operator asked for it",
+                };
+                let known = if known == Some(false) {
+                    ", but nothing was known"
+                } else {
+                    ""
+                };
+                LineFields {
+                    time,
+                    label: (Colour::Faint, "forget".to_owned()),
+                    request: Request {
+                        who: String::new(),
+                        url: origin,
+                    },
+                    why: format!("{by}{known}"),
+                }
+            }
         })
     }
 
@@ -266,10 +371,11 @@ impl TextLines {
         let faint = |text: &str| self.paint.in_colour(Colour::Faint, text).to_string();
         let is_usual = matches!(colour, Colour::Good | Colour::Faint);
         format!(
-            "{} {}{:pad$} {who}{url}  {}\n",
+            "{} {}{:pad$} {who}{url}{}{}\n",
             faint(&time),
             self.paint.in_colour(*colour, label),
             "",
+            if why.is_empty() { "" } else { "  " },
             if is_usual { faint(&why) } else { why.into_owned() },
             pad = LABEL.saturating_sub(label.len()),
         )
@@ -414,6 +520,47 @@ mod tests {
             r#"{"event":"shared","time":"2026-11-22T13:24:48.9Z","origin":"http://a.example","holds":"rules"}"#;
         let line = "13:24:48Z robots http://a.example/robots.txt  rules, fetched by another gate\n";
         assert_eq!(shown(&lines(), shared, None), line);
+    }
+
+    #[test]
+    fn what_happens_to_robotgate_itself_is_a_line() {
+        for (fields, line) in [
+            (
+                r#""event":"start","instance":"1f2e3d4c","version":"0.1.0","config_file":"/etc/robotgate/robotgate.toml""#,
+                "start  robotgate 0.1.0, instance 1f2e3d4c, /etc/robotgate/robotgate.toml",
+            ),
+            (
+                r#""event":"start","instance":"1f2e3d4c","version":"0.1.0","config_file":null"#,
+                "start  robotgate 0.1.0, instance 1f2e3d4c, no configuration file",
+            ),
+            (
+                r#""event":"stop","instance":"1f2e3d4c","cause":"SIGTERM","cut_off":0"#,
+                "stop   robotgate, instance 1f2e3d4c  SIGTERM",
+            ),
+            (
+                r#""event":"stop","instance":"1f2e3d4c","cause":"SIGTERM","cut_off":2"#,
+                "stop   robotgate, instance 1f2e3d4c  SIGTERM, exchanges cut off: 2",
+            ),
+            (
+                r#""event":"reload","cause":"SIGHUP","error":null,"config":2"#,
+                "reload configuration 2 is in force  SIGHUP",
+            ),
+            (
+                r#""event":"reload","cause":"SIGHUP","error":"gate.toml:1:1: no","config":2"#,
+                "reload rejected, configuration 2 stays in force  gate.toml:1:1: no",
+            ),
+            (
+                r#""event":"forget","origin":"http://a.example","by":"socket","known":true"#,
+                "forget http://a.example  an operator asked for it",
+            ),
+            (
+                r#""event":"forget","origin":"http://a.example","by":"fleet","known":false"#,
+                "forget http://a.example  another gate asked for it, but nothing was known",
+            ),
+        ] {
+            let record = format!(r#"{{"time":"2026-11-22T13:24:48.9Z",{fields}}}"#);
+            assert_eq!(shown(&lines(), &record, None), format!("13:24:48Z {line}\n"));
+        }
     }
 
     #[test]

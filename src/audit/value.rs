@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::Redirect;
-use crate::{copy::Sha256, text::Timestamp};
+use crate::{copy::Sha256, decision::Exemption, text::Timestamp};
 
 /// A type that can be written as a value in a log record.
 pub(super) trait Value {
@@ -106,6 +106,25 @@ impl Value for Url<'_> {
     }
 }
 
+impl Value for Exemption<'_> {
+    fn write(&self, line: &mut Vec<u8>) {
+        quoted(line, |inside| write!(inside, "{self}"));
+    }
+}
+
+impl Value for [SocketAddr] {
+    fn write(&self, line: &mut Vec<u8>) {
+        line.push(b'[');
+        for (index, address) in self.iter().enumerate() {
+            if index > 0 {
+                line.push(b',');
+            }
+            address.write(line);
+        }
+        line.push(b']');
+    }
+}
+
 /// Uses serde, because few fetches are redirected.
 impl Value for Vec<Redirect<'_>> {
     fn write(&self, line: &mut Vec<u8>) {
@@ -175,6 +194,16 @@ mod tests {
             (to_json(&true), "true"),
             (to_json(&SocketAddr::from(([192, 0, 2, 1], 80))), "\"192.0.2.1:80\""),
             (to_json(&"[::1]:80".parse::<SocketAddr>().unwrap()), "\"[::1]:80\""),
+            (to_json(&&[][..]), "[]"),
+            (
+                to_json(&&[SocketAddr::from(([192, 0, 2, 1], 80)), SocketAddr::from(([0; 16], 443))][..]),
+                r#"["192.0.2.1:80","[::]:443"]"#,
+            ),
+            (to_json(&Exemption::Enforcement), "\"enforcement\""),
+            (
+                to_json(&Exemption::Host(&".example.com".parse().unwrap())),
+                "\".example.com\"",
+            ),
             (to_json(&url), "\"https://[::1]:8443/a\\\"b\""),
             (
                 to_json(&vec![Redirect {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::{Decision, Reason, RobotsIdentity, Verdict};
 use crate::{
-    bot::{Bots, Enforcement, Identity, Proof, Unidentified},
+    bot::{AgentPattern, Bots, Enforcement, Identity, Proof, Unidentified},
     copy::{Answer, Lookup, Policy},
-    origin::{Origin, Reading, Readings, Scheme, Target, asks_for_robots_txt, readings},
+    origin::{HostPattern, Origin, Reading, Readings, Scheme, Target, asks_for_robots_txt, readings},
     pace::{self, BeyondMax},
     robots::{Agent, Match, RobotsTxt, RuleId, SiteAccess},
 };
@@ -144,6 +144,25 @@ impl Subject {
             Identity::Unidentified(_) | Identity::Refused(_) => "none",
         })
     }
+
+    /// Returns the entry of the configuration that identified the client: the name of its credential, certificate or
+    /// network, or the first of the bot's `user-agents` that matches its User-Agent field. For a bot that is not
+    /// configured, returns its product token. `None` if nothing identified the client.
+    pub fn matched_by(&self, user_agent: Option<&str>) -> Option<&str> {
+        match (&self.identity, self.proof) {
+            (_, Some(_)) => self.credential.as_deref(),
+            (Identity::Bot(bot), None) => {
+                let field = user_agent?.trim_ascii().as_bytes();
+                let patterns = &bot.user_agents;
+                patterns
+                    .iter()
+                    .find(|pattern| pattern.matches(field))
+                    .map(AgentPattern::as_str)
+            }
+            (Identity::Token(token), None) => Some(token),
+            (Identity::Unidentified(_) | Identity::Refused(_), None) => None,
+        }
+    }
 }
 
 // === impl Question ===
@@ -219,13 +238,19 @@ impl Question {
         }
     }
 
-    /// Returns what a disallow means for this request.
-    fn enforcement(&self) -> Enforcement {
+    /// Returns the first of the bot's `exempt-hosts` that covers the requested host.
+    pub(super) fn exempt_host(&self) -> Option<&HostPattern> {
         let host = &self.target.origin.host;
         match self.robots_identity() {
-            RobotsIdentity::Bot(bot) if bot.exempt_hosts.iter().any(|pattern| pattern.is_for(host)) => {
-                Enforcement::Exempt
-            }
+            RobotsIdentity::Bot(bot) => bot.exempt_hosts.iter().find(|pattern| pattern.is_for(host)),
+            RobotsIdentity::Token(_) | RobotsIdentity::Wildcard | RobotsIdentity::Refused(_) => None,
+        }
+    }
+
+    /// Returns what a disallow means for this request.
+    fn enforcement(&self) -> Enforcement {
+        match self.robots_identity() {
+            _ if self.exempt_host().is_some() => Enforcement::Exempt,
             RobotsIdentity::Bot(bot) => bot.enforcement,
             RobotsIdentity::Token(_) | RobotsIdentity::Wildcard | RobotsIdentity::Refused(_) => Enforcement::Enforce,
         }

@@ -34,6 +34,11 @@ impl Listening {
         });
     }
 
+    /// Returns the addresses.
+    pub fn addresses(&self) -> Arc<Vec<SocketAddr>> {
+        self.0.load_full()
+    }
+
     /// Returns whether a connection to `address` would reach one of robotgate's listeners.
     pub fn is_reached_by(&self, address: SocketAddr) -> bool {
         let there = reached(address.ip());

@@ -142,6 +142,7 @@ impl Exchange {
             method: request.method.as_str(),
             user_agent: user_agent.as_deref(),
             redact_query: config.audit.redact_query,
+            generation: &generation.audit_fields,
         };
         let line = decision_line(&decision, &texts, &facts);
         let handing_over = Instant::now();

@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 
+use super::seen_texts::SeenTexts;
 use crate::{
     audit::{AuditLog, Line, Redirect, Reserved, RobotsRecord, SharedRecord},
     copy::AnswerKind,
@@ -29,6 +30,7 @@ pub(super) struct LoggedFetcher {
     pub(super) redact_query: bool,
     /// The number of the configuration's generation.
     pub(super) config: u64,
+    pub(super) seen_texts: Arc<SeenTexts>,
 }
 
 #[async_trait]
@@ -85,6 +87,8 @@ impl LoggedFetcher {
         } = finished;
         let name = origin.to_string();
         let (held, holds) = (before.answer(*at, policy), after.answer(*at, policy));
+        let held_sha256 = held.copy().or(before.current()).map(|copy| copy.sha256);
+        let robots_sha256 = holds.copy().map(|copy| copy.sha256);
         let error = match &traced.fetched {
             Fetched::Failed(failure) => Some(failure.error.to_string()),
             Fetched::TooManyRedirects { .. } => Some("it redirects too often".to_owned()),
@@ -121,8 +125,9 @@ impl LoggedFetcher {
                 true => holds.holds().as_str(),
                 false => AnswerKind::Unreachable.as_str(),
             },
-            held_sha256: held.copy().or(before.current()).map(|copy| copy.sha256),
-            robots_sha256: holds.copy().map(|copy| copy.sha256),
+            held_sha256,
+            robots_sha256,
+            new_text: self.seen_texts.note(origin, held_sha256, robots_sha256),
             robots_expires: after.source_fetch(*at, policy).expires.map(Timestamp),
             failing_since: after.failing_since().map(Timestamp),
             profile: policy.profile.as_str(),
@@ -140,14 +145,17 @@ impl LoggedFetcher {
             policy,
         } = shared;
         let (held, holds) = (before.answer(*at, policy), after.answer(*at, policy));
+        let held_sha256 = held.copy().or(before.current()).map(|copy| copy.sha256);
+        let robots_sha256 = holds.copy().map(|copy| copy.sha256);
         SharedRecord {
             time: Timestamp(*at),
             origin: &origin.to_string(),
             fetched: after.last_fetch().map(Timestamp),
             held: before.is_known().then(|| held.holds().as_str()),
             holds: holds.holds().as_str(),
-            held_sha256: held.copy().or(before.current()).map(|copy| copy.sha256),
-            robots_sha256: holds.copy().map(|copy| copy.sha256),
+            held_sha256,
+            robots_sha256,
+            new_text: self.seen_texts.note(origin, held_sha256, robots_sha256),
             robots_expires: after.source_fetch(*at, policy).expires.map(Timestamp),
             failing_since: after.failing_since().map(Timestamp),
             profile: policy.profile.as_str(),

@@ -4,19 +4,24 @@
 //! Building can fail; the old generation then stays. The new generation takes over what the reload did not
 //! change, so that connections, caches and the log continue.
 
+mod service_records;
+
 use std::{
     sync::{Arc, Weak, atomic::AtomicU64},
     time::SystemTime,
 };
 
+use arc_swap::ArcSwapOption;
+
 use super::{
     clients::kept_connections,
     fetching::LoggedFetcher,
     live::open_files,
+    seen_texts::SeenTexts,
     server_tls::{self, ServerTls, ServerTlsError},
 };
 use crate::{
-    audit::{AuditError, AuditLog, LogFormat, Output, Recent},
+    audit::{AuditError, AuditLog, GenerationFields, Instance, LogFormat, Output, Recent},
     authority::{self, Authority, AuthorityError, Leaves},
     config::{Cache, Config, HttpsMode},
     decision::Terms,
@@ -41,6 +46,12 @@ pub struct Generation {
     pub(super) egress: Egress,
     pub(super) fetcher: Arc<LoggedFetcher>,
     pub(super) audit: Arc<AuditLog>,
+    /// What every decision says of this generation.
+    pub(super) audit_fields: GenerationFields,
+    instance: Instance,
+    /// The log of the generation in force, for messages of the fleet, which can outlive a generation.
+    pub(super) audit_in_force: Arc<ArcSwapOption<AuditLog>>,
+    seen_texts: Arc<SeenTexts>,
     /// Format of the audit log on standard output. A file always has JSON.
     log_format: LogFormat,
     pub(super) store: Arc<Store>,
@@ -159,13 +170,18 @@ impl Generation {
             let settings = |config: &Config| config.fleet.as_ref().map(|fleet| fleet.settings.clone());
             settings(&before.config) == settings(&config) && same_copies && same_pacer
         };
+        let audit_in_force = before.map(|before| before.audit_in_force.clone()).unwrap_or_default();
         let fleet = match (before.filter(|before| is_same_fleet(before)), &config.fleet) {
             (Some(before), _) => before.fleet.clone(),
             (None, Some(fleet)) => {
                 let (store, pacer) = (Arc::downgrade(&store), pacer.as_ref().map(Arc::downgrade));
+                let audit = audit_in_force.clone();
                 let on_notice = move |notice| match notice {
                     Notice::Forgotten(origin) => {
                         if let Some(store) = store.upgrade() {
+                            if let Some(audit) = &*audit.load() {
+                                service_records::log_forget_by_fleet(audit, &origin, &store);
+                            }
                             store.forget(&origin);
                         }
                     }
@@ -210,6 +226,8 @@ impl Generation {
             ),
         };
         let number = before.map_or(1, |before| before.number + 1);
+        let instance = before.map_or_else(Instance::random, |before| before.instance);
+        let seen_texts = before.map(|before| before.seen_texts.clone()).unwrap_or_default();
         let fetcher = LoggedFetcher {
             fetcher,
             audit: audit.clone(),
@@ -218,6 +236,7 @@ impl Generation {
             fleet: fleet.clone(),
             redact_query: config.audit.redact_query,
             config: number,
+            seen_texts: seen_texts.clone(),
         };
         Ok(Self {
             number,
@@ -226,6 +245,10 @@ impl Generation {
             egress,
             fetcher: Arc::new(fetcher),
             audit,
+            audit_fields: GenerationFields::new(number, &instance, config.canonical.sha256()),
+            instance,
+            audit_in_force,
+            seen_texts,
             log_format,
             store,
             meter: Meter::new(metrics, &config.bots),

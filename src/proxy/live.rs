@@ -46,6 +46,7 @@ impl Live {
     pub fn new(config: Config, log_format: LogFormat) -> Result<Arc<Self>, SetupError> {
         let generation = Arc::new(Generation::first(config, Listening::default(), log_format)?);
         let metrics = generation.meter.metrics.clone();
+        generation.audit_in_force.store(Some(generation.audit.clone()));
         Ok(Arc::new(Self {
             current: ArcSwap::new(generation),
             clients: Arc::new(Clients::new(Instant::now(), open_files())),
@@ -65,6 +66,7 @@ impl Live {
             disk.set_options(cache.disk);
         }
         self.keep_audit_log(&before, &generation);
+        generation.audit_in_force.store(Some(generation.audit.clone()));
         self.current.store(generation.clone());
         match (&generation.pacer, generation.config.pace, &before.pacer) {
             (Some(pacer), Some(pace), _) => pacer.local.set_max_waiting(pace.max_waiting),

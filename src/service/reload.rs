@@ -107,8 +107,10 @@ async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: &'static str) {
         Ok(attempt) => attempt.map_err(|error| error.to_string()),
         Err(error) => Err(format!("internal error in robotgate: {error}")),
     };
-    let generation = daemon.live.generation().number;
+    let in_force = daemon.live.generation();
+    let generation = in_force.number;
     if let Err(error) = &outcome {
+        in_force.log_rejected(cause, error);
         tracing::error!(
             cause,
             error,
@@ -164,6 +166,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes,
     // Nothing can fail from here on.
     let runtime = Handle::current();
     runtime.block_on(listeners.retire(&open));
+    generation.log_applied(&before, cause);
     live.put_in_force(generation.clone());
     listeners.take_up(open, live, &daemon.operators);
     generation

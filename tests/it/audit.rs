@@ -1,6 +1,7 @@
 //! The audit log: one decision and one completion for every request, with everything needed to explain it.
 
 mod robots;
+mod service;
 
 use std::{
     collections::HashSet,
@@ -14,7 +15,7 @@ use crate::support::{Alpn, Connected, Gate, NAME, Origin, Record, Reply, Step, a
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
-const DECISION: [&str; 29] = [
+const DECISION: [&str; 34] = [
     "time",
     "event",
     "id",
@@ -28,6 +29,8 @@ const DECISION: [&str; 29] = [
     "client",
     "identity",
     "credential",
+    "matched_by",
+    "exemption",
     "method",
     "url",
     "origin",
@@ -44,6 +47,9 @@ const DECISION: [&str; 29] = [
     "robots_cache",
     "profile",
     "config",
+    "instance",
+    "version",
+    "config_sha256",
 ];
 
 const COMPLETION: [&str; 11] = [
@@ -73,12 +79,12 @@ async fn a_line_cut_by_a_crash_does_not_damage_the_next_one() {
     let lines = wait::until("the end", || {
         let text = std::fs::read_to_string(&path).ok()?;
         let lines: Vec<_> = text.lines().map(str::to_owned).collect();
-        (lines.len() == 4).then_some(lines)
+        (lines.len() == 5).then_some(lines)
     })
     .await;
     assert_eq!(lines[0], "{\"event\":\"completion\",\"id\":\"", "it is left as it is");
     let next: Value = serde_json::from_str(&lines[1]).expect("a whole line");
-    assert_eq!(next["robots_url"], origin.url("/robots.txt"));
+    assert_eq!(next["event"], "start");
 }
 
 #[track_caller]

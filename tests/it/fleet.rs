@@ -177,6 +177,12 @@ async fn what_an_operator_has_forgotten_no_gate_knows() {
             return None;
         }
         assert_eq!(origin.count("/robots.txt"), 2);
+        for (gate, by) in [(&first, "socket"), (&second, "fleet")] {
+            let records = gate.events("forget");
+            assert_eq!(records.len(), 1, "{records:#?}");
+            assert_eq!(records[0]["origin"], site);
+            assert_eq!((&records[0]["by"], &records[0]["known"]), (&by.into(), &true.into()));
+        }
         Some(())
     })
     .await;

@@ -149,6 +149,7 @@ pub(super) async fn forget(
     context.flush_writes().await;
     // An origin that cannot be read is forgotten too.
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
+    context.live.generation().log_forget(&origin, forgotten);
     store.forget(&origin);
     if let Some(fleet) = context.live.generation().fleet()
         && !fleet.forget(&origin).await

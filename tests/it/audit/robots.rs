@@ -26,6 +26,7 @@ fn record_of(origin: &Origin, changes: &Value) -> Value {
         "holds": "rules",
         "held_sha256": null,
         "robots_sha256": sha256(ROBOTS),
+        "new_text": true,
         "robots_expires": "in 1440 min",
         "failing_since": null,
         "profile": "google",
@@ -33,6 +34,9 @@ fn record_of(origin: &Origin, changes: &Value) -> Value {
     });
     for (name, value) in changes.as_object().expect("an object") {
         record[name] = value.clone();
+    }
+    if record["robots_sha256"].is_null() || record["robots_sha256"] == record["held_sha256"] {
+        record["new_text"] = false.into();
     }
     record
 }
@@ -250,6 +254,26 @@ async fn a_failure_does_not_change_a_valid_copy() {
     });
     assert_eq!(masked(&records[1]), record_of(&origin, &changes));
     assert_eq!(records[1]["robots_expires"], records[0]["robots_expires"]);
+}
+
+#[tokio::test]
+async fn a_fetch_says_if_its_text_is_new() {
+    let reply = |text: &str| Reply::ok("text/plain", text).header("Cache-Control", "max-age=1");
+    let origin = origin_that(reply(ROBOTS)).await;
+    let gate = Gate::with("[robots]\nmin-ttl = \"1s\"").await;
+    for (text, is_new) in [(ROBOTS, true), ("User-agent: *\nDisallow: /y\n", true), (ROBOTS, false)] {
+        let seen = gate.fetches_of(&origin.url("")).len();
+        origin.change("/robots.txt", reply(text));
+        let fetches = wait::until_async("two fetches of the text", async || {
+            gate.get(&origin.url("/x")).await;
+            let mut fetches = gate.fetches_of(&origin.url("")).split_off(seen);
+            fetches.retain(|record| record["robots_sha256"] == sha256(text));
+            (fetches.len() >= 2).then_some(fetches)
+        })
+        .await;
+        assert_eq!(fetches[0]["new_text"], is_new, "{text}");
+        assert_eq!(fetches[1]["new_text"], false, "unchanged: {text}");
+    }
 }
 
 #[tokio::test]

@@ -256,7 +256,7 @@ impl Stage {
 const MARK: &str = "printf '\\x1e'; ";
 
 /// What differs from run to run, and what stands for it in a comparison.
-const VOLATILE: [(&str, &str); 17] = [
+const VOLATILE: [(&str, &str); 19] = [
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:[\d.]+)?(Z| UTC)?", "TIME"),
     (r"\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT", "TIME"),
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
@@ -268,6 +268,8 @@ const VOLATILE: [(&str, &str); 17] = [
     (r"authority [0-9a-f]{8}", "authority ID"),
     (r"AcmeBot:[\w-]{43}@", "SECRET"),
     (r#""version": ?"[\d.]+""#, "VERSION"),
+    (r#""instance": ?"[0-9a-f]{8}""#, "INSTANCE"),
+    (r#""config_sha256": ?"[0-9a-f]{64}""#, "CONFIG"),
     (r"(/home/you/.local/state|/var/lib)/robotgate", "STATE"),
     // The README's proxy listens on its default ports, which the configuration does not name.
     (r#""(proxy|admin)\.listen":"(\\.|[^"\\])*",?"#, ""),

@@ -278,6 +278,8 @@ async fn a_network_proves_the_bot_of_its_clients() {
         let record = record.await;
         let network = (std::ptr::eq(gate, &inside)).then_some("127.0.0.0/8");
         assert_eq!(record["credential"], serde_json::json!(network), "{user_agent}");
+        let matched_by = network.or(Some(expected).filter(|expected| *expected == "curl"));
+        assert_eq!(record["matched_by"], serde_json::json!(matched_by), "{user_agent}");
         match response.status {
             200 => assert_eq!(record["bot"], expected, "{user_agent}"),
             _ => {

@@ -62,6 +62,10 @@ impl Gate {
         self.address
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Returns the address of the TLS listener.
     ///
     /// # Panics

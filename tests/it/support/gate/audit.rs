@@ -11,9 +11,23 @@ use crate::support::wait;
 pub type Record = Value;
 
 impl Gate {
-    /// Returns all records so far. An incomplete line is not a record.
+    /// Returns all records of requests and of fetches so far. An incomplete line is not a record.
     pub fn audit(&self) -> Vec<Record> {
+        let mut records = self.whole_audit();
+        records.retain(|record| !OF_SERVICE.iter().any(|event| record["event"] == *event));
+        records
+    }
+
+    /// Returns all records so far, including those about the gate itself.
+    pub fn whole_audit(&self) -> Vec<Record> {
         read(&self.file(config::AUDIT))
+    }
+
+    /// Returns the records of an event so far.
+    pub fn events(&self, event: &str) -> Vec<Record> {
+        let mut records = self.whole_audit();
+        records.retain(|record| record["event"] == event);
+        records
     }
 
     /// Waits for exactly `exchanges` decisions and as many completions, and returns both.
@@ -56,6 +70,9 @@ impl Gate {
         wait::until(&what, || self.audit().into_iter().find(belongs)).await
     }
 }
+
+/// Events that say what happened to the gate itself.
+const OF_SERVICE: [&str; 4] = ["start", "stop", "reload", "forget"];
 
 /// Reads the records in a file; none if there is no file.
 pub fn read(path: &Path) -> Vec<Record> {

@@ -1,0 +1,106 @@
+//! Logs what happens to robotgate itself: it starts, stops, reloads and forgets an origin. These records wait for
+//! nothing. The log writes them in order, so they precede the decisions that come after them.
+
+use std::{
+    net::SocketAddr,
+    path::{self, Path},
+    time::SystemTime,
+};
+
+use super::Generation;
+use crate::{
+    audit::{AuditLog, ForgetRecord, ReloadRecord, StartRecord, StopRecord},
+    origin::Origin,
+    store::Store,
+    text::{Timestamp, plain, plain_message},
+};
+
+// === impl Generation ===
+
+impl Generation {
+    /// Logs the start, with the configuration file (`None`: the built-in configuration) and the addresses that
+    /// robotgate listens on. Call this before anything is served.
+    pub fn log_start(&self, file: Option<&Path>, listen: &[SocketAddr]) {
+        let file = file.map(|file| path::absolute(file).unwrap_or_else(|_| file.to_owned()));
+        let file = file.as_deref().map(Path::to_string_lossy);
+        let line = StartRecord {
+            time: now(),
+            instance: self.instance.as_str(),
+            version: env!("CARGO_PKG_VERSION"),
+            config_file: file.as_deref().map(|file| plain(file, MAX_PATH)).as_deref(),
+            config_sha256: self.config.canonical.sha256(),
+            pid: std::process::id(),
+            listen,
+        }
+        .line();
+        self.audit.append_now(&line);
+    }
+
+    /// Logs that this generation follows `before`. Call this before it is in force.
+    pub fn log_applied(&self, before: &Generation, cause: &str) {
+        self.log_reload(before, cause, None);
+    }
+
+    /// Logs that a new configuration was rejected, so this generation stays in force. Of `error`, it logs only the first
+    /// line, because the others quote the file.
+    pub fn log_rejected(&self, cause: &str, error: &str) {
+        self.log_reload(self, cause, Some(error.lines().next().unwrap_or_default()));
+    }
+
+    fn log_reload(&self, before: &Generation, cause: &str, error: Option<&str>) {
+        let line = ReloadRecord {
+            time: now(),
+            instance: self.instance.as_str(),
+            cause,
+            result: if error.is_some() { "rejected" } else { "applied" },
+            error: error.map(|error| plain_message(error, MAX_ERROR)).as_deref(),
+            config: self.number,
+            config_sha256_before: before.config.canonical.sha256(),
+            config_sha256: self.config.canonical.sha256(),
+        }
+        .line();
+        self.audit.append_now(&line);
+    }
+
+    /// Logs the end of this process, and how many exchanges it ended, if that is known.
+    pub fn log_stop(&self, cause: &str, cut_off: Option<u64>) {
+        let record = StopRecord {
+            time: now(),
+            instance: self.instance.as_str(),
+            cause,
+            cut_off,
+        };
+        self.audit.append_now(&record.line());
+    }
+
+    /// Logs that an operator makes robotgate forget an origin. `known` says whether anything was known of it.
+    pub fn log_forget(&self, origin: &Origin, known: bool) {
+        log_forget(&self.audit, origin, "socket", Some(known));
+    }
+}
+
+/// Logs in `audit` that another gate of the fleet makes this one forget an origin.
+pub(super) fn log_forget_by_fleet(audit: &AuditLog, origin: &Origin, store: &Store) {
+    let in_memory = store.held(origin).is_some_and(|state| state.is_known());
+    // Messages of the fleet do not wait for the disk.
+    let known = (in_memory || store.disk().is_none()).then_some(in_memory);
+    log_forget(audit, origin, "fleet", known);
+}
+
+fn log_forget(audit: &AuditLog, origin: &Origin, by: &str, known: Option<bool>) {
+    let record = ForgetRecord {
+        time: now(),
+        origin: &origin.to_string(),
+        by,
+        known,
+    };
+    audit.append_now(&record.line());
+}
+
+fn now() -> Timestamp {
+    Timestamp(SystemTime::now())
+}
+
+/// Maximum lengths in the log, in bytes.
+const MAX_PATH: usize = 4096;
+const MAX_ERROR: usize = 512;

@@ -1,0 +1,78 @@
+//! Remembers which texts of a robots.txt this process has seen.
+
+use std::{fmt, hash::BuildHasher as _};
+
+use quick_cache::{DefaultHashBuilder, UnitWeighter, sync::Cache};
+
+use crate::{copy::Sha256, origin::Origin};
+
+/// The texts that each origin has had since the start. Bounded: a text that was not seen for long can count as new again.
+pub(super) struct SeenTexts {
+    /// Hashes of an origin and the digest of its text.
+    seen: Cache<u64, ()>,
+    hasher: DefaultHashBuilder,
+}
+
+// === impl SeenTexts ===
+
+impl SeenTexts {
+    /// Notes the digests of an origin's text before and after a fetch. Returns whether the one after is new: it differs
+    /// from the one before and was not noted for this origin.
+    pub(super) fn note(&self, origin: &Origin, before: Option<Sha256>, after: Option<Sha256>) -> bool {
+        let key = |digest| self.hasher.hash_one((origin, digest));
+        if let Some(before) = before {
+            self.seen.insert(key(before), ());
+        }
+        let Some(after) = after.filter(|_| before != after) else {
+            return false;
+        };
+        let is_new = self.seen.get(&key(after)).is_none();
+        self.seen.insert(key(after), ());
+        is_new
+    }
+}
+
+impl Default for SeenTexts {
+    fn default() -> Self {
+        Self {
+            seen: Cache::with_weighter(EXPECTED, MAX, UnitWeighter),
+            hasher: DefaultHashBuilder::default(),
+        }
+    }
+}
+
+impl fmt::Debug for SeenTexts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SeenTexts").finish_non_exhaustive()
+    }
+}
+
+/// Room for texts at the start, and the maximum. Each takes about 30 bytes.
+const EXPECTED: usize = 1000;
+const MAX: u64 = 200_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_new_once_for_each_origin() {
+        let seen = SeenTexts::default();
+        let [a, b]: [Origin; 2] = ["http://a.example", "http://b.example"].map(|origin| origin.parse().unwrap());
+        let [one, two, three] = ["1", "2", "3"].map(|text| Some(Sha256::of(text.as_bytes())));
+        for (origin, before, after, is_new) in [
+            (&a, None, one, true),
+            (&a, one, one, false),
+            (&a, one, None, false),
+            (&a, None, one, false),
+            (&a, one, two, true),
+            (&a, two, one, false),
+            (&b, None, one, true),
+            // The text before came from disk.
+            (&b, three, two, true),
+            (&b, two, three, false),
+        ] {
+            assert_eq!(seen.note(origin, before, after), is_new, "{before:?} {after:?}");
+        }
+    }
+}
