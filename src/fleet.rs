@@ -2,8 +2,8 @@
 //! and all keep one pace.
 //!
 //! No gate depends on the server. If it does not answer in time, the gate fetches as if it were alone. A copy from the
-//! server is trusted no more than an origin's own answer, and nothing of a bot or its requests is stored there. A
-//! decision on a copy in memory never gets here.
+//! server is trusted no more than an origin's own answer, and nothing of a bot or its requests is stored there. Deciding on a
+//! copy in memory makes no call.
 
 mod breaker;
 mod client;

@@ -63,6 +63,26 @@ impl Breaker {
         true
     }
 
+    /// Notes that the server refused a call, which opens the breaker. Returns whether it was closed.
+    pub(super) fn call_refused(&mut self, now: Instant) -> bool {
+        let was_closed = self.is_closed();
+        if was_closed {
+            *self = Self::Open {
+                until: now + FIRST_PAUSE,
+                pause: FIRST_PAUSE,
+            };
+        }
+        was_closed
+    }
+
+    /// Returns whether the last call failed after `time`.
+    pub(super) fn has_failed_since(self, time: Instant) -> bool {
+        match self {
+            Self::Closed { last, .. } => last.is_some_and(|last| last > time),
+            Self::Open { .. } | Self::HalfOpen { .. } => true,
+        }
+    }
+
     /// Begins a probe if one is due, else returns how long to wait. `None` if the breaker is closed or a probe runs.
     pub(super) fn begin_probe(&mut self, now: Instant) -> Option<Duration> {
         let Self::Open { until, pause } = *self else {
@@ -147,6 +167,33 @@ mod tests {
         let third = second + late;
         assert!(!breaker.call_failed(third - Duration::from_millis(1), third + late));
         assert!(breaker.call_failed(third, third + late), "the third in a row");
+    }
+
+    #[test]
+    fn a_refusal_opens_it_although_other_calls_succeed() {
+        let now = Instant::now();
+        let mut breaker = CLOSED;
+        breaker.call_succeeded();
+        assert!(breaker.call_refused(now), "the first opens it");
+        breaker.call_succeeded();
+        assert!(
+            !breaker.is_closed(),
+            "a call that only reads is no sign that writes work"
+        );
+        assert!(!breaker.call_refused(now), "it opens once");
+        assert_eq!(breaker.begin_probe(now + FIRST_PAUSE), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_failure_is_recent_until_a_success_or_the_time_is_over() {
+        let now = Instant::now();
+        let mut breaker = CLOSED;
+        assert!(!breaker.has_failed_since(now));
+        fail(&mut breaker, now + FIRST_PAUSE);
+        assert!(breaker.has_failed_since(now));
+        assert!(!breaker.has_failed_since(now + FIRST_PAUSE), "that was before");
+        breaker.call_succeeded();
+        assert!(!breaker.has_failed_since(now));
     }
 
     #[test]

@@ -100,6 +100,11 @@ impl Client {
         self.breaker().is_closed()
     }
 
+    /// Returns whether the last call failed less than `call_timeout` ago, so that a request may have waited for it.
+    pub(super) fn has_just_failed(&self) -> bool {
+        self.breaker().has_failed_since(Instant::now() - self.call_timeout)
+    }
+
     /// Runs a script, within `time_left`.
     pub(super) async fn call(&self, script: &ScriptInvocation<'_>, time_left: Duration) -> Result<Value, Unavailable> {
         let connection = self.connection.load_full().filter(|_| self.breaker().is_closed());
@@ -116,7 +121,12 @@ impl Client {
             }
             Err(error) => {
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
-                if self.breaker().call_failed(began, Instant::now()) {
+                let has_opened = match error {
+                    // The server works, but accepts no writes, for example. Calls that only read would go on to succeed.
+                    CallError::Refused(_) => self.breaker().call_refused(Instant::now()),
+                    CallError::Late(_) | CallError::Broken(_) => self.breaker().call_failed(began, Instant::now()),
+                };
+                if has_opened {
                     tracing::error!(
                         %error,
                         "the fleet's server cannot be used; until it can, robotgate works without it"

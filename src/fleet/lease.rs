@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use super::{
     Fleet,
     client::Unavailable,
-    value::{self, Rejection},
+    value::{self, MAX_BYTES, Rejection},
 };
 use crate::{
     copy::{Due, OriginState, Policy},
@@ -251,11 +251,14 @@ pub(super) const FORGOTTEN: &str = "forgotten ";
 /// time for an origin. If it holds the lease already, an earlier answer was lost, and it gets the lease again.
 ///
 /// The keys of every script are those of the copy, the lease and the token, in this order.
-static ASK: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        r"
+static ASK: LazyLock<Script> = LazyLock::new(|| Script::new(&format!("local MAX_BYTES = {MAX_BYTES}\n{ASK_BODY}")));
+
+const ASK_BODY: &str = r"
 local copy = redis.pcall('GET', KEYS[1])
-if type(copy) == 'string' and string.sub(copy, 1, 33) ~= ARGV[1] then return copy end
+if type(copy) == 'string' and string.sub(copy, 1, 33) ~= ARGV[1] then
+  -- No gate writes a longer one. The gate rejects what is left.
+  return string.sub(copy, 1, MAX_BYTES + 1)
+end
 local holder = redis.pcall('GET', KEYS[2])
 if type(holder) == 'string' and holder ~= ARGV[2] then return false end
 local now = redis.call('TIME')
@@ -267,9 +270,7 @@ if last and last >= token and last < token + 86400000000 then token = last + 1 e
 -- The first write is one that a full server refuses.
 redis.call('SET', KEYS[3], string.format('%.0f', token), 'PX', ARGV[4])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
-return token",
-    )
-});
+return token";
 
 /// The beginning of the scripts for the holder of a lease. A holder that knows its token, the first argument, holds the
 /// lease until a later one is granted. Another holder has the name that the lease is under, the second argument.

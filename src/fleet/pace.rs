@@ -33,12 +33,21 @@ pub(crate) enum Slot {
 
 impl Fleet {
     /// Reserves the next slot at an origin, `gap` after the last one, if it is no more than `longest_wait` away. Returns
-    /// `None` if the server does not answer.
+    /// `None` if the server does not answer within `time_left`, or has just let a request wait in vain.
     ///
     /// A slot cannot be given back. One that is not used delays the other gates by one gap.
-    pub(crate) async fn reserve(&self, origin: &Origin, gap: Duration, longest_wait: Duration) -> Option<Slot> {
+    pub(crate) async fn reserve(
+        &self,
+        origin: &Origin,
+        gap: Duration,
+        longest_wait: Duration,
+        time_left: Duration,
+    ) -> Option<Slot> {
+        if self.client.has_just_failed() {
+            return None;
+        }
         let longest_wait = micros(longest_wait);
-        let slot = parse_slot(&self.ask_for_slot(origin, gap, longest_wait).await?)?;
+        let slot = parse_slot(&self.ask_for_slot(origin, gap, longest_wait, time_left).await?)?;
         // A longer wait than the allowed one is no answer of the script.
         let is_sound = !matches!(slot, Slot::Reserved(wait) if micros(wait) > longest_wait);
         is_sound.then_some(slot)
@@ -46,15 +55,26 @@ impl Fleet {
 
     /// Returns how far away the next slot is, or `None` if the server does not answer. Reserves nothing.
     pub(crate) async fn next_slot(&self, origin: &Origin, gap: Duration) -> Option<Duration> {
-        let answer = self.ask_for_slot(origin, gap, -1).await?;
+        let answer = self.ask_for_slot(origin, gap, -1, self.client.call_timeout).await?;
         let [_, wait, _] = numbers(&answer)?;
         Some(Duration::from_micros(wait))
     }
 
-    async fn ask_for_slot(&self, origin: &Origin, gap: Duration, longest_wait: i64) -> Option<Value> {
+    /// Returns how long a request waits for the server at most.
+    pub(crate) fn call_timeout(&self) -> Duration {
+        self.client.call_timeout
+    }
+
+    async fn ask_for_slot(
+        &self,
+        origin: &Origin,
+        gap: Duration,
+        longest_wait: i64,
+        time_left: Duration,
+    ) -> Option<Value> {
         let mut reserve = RESERVE.key(self.pace_key(origin));
         reserve.arg(micros(gap)).arg(longest_wait);
-        self.client.call(&reserve, self.client.call_timeout).await.ok()
+        self.client.call(&reserve, time_left).await.ok()
     }
 
     /// Reports a request without a slot. Does not wait for the server.

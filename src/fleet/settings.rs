@@ -8,6 +8,8 @@ use redis::{
 };
 use serde::Deserialize;
 
+use crate::pace::MAX_GAP;
+
 /// What a gate needs to join a fleet, with the contents of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -101,7 +103,8 @@ impl OnLoss {
     /// Returns the gap that one of `size` gates keeps without the server, instead of `gap`; `None` if it sends nothing.
     pub(crate) fn gap(self, gap: Duration, size: u32) -> Option<Duration> {
         match self {
-            Self::Share => Some(gap.saturating_mul(size)),
+            // A longer gap could be forgotten before it is over.
+            Self::Share => Some(gap.saturating_mul(size).min(MAX_GAP)),
             Self::Local => Some(gap),
             Self::Refuse => None,
         }

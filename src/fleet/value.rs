@@ -131,7 +131,7 @@ const TAG: usize = 32;
 /// Version and tag.
 pub(super) const STAMP: usize = 1 + TAG;
 /// The largest text, if it does not compress, and the state that is stored with it.
-const MAX_BYTES: usize = 640 * 1024;
+pub(super) const MAX_BYTES: usize = 640 * 1024;
 /// How far the clocks of gates may differ.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -68,12 +68,16 @@ impl FleetPace {
         if pacer.is_lifted() {
             return Ok(turn);
         }
+        // For all calls of this request together.
+        let mut time_left = self.fleet.call_timeout();
         let at = loop {
             // A site may want a pause while this request waits for its slot.
             wait.until(turn.earliest(Duration::ZERO)).await?;
             let asked = now();
             let left = wait.deadline.saturating_duration_since(asked);
-            match self.fleet.reserve(origin, limits.gap, left).await {
+            let slot = self.fleet.reserve(origin, limits.gap, left, time_left).await;
+            time_left = time_left.saturating_sub(now().saturating_duration_since(asked));
+            match slot {
                 Some(Slot::Reserved(slot)) => {
                     wait.sleep_until(now() + slot).await?;
                     if turn.earliest(Duration::ZERO) <= now() {
@@ -86,7 +90,10 @@ impl FleetPace {
                 None => {
                     let alone = self.without_server(limits).ok_or(wait.too_early(now() + SOON))?;
                     wait.until(turn.earliest(alone.gap)).await?;
-                    break None;
+                    // A pause may have begun meanwhile.
+                    if turn.earliest(alone.gap) <= now() {
+                        break None;
+                    }
                 }
             }
         };

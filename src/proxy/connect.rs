@@ -137,6 +137,7 @@ async fn admit(
     };
     let requester = context.connection.guard.requester(&generation.config.proxy.limits);
     let decided = match judge::decide(generation, requester, question).await {
+        Ok(decision) if generation.pacer.is_none() => Ok(decision),
         Ok(decision) => Box::pin(wait_for_turn(exchange, requester, decision, gone(stream))).await,
         Err(error) => Err(Unpaced::NoDecision(error)),
     };

@@ -150,12 +150,13 @@ pub(super) async fn forget(
     // An origin that cannot be read is forgotten too.
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
     context.live.generation().log_forget(&origin, forgotten);
-    store.forget(&origin);
+    // The fleet first, or a request in between could take its copy back.
     if let Some(fleet) = context.live.generation().fleet()
         && !fleet.forget(&origin).await
     {
-        tracing::warn!(%origin, "cannot tell the fleet's server to forget an origin; the other gates still use their copies");
+        tracing::warn!(%origin, "cannot tell the fleet's server to forget an origin; the copies of the fleet stay in use");
     }
+    store.forget(&origin);
     match forgotten {
         true => tracing::info!(%origin, "forgot an origin, as an operator asked"),
         false => tracing::info!(%origin, "an operator asked to forget an unknown origin"),

@@ -332,7 +332,7 @@ function showBanners(s) {
     make("p", {}, "Requests wait until their lines can be written. Look at the disk and at robotgate's own log."),
   );
   banner("fleet", "warn", s.fleet && !s.fleet.connected && "The fleet's server is not used.", s.fleet?.error, () =>
-    make("p", {}, "This gate fetches every robots.txt itself until it is back. ", s.fleet.error ?? ""),
+    make("p", {}, "Until it is back, robotgate fetches every robots.txt itself and keeps its own pace (fleet.on-loss). ", s.fleet.error ?? ""),
   );
   banner("draining", "warn", s.state === "draining" && "robotgate is draining.", null, () =>
     make("p", {}, "It takes no new connections, lets running exchanges finish, and ends."),

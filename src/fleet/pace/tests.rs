@@ -13,6 +13,8 @@ use super::{
 };
 use crate::{fleet::Secret, pace::INCIDENTS};
 
+/// How long the tests wait for the server.
+const PATIENT: Duration = Duration::from_secs(10);
 const GAP: Duration = Duration::from_secs(10);
 const LONG: Duration = MAX_WAIT;
 
@@ -71,14 +73,16 @@ async fn the_slots_of_all_gates_are_exactly_a_gap_apart() {
     let gates = [server.gate().await, server.gate().await, server.gate().await];
     let mut slots = Vec::new();
     for turn in 0..9 {
-        let slot = gates[turn % 3].reserve(&site(0), GAP, LONG).await;
+        let slot = gates[turn % 3].reserve(&site(0), GAP, LONG, PATIENT).await;
         assert!(matches!(slot, Some(Slot::Reserved(_))), "{turn}: {slot:?}");
         slots.push(field(&server, 0, "last").await.expect("a slot"));
     }
     let gaps: Vec<i64> = slots.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(gaps, [10_000_000; 8]);
     // Requests of a bot without a delay wait for nobody, and take no slot away.
-    let slot = gates[0].reserve(&site(0), Duration::ZERO, Duration::ZERO).await;
+    let slot = gates[0]
+        .reserve(&site(0), Duration::ZERO, Duration::ZERO, PATIENT)
+        .await;
     assert_eq!(slot, Some(Slot::Reserved(Duration::ZERO)));
     assert_eq!(field(&server, 0, "last").await, slots.last().copied());
     let left: i64 = from_redis_value(server.command(&[b"PTTL", key(0).as_bytes()]).await).expect("a number");
@@ -92,11 +96,11 @@ async fn a_slot_that_is_too_far_away_is_not_taken_and_asking_takes_none() {
     let gate = server.gate().await;
     assert_eq!(gate.next_slot(&site(0), GAP).await, Some(Duration::ZERO));
     assert_eq!(field(&server, 0, "last").await, None, "asking writes nothing");
-    let slot = gate.reserve(&site(0), GAP, Duration::ZERO).await;
+    let slot = gate.reserve(&site(0), GAP, Duration::ZERO, PATIENT).await;
     assert_eq!(slot, Some(Slot::Reserved(Duration::ZERO)));
     let last = field(&server, 0, "last").await;
     // An hour, so that it has not passed yet on a slow machine.
-    let slot = gate.reserve(&site(0), MAX_GAP, GAP).await;
+    let slot = gate.reserve(&site(0), MAX_GAP, GAP, PATIENT).await;
     assert!(
         matches!(slot, Some(Slot::TooLate(wait)) if wait <= MAX_GAP && wait > MAX_GAP / 2),
         "{slot:?}"
@@ -114,7 +118,7 @@ async fn a_request_without_a_slot_holds_back_what_follows() {
     while written().await.is_none() {
         tokio::task::yield_now().await;
     }
-    let slot = gate.reserve(&site(0), MAX_GAP, Duration::ZERO).await;
+    let slot = gate.reserve(&site(0), MAX_GAP, Duration::ZERO, PATIENT).await;
     assert!(matches!(slot, Some(Slot::TooLate(_))), "{slot:?}");
     // It takes no reserved slot back.
     let later = server_now(&server).await + 100_000_000;
@@ -148,7 +152,7 @@ async fn a_pause_holds_for_all_gates_and_they_are_told() {
         left: asked,
     };
     assert_eq!(notice, Some(Notice::Paused(expected)));
-    let slot = second.reserve(&site(0), GAP, LONG).await;
+    let slot = second.reserve(&site(0), GAP, LONG, PATIENT).await;
     assert!(
         matches!(slot, Some(Slot::Paused(left)) if left <= asked && left > asked / 2),
         "{slot:?}"
@@ -227,7 +231,7 @@ async fn nonsense_in_the_hash_is_ignored() {
     .enumerate()
     {
         set(&server, number, field, value).await;
-        let slot = gate.reserve(&site(number), GAP, Duration::ZERO).await;
+        let slot = gate.reserve(&site(number), GAP, Duration::ZERO, PATIENT).await;
         assert_eq!(slot, Some(Slot::Reserved(Duration::ZERO)), "{field} {value}");
         assert!(
             self::field(&server, number, "last").await >= Some(now),
@@ -235,11 +239,11 @@ async fn nonsense_in_the_hash_is_ignored() {
         );
     }
     server.command(&[b"SET", key(90).as_bytes(), b"another type"]).await;
-    let slot = gate.reserve(&site(90), GAP, Duration::ZERO).await;
+    let slot = gate.reserve(&site(90), GAP, Duration::ZERO, PATIENT).await;
     assert_eq!(slot, Some(Slot::Reserved(Duration::ZERO)));
     // Within the bounds, a value counts.
     set(&server, 91, "last", &in_time(MAX_WAIT / 2)).await;
-    let slot = gate.reserve(&site(91), GAP, Duration::ZERO).await;
+    let slot = gate.reserve(&site(91), GAP, Duration::ZERO, PATIENT).await;
     assert!(matches!(slot, Some(Slot::TooLate(_))), "{slot:?}");
     // An incident that has not begun yet is none.
     set(&server, 92, "began", &in_time(MAX_GAP)).await;
@@ -282,11 +286,11 @@ async fn without_the_server_there_is_no_slot_and_nobody_waits() {
     server.kill();
     // The third opens the breaker.
     for _ in 0..3 {
-        assert_eq!(gate.reserve(&site(0), GAP, LONG).await, None);
+        assert_eq!(gate.reserve(&site(0), GAP, LONG, PATIENT).await, None);
     }
     assert!(!gate.is_used());
     let calls = gate.counts.calls.load(Ordering::Relaxed);
-    assert_eq!(gate.reserve(&site(0), GAP, LONG).await, None);
+    assert_eq!(gate.reserve(&site(0), GAP, LONG, PATIENT).await, None);
     assert_eq!(gate.next_slot(&site(0), GAP).await, None);
     gate.note_request(&site(0));
     gate.note_busy(&site(0), Duration::ZERO, None, 0.0);
