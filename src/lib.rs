@@ -36,6 +36,7 @@
 //!
 //! - [`store`]: the copies in memory, and all copies on disk (`store::disk`). [`fetch`]: fetches a robots.txt.
 //! - [`fleet`]: shares copies with other robotgates by a Redis or Valkey server, so that one of them fetches for all.
+//! - [`evidence`]: keeps the texts that decisions rest on, by their SHA-256. `database`: opens redb files with care.
 //! - [`egress`]: resolves names to checked addresses. [`upstream`]: makes, keeps and shares connections to origins,
 //!   sends a request and receives its response over HTTP/1.1 and HTTP/2, and defines the errors. `wire`: a connection
 //!   whose writes never wait.
@@ -113,8 +114,10 @@ mod colour;
 mod columns;
 pub mod config;
 pub mod copy;
+mod database;
 pub mod decision;
 pub mod egress;
+pub mod evidence;
 pub mod expect;
 mod explanation;
 mod fair_semaphore;

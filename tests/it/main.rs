@@ -24,6 +24,7 @@ mod docs;
 mod egress;
 mod env;
 mod errors;
+mod evidence;
 mod exchanges;
 mod explain;
 mod fleet;
