@@ -30,6 +30,7 @@ mod https;
 mod pace;
 mod proxy;
 mod reader;
+mod replayed;
 mod robots;
 mod sections;
 mod settings;

@@ -46,6 +46,7 @@ mod refusals;
 mod refuse_mode;
 mod rejections;
 mod reload;
+mod replay;
 mod robots;
 mod sharing;
 mod smuggling;
