@@ -16,6 +16,7 @@ pub mod lint;
 pub mod live;
 pub mod man;
 mod progress;
+pub mod replay;
 pub mod run;
 mod source;
 
@@ -49,6 +50,7 @@ enum Command {
     Explain(explain::ExplainArgs),
     Check(check::CheckArgs),
     Cache(cache::CacheArgs),
+    Replay(replay::ReplayArgs),
     Ca(ca::CaArgs),
     Credential(credential::CredentialArgs),
     Lint(lint::LintArgs),
@@ -71,6 +73,7 @@ impl Cli {
             Command::Explain(args) => explain::run(&args),
             Command::Lint(args) => lint::run(&args),
             Command::Cache(args) => cache::run(&args),
+            Command::Replay(args) => replay::run(&args),
             Command::Credential(args) => credential::run(&args),
             Command::Ca(args) => ca::run(&args),
             Command::Env(args) => env::run(&args),

@@ -13,6 +13,7 @@ use time::OffsetDateTime;
 use toml::de::DeTable;
 
 use crate::bot::{AgentPattern, Bot, Bots, Enforcement};
+use crate::evidence::EvidenceOptions;
 use crate::pace::Policy as Pace;
 
 mod admin;
@@ -29,6 +30,7 @@ mod https;
 mod pace;
 mod proxy;
 mod reader;
+mod replayed;
 mod robots;
 mod sections;
 mod settings;
@@ -70,6 +72,8 @@ pub struct Config {
     pub refusals: Refusals,
     /// `[cache]`: how much is kept in memory, and what is kept on disk.
     pub cache: Cache,
+    /// `[evidence]`: the store of the texts that decisions rest on; `None` if there is none.
+    pub evidence: Option<EvidenceOptions>,
     /// `[fleet]`: the server by which several robotgates share copies; `None` without `fleet.url`.
     pub fleet: Option<Fleet>,
     /// `[egress]`: which addresses bots may reach, and which name servers are used.
@@ -200,6 +204,7 @@ impl Config {
             let robots = file.table("robots", Robots::read);
             let refusals = file.table("refusals", Refusals::read);
             let cache = file.table("cache", Cache::read);
+            let evidence = file.table("evidence", |table| sections::evidence(table, &cache));
             let fleet = file.table("fleet", |table| Fleet::read(table, file.span_of("pace").is_some()));
             let egress = file.table("egress", Egress::read);
             let pace = file.table("pace", pace::read);
@@ -212,6 +217,7 @@ impl Config {
                 robots,
                 refusals,
                 cache,
+                evidence,
                 fleet,
                 egress,
                 pace,
@@ -223,19 +229,24 @@ impl Config {
                 settings: Settings::default(),
                 canonical: Canonical::default(),
             };
-            let named_twice = config.conflicting_use(config.cache.path.as_deref());
-            if let (Some(span), Some(name)) = (file.span_of("cache.path"), named_twice) {
-                let message =
-                    format!("{name} names the same file, and each would overwrite the other; write another path");
-                checker.complain(span, message);
+            let evidence = config.evidence.as_ref().map(|evidence| &*evidence.path);
+            for (key, path) in [
+                ("cache.path", config.cache.path.as_deref()),
+                ("evidence.path", evidence),
+            ] {
+                if let (Some(span), Some(name)) = (file.span_of(key), config.conflicting_use(key, path)) {
+                    let message =
+                        format!("{name} names the same file, and each would overwrite the other; write another path");
+                    checker.complain(span, message);
+                }
             }
             config
         });
         (config, checker.into_complaints())
     }
 
-    /// Returns the key that names `path` for something other than the cache file.
-    fn conflicting_use(&self, path: Option<&Path>) -> Option<&'static str> {
+    /// Returns another key that names `path`, the path of `key`.
+    fn conflicting_use(&self, key: &str, path: Option<&Path>) -> Option<&'static str> {
         let audit = match &self.audit.output {
             Output::File(path) => Some(&**path),
             Output::Stdout => None,
@@ -243,6 +254,7 @@ impl Config {
         let tls = self.proxy.tls.as_ref();
         [
             ("audit.path", audit),
+            ("cache.path", self.cache.path.as_deref()),
             ("https.ca-certificate", Some(&*self.https.ca_certificate)),
             ("https.ca-key", Some(&*self.https.ca_key)),
             ("admin.token-file", self.admin.token_file.as_deref()),
@@ -251,7 +263,7 @@ impl Config {
             ("proxy.tls.key", tls.map(|tls| &*tls.key)),
         ]
         .into_iter()
-        .find(|(_, other)| path.is_some() && *other == path)
+        .find(|(name, other)| *name != key && path.is_some() && *other == path)
         .map(|(name, _)| name)
     }
 

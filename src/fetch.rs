@@ -27,7 +27,7 @@ pub use self::{
     trace::{Traced, TracedHop},
 };
 use crate::{
-    copy::{Failure, FetchError, Fetched, NetworkError, OriginState, Policy},
+    copy::{Failure, FetchError, Fetched, NetworkError, OriginState, Policy, RobotsCopy},
     egress::{Egress, EgressError},
     fleet::Fleet,
     origin::Origin,
@@ -55,6 +55,22 @@ pub trait Fetch: Send + Sync + 'static {
     /// Waits for the permit's turn and fetches. The implementation bounds the time. With `etag`, the request is
     /// conditional, so the origin can answer "not modified".
     async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced;
+
+    /// Stores the text of a copy as evidence, before a decision rests on it.
+    ///
+    /// # Errors
+    /// Fails if the configuration requires the text and it could not be stored. The copy must not be used then.
+    async fn store_evidence(&self, _copy: &RobotsCopy) -> Result<(), LookupError> {
+        Ok(())
+    }
+
+    /// Checks whether a new text could be stored as evidence.
+    ///
+    /// # Errors
+    /// Fails if the configuration requires texts to be stored, and they cannot be stored now.
+    fn check_evidence(&self) -> Result<(), LookupError> {
+        Ok(())
+    }
 
     /// Records each fetch before its result is used, even a fetch that was dropped ([`FetchError::CutOff`]).
     fn finished(&self, finished: &FinishedFetch<'_>, reservation: Self::Reservation);
@@ -100,6 +116,11 @@ pub enum LookupError {
     TooManyFetches,
     #[error("the audit log cannot be written, so robotgate fetches no robots.txt")]
     NotLogged,
+    #[error(
+        "robots.txt files cannot be stored as evidence, so robotgate fetches none (evidence.required); the operational \
+         log says why"
+    )]
+    NotStored,
 }
 
 /// The message for a client that has reached its limit of fetches.

@@ -36,6 +36,7 @@
 //!
 //! - [`store`]: the copies in memory, and all copies on disk (`store::disk`). [`fetch`]: fetches a robots.txt.
 //! - [`fleet`]: shares copies with other robotgates by a Redis or Valkey server, so that one of them fetches for all.
+//! - [`evidence`]: keeps the texts that decisions rest on, by their SHA-256. `database`: opens redb files with care.
 //! - [`egress`]: resolves names to checked addresses. [`upstream`]: makes, keeps and shares connections to origins,
 //!   sends a request and receives its response over HTTP/1.1 and HTTP/2, and defines the errors. `wire`: a connection
 //!   whose writes never wait.
@@ -51,6 +52,7 @@
 //! - [`config`]: parses the configuration file into a checked [`config::Config`], and watches the file. A module that
 //!   has options defines their type, such as [`copy::Policy`]; a section of the configuration holds it as it is.
 //! - `explanation`: why a URL would be allowed or refused, with the rules that won and lost.
+//! - [`replay`]: decides the lines of an audit log again, with the texts of [`evidence`].
 //! - [`expect`]: checks a configuration against its own `[[expect]]` cases.
 //! - `files`: reads files, but no pipe, which could block forever, and no secret that others can read.
 //! - `fair_semaphore`: permits for work that only a few may do at the same time, fair between clients. `ratelimited`:
@@ -113,8 +115,10 @@ mod colour;
 mod columns;
 pub mod config;
 pub mod copy;
+mod database;
 pub mod decision;
 pub mod egress;
+pub mod evidence;
 pub mod expect;
 mod explanation;
 mod fair_semaphore;
@@ -130,6 +134,7 @@ mod pacer;
 mod pem;
 pub mod proxy;
 mod ratelimited;
+pub mod replay;
 pub mod robots;
 pub mod service;
 pub mod store;

@@ -391,9 +391,12 @@ async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u64>) {
     let _ = tokio::time::timeout(MAX_WAIT, store.end_fetches()).await;
     let cut_off = aborted.map(|before| live.metrics().aborted() - before);
     live.generation().log_stop(cause, cut_off);
+    let evidence = live.generation().evidence().cloned();
+    let closing_evidence = tokio::task::spawn_blocking(move || evidence.map(|evidence| evidence.close()));
     let closing_logs = tokio::task::spawn_blocking(move || logs.iter().for_each(|log| log.close()));
     let closing_copies = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
-    let (logs, copies) = tokio::join!(
+    let (_, logs, copies) = tokio::join!(
+        tokio::time::timeout(MAX_WAIT, closing_evidence),
         tokio::time::timeout(MAX_WAIT, closing_logs),
         tokio::time::timeout(MAX_WAIT, closing_copies),
     );

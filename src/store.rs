@@ -251,7 +251,7 @@ impl Store {
             let started = Instant::now();
             // A hanging disk must leave time to ask the site.
             let patience = wait.min(MAX_DISK_WAIT);
-            let _ = tokio::time::timeout(patience, self.recall(&slot, origin, policy)).await;
+            let _ = tokio::time::timeout(patience, self.recall(&slot, query)).await;
             waited = started.elapsed();
         }
         let now = SystemTime::now();
@@ -277,7 +277,8 @@ impl Store {
 
     /// Reads an origin's state back from disk. If the disk cannot be read, the slot stays as it is for the next lookup
     /// to retry.
-    async fn recall(&self, slot: &Arc<Slot>, origin: &Origin, policy: &Policy) {
+    async fn recall<F: Fetch>(&self, slot: &Arc<Slot>, query: &Query<'_, F>) {
+        let Query { origin, policy, .. } = *query;
         let _turn = slot.turn.lock().await;
         let Some(disk) = self.disk.as_ref().filter(|_| !slot.is_recalled()) else {
             return;
@@ -287,6 +288,11 @@ impl Store {
             Ok(None) => slot.set_recalled(),
             Ok(Some(earlier)) => {
                 let earlier = self.brought_up_to_date(earlier, policy).await;
+                if let Some(copy) = earlier.last_copy()
+                    && query.fetcher.store_evidence(copy).await.is_err()
+                {
+                    return;
+                }
                 slot.state.rcu(|state| match state.is_known() {
                     // The state was read before the origin was forgotten.
                     _ if slot.forgotten() != forgotten => state.clone(),

@@ -1,4 +1,4 @@
-//! The small sections: `[refusals]`, `[cache]` and `[audit]`.
+//! The small sections: `[refusals]`, `[cache]`, `[audit]` and `[evidence]`.
 //!
 //! They open no file.
 
@@ -10,6 +10,7 @@ use http::StatusCode;
 
 use super::table::{Table, ValueOr as _};
 use crate::audit::Output;
+use crate::evidence::EvidenceOptions;
 use crate::store::DiskOptions;
 
 /// Two copies of the largest size must fit. More than a tebibyte is probably a wrong unit.
@@ -118,6 +119,37 @@ impl Cache {
         }
     }
 }
+
+/// Reads the `[evidence]` section. The default file is next to the cache file. Without a cache file, the operator wants
+/// nothing on disk, so there is a store only if the section asks for one.
+pub(super) fn evidence(table: &Table<'_>, cache: &Cache) -> Option<EvidenceOptions> {
+    let path = table.text("path");
+    let enabled = table.flag("enabled");
+    let is_enabled = match &enabled {
+        Some(enabled) => *enabled.get_ref(),
+        None => cache.path.is_some() || path.is_some(),
+    };
+    if let Some(path) = path.as_ref().filter(|_| !is_enabled) {
+        table.checker.complain(
+            path.span(),
+            "with enabled = false there is no file; remove either this key or enabled",
+        );
+    }
+    let beside = cache.path.as_ref().map(|cache| cache.with_file_name(EVIDENCE_FILE));
+    let path = match (path, beside) {
+        (None, Some(beside)) => beside,
+        (path, _) => table.checker.path_or_state(path, EVIDENCE_FILE),
+    };
+    let options = EvidenceOptions {
+        path,
+        keep: table.duration("keep", 400 * DAY, KEEPS),
+        max_bytes: table.size("max-bytes", 4 << 30, DISK_LIMITS),
+        required: table.flag("required").value_or(false),
+    };
+    is_enabled.then_some(options)
+}
+
+const EVIDENCE_FILE: &str = "evidence.redb";
 
 // === impl Audit ===
 

@@ -7,6 +7,7 @@ use super::*;
 use crate::{
     bot::{AgentPattern, Bindings, Bot, Bots, Cause, Enforcement, Identity},
     decision::{Decision, Reason},
+    evidence::EvidenceState,
 };
 
 fn snapshot() -> Snapshot {
@@ -29,6 +30,13 @@ fn snapshot() -> Snapshot {
             failures: 2,
         }),
         disk_fails: true,
+        evidence: Some(EvidenceState {
+            texts: 3,
+            bytes: 700,
+            max_bytes: 9000,
+            failures: 4,
+            trouble: Some("the disk is full".to_owned()),
+        }),
         fleet_connected: Some(true),
         leaves: 1,
         connections_max: 65_536,

@@ -50,6 +50,7 @@ impl Collector for MetricsCollector {
         self.requests(&mut page)?;
         self.pace(&mut page)?;
         self.robots(&mut page)?;
+        self.evidence(&mut page)?;
         self.fleet(&mut page)?;
         self.connections(&mut page)?;
         self.audit(&mut page)?;
@@ -217,6 +218,35 @@ impl MetricsCollector {
             "robotgate_cache_write_failures",
             "Failed writes to the file of cache.path.",
             optional(disk.map(|disk| disk.failures)),
+        )
+    }
+
+    fn evidence(&self, page: &mut Page<'_>) -> fmt::Result {
+        let evidence = self.snapshot.evidence.as_ref();
+        page.gauges(
+            "robotgate_evidence_texts",
+            "Texts in the store of evidence.",
+            optional(evidence.map(|evidence| evidence.texts)),
+        )?;
+        page.gauges(
+            "robotgate_evidence_bytes",
+            "Bytes of the compressed texts in the store of evidence.",
+            optional(evidence.map(|evidence| evidence.bytes)),
+        )?;
+        page.gauges(
+            "robotgate_evidence_max_bytes",
+            "Limit of the bytes of the compressed texts in the store of evidence.",
+            optional(evidence.map(|evidence| evidence.max_bytes)),
+        )?;
+        page.gauges(
+            "robotgate_evidence_fails",
+            "1 while texts cannot be stored as evidence.",
+            optional(evidence.map(|evidence| evidence.trouble.is_some().into())),
+        )?;
+        page.counters(
+            "robotgate_evidence_failed",
+            "Texts that were not stored as evidence before a decision could rest on them.",
+            optional(evidence.map(|evidence| evidence.failures)),
         )
     }
 

@@ -13,6 +13,7 @@ use crate::{
     authority::{Authority, AuthorityError},
     config::{Config, HttpsMode},
     egress::{Resolver, Roots},
+    evidence::Evidence,
     store::{Disk, DiskError},
 };
 
@@ -78,5 +79,8 @@ fn check_files(config: &Config) -> Result<(), SetupError> {
         server_tls::build(tls)?;
     }
     AuditLog::check(&config.audit.output)?;
+    if let Some(evidence) = config.evidence.as_ref().filter(|evidence| evidence.required) {
+        Evidence::check(&evidence.path)?;
+    }
     Ok(())
 }

@@ -228,6 +228,10 @@ impl Exchange {
                 ratelimited!(error, %error, output, id = self.id(), "a request was not forwarded");
                 Problem::Audit
             }
+            NoDecision::Lookup(LookupError::NotStored) => {
+                ratelimited!(error, %error, id = self.id(), "a request was not forwarded");
+                Problem::Evidence
+            }
             NoDecision::Overloaded => {
                 ratelimited!(warn, client = %connection.client, "a request was refused: {error}");
                 Problem::Overloaded

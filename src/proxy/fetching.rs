@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use super::seen_texts::SeenTexts;
 use crate::{
     audit::{AuditLog, Line, Redirect, Reserved, RobotsRecord, SharedRecord},
-    copy::AnswerKind,
-    copy::Fetched,
+    copy::{AnswerKind, Fetched, RobotsCopy},
+    evidence::Evidence,
     fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, LookupError, Requester, SharedCopy, Traced},
     fleet::Fleet,
     metrics::{FetchResult, Metrics},
@@ -26,6 +26,9 @@ pub(super) struct LoggedFetcher {
     /// Fetches do not wait for a turn, but they delay the requests after them.
     pub(super) pacer: Option<SharedPacer>,
     pub(super) fleet: Option<Arc<Fleet>>,
+    pub(super) evidence: Option<Arc<Evidence>>,
+    /// Whether no copy may be used whose text could not be stored as evidence.
+    pub(super) evidence_required: bool,
     /// Whether the log leaves out queries.
     pub(super) redact_query: bool,
     /// The number of the configuration's generation.
@@ -42,6 +45,7 @@ impl Fetch for LoggedFetcher {
     }
 
     async fn reserve(&self) -> Result<Reserved, LookupError> {
+        self.check_evidence()?;
         let reservation = self.audit.reserve(LINE).await;
         reservation.map_err(|_| LookupError::NotLogged)
     }
@@ -56,6 +60,26 @@ impl Fetch for LoggedFetcher {
         let traced = self.fetcher.trace(permit, origin, etag).await;
         note_pace(pacer, origin, &traced, began);
         traced
+    }
+
+    async fn store_evidence(&self, copy: &RobotsCopy) -> Result<(), LookupError> {
+        let Some(evidence) = &self.evidence else {
+            return Ok(());
+        };
+        let stored = evidence.put(copy.sha256, copy.robots.body()).await;
+        match stored {
+            Err(_) if self.evidence_required => Err(LookupError::NotStored),
+            // The store logs its trouble by itself.
+            _ => Ok(()),
+        }
+    }
+
+    fn check_evidence(&self) -> Result<(), LookupError> {
+        let evidence = self.evidence.as_ref().filter(|_| self.evidence_required);
+        match evidence.is_some_and(|evidence| evidence.is_failing()) {
+            true => Err(LookupError::NotStored),
+            false => Ok(()),
+        }
     }
 
     fn finished(&self, finished: &FinishedFetch<'_>, reservation: Reserved) {

@@ -26,8 +26,9 @@ use crate::{
     config::{Cache, Config, HttpsMode},
     decision::Terms,
     egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
+    evidence::{Evidence, EvidenceError},
     fair_semaphore::FairSemaphore,
-    fetch::{FetchLimiter, Name},
+    fetch::{Fetch as _, FetchLimiter, Name},
     fleet::{Fleet, FleetError, Notice, Paused},
     metrics::Meter,
     pacer::{FleetPace, Pacer, SharedPacer},
@@ -69,6 +70,8 @@ pub struct Generation {
     roots: Arc<Roots>,
     /// The fleet, if one is configured.
     fleet: Option<Arc<Fleet>>,
+    /// The store of the texts that decisions rest on, if one is configured.
+    evidence: Option<Arc<Evidence>>,
     pub(super) origins: Arc<Origins>,
     limiter: Arc<FetchLimiter>,
 }
@@ -90,6 +93,8 @@ pub enum SetupError {
     Cache(#[from] DiskError),
     #[error(transparent)]
     Fleet(#[from] FleetError),
+    #[error("evidence.path: {0}")]
+    Evidence(#[from] EvidenceError),
 }
 
 // === impl Generation ===
@@ -210,6 +215,7 @@ impl Generation {
             });
             SharedPacer { local, fleet }
         });
+        let evidence = evidence(&config, before)?;
         let counts = metrics.audit.clone();
         // Last, because it creates a file, and a reload that fails must leave no trace.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
@@ -234,6 +240,8 @@ impl Generation {
             metrics: metrics.clone(),
             pacer: pacer.clone(),
             fleet: fleet.clone(),
+            evidence: evidence.clone(),
+            evidence_required: config.evidence.as_ref().is_some_and(|evidence| evidence.required),
             redact_query: config.audit.redact_query,
             config: number,
             seen_texts: seen_texts.clone(),
@@ -262,6 +270,7 @@ impl Generation {
             pacer,
             roots,
             fleet,
+            evidence,
             origins,
             limiter,
             config,
@@ -316,6 +325,16 @@ impl Generation {
     /// Returns the fleet, if one is configured.
     pub fn fleet(&self) -> Option<&Arc<Fleet>> {
         self.fleet.as_ref()
+    }
+
+    /// Returns the store of the texts that decisions rest on, if one is configured.
+    pub fn evidence(&self) -> Option<&Arc<Evidence>> {
+        self.evidence.as_ref()
+    }
+
+    /// Returns whether no new robots.txt can be decided on, because its text cannot be stored.
+    pub fn evidence_is_stalled(&self) -> bool {
+        self.fetcher.check_evidence().is_err()
     }
 
     /// Returns the number of roots that origins' certificates are checked against: the system's, and the operator's.
@@ -379,6 +398,23 @@ fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, Disk
     Ok(Arc::new(match before {
         Some(before) => store.replacing(&before.store),
         None => store,
+    }))
+}
+
+/// Opens the store of evidence, or keeps the one that is open, and stores the text of the configuration.
+fn evidence(config: &Config, before: Option<&Generation>) -> Result<Option<Arc<Evidence>>, EvidenceError> {
+    let Some(options) = &config.evidence else {
+        return Ok(None);
+    };
+    let text = config.canonical.text();
+    let same = before.and_then(|before| before.evidence.as_ref());
+    let same = same.filter(|evidence| evidence.path() == options.path);
+    Ok(Some(match same {
+        Some(evidence) => {
+            evidence.set_config(text, options.required)?;
+            evidence.clone()
+        }
+        None => Arc::new(Evidence::start(options, text)?),
     }))
 }
 

@@ -65,6 +65,9 @@ impl Live {
         if let Some(disk) = generation.store.disk() {
             disk.set_options(cache.disk);
         }
+        if let (Some(evidence), Some(options)) = (generation.evidence(), &generation.config.evidence) {
+            evidence.set_options(options);
+        }
         self.keep_audit_log(&before, &generation);
         generation.audit_in_force.store(Some(generation.audit.clone()));
         self.current.store(generation.clone());

@@ -4,7 +4,6 @@
 //! but no request fails: robotgate fetches the copies that it cannot read.
 
 mod file;
-mod open;
 mod queue;
 mod tables;
 mod writer;
@@ -23,16 +22,14 @@ use std::{
 use tokio::sync::Semaphore;
 
 pub use self::{
-    file::{Contents, CopyFile, FileError},
+    file::{Contents, CopyFile},
     tables::Record,
 };
-use self::{
-    open::{Check, guarded, open_existing, open_patiently},
-    queue::Change,
-    writer::SharedDisk,
-};
-use crate::copy::OriginState;
+use self::{queue::Change, writer::SharedDisk};
+pub use crate::database::FileError;
 use crate::{
+    copy::OriginState,
+    database::{Check, Kind, guarded, open_existing, open_patiently},
     files::{self, may_make_in},
     origin::Origin,
     ratelimited::ratelimited,
@@ -78,7 +75,7 @@ impl Disk {
             path: path.to_owned(),
             why,
         };
-        let file = open_patiently(path, cache_bytes, Check::Full).map_err(unusable)?;
+        let file = open_patiently(&COPIES, path, cache_bytes, Check::Full).map_err(unusable)?;
         let shared = Arc::new(SharedDisk {
             path: path.to_owned(),
             cache_bytes,
@@ -268,7 +265,7 @@ impl Disk {
     /// # Errors
     /// Fails if the file cannot be used. [`FileError::Locked`] means that a robotgate is running.
     pub fn read_only(path: &Path) -> Result<CopyFile, FileError> {
-        open_existing(path, READER_CACHE)
+        open_existing(&COPIES, path, READER_CACHE)
     }
 
     /// Runs `work` on a file from [`read_only`](Self::read_only) and closes the file. Reports a panic, which a damaged
@@ -297,6 +294,12 @@ impl fmt::Debug for Disk {
     }
 }
 
+/// The file of the copies.
+const COPIES: Kind<CopyFile> = Kind {
+    name: "the file of cached robots.txt files",
+    loss: "It fetches each robots.txt again when it is needed",
+    wrap: CopyFile::new,
+};
 /// Maximum time that a flush waits.
 const MAX_FLUSH: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent reads. Most are served from memory and take microseconds.

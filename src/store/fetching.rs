@@ -55,7 +55,7 @@ impl Store {
     pub(super) async fn wait_for<F: Fetch>(
         self: &Arc<Self>,
         slot: &Arc<Slot>,
-        state: &OriginState,
+        state: &Arc<OriginState>,
         query: &Query<'_, F>,
         wait: Duration,
     ) -> Result<Lookup, LookupError> {
@@ -84,6 +84,10 @@ impl Store {
         if !found.is_under(policy) {
             // The fetch began before a reload.
             found = self.reread(&slot, origin, policy).await;
+        }
+        if pending || Arc::ptr_eq(&found, state) {
+            // The fetch may have had no effect because its text could not be stored.
+            query.fetcher.check_evidence()?;
         }
         let at = SystemTime::now();
         let is_old = matches!(found.answer(at, policy), Answer::LastCopy(..));
@@ -194,16 +198,23 @@ impl Store {
             let forgotten = slot.forgotten();
             let before = slot.state.load_full();
             let after = Arc::new(before.after(meaning.clone(), status, freshness, now, spread, &policy));
+            let is_stored = match after.last_copy() {
+                Some(copy) => fetcher.store_evidence(copy).await.is_ok(),
+                None => true,
+            };
             if let Some(reservation) = begun.reservation.take() {
                 let finished = FinishedFetch {
                     origin,
                     traced: &traced,
                     before: &before,
-                    after: &after,
+                    after: if is_stored { &after } else { &before },
                     at: now,
                     policy: &policy,
                 };
                 fetcher.finished(&finished, reservation);
+            }
+            if !is_stored {
+                return;
             }
             let found = slot.state.compare_and_swap(&before, after.clone());
             // If the states differ, the slot was parsed again, read back from disk or forgotten meanwhile.
@@ -252,6 +263,11 @@ impl Store {
                 };
             }
             let after = Arc::new(shared.resuming(&before));
+            if let Some(copy) = after.last_copy()
+                && begun.fetcher.store_evidence(copy).await.is_err()
+            {
+                return ControlFlow::Continue(None);
+            }
             if let (ControlFlow::Break(()), Some(reservation)) = (&flow, begun.reservation.take()) {
                 let shared = SharedCopy {
                     origin,

@@ -239,6 +239,41 @@ fn default_ttls_adapt_to_the_configured_ones() {
 }
 
 #[test]
+fn the_store_of_evidence_is_next_to_the_cache_file() {
+    let path = |text: &str| good(text).evidence.map(|evidence| evidence.path);
+    let cache = "[cache]\npath = '/var/lib/a/robots.redb'\n";
+    assert_eq!(path(cache).as_deref(), Some(Path::new("/var/lib/a/evidence.redb")));
+    let own = "[cache]\npersist = false\n[evidence]\npath = '/data/evidence'";
+    assert_eq!(path(own).as_deref(), Some(Path::new("/data/evidence")));
+    for none in ["[cache]\npersist = false", "[evidence]\nenabled = false"] {
+        assert_eq!(path(none), None, "{none}");
+    }
+    let options = good("[evidence]\nkeep = '2d'\nmax-bytes = '16MiB'\nrequired = true").evidence;
+    let options = options.expect("it is on");
+    assert_eq!(
+        (options.keep, options.max_bytes, options.required),
+        (Duration::from_secs(2 * 86_400), 16 << 20, true)
+    );
+    for (bad, why) in [
+        (
+            "[evidence]\nenabled = false\npath = '/a'",
+            "remove either this key or enabled",
+        ),
+        (
+            "[evidence]\npath = '/a'\n[audit]\npath = '/a'",
+            "audit.path names the same file",
+        ),
+        (
+            "[evidence]\npath = '/a'\n[cache]\npath = '/a'",
+            "cache.path names the same file",
+        ),
+    ] {
+        let error = parse(bad).expect_err(bad).to_string();
+        assert!(error.contains(why), "{bad}: {error}");
+    }
+}
+
+#[test]
 fn a_cache_without_persist_has_no_file() {
     let cache = good("[cache]\npersist = false\nkeep = '1d'").cache;
     assert_eq!((cache.path, cache.disk.keep), (None, Duration::from_secs(86_400)));

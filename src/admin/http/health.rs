@@ -13,7 +13,8 @@ pub(super) async fn alive() -> impl IntoResponse {
 }
 
 /// Returns whether the proxy is ready. It is not while the audit log cannot be written, because then no request is
-/// forwarded, nor once shutdown has begun. A load balancer then sends bots elsewhere. If copies cannot be kept on disk,
+/// forwarded, nor once shutdown has begun. A load balancer then sends bots elsewhere. The same
+/// holds while evidence is required and cannot be stored. If copies cannot be kept on disk, or evidence not be stored,
 /// the text says why.
 pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, Cow<'static, str>) {
     if context.live.is_stopping() {
@@ -24,10 +25,18 @@ pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, C
             "the audit log cannot be written; the operational log says why\n".into(),
         )
     } else {
-        match context.live.store().disk_trouble() {
+        let evidence = context.live.generation().evidence().cloned();
+        let troubles = [
+            context.live.store().disk_trouble(),
+            evidence.and_then(|evidence| evidence.trouble()),
+        ];
+        let troubles = troubles.into_iter().flatten().map(|trouble| format!("{trouble}\n"));
+        let (status, state) = match context.live.generation().evidence_is_stalled() {
+            // No new robots.txt can be decided on (evidence.required).
+            true => (StatusCode::SERVICE_UNAVAILABLE, "evidence cannot be stored\n"),
             // Decisions still work.
-            Some(trouble) => (StatusCode::OK, format!("ready\n{trouble}\n").into()),
-            None => (StatusCode::OK, "ready\n".into()),
-        }
+            false => (StatusCode::OK, "ready\n"),
+        };
+        (status, format!("{state}{}", troubles.collect::<String>()).into())
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Status {
     tunnels: u64,
     fetches_running: usize,
     origins: Origins,
+    /// `null` without a store of evidence.
+    evidence: Option<EvidenceStatus>,
     /// `null` without a fleet.
     fleet: Option<FleetStatus>,
     audit: Audit,
@@ -61,6 +63,18 @@ struct Origins {
     memory_max_bytes: u64,
     disk_bytes: Option<u64>,
     disk_max_bytes: Option<u64>,
+}
+
+/// The store of the texts that decisions rest on.
+#[derive(Serialize)]
+struct EvidenceStatus {
+    texts: u64,
+    bytes: u64,
+    max_bytes: u64,
+    /// Texts that were not stored before a decision could rest on them.
+    failures: u64,
+    /// Why texts cannot be stored now.
+    error: Option<String>,
 }
 
 /// The fleet, whose gates share copies.
@@ -153,6 +167,16 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
             disk_bytes: disk.map(|(_, held)| held),
             disk_max_bytes: live.store().disk().map(|_| generation.config.cache.disk.max_bytes),
         },
+        evidence: generation.evidence().map(|evidence| {
+            let state = evidence.state();
+            EvidenceStatus {
+                texts: state.texts,
+                bytes: state.bytes,
+                max_bytes: state.max_bytes,
+                failures: state.failures,
+                error: state.trouble,
+            }
+        }),
         fleet: generation
             .fleet()
             .zip(generation.config.fleet.as_ref())

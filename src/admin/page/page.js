@@ -331,6 +331,9 @@ function showBanners(s) {
   banner("audit", "bad", s.audit?.stalled && "The audit log is stalled.", null, () =>
     make("p", {}, "Requests wait until their lines can be written. Look at the disk and at robotgate's own log."),
   );
+  banner("evidence", "warn", s.evidence?.error && "Evidence cannot be stored.", s.evidence?.error, () =>
+    make("p", {}, "Decisions that rest on new texts cannot be replayed later. ", s.evidence.error ?? ""),
+  );
   banner("fleet", "warn", s.fleet && !s.fleet.connected && "The fleet's server is not used.", s.fleet?.error, () =>
     make("p", {}, "Until it is back, robotgate fetches every robots.txt itself and keeps its own pace (fleet.on-loss). ", s.fleet.error ?? ""),
   );

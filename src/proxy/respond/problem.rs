@@ -4,6 +4,7 @@
 use http::StatusCode;
 
 use crate::{
+    fetch::LookupError,
     origin::TargetError,
     proxy::{head::HeadError, judge::NoDecision, limits::Limit},
     trust,
@@ -22,6 +23,8 @@ pub(in crate::proxy) enum Problem<'a> {
     Loop,
     /// The audit log accepts no lines, so nothing may be forwarded.
     Audit,
+    /// The robots.txt could not be stored as evidence, so nothing may be decided on it (`evidence.required`).
+    Evidence,
     /// pingora cannot read what the client sent.
     Request,
     /// The client was silent for too long in the middle of its request.
@@ -99,6 +102,11 @@ impl Problem<'_> {
                 ProxyError::ProxyInternalError,
                 "Audit Log Unavailable",
             ),
+            Problem::Evidence => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                ProxyError::ProxyInternalError,
+                "Evidence Unavailable",
+            ),
             Problem::Limit(Limit::Connections) | Problem::Overloaded => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 ProxyError::HttpRequestDenied,
@@ -137,6 +145,7 @@ impl Problem<'_> {
                 .to_owned(),
             Problem::Audit => "the audit log cannot be written, so robotgate forwards nothing"
                 .to_owned(),
+            Problem::Evidence => LookupError::NotStored.to_string(),
             Problem::Request => "the request is not valid HTTP".to_owned(),
             Problem::Slow => "the request did not arrive in time".to_owned(),
             Problem::Limit(limit) => limit.sentence().to_owned(),
@@ -193,7 +202,8 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
             "",
         ),
         ProxyError::ProxyInternalError => (
-            "robotgate had an internal error, or it cannot write its audit log and so forwards nothing.",
+            "robotgate had an internal error, or it cannot write its audit log or its evidence and so forwards \
+             nothing.",
             "The operational log says why.",
         ),
         ProxyError::ProxyLoopDetected => (

@@ -3,7 +3,6 @@
 
 use std::{
     collections::HashMap,
-    io,
     sync::atomic::{AtomicU64, Ordering},
     time::SystemTime,
 };
@@ -14,7 +13,7 @@ use super::{
     queue::Change,
     tables::{ABOUT, ORIGINS, RECORD_BYTES, Record, TEXTS, Tables, USES, known},
 };
-use crate::copy::OriginState;
+use crate::{copy::OriginState, database::FileError};
 
 /// An open file.
 pub struct CopyFile {
@@ -269,71 +268,6 @@ fn version(database: &Database) -> Result<Option<u64>, FileError> {
 fn last_use(record: Record) -> Option<SystemTime> {
     record.outline().and_then(|state| state.useful_until())
 }
-
-/// Why the file cannot be used. The message says what to do, unless that depends on the caller.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    #[error("another process has it open; give each robotgate its own cache.path")]
-    Locked,
-    #[error("a newer robotgate wrote it ({0}); upgrade this one, or choose another cache.path")]
-    Later(String),
-    #[error("it is damaged ({0})")]
-    Damaged(String),
-    /// The file is damaged, and could not be moved aside.
-    #[error("it is damaged ({what}) and cannot be moved aside: {why}")]
-    Stays { what: String, why: String },
-    #[error("{0}; check cache.path, its permissions and the room on the disk")]
-    Io(#[from] io::Error),
-    /// An error closed the file and the writer is about to open it again, or the program is ending.
-    #[error("it is closed")]
-    Closed,
-}
-
-// === impl FileError ===
-
-impl From<redb::Error> for FileError {
-    fn from(error: redb::Error) -> Self {
-        use redb::Error as E;
-        match error {
-            E::DatabaseAlreadyOpen => Self::Locked,
-            E::Corrupted(what) if is_later_format(&what) => Self::Later(what),
-            E::Corrupted(what) => Self::Damaged(what),
-            E::Io(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) => {
-                Self::Damaged(error.to_string())
-            }
-            E::Io(error) => Self::Io(error),
-            E::PreviousIo | E::DatabaseClosed | E::LockPoisoned(_) | E::TransactionPoisoned => {
-                Self::Io(io::Error::other(error.to_string()))
-            }
-            // The file has a format or tables that no version of robotgate writes.
-            error => Self::Damaged(error.to_string()),
-        }
-    }
-}
-
-/// Returns whether the error means that the database format is newer than this version of redb, which redb reports as
-/// corruption. An implausible version number is damage.
-fn is_later_format(what: &str) -> bool {
-    let found = what
-        .strip_prefix("Expected file format version")
-        .and_then(|what| what.rsplit(' ').next());
-    found
-        .and_then(|found| found.parse().ok())
-        .is_some_and(|found: u8| found < 20)
-}
-
-/// Implements `From` for the error types of redb's operations, so that `?` works on them.
-macro_rules! from_parts {
-    ($($part:ident),*) => {
-        $(impl From<redb::$part> for FileError {
-            fn from(error: redb::$part) -> Self {
-                redb::Error::from(error).into()
-            }
-        })*
-    };
-}
-
-from_parts!(DatabaseError, TransactionError, TableError, StorageError, CommitError);
 
 const VERSION_KEY: &str = "version";
 /// Version of the tables' format.

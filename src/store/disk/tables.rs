@@ -4,8 +4,11 @@
 use redb::{ReadableTable, ReadableTableMetadata as _, Table, TableDefinition, WriteTransaction};
 use sha2::{Digest as _, Sha256 as Hasher};
 
-use super::{file::FileError, queue::Change};
-use crate::copy::{OriginState, Saved, SavedCopy, Sha256};
+use super::queue::Change;
+use crate::{
+    copy::{OriginState, Saved, SavedCopy, Sha256},
+    database::FileError,
+};
 
 /// The tables of a write transaction.
 pub(super) struct Tables<'t> {

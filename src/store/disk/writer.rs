@@ -12,12 +12,11 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{
-    file::{CopyFile, FileError},
-    open::{Check, guarded, open_patiently},
-    queue::Queue,
+use super::{COPIES, file::CopyFile, queue::Queue};
+use crate::{
+    database::{Check, FileError, Pause, guarded, open_patiently},
+    ratelimited::ratelimited,
 };
-use crate::ratelimited::ratelimited;
 
 /// The state that readers and the writer share.
 pub(super) struct SharedDisk {
@@ -129,7 +128,8 @@ impl SharedDisk {
     }
 
     fn failed(&self, error: &FileError) {
-        let text = format!("robots.txt files wait in memory until they can be written to the disk: {error}");
+        let text =
+            format!("robots.txt files wait in memory until they can be written to the file of cache.path: {error}");
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if trouble.as_ref() != Some(&text) {
             tracing::error!(path = %self.path.display(), "{text}");
@@ -156,7 +156,7 @@ impl SharedDisk {
             false => Check::Skip,
         };
         // A reader can keep the old file open a moment longer, so this waits for the lock on the file.
-        let file = open_patiently(&self.path, self.cache_bytes, check)?;
+        let file = open_patiently(&COPIES, &self.path, self.cache_bytes, check)?;
         self.is_suspect.store(false, Ordering::Relaxed);
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
         Ok(())
@@ -263,28 +263,6 @@ fn close(file: impl IntoIterator) {
     });
 }
 
-/// The pause after an error.
-#[derive(Debug, Default)]
-struct Pause {
-    /// Number of errors since the last success.
-    errors: u32,
-    until: Option<Instant>,
-}
-
-// === impl Pause ===
-
-impl Pause {
-    fn lengthen(&mut self) {
-        self.until = Some(Instant::now() + RETRY * (1 << self.errors));
-        self.errors = (self.errors + 1).min(MAX_DOUBLINGS);
-    }
-
-    fn rest(&self) -> Duration {
-        self.until
-            .map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
-    }
-}
-
 /// Progress of the removal of old origins.
 struct Collecting {
     /// When to continue.
@@ -312,10 +290,6 @@ impl Collecting {
 /// How long to gather changes before writing them together. Each write has to be synced to the disk, which costs as
 /// much for one change as for hundreds.
 const GATHER: Duration = Duration::from_millis(20);
-/// Pause before the first retry after a failed write.
-const RETRY: Duration = Duration::from_secs(1);
-/// How many times the pause doubles at most.
-const MAX_DOUBLINGS: u32 = 4;
 /// Pauses between two scans for old origins, and between the passes of one scan.
 const COLLECT_EVERY: Duration = Duration::from_secs(60 * 60);
 const COLLECT_ON: Duration = Duration::from_secs(1);

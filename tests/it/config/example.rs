@@ -58,6 +58,7 @@ fn the_example_shows_every_key() {
         "robots.unreachable",
         "refusals",
         "cache",
+        "evidence",
         "fleet",
         "egress",
         "audit",

@@ -129,6 +129,7 @@ fn each_problem_of_the_proxy_itself_has_its_own_response() {
     for (problem, status, error, title) in [
         (Problem::Loop, 502, "proxy_loop_detected", "Proxy Loop Detected"),
         (Problem::Audit, 503, "proxy_internal_error", "Audit Log Unavailable"),
+        (Problem::Evidence, 503, "proxy_internal_error", "Evidence Unavailable"),
         (Problem::Leaf, 500, "proxy_internal_error", "Internal Server Error"),
         (Problem::Request, 400, "http_request_error", "Bad Request"),
         (Problem::Overloaded, 503, "http_request_denied", "Service Unavailable"),

@@ -1,0 +1,320 @@
+//! `robotgate replay`: decides each decision of an audit log again, and lists those that differ.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    fmt::Write as _,
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use flate2::read::MultiGzDecoder;
+
+use super::{fail, load, print};
+use crate::{
+    evidence::EvidenceReader,
+    replay::{Difference, LoggedDecision, Outcome, Replayed, Replayer, decide},
+    text::plain_message,
+};
+
+/// Decide each decision of an audit log again
+///
+/// Decides from the log and the store of evidence alone, with the engine of this version. Lists the decisions whose
+/// verdict, reason, rule or line would now be different. Opens no connection, and can run beside the proxy.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct ReplayArgs {
+    /// Files of the audit log, also rotated and .gz ones ("-" is standard input)
+    #[arg(required = true, value_name = "LOG")]
+    logs: Vec<PathBuf>,
+    /// The configuration that the proxy runs with: its evidence.path names the store
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The store of evidence, instead of the configuration's
+    #[arg(long, value_name = "FILE")]
+    evidence: Option<PathBuf>,
+    /// Show the decision with this id, and what decided it
+    #[arg(long)]
+    id: Option<String>,
+    /// List every difference. Without it, replay lists the first 100
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a replay found.
+#[derive(Debug, Default, serde::Serialize)]
+struct Report {
+    decisions: u64,
+    same: u64,
+    different: u64,
+    /// Decisions that the network or the moment made.
+    as_logged: u64,
+    /// The number of decisions that cannot be replayed, by the reason.
+    not_replayable: BTreeMap<String, u64>,
+    unreadable_lines: u64,
+    differences: Vec<Found>,
+}
+
+/// A decision that differs.
+#[derive(Debug, serde::Serialize)]
+struct Found {
+    log: String,
+    line: u64,
+    id: String,
+    url: String,
+    fields: Vec<Difference>,
+}
+
+/// Why a replay failed.
+#[derive(Debug, thiserror::Error)]
+enum ReplayError {
+    #[error("{}: {error}", path.display())]
+    Log { path: PathBuf, error: io::Error },
+    #[error("the store of evidence {} cannot be read: {error}", path.display())]
+    Evidence {
+        path: PathBuf,
+        error: crate::evidence::FileError,
+    },
+    #[error("the configuration has no store of evidence; name the file with --evidence")]
+    NoEvidence,
+    #[error(transparent)]
+    Config(#[from] crate::config::ConfigError),
+}
+
+/// Replays the logs. Fails if a decision differs, or an input is bad.
+pub fn run(args: &ReplayArgs) -> ExitCode {
+    match report(args) {
+        Ok((text, is_same)) => match print(text) {
+            ExitCode::SUCCESS if !is_same => ExitCode::FAILURE,
+            code => code,
+        },
+        Err(error) => fail(&error),
+    }
+}
+
+/// Returns the report as text, and whether it contains no difference.
+fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
+    let path = match &args.evidence {
+        Some(path) => path.clone(),
+        None => {
+            load(args.config.as_deref())?
+                .evidence
+                .ok_or(ReplayError::NoEvidence)?
+                .path
+        }
+    };
+    let unreadable = |error| ReplayError::Evidence {
+        path: path.clone(),
+        error,
+    };
+    let mut replayer = Replayer::new(EvidenceReader::open(&path).map_err(unreadable)?);
+    let mut report = Report::default();
+    let mut shown = None;
+    for log in &args.logs {
+        let name = log.display().to_string();
+        let failed = |error| ReplayError::Log {
+            path: log.clone(),
+            error,
+        };
+        let mut input = open(log).map_err(failed)?;
+        let mut chunk = Vec::with_capacity(CHUNK);
+        let mut line_number = 0;
+        while read_lines(&mut input, &mut chunk).map_err(failed)? {
+            let mut lines: Vec<&[u8]> = chunk.split(|byte| *byte == b'\n').collect();
+            if chunk.ends_with(b"\n") {
+                lines.pop();
+            }
+            let first = line_number + 1;
+            line_number += lines.len() as u64;
+            if let Some(id) = &args.id {
+                lines.retain(|line| memchr::memmem::find(line, id.as_bytes()).is_some());
+            }
+            let results = replayer.replay(&lines).map_err(unreadable)?;
+            for (number, replayed) in (first..).zip(results) {
+                match (&args.id, &replayed) {
+                    (Some(id), Replayed::Decision(logged, outcome)) if logged.id == **id => {
+                        shown = Some((
+                            show(logged, outcome, &replayer),
+                            matches!(outcome, Outcome::Different(_)),
+                        ));
+                    }
+                    (Some(_), _) => {}
+                    (None, _) => report.add(replayed, &name, number, args.all),
+                }
+            }
+        }
+    }
+    match (&args.id, shown) {
+        (None, _) if args.json => {
+            // A report has no map with keys other than strings, so it can always be written.
+            let text = serde_json::to_string(&report).unwrap_or_default();
+            Ok((text + "\n", report.different == 0))
+        }
+        (None, _) => Ok((report.text(), report.different == 0)),
+        (Some(_), Some((text, differs))) => Ok((text, !differs)),
+        (Some(id), None) => Ok((format!("no decision has the id {}\n", plain_message(id, 64)), false)),
+    }
+}
+
+// === impl Report ===
+
+impl Report {
+    fn add(&mut self, replayed: Replayed<'_>, log: &str, line: u64, all: bool) {
+        let (logged, outcome) = match replayed {
+            Replayed::Decision(logged, outcome) => (logged, outcome),
+            Replayed::Unreadable => return self.unreadable_lines += 1,
+            Replayed::Other => return,
+        };
+        self.decisions += 1;
+        match outcome {
+            Outcome::Same => self.same += 1,
+            Outcome::AsLogged => self.as_logged += 1,
+            Outcome::NotReplayable(missing) => *self.not_replayable.entry(missing.to_string()).or_default() += 1,
+            Outcome::Different(fields) => {
+                self.different += 1;
+                if all || self.differences.len() < LISTED {
+                    self.differences.push(Found {
+                        log: log.to_owned(),
+                        line,
+                        id: logged.id.into_owned(),
+                        url: logged.url.into_owned(),
+                        fields,
+                    });
+                }
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for found in &self.differences {
+            let Found {
+                log,
+                line,
+                id,
+                url,
+                fields,
+            } = found;
+            let url = plain_message(url, MAX_URL);
+            let _ = writeln!(text, "{log}:{line}: {id} {url}: {}", differences(fields));
+        }
+        let unlisted = self.different - self.differences.len() as u64;
+        if unlisted > 0 {
+            let _ = writeln!(text, "... and {unlisted} more (--all lists them)");
+        }
+        let _ = writeln!(text, "{} decisions", self.decisions);
+        let mut count = |number: u64, what: &str| {
+            if number > 0 {
+                let _ = writeln!(text, "{number:>10} {what}");
+            }
+        };
+        count(self.same, "are the same");
+        count(self.different, "are different");
+        count(
+            self.as_logged,
+            "are taken as logged: the network, a credential or the pace decided",
+        );
+        for (why, number) in &self.not_replayable {
+            count(*number, &format!("cannot be replayed: {why}"));
+        }
+        count(
+            self.unreadable_lines,
+            "lines cannot be read: they are not JSON records of the log",
+        );
+        text
+    }
+}
+
+fn differences(fields: &[Difference]) -> String {
+    let value = |value: &Option<String>| match value {
+        Some(value) => plain_message(value, MAX_URL).into_owned(),
+        None => "null".to_owned(),
+    };
+    let fields = fields
+        .iter()
+        .map(|field| format!("{} was {}, is {}", field.field, value(&field.logged), value(&field.now)));
+    fields.collect::<Vec<_>>().join("; ")
+}
+
+/// Shows one decision and what decided it.
+fn show(logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> String {
+    let mut text = format!(
+        "{} {} {}\n",
+        logged.time,
+        logged.method,
+        plain_message(&logged.url, MAX_URL)
+    );
+    let none = || "none".to_owned();
+    let bot = logged.bot.clone().unwrap_or_else(none);
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "{name:<12} {}", plain_message(value, MAX_URL));
+    };
+    line("bot", &format!("{bot} (by {})", logged.identity));
+    line(
+        "logged",
+        &format!("{}, {}, forwarded: {}", logged.verdict, logged.reason, logged.forwarded),
+    );
+    let (config, copy) = replayer.sources(logged);
+    let again = match outcome {
+        Outcome::Same => "the same".to_owned(),
+        Outcome::AsLogged => "nothing: the network, a credential or the pace decided".to_owned(),
+        Outcome::NotReplayable(missing) => format!("not possible: {missing}"),
+        Outcome::Different(fields) => differences(fields),
+    };
+    line("replayed", &again);
+    if let Some(sha256) = logged.config_sha256 {
+        line("configuration", &sha256.to_string());
+    }
+    if let Some(sha256) = logged.robots_sha256 {
+        line("robots.txt", &sha256.to_string());
+    }
+    let decision = config.and_then(|config| decide(logged, config, copy).ok());
+    let rule = decision
+        .as_ref()
+        .and_then(|decision| Some((decision.group()?, decision.rule()?)));
+    if let Some((group, rule)) = rule {
+        line("rule", &format!("line {}: {} (group {group})", rule.line, rule.text));
+    }
+    text
+}
+
+/// Opens a log, and decompresses it if its name ends in `.gz`.
+fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(BufReader::with_capacity(CHUNK, io::stdin())));
+    }
+    let file = File::open(path)?;
+    Ok(match path.extension() == Some(OsStr::new("gz")) {
+        true => Box::new(BufReader::with_capacity(CHUNK, MultiGzDecoder::new(file))),
+        false => Box::new(BufReader::with_capacity(CHUNK, file)),
+    })
+}
+
+/// Reads the next lines into `chunk`. Returns `false` at the end.
+fn read_lines(input: &mut impl BufRead, chunk: &mut Vec<u8>) -> io::Result<bool> {
+    chunk.clear();
+    input.by_ref().take(CHUNK as u64).read_to_end(chunk)?;
+    if !chunk.is_empty() && !chunk.ends_with(b"\n") {
+        input.read_until(b'\n', chunk)?;
+    }
+    Ok(!chunk.is_empty())
+}
+
+/// Bytes of lines that are replayed at a time.
+const CHUNK: usize = 8 * 1024 * 1024;
+/// How many differences are listed without `--all`.
+const LISTED: usize = 100;
+/// Maximum length of a text in the report.
+const MAX_URL: usize = 2 * 1024;
+
+const AFTER_HELP: &str = "\
+Exit status: 0 if no decision differs; 1 if one does, or an input is bad; 2 for a usage error.
+
+Try it:
+  robotgate replay --config /etc/robotgate/robotgate.toml /var/log/robotgate/audit.jsonl
+  robotgate replay --id 019a9f5c-8a44-7c3e-9d5f-2f4f8a1c7b10 audit.jsonl audit.jsonl.1.gz";

@@ -1,0 +1,264 @@
+//! Opens a redb database with care: the file of the copies ([`crate::store`]) and the store of evidence
+//! ([`crate::evidence`]). Renames a damaged file to a dated name and starts a new one.
+//!
+//! It never deletes a file that another program created, and never touches a file that another process has open.
+
+use std::{
+    any::Any,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    time::{Duration, Instant, SystemTime},
+};
+
+use redb::{Builder, Database};
+
+use crate::text::Timestamp;
+
+/// A kind of database, and how log lines name it.
+pub(crate) struct Kind<T> {
+    /// The file, as in "the file of cached robots.txt files".
+    pub(crate) name: &'static str,
+    /// What a file that was moved aside costs.
+    pub(crate) loss: &'static str,
+    /// Creates the tables of a new database and checks those of an old one.
+    pub(crate) wrap: fn(Database) -> Result<T, FileError>,
+}
+
+/// Whether to check the whole file on opening, which reads all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Check {
+    Full,
+    Skip,
+}
+
+/// Opens the file like [`open`], and waits a little if it is locked: the process that has it open might be about to
+/// end.
+pub(crate) fn open_patiently<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Result<T, FileError> {
+    let started = Instant::now();
+    loop {
+        match open(kind, path, cache_bytes, check) {
+            Err(FileError::Locked) if started.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+            opened => return opened,
+        }
+    }
+}
+
+/// Opens the file at `path` or creates it. Moves a damaged file aside first.
+fn open<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Result<T, FileError> {
+    if let Some(folder) = path.parent() {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => io::ErrorKind::NotADirectory.into(),
+            _ => error,
+        })?;
+    }
+    let mut options = OpenOptions::new();
+    // The files reveal which sites the bots visit, so not every user may read them.
+    options.read(true).write(true).mode(0o640);
+    let (file, is_new) = match options.clone().create_new(true).open(path) {
+        Ok(file) => (file, true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (options.open(path)?, false),
+        Err(error) => return Err(error.into()),
+    };
+    let same = file.try_clone()?;
+    match open_database(kind, file, path, cache_bytes, check) {
+        Err(FileError::Damaged(what)) if !is_new => {
+            move_aside(kind, path, &same, &what)?;
+            open(kind, path, cache_bytes, check)
+        }
+        Err(error) if is_new && !matches!(error, FileError::Locked) => {
+            // The file is empty. If it stayed, the next start would treat it as damaged.
+            let _ = fs::remove_file(path);
+            Err(error)
+        }
+        opened => opened,
+    }
+}
+
+/// Opens the file at `path` without creating or repairing it.
+pub(crate) fn open_existing<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize) -> Result<T, FileError> {
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    open_database(kind, file, path, cache_bytes, Check::Skip)
+}
+
+fn open_database<T>(kind: &Kind<T>, file: File, path: &Path, cache_bytes: usize, check: Check) -> Result<T, FileError> {
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file").into());
+    }
+    let mut builder = Builder::new();
+    builder.set_cache_size(cache_bytes);
+    let (shown, name) = (path.display().to_string(), kind.name);
+    builder.set_repair_callback(move |repair| {
+        tracing::info!(path = shown, done = repair.progress(), "repairing {name}");
+    });
+    guarded(|| {
+        let mut database = builder.create_file(file)?;
+        if check == Check::Full && !database.check_integrity()? {
+            tracing::warn!(path = %path.display(), "{name} was damaged and has been repaired");
+        }
+        (kind.wrap)(database)
+    })
+}
+
+/// Renames a damaged file that no other process has open.
+fn move_aside<T>(kind: &Kind<T>, path: &Path, damaged: &File, what: &str) -> Result<(), FileError> {
+    let stays = |why: String| FileError::Stays {
+        what: what.to_owned(),
+        why,
+    };
+    // While this process holds the lock, others find the file locked and retry.
+    damaged.try_lock().map_err(|_| FileError::Locked)?;
+    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let there = fs::metadata(path).ok().map(identity);
+    if there != Some(identity(damaged.metadata()?)) {
+        // Another process has already moved the file aside.
+        return Ok(());
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".damaged-");
+    let beside = PathBuf::from(beside);
+    let earlier = count_named_like(&beside).map_err(|error| stays(error.to_string()))?;
+    if earlier >= MAX_ASIDE {
+        return Err(stays(format!(
+            "there are already {earlier} damaged files next to it: check the disk for errors, then delete them"
+        )));
+    }
+    let mut aside = beside.into_os_string();
+    // Some programs take the part before a colon for a host name.
+    aside.push(Timestamp(SystemTime::now()).to_string().replace(':', ""));
+    fs::rename(path, &aside)
+        .map_err(|error| stays(format!("{error}; move it away, or let robotgate write to its folder")))?;
+    tracing::error!(
+        path = %path.display(),
+        moved_to = %aside.display(),
+        "{} was damaged ({what}). robotgate renamed it, so that you can inspect or delete it, and started a new one. {}",
+        kind.name,
+        kind.loss
+    );
+    Ok(())
+}
+
+/// Counts the files in the folder of `start` whose names begin with the file name of `start`.
+fn count_named_like(start: &Path) -> io::Result<usize> {
+    let folder = start.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let name = start.file_name().unwrap_or_default().as_encoded_bytes();
+    let mut count = 0;
+    for entry in fs::read_dir(folder.unwrap_or(Path::new(".")))? {
+        count += usize::from(entry?.file_name().as_encoded_bytes().starts_with(name));
+    }
+    Ok(count)
+}
+
+/// Runs `work` on the database and reports a panic as damage: the database can panic on bytes that it did not write.
+/// The standard library also prints the panic.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, FileError>) -> Result<T, FileError> {
+    // The file is closed after a panic, so its half-done work is never used.
+    let done = catch_unwind(AssertUnwindSafe(work));
+    done.unwrap_or_else(|panic| Err(FileError::Damaged(text_of(&*panic))))
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "reading it failed".to_owned())
+}
+
+/// The pause of a writer after an error.
+#[derive(Debug, Default)]
+pub(crate) struct Pause {
+    /// Number of errors since the last success.
+    errors: u32,
+    until: Option<Instant>,
+}
+
+// === impl Pause ===
+
+impl Pause {
+    pub(crate) fn lengthen(&mut self) {
+        self.until = Some(Instant::now() + RETRY * (1 << self.errors));
+        self.errors = (self.errors + 1).min(MAX_DOUBLINGS);
+    }
+
+    pub(crate) fn rest(&self) -> Duration {
+        self.until
+            .map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+    }
+}
+
+/// Why the file cannot be used. The message says what to do, unless that depends on the caller.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error("another process has it open; give each robotgate its own file")]
+    Locked,
+    #[error("a newer robotgate wrote it ({0}); upgrade this one, or choose another path")]
+    Later(String),
+    #[error("it is damaged ({0})")]
+    Damaged(String),
+    /// The file is damaged, and could not be moved aside.
+    #[error("it is damaged ({what}) and cannot be moved aside: {why}")]
+    Stays { what: String, why: String },
+    #[error("{0}; check the path, its permissions and the room on the disk")]
+    Io(#[from] io::Error),
+    /// An error closed the file and the writer is about to open it again, or the program is ending.
+    #[error("it is closed")]
+    Closed,
+}
+
+// === impl FileError ===
+
+impl From<redb::Error> for FileError {
+    fn from(error: redb::Error) -> Self {
+        use redb::Error as E;
+        match error {
+            E::DatabaseAlreadyOpen => Self::Locked,
+            E::Corrupted(what) if is_later_format(&what) => Self::Later(what),
+            E::Corrupted(what) => Self::Damaged(what),
+            E::Io(error) if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) => {
+                Self::Damaged(error.to_string())
+            }
+            E::Io(error) => Self::Io(error),
+            E::PreviousIo | E::DatabaseClosed | E::LockPoisoned(_) | E::TransactionPoisoned => {
+                Self::Io(io::Error::other(error.to_string()))
+            }
+            // The file has a format or tables that no version of robotgate writes.
+            error => Self::Damaged(error.to_string()),
+        }
+    }
+}
+
+/// Returns whether the error means that the database format is newer than this version of redb, which redb reports as
+/// corruption. An implausible version number is damage.
+fn is_later_format(what: &str) -> bool {
+    let found = what
+        .strip_prefix("Expected file format version")
+        .and_then(|what| what.rsplit(' ').next());
+    found
+        .and_then(|found| found.parse().ok())
+        .is_some_and(|found: u8| found < 20)
+}
+
+/// Implements `From` for the error types of redb's operations, so that `?` works on them.
+macro_rules! from_parts {
+    ($($part:ident),*) => {
+        $(impl From<redb::$part> for FileError {
+            fn from(error: redb::$part) -> Self {
+                redb::Error::from(error).into()
+            }
+        })*
+    };
+}
+
+from_parts!(DatabaseError, TransactionError, TableError, StorageError, CommitError);
+
+/// Pause before the first retry after a failed write.
+const RETRY: Duration = Duration::from_secs(1);
+/// How many times the pause doubles at most.
+const MAX_DOUBLINGS: u32 = 4;
+/// Maximum number of damaged files next to the path, so that a failing disk does not fill up with them.
+const MAX_ASIDE: usize = 8;
+/// How long to wait for a locked file.
+const PATIENCE: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(50);

@@ -1,0 +1,226 @@
+//! The store of evidence: the texts that decisions rest on, by their SHA-256. It keeps each robots.txt that decided,
+//! and the text of each configuration, so that a decision in the audit log can be checked and replayed months later.
+//!
+//! A text is stored before the first decision that rests on it. The texts are written by a thread of their own, many in
+//! one transaction. A decision on a copy that is in memory already writes nothing. If the store fails, decisions go on,
+//! unless the configuration says that they must not ([`EvidenceOptions::required`]).
+//!
+//! The file is open only while something is written, so that [`EvidenceReader`] can read it beside a running proxy, and
+//! several robotgates can share one file.
+
+mod file;
+mod queue;
+mod reader;
+mod writer;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    thread::JoinHandle,
+    time::{Duration, Instant, SystemTime},
+};
+
+pub use self::reader::EvidenceReader;
+use self::{file::day_of, queue::Place, writer::Shared};
+pub use crate::database::FileError;
+use crate::{
+    copy::Sha256,
+    files::{self, may_make_in},
+};
+
+/// The `[evidence]` section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvidenceOptions {
+    /// The file. It may not exist yet.
+    pub path: PathBuf,
+    /// How long to keep a text after the last day on which it was in use.
+    pub keep: Duration,
+    /// Maximum bytes of the compressed texts. Beyond it, those that were not in use for the longest time are removed.
+    pub max_bytes: u64,
+    /// Whether nothing may be decided on a text that could not be stored.
+    pub required: bool,
+}
+
+/// The store of evidence. See the module's documentation.
+pub struct Evidence {
+    shared: Arc<Shared>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The state of the store, for the metrics and the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvidenceState {
+    pub texts: u64,
+    /// Bytes of the texts, compressed, and their maximum.
+    pub bytes: u64,
+    pub max_bytes: u64,
+    /// Number of texts that were not stored before a decision could rest on them.
+    pub failures: u64,
+    /// Why texts cannot be stored now, and what to do. It contains no path.
+    pub trouble: Option<String>,
+}
+
+/// The error for a text that was not stored in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the text could not be stored as evidence")]
+pub struct NotStored;
+
+/// The error for a store that is required and cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {why}", path.display())]
+pub struct EvidenceError {
+    pub path: PathBuf,
+    /// The reason. It contains no path.
+    pub why: String,
+}
+
+// === impl Evidence ===
+
+impl Evidence {
+    /// Starts the store and stores the text of the configuration in it. Blocks until that is done, for at most
+    /// [`MAX_START`].
+    ///
+    /// # Errors
+    /// Fails if the store is required and the text could not be stored. Otherwise the store tries again by itself.
+    pub fn start(options: &EvidenceOptions, config: &Arc<str>) -> Result<Self, EvidenceError> {
+        let shared = Arc::new(Shared::new(options));
+        let writer = std::thread::Builder::new().name("evidence".to_owned()).spawn({
+            let shared = shared.clone();
+            move || shared.write_until_closed()
+        });
+        let writer = writer.map_err(|error| EvidenceError {
+            path: options.path.clone(),
+            why: error.to_string(),
+        })?;
+        let evidence = Self {
+            shared,
+            writer: Mutex::new(Some(writer)),
+        };
+        evidence.set_config(config, options.required)?;
+        Ok(evidence)
+    }
+
+    /// Stores the text of a configuration that is about to decide. Blocks until it is stored, for at most
+    /// [`MAX_START`].
+    ///
+    /// # Errors
+    /// Fails if the text is `required` and could not be stored.
+    pub fn set_config(&self, config: &Arc<str>, required: bool) -> Result<(), EvidenceError> {
+        let sha256 = self.shared.set_config(config);
+        if self.shared.wait_until_stored(&sha256, Instant::now() + MAX_START) {
+            return Ok(());
+        }
+        self.shared.failures.fetch_add(1, Ordering::Relaxed);
+        match required {
+            true => Err(EvidenceError {
+                path: self.path().to_owned(),
+                why: self.trouble().unwrap_or_else(|| "the disk is too slow".to_owned()),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks whether texts could be stored at `path`. Creates nothing.
+    ///
+    /// # Errors
+    /// Fails if this user cannot read or write there.
+    pub fn check(path: &Path) -> Result<(), EvidenceError> {
+        let looked = match files::open_to_write(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                may_make_in(path.parent().unwrap_or(Path::new("/")))
+            }
+            opened => opened,
+        };
+        looked.map_err(|error| EvidenceError {
+            path: path.to_owned(),
+            why: FileError::from(error).to_string(),
+        })
+    }
+
+    /// Stores a text. Returns once it is on disk; at once if this process has stored it before.
+    ///
+    /// # Errors
+    /// Fails if the text was not stored within a second, or if texts cannot be stored now. It still waits to be
+    /// written then, if there is room in memory.
+    pub async fn put(&self, sha256: Sha256, text: &[u8]) -> Result<(), NotStored> {
+        let stored = match self.shared.place(sha256, text, day_of(SystemTime::now())) {
+            Place::Stored => return Ok(()),
+            Place::Waiting(stored) => matches!(tokio::time::timeout(MAX_WAIT, stored).await, Ok(Ok(true))),
+            Place::Fails => false,
+        };
+        match stored {
+            true => Ok(()),
+            false => {
+                self.shared.failures.fetch_add(1, Ordering::Relaxed);
+                Err(NotStored)
+            }
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Changes the limits. A change of the path needs a new store.
+    pub fn set_options(&self, options: &EvidenceOptions) {
+        self.shared.set_limits(options);
+    }
+
+    /// Returns why texts cannot be stored now, and what to do. The text contains no path.
+    pub fn trouble(&self) -> Option<String> {
+        self.shared
+            .trouble
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Returns whether texts cannot be stored now. Takes no lock.
+    pub fn is_failing(&self) -> bool {
+        self.shared.is_failing.load(Ordering::Relaxed)
+    }
+
+    pub fn state(&self) -> EvidenceState {
+        EvidenceState {
+            texts: self.shared.texts.load(Ordering::Relaxed),
+            bytes: self.shared.bytes.load(Ordering::Relaxed),
+            max_bytes: self.shared.limits().max_bytes,
+            failures: self.shared.failures.load(Ordering::Relaxed),
+            trouble: self.trouble(),
+        }
+    }
+
+    /// Writes what waits and ends the writer, at the end of the program. Blocks.
+    pub fn close(&self) {
+        self.shared.close();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(writer) = writer {
+            // The panic of a writer is already on stderr.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Drop for Evidence {
+    /// Tells the writer to end after it has written everything. Does not wait for it.
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+impl fmt::Debug for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Evidence")
+            .field("path", &self.shared.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How long a fetch waits until its text is stored. Storing takes some milliseconds, unless the disk fails.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+/// How long a start or a reload waits until its configuration is stored.
+const MAX_START: Duration = Duration::from_secs(4);
+
+#[cfg(test)]
+mod tests;

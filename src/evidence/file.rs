@@ -1,0 +1,184 @@
+//! The file of the evidence, a redb database. Reads and writes are whole transactions, and they block.
+//!
+//! Each text is stored once, under its SHA-256. The table `DAYS` lists the texts by the last day on which they were in
+//! use, so that the oldest are found without a scan.
+
+use std::{
+    io::{Read as _, Write as _},
+    time::SystemTime,
+};
+
+use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
+use redb::{
+    Database, ReadTransaction, ReadableDatabase, ReadableTable as _, ReadableTableMetadata as _, TableDefinition,
+};
+
+use crate::{
+    copy::Sha256,
+    database::{FileError, Kind},
+};
+
+/// An open file.
+pub(super) struct EvidenceFile {
+    database: Database,
+    /// A random number that tells this file from one that replaces it, which can have the same inode.
+    pub(super) id: u64,
+}
+
+/// Texts to store, and the limits to keep.
+pub(super) struct Batch<'a> {
+    pub(super) texts: &'a [(Sha256, &'a [u8])],
+    /// Today. The texts were in use today.
+    pub(super) day: u32,
+    /// Texts whose last day is before this one are removed.
+    pub(super) oldest: u32,
+    pub(super) max_bytes: u64,
+}
+
+/// What the file contains after a write.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) texts: u64,
+    pub(super) bytes: u64,
+    /// The texts that the write removed because they were too old, and because there was no room.
+    pub(super) expired: Vec<Sha256>,
+    pub(super) crowded_out: Vec<Sha256>,
+}
+
+/// The kind of the file.
+pub(super) const EVIDENCE: Kind<EvidenceFile> = Kind {
+    name: "the store of evidence",
+    loss: "Decisions that rest on the texts in the damaged file cannot be replayed without it",
+    wrap: EvidenceFile::new,
+};
+
+// === impl EvidenceFile ===
+
+impl EvidenceFile {
+    fn new(database: Database) -> Result<Self, FileError> {
+        match version(&database.begin_read()?)? {
+            Some(VERSION) => {}
+            Some(later) => return Err(FileError::Later(format!("in version {later} of its format"))),
+            None => {
+                let transaction = database.begin_write()?;
+                // Its last 62 bits are random (RFC 9562 §5.7).
+                let (_, random) = uuid::Uuid::now_v7().as_u64_pair();
+                transaction.open_table(ABOUT)?.insert(VERSION_KEY, VERSION)?;
+                transaction.open_table(ABOUT)?.insert(ID_KEY, random)?;
+                // Creates the tables, so that readers can rely on them.
+                transaction.open_table(TEXTS)?;
+                transaction.open_table(LAST)?;
+                transaction.open_table(DAYS)?;
+                transaction.commit()?;
+            }
+        }
+        let id = {
+            let about = database.begin_read()?.open_table(ABOUT)?;
+            about.get(ID_KEY)?.map_or(0, |id| id.value())
+        };
+        Ok(Self { database, id })
+    }
+
+    /// Stores all texts of a batch and keeps the limits, or does nothing if that fails.
+    pub(super) fn write(&self, batch: &Batch<'_>) -> Result<Written, FileError> {
+        let mut transaction = self.database.begin_write()?;
+        // Without this, opening the file after the process was killed first scans the file for the pages in use.
+        transaction.set_quick_repair(true);
+        let mut written = Written::default();
+        {
+            let mut about = transaction.open_table(ABOUT)?;
+            let mut texts = transaction.open_table(TEXTS)?;
+            let mut last = transaction.open_table(LAST)?;
+            let mut days = transaction.open_table(DAYS)?;
+            let mut bytes = about.get(BYTES_KEY)?.map_or(0, |bytes| bytes.value());
+            for (sha256, text) in batch.texts {
+                let known = last.get(&sha256.0)?.map(|last| last.value());
+                let size = match known {
+                    // Another robotgate may have a clock that is ahead.
+                    Some((day, _)) if day >= batch.day => continue,
+                    Some((day, size)) => {
+                        days.remove((day, &sha256.0))?;
+                        size
+                    }
+                    None => {
+                        let packed = pack(text)?;
+                        texts.insert(&sha256.0, &*packed)?;
+                        bytes += packed.len() as u64;
+                        packed.len() as u64
+                    }
+                };
+                last.insert(&sha256.0, (batch.day, size))?;
+                days.insert((batch.day, &sha256.0), ())?;
+            }
+            for _ in 0..MAX_REMOVED {
+                let Some((day, sha256)) = days.first()?.map(|(key, _)| (key.value().0, *key.value().1)) else {
+                    break;
+                };
+                match (day < batch.oldest, bytes > batch.max_bytes) {
+                    (true, _) => written.expired.push(Sha256(sha256)),
+                    (false, true) => written.crowded_out.push(Sha256(sha256)),
+                    (false, false) => break,
+                }
+                days.remove((day, &sha256))?;
+                texts.remove(&sha256)?;
+                let size = last.remove(&sha256)?.map_or(0, |last| last.value().1);
+                bytes = bytes.saturating_sub(size);
+            }
+            about.insert(BYTES_KEY, bytes)?;
+            (written.texts, written.bytes) = (texts.len()?, bytes);
+        }
+        transaction.commit()?;
+        Ok(written)
+    }
+}
+
+/// Reads a text. Returns `None` if the file does not have it, or has other bytes than those of the digest.
+pub(super) fn read(transaction: &ReadTransaction, sha256: &Sha256) -> Result<Option<Vec<u8>>, FileError> {
+    let texts = transaction.open_table(TEXTS)?;
+    let packed = texts.get(&sha256.0)?;
+    let text = packed.and_then(|packed| unpack(packed.value()));
+    Ok(text.filter(|text| Sha256::of(text) == *sha256))
+}
+
+/// Returns the version of the tables' format, or `None` for a new file.
+pub(super) fn version(transaction: &ReadTransaction) -> Result<Option<u64>, FileError> {
+    match transaction.open_table(ABOUT) {
+        Ok(about) => Ok(about.get(VERSION_KEY)?.map(|value| value.value())),
+        Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the number of the day, in UTC since 1970.
+pub(super) fn day_of(time: SystemTime) -> u32 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs() / (24 * 60 * 60)).unwrap_or(u32::MAX)
+}
+
+fn pack(text: &[u8]) -> Result<Vec<u8>, FileError> {
+    let mut packed = DeflateEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(text)?;
+    Ok(packed.finish()?)
+}
+
+fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    DeflateDecoder::new(packed).take(MAX_TEXT).read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
+const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
+/// The compressed texts (RFC 1951).
+const TEXTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("texts");
+/// The last day on which each text was in use, and its compressed size.
+const LAST: TableDefinition<'_, &[u8; 32], (u32, u64)> = TableDefinition::new("last");
+const DAYS: TableDefinition<'_, (u32, &[u8; 32]), ()> = TableDefinition::new("days");
+const VERSION_KEY: &str = "version";
+const ID_KEY: &str = "id";
+const BYTES_KEY: &str = "bytes";
+/// Version of the tables' format.
+pub(super) const VERSION: u64 = 1;
+/// How many texts one write removes at most.
+const MAX_REMOVED: usize = 10_000;
+/// Maximum bytes of a text. A robots.txt has 500 KiB at most; a configuration can be longer.
+const MAX_TEXT: u64 = 64 * 1024 * 1024;

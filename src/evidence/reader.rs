@@ -1,0 +1,79 @@
+//! Reads stored texts, also while a proxy writes to the file.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use redb::{Builder, ReadableDatabase};
+
+use super::file::{self, EVIDENCE, VERSION};
+use crate::{
+    copy::Sha256,
+    database::{FileError, guarded, open_existing},
+};
+
+/// A file of evidence to read from.
+#[derive(Debug)]
+pub struct EvidenceReader {
+    path: PathBuf,
+}
+
+// === impl EvidenceReader ===
+
+impl EvidenceReader {
+    /// # Errors
+    /// Fails if the file cannot be read.
+    pub fn open(path: &Path) -> Result<Self, FileError> {
+        let reader = Self { path: path.to_owned() };
+        reader.read(&[])?;
+        Ok(reader)
+    }
+
+    /// Reads texts by their digests. Texts that the file does not have are missing in the result; each text in the
+    /// result has its digest. A proxy that writes to the file meanwhile waits, so ask for a few thousand at most.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read.
+    pub fn read(&self, digests: &[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, FileError> {
+        let started = Instant::now();
+        loop {
+            match guarded(|| self.read_now(digests)) {
+                Err(FileError::Locked) if started.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+                read => return read,
+            }
+        }
+    }
+
+    fn read_now(&self, digests: &[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, FileError> {
+        let transaction = match Builder::new().set_cache_size(CACHE).open_read_only(&self.path) {
+            Ok(database) => database.begin_read()?,
+            // The proxy was killed. Opening the file to write repairs it.
+            Err(redb::DatabaseError::RepairAborted) => {
+                drop(open_existing(&EVIDENCE, &self.path, CACHE)?);
+                return Err(FileError::Locked);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match file::version(&transaction)? {
+            Some(VERSION) => {}
+            Some(later) => return Err(FileError::Later(format!("in version {later} of its format"))),
+            None => return Ok(HashMap::new()),
+        }
+        let mut texts = HashMap::with_capacity(digests.len());
+        for sha256 in digests {
+            if let Some(text) = file::read(&transaction, sha256)? {
+                texts.insert(*sha256, text);
+            }
+        }
+        Ok(texts)
+    }
+}
+
+/// Bytes of memory for pages.
+const CACHE: usize = 16 * 1024 * 1024;
+/// How long to wait for a proxy that has the file open. It closes the file at least every few seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Short, because a busy proxy leaves the file closed only for a moment.
+const PAUSE: Duration = Duration::from_millis(5);

@@ -1,0 +1,248 @@
+//! Storing texts, the limits of the file, and disks that fail.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::{
+    file::{Batch, EVIDENCE, EvidenceFile},
+    *,
+};
+use crate::database::{Check, open_patiently};
+
+const CONFIG: &str = "[proxy]\nname = \"a\"\n";
+
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    fn options(&self) -> EvidenceOptions {
+        EvidenceOptions {
+            path: self.folder.path().join("evidence.redb"),
+            keep: Duration::from_secs(400 * 24 * 60 * 60),
+            max_bytes: 1 << 30,
+            required: false,
+        }
+    }
+
+    fn start(&self) -> Evidence {
+        Evidence::start(&self.options(), &CONFIG.into()).expect("it starts")
+    }
+
+    fn read(&self, text: &str) -> Option<Vec<u8>> {
+        let reader = EvidenceReader::open(&self.options().path).expect("the file can be read");
+        reader.read(&[digest(text)]).expect("read").remove(&digest(text))
+    }
+
+    fn open(&self) -> EvidenceFile {
+        open_patiently(&EVIDENCE, &self.options().path, 1 << 20, Check::Full).expect("opens")
+    }
+}
+
+fn digest(text: &str) -> Sha256 {
+    Sha256::of(text.as_bytes())
+}
+
+async fn put(evidence: &Evidence, text: &str) -> Result<(), NotStored> {
+    evidence.put(digest(text), text.as_bytes()).await
+}
+
+/// Writes texts that were in use on `day`.
+fn write(file: &EvidenceFile, texts: &[&str], day: u32, oldest: u32, max_bytes: u64) -> file::Written {
+    let texts: Vec<_> = texts.iter().map(|text| (digest(text), text.as_bytes())).collect();
+    let batch = Batch {
+        texts: &texts,
+        day,
+        oldest,
+        max_bytes,
+    };
+    file.write(&batch).expect("written")
+}
+
+#[tokio::test]
+async fn a_text_can_be_read_as_soon_as_it_is_stored_while_the_store_runs() {
+    let bench = Bench::new();
+    let evidence = bench.start();
+    assert_eq!(bench.read(CONFIG).as_deref(), Some(CONFIG.as_bytes()));
+    let long = "User-agent: *\nDisallow: /a\n".repeat(10_000);
+    for text in ["User-agent: *\nDisallow: /\n", "", &long] {
+        assert_eq!(bench.read(text), None);
+        put(&evidence, text).await.expect("stored");
+        assert_eq!(bench.read(text).as_deref(), Some(text.as_bytes()));
+    }
+    let state = evidence.state();
+    assert_eq!((state.texts, state.failures, state.trouble), (4, 0, None));
+    assert!(state.bytes < long.len() as u64 / 100, "compressed: {}", state.bytes);
+}
+
+#[tokio::test]
+async fn a_text_that_this_process_stored_is_not_written_again() {
+    let bench = Bench::new();
+    let evidence = bench.start();
+    put(&evidence, "a").await.expect("stored");
+    let today = day_of(SystemTime::now());
+    let again = evidence.shared.place(digest("a"), b"a", today);
+    assert!(matches!(again, Place::Stored));
+    let tomorrow = evidence.shared.place(digest("a"), b"a", today + 1);
+    assert!(
+        matches!(tomorrow, Place::Stored),
+        "only its day is written, and nobody waits"
+    );
+    let earlier = evidence.shared.place(digest("a"), b"a", today - 1);
+    assert!(matches!(earlier, Place::Stored), "the clock was set back");
+    let other = evidence.shared.place(digest("b"), b"b", today);
+    assert!(matches!(other, Place::Waiting(_)));
+}
+
+#[test]
+fn texts_are_removed_when_they_were_not_in_use_for_the_keep_time() {
+    let bench = Bench::new();
+    let file = bench.open();
+    write(&file, &["a", "b"], 100, 0, u64::MAX);
+    write(&file, &["a"], 150, 0, u64::MAX);
+    let written = write(&file, &["c"], 160, 101, u64::MAX);
+    assert_eq!(written.expired, [digest("b")], "a was in use on day 150");
+    assert_eq!((written.texts, written.crowded_out.len()), (2, 0));
+    drop(file);
+    assert_eq!(
+        [bench.read("a"), bench.read("b"), bench.read("c")].map(|text| text.is_some()),
+        [true, false, true]
+    );
+}
+
+#[test]
+fn the_texts_that_were_not_in_use_for_the_longest_time_make_room() {
+    let bench = Bench::new();
+    let file = bench.open();
+    let text = |number: u32| -> String {
+        // Text that does not compress to almost nothing.
+        (0..200)
+            .map(|line| format!("Disallow: /{}\n", digest(&format!("{number}-{line}"))))
+            .collect()
+    };
+    let one = write(&file, &[&text(0)], 1, 0, u64::MAX).bytes;
+    for number in 1..10 {
+        write(&file, &[&text(number)], 1 + number, 0, u64::MAX);
+    }
+    write(&file, &[&text(0)], 20, 0, u64::MAX);
+    let written = write(&file, &[], 20, 0, one * 7);
+    assert!(written.bytes <= one * 7, "{written:?}");
+    assert!(
+        written.crowded_out.starts_with(&[digest(&text(1)), digest(&text(2))]),
+        "{written:?}"
+    );
+    assert!(
+        !written.crowded_out.contains(&digest(&text(0))),
+        "it was in use on day 20"
+    );
+    let empty = write(&file, &[], 500, 400, u64::MAX);
+    assert_eq!((empty.texts, empty.bytes), (0, 0), "the books balance");
+}
+
+#[test]
+fn bytes_that_do_not_have_the_digest_are_not_read() {
+    let bench = Bench::new();
+    let file = bench.open();
+    let batch = Batch {
+        texts: &[(digest("a"), b"b")],
+        day: 1,
+        oldest: 0,
+        max_bytes: u64::MAX,
+    };
+    file.write(&batch).expect("written");
+    drop(file);
+    assert_eq!(bench.read("a"), None);
+}
+
+#[tokio::test]
+async fn while_the_file_cannot_be_used_the_text_waits_and_the_trouble_says_why() {
+    let bench = Bench::new();
+    let path = bench.options().path;
+    fs::create_dir(&path).expect("made");
+    let evidence = bench.start();
+    let trouble = evidence.trouble().expect("it cannot be used");
+    for part in ["evidence.path", "Is a directory"] {
+        assert!(trouble.contains(part), "{part}: {trouble}");
+    }
+    assert_eq!(put(&evidence, "a").await, Err(NotStored));
+    assert_eq!(evidence.state().failures, 2, "the configuration and the text");
+
+    fs::remove_dir(&path).expect("removed");
+    while evidence.trouble().is_some() {
+        tokio::task::yield_now().await;
+    }
+    for text in [CONFIG, "a"] {
+        assert_eq!(bench.read(text).as_deref(), Some(text.as_bytes()));
+    }
+    put(&evidence, "a").await.expect("known by now");
+}
+
+#[test]
+fn a_required_store_does_not_start_without_its_file() {
+    let bench = Bench::new();
+    let options = EvidenceOptions {
+        required: true,
+        ..bench.options()
+    };
+    fs::create_dir(&options.path).expect("made");
+    let error = Evidence::start(&options, &CONFIG.into())
+        .expect_err("no file")
+        .to_string();
+    for part in [&*options.path.display().to_string(), "Is a directory"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn after_the_file_is_deleted_texts_are_stored_again() {
+    let bench = Bench::new();
+    let evidence = bench.start();
+    put(&evidence, "a").await.expect("stored");
+    fs::remove_file(bench.options().path).expect("removed");
+    // The file may be open for a moment longer. It is opened again for one of the next texts.
+    for number in 0.. {
+        put(&evidence, &number.to_string()).await.expect("stored");
+        put(&evidence, "a").await.expect("stored");
+        if bench.options().path.exists() && bench.read("a").is_some() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    evidence.close();
+    assert_eq!(bench.read("a").as_deref(), Some(&b"a"[..]));
+}
+
+#[tokio::test]
+async fn closing_writes_what_waits() {
+    let bench = Bench::new();
+    let evidence = bench.start();
+    drop(evidence.shared.place(digest("a"), b"a", day_of(SystemTime::now())));
+    evidence.close();
+    assert!(bench.read("a").is_some());
+    assert_eq!(put(&evidence, "b").await, Err(NotStored));
+}
+
+#[tokio::test]
+async fn two_robotgates_can_share_a_file() {
+    let bench = Bench::new();
+    let (one, other) = (bench.start(), bench.start());
+    for number in 0..20 {
+        let (a, b) = (format!("a{number}"), format!("b{number}"));
+        let both = tokio::join!(put(&one, &a), put(&other, &b));
+        assert!(
+            both.0.is_ok() || both.1.is_ok(),
+            "one has the file, the other waits: {both:?}"
+        );
+    }
+    for (evidence, name) in [(&one, "a19"), (&other, "b19")] {
+        evidence.close();
+        assert!(bench.read(name).is_some(), "{name}");
+    }
+}

@@ -1,0 +1,368 @@
+//! The writer thread, and what it shares with those who store texts.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::PathBuf,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use super::{
+    EvidenceOptions,
+    file::{Batch, EVIDENCE, EvidenceFile, Written, day_of},
+    queue::{Place, Queue},
+};
+use crate::{
+    copy::Sha256,
+    database::{Check, FileError, Pause, guarded, open_patiently},
+};
+
+/// What the writer shares.
+pub(super) struct Shared {
+    pub(super) path: PathBuf,
+    limits: Mutex<Limits>,
+    queue: Mutex<Queue>,
+    /// Signalled when the writer has something to do.
+    work: Condvar,
+    /// Signalled after each write, whether it worked or not.
+    done: Condvar,
+    /// The text of the current configuration. It stays in the file as long as it decides.
+    config: Mutex<(Sha256, Arc<str>)>,
+    /// Why nothing can be written now.
+    pub(super) trouble: Mutex<Option<String>>,
+    pub(super) is_failing: AtomicBool,
+    pub(super) failures: AtomicU64,
+    pub(super) texts: AtomicU64,
+    pub(super) bytes: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    keep: Duration,
+    pub(super) max_bytes: u64,
+}
+
+/// The writer's own state.
+#[derive(Default)]
+struct Writer {
+    file: Option<Opened>,
+    /// Device and inode of the file at the last write, and its own number.
+    identity: Option<(u64, u64)>,
+    id: Option<u64>,
+    /// Whether the last error was damage. If so, opening checks the whole file.
+    is_suspect: bool,
+    pause: Pause,
+    /// The day on which a log line last said that texts were removed for lack of room.
+    told_crowded: u32,
+}
+
+struct Opened {
+    file: EvidenceFile,
+    since: Instant,
+}
+
+/// Why the writer woke up.
+enum Wake {
+    Work,
+    /// Nothing came for a while.
+    Idle,
+    Closing,
+}
+
+// === impl Shared ===
+
+impl Shared {
+    pub(super) fn new(options: &EvidenceOptions) -> Self {
+        Self {
+            path: options.path.clone(),
+            limits: Mutex::new(Limits::of(options)),
+            queue: Mutex::default(),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            config: Mutex::new((Sha256::of(b""), Arc::default())),
+            trouble: Mutex::default(),
+            is_failing: AtomicBool::new(false),
+            failures: AtomicU64::new(0),
+            texts: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn place(&self, sha256: Sha256, text: &[u8], day: u32) -> Place {
+        let mut queue = self.lock();
+        let had_work = queue.has_work();
+        let place = queue.put(sha256, text, day, self.is_failing.load(Ordering::Relaxed));
+        if !had_work && queue.has_work() {
+            self.work.notify_one();
+        }
+        place
+    }
+
+    /// Queues the text of the configuration, and returns its digest.
+    pub(super) fn set_config(&self, text: &Arc<str>) -> Sha256 {
+        let sha256 = Sha256::of(text.as_bytes());
+        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = (sha256, text.clone());
+        self.place_config();
+        sha256
+    }
+
+    fn place_config(&self) {
+        let (sha256, text) = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.place(sha256, text.as_bytes(), day_of(SystemTime::now()));
+    }
+
+    /// Waits until a text is in the file. Returns `false` if that failed, or did not happen before the deadline.
+    pub(super) fn wait_until_stored(&self, sha256: &Sha256, deadline: Instant) -> bool {
+        let mut queue = self.lock();
+        loop {
+            if queue.is_known(sha256) {
+                return true;
+            }
+            let rest = deadline.saturating_duration_since(Instant::now());
+            if rest.is_zero() || self.is_failing.load(Ordering::Relaxed) {
+                return false;
+            }
+            queue = self
+                .done
+                .wait_timeout(queue, rest)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_limits(&self, options: &EvidenceOptions) {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = Limits::of(options);
+    }
+
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.work.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // At worst, a panic under this lock loses queued texts.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn write_until_closed(&self) {
+        let mut writer = Writer::default();
+        loop {
+            let wake = self.wait(&writer);
+            match wake {
+                Wake::Work | Wake::Closing if self.lock().has_work() => self.write(&mut writer),
+                Wake::Work | Wake::Closing => {}
+                Wake::Idle => {
+                    writer.close();
+                    self.look_after(&mut writer);
+                }
+            }
+            if matches!(wake, Wake::Closing) {
+                break;
+            }
+            // A reader, or another robotgate with the same file, gets its turn.
+            if writer
+                .file
+                .as_ref()
+                .is_some_and(|opened| opened.since.elapsed() > MAX_OPEN)
+            {
+                writer.close();
+                std::thread::sleep(SHARE);
+            }
+        }
+        writer.close();
+        if self.lock().has_work() {
+            tracing::error!(path = %self.path.display(), "the last texts were not stored as evidence");
+        }
+    }
+
+    /// Waits for texts, or until nothing came for a while.
+    fn wait(&self, writer: &Writer) -> Wake {
+        let idle = match writer.file {
+            Some(_) => IDLE,
+            None => LOOK_EVERY,
+        };
+        let until = Instant::now() + idle;
+        let mut queue = self.lock();
+        loop {
+            if queue.closed {
+                return Wake::Closing;
+            }
+            let pause = writer.pause.rest();
+            if queue.has_work() && pause.is_zero() {
+                return Wake::Work;
+            }
+            let idle = until.saturating_duration_since(Instant::now());
+            if idle.is_zero() {
+                return Wake::Idle;
+            }
+            let rest = match queue.has_work() {
+                true => idle.min(pause),
+                false => idle,
+            };
+            let waited = self.work.wait_timeout(queue, rest);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Notices that the file was deleted or replaced, and keeps the text of the configuration in use.
+    fn look_after(&self, writer: &mut Writer) {
+        if writer.identity.is_some() && identity(&self.path) != writer.identity {
+            self.start_anew(writer);
+        }
+        self.place_config();
+    }
+
+    /// The file was deleted or replaced: stores each text again when it is used next.
+    fn start_anew(&self, writer: &mut Writer) {
+        (writer.identity, writer.id) = (None, None);
+        self.lock().forget_all();
+        tracing::warn!(
+            path = %self.path.display(),
+            "the store of evidence was deleted or replaced. Decisions that rest on its texts cannot be replayed without \
+             it. robotgate stores each text again when it next fetches the robots.txt"
+        );
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        let taken = self.lock().take();
+        let texts: Vec<(Sha256, &[u8])> = taken.texts.iter().map(|(sha256, text)| (*sha256, &**text)).collect();
+        let limits = self.limits();
+        let day = day_of(SystemTime::now());
+        let batch = Batch {
+            texts: &texts,
+            day,
+            oldest: day.saturating_sub(u32::try_from(limits.keep.as_secs() / (24 * 60 * 60)).unwrap_or(u32::MAX)),
+            max_bytes: limits.max_bytes,
+        };
+        let written = writer.open(self).and_then(|file| guarded(|| file.write(&batch)));
+        let (stored, callers) = match written {
+            Ok(written) => {
+                self.lock().mark_stored(taken.texts.into_keys(), day);
+                self.succeeded(writer, &written, day);
+                (true, taken.callers)
+            }
+            Err(error) => {
+                writer.is_suspect |= matches!(error, FileError::Damaged(_));
+                writer.close();
+                writer.pause.lengthen();
+                self.failed(&error);
+                (false, self.lock().give_back(taken))
+            }
+        };
+        for caller in callers {
+            // The caller might have gone.
+            let _ = caller.send(stored);
+        }
+        self.done.notify_all();
+    }
+
+    fn succeeded(&self, writer: &mut Writer, written: &Written, day: u32) {
+        writer.pause = Pause::default();
+        self.texts.store(written.texts, Ordering::Relaxed);
+        self.bytes.store(written.bytes, Ordering::Relaxed);
+        self.is_failing.store(false, Ordering::Relaxed);
+        let ended = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if ended.is_some() {
+            tracing::warn!(path = %self.path.display(), "texts are stored as evidence again");
+        }
+        let mut queue = self.lock();
+        queue.forget(&written.expired);
+        queue.forget(&written.crowded_out);
+        drop(queue);
+        if !written.expired.is_empty() {
+            tracing::info!(
+                texts = written.expired.len(),
+                "removed texts from the store of evidence that were not in use for a long time (evidence.keep)"
+            );
+        }
+        if !written.crowded_out.is_empty() && writer.told_crowded != day {
+            writer.told_crowded = day;
+            tracing::warn!(
+                texts = written.crowded_out.len(),
+                "the store of evidence reached evidence.max-bytes, so robotgate removed the texts that were not in use \
+                 for the longest time. Decisions that rest on them cannot be replayed"
+            );
+        }
+    }
+
+    fn failed(&self, error: &FileError) {
+        let text = format!("texts that decisions rest on cannot be stored in the file of evidence.path: {error}");
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if trouble.as_ref() != Some(&text) {
+            tracing::error!(path = %self.path.display(), "{text}");
+            *trouble = Some(text);
+        }
+        self.is_failing.store(true, Ordering::Relaxed);
+    }
+}
+
+// === impl Limits ===
+
+impl Limits {
+    fn of(options: &EvidenceOptions) -> Self {
+        Self {
+            keep: options.keep,
+            max_bytes: options.max_bytes,
+        }
+    }
+}
+
+// === impl Writer ===
+
+impl Writer {
+    fn open(&mut self, shared: &Shared) -> Result<&EvidenceFile, FileError> {
+        let opened = match self.file.take() {
+            Some(opened) => opened,
+            None => {
+                let check = match self.is_suspect {
+                    true => Check::Full,
+                    false => Check::Skip,
+                };
+                let file = open_patiently(&EVIDENCE, &shared.path, CACHE, check)?;
+                self.is_suspect = false;
+                if self.id.is_some_and(|id| id != file.id) {
+                    shared.start_anew(self);
+                }
+                (self.id, self.identity) = (Some(file.id), identity(&shared.path));
+                Opened {
+                    file,
+                    since: Instant::now(),
+                }
+            }
+        };
+        Ok(&self.file.insert(opened).file)
+    }
+
+    /// Closes the file, which writes and can panic like any work on it.
+    fn close(&mut self) {
+        let file = self.file.take();
+        let _ = guarded(|| {
+            drop(file);
+            Ok(())
+        });
+    }
+}
+
+/// Returns the device and the inode of the file at `path`.
+fn identity(path: &std::path::Path) -> Option<(u64, u64)> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Bytes of memory for pages of the file while it is open.
+const CACHE: usize = 8 * 1024 * 1024;
+/// How long the file stays open without work, and how long it stays open at most.
+const IDLE: Duration = Duration::from_millis(100);
+const MAX_OPEN: Duration = Duration::from_secs(2);
+/// How long the file stays closed at least, after it was open for long.
+const SHARE: Duration = Duration::from_millis(50);
+/// How often to look whether the file is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(60);

@@ -1,0 +1,183 @@
+//! Replays many lines: reads the texts that they name from the store, each once, and decides on all cores.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use super::{LoggedDecision, Missing, Outcome, is_as_logged, line::LoggedLine, replay};
+use crate::{
+    config::Config,
+    copy::{RobotsCopy, Sha256},
+    evidence::{EvidenceReader, FileError},
+    robots::Profile,
+};
+
+/// Replays lines with the texts of a store.
+pub struct Replayer {
+    store: EvidenceReader,
+    cores: usize,
+    configs: HashMap<Sha256, Result<Config, Missing>>,
+    copies: HashMap<(Sha256, Profile), Arc<RobotsCopy>>,
+    /// The texts that the store does not have.
+    absent: BTreeSet<Sha256>,
+    /// Memory that the copies take.
+    weight: usize,
+}
+
+/// The result for a line that has a decision, or that cannot be read.
+#[derive(Debug)]
+pub enum Replayed<'a> {
+    Decision(Box<LoggedDecision<'a>>, Outcome),
+    Unreadable,
+    /// Another event.
+    Other,
+}
+
+// === impl Replayer ===
+
+impl Replayer {
+    pub fn new(store: EvidenceReader) -> Self {
+        Self {
+            store,
+            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            configs: HashMap::new(),
+            copies: HashMap::new(),
+            absent: BTreeSet::new(),
+            weight: 0,
+        }
+    }
+
+    /// Replays lines, and returns the results in their order. Pass some thousand lines at a time: the texts that they
+    /// name are in memory together.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read.
+    pub fn replay<'a>(&mut self, lines: &[&'a [u8]]) -> Result<Vec<Replayed<'a>>, FileError> {
+        let parsed = in_parallel(self.cores, lines, |line| LoggedLine::parse(line));
+        let decisions = parsed.iter().filter_map(|line| match line {
+            LoggedLine::Decision(logged) if !is_as_logged(logged) => Some(&**logged),
+            _ => None,
+        });
+        self.read_texts(decisions)?;
+        let outcomes = in_parallel(self.cores, &parsed, |line| match line {
+            LoggedLine::Decision(logged) => Some(self.outcome(logged)),
+            LoggedLine::Other | LoggedLine::Unreadable => None,
+        });
+        let all = parsed.into_iter().zip(outcomes);
+        Ok(all
+            .map(|both| match both {
+                (LoggedLine::Decision(logged), Some(outcome)) => Replayed::Decision(logged, outcome),
+                (LoggedLine::Unreadable, _) => Replayed::Unreadable,
+                _ => Replayed::Other,
+            })
+            .collect())
+    }
+
+    /// Returns the configuration and the text of a decision that was just replayed.
+    pub fn sources(&self, logged: &LoggedDecision<'_>) -> (Option<&Config>, Option<&Arc<RobotsCopy>>) {
+        let config = logged
+            .config_sha256
+            .and_then(|sha256| self.configs.get(&sha256)?.as_ref().ok());
+        let copy = config.and_then(|config| {
+            let key = (logged.robots_sha256?, config.robots.policy.profile);
+            self.copies.get(&key)
+        });
+        (config, copy)
+    }
+
+    fn outcome(&self, logged: &LoggedDecision<'_>) -> Outcome {
+        if is_as_logged(logged) {
+            return Outcome::AsLogged;
+        }
+        let Some(sha256) = logged.config_sha256 else {
+            return Outcome::NotReplayable(Missing::NoConfig);
+        };
+        match self.configs.get(&sha256) {
+            Some(Ok(config)) => replay(logged, config, self.sources(logged).1),
+            Some(Err(missing)) => Outcome::NotReplayable(missing.clone()),
+            None => Outcome::NotReplayable(Missing::Config(sha256)),
+        }
+    }
+
+    fn read_texts<'l, 'a: 'l>(
+        &mut self,
+        decisions: impl Iterator<Item = &'l LoggedDecision<'a>> + Clone,
+    ) -> Result<(), FileError> {
+        let configs = decisions.clone().filter_map(|logged| logged.config_sha256);
+        let new: BTreeSet<Sha256> = configs.filter(|sha256| !self.configs.contains_key(sha256)).collect();
+        for (sha256, text) in self.read(new)? {
+            let config = text.map_or(Err(Missing::Config(sha256)), |text| {
+                let config = str::from_utf8(&text)
+                    .ok()
+                    .and_then(|text| Config::for_replay(text).ok());
+                config.ok_or(Missing::BadConfig(sha256))
+            });
+            self.configs.insert(sha256, config);
+        }
+        if self.weight > MAX_WEIGHT {
+            self.copies.clear();
+            self.weight = 0;
+        }
+        let named = decisions.filter_map(|logged| {
+            let config = self.configs.get(&logged.config_sha256?)?.as_ref().ok()?;
+            Some((logged.robots_sha256?, config.robots.policy.profile))
+        });
+        let new: HashMap<(Sha256, Profile), ()> = named
+            .filter(|key| !self.copies.contains_key(key) && !self.absent.contains(&key.0))
+            .map(|key| (key, ()))
+            .collect();
+        let texts = self.read(new.keys().map(|(sha256, _)| *sha256).collect())?;
+        let new: Vec<_> = new.into_keys().collect();
+        let copies = in_parallel(self.cores, &new, |(sha256, profile)| {
+            let text = texts.get(sha256)?.as_deref()?;
+            Some(Arc::new(RobotsCopy::new(*profile, text, SystemTime::UNIX_EPOCH)))
+        });
+        for (key, copy) in new.into_iter().zip(copies) {
+            match copy {
+                Some(copy) => {
+                    self.weight += copy.weight();
+                    self.copies.insert(key, copy);
+                }
+                None => drop(self.absent.insert(key.0)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads texts a few thousand at a time, because a running proxy cannot write meanwhile.
+    fn read(&self, digests: BTreeSet<Sha256>) -> Result<Found, FileError> {
+        let digests: Vec<_> = digests.into_iter().collect();
+        let mut all = Found::with_capacity(digests.len());
+        for some in digests.chunks(AT_ONCE) {
+            let mut found = self.store.read(some)?;
+            all.extend(some.iter().map(|sha256| (*sha256, found.remove(sha256))));
+        }
+        Ok(all)
+    }
+}
+
+/// The texts of digests, or `None` where the store has none.
+type Found = HashMap<Sha256, Option<Vec<u8>>>;
+
+/// Maps `items` on all cores, in order.
+fn in_parallel<'i, I: Sync, O: Send>(cores: usize, items: &'i [I], map: impl Fn(&'i I) -> O + Sync) -> Vec<O> {
+    let part = items.len().div_ceil(cores).max(1);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = items
+            .chunks(part)
+            .map(|part| scope.spawn(|| part.iter().map(&map).collect::<Vec<_>>()))
+            .collect();
+        let parts = threads.into_iter().map(|thread| match thread.join() {
+            Ok(part) => part,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        parts.flatten().collect()
+    })
+}
+
+/// Memory for parsed robots.txt files. Beyond it, they are read again.
+const MAX_WEIGHT: usize = 512 * 1024 * 1024;
+/// How many texts to read at a time.
+const AT_ONCE: usize = 2_000;

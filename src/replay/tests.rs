@@ -1,0 +1,274 @@
+//! Decisions are written to lines as the proxy writes them, and decided again.
+
+use std::{net::SocketAddr, path::Path};
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    audit::{GenerationFields, Instance, RequestFacts, decision_line},
+    bot::Proof,
+    config::Environment,
+    copy::Failure,
+};
+
+const CONFIG: &str = r#"
+[https]
+unverifiable = "allow"
+[[https.tunnel]]
+host = "bank.example"
+reason = "pins its certificate"
+until = 9000-01-01
+[[bot]]
+name = "A"
+user-agents = ["A"]
+exempt-hosts = ["own.example"]
+[[bot]]
+name = "Reporter"
+user-agents = ["Reporter"]
+enforcement = "report"
+"#;
+const ROBOTS: &str = "User-agent: A\nAllow: /private/open\nDisallow: /private\n\nUser-agent: *\nDisallow: /\n";
+
+fn config(text: &str) -> Config {
+    let environment = Environment::from_vars(|_| None);
+    Config::parse_in(&environment, "robotgate.toml", text, Path::new("/")).expect("valid")
+}
+
+fn copy(text: &str) -> Arc<RobotsCopy> {
+    Arc::new(RobotsCopy::new(
+        Policy::default().profile,
+        text.as_bytes(),
+        SystemTime::now(),
+    ))
+}
+
+/// What a fetch found.
+#[derive(Clone)]
+enum Found {
+    Text(&'static str),
+    Status(u16),
+    Failed,
+    /// The text, and then failures for long.
+    LastCopy(&'static str),
+    FailedForLong,
+}
+
+/// Decides as the proxy does, and returns the line of the log.
+fn line(config: &Config, agent: &str, method: &str, url: &str, found: &Found) -> Value {
+    let policy = &config.robots.policy;
+    let now = SystemTime::now();
+    let target = Target::parse(url).expect("a URL");
+    let exception = config.https.tunnel_exception(&target.origin.host.to_string(), now);
+    let is_connect = method == "CONNECT";
+    let identity = config.bots.identify_by([agent.as_bytes()], &Proof::None, false);
+    let question = Question {
+        subject: Subject::of(identity),
+        scope: match is_connect {
+            true => Scope::Tunnel {
+                exception: exception.map(|exception| exception.reason.clone()),
+            },
+            false => Scope::Path { alone: true },
+        },
+        target: match is_connect {
+            true => Target::of_connect(target.origin),
+            false => target,
+        },
+        terms: config.terms(1),
+    };
+    let long_ago = now - policy.unreachable.deny_for - Duration::from_secs(24 * 60 * 60);
+    let after =
+        |state: OriginState, meaning, status, at| state.after(meaning, status, Freshness::default(), at, 0.0, policy);
+    let failed = || Meaning::Failed(Failure::from(FetchError::Status(503)));
+    let unknown = OriginState::unknown();
+    let state = match found {
+        Found::Text(text) => after(unknown, Meaning::Rules(copy(text)), 200, now),
+        Found::Status(status) => after(unknown, Meaning::NoRobots, *status, now),
+        Found::Failed => after(unknown, failed(), 503, now),
+        Found::FailedForLong => after(unknown, failed(), 503, long_ago),
+        Found::LastCopy(text) => after(
+            after(
+                unknown,
+                Meaning::Rules(copy(text)),
+                200,
+                long_ago - Duration::from_secs(1),
+            ),
+            failed(),
+            503,
+            long_ago,
+        ),
+    };
+    let lookup = Lookup::at_once(Arc::new(state), now, policy, &Arc::default());
+    let decision = match question.begin(None) {
+        Begun::Decided(decision) => decision,
+        Begun::NeedsCopy(undecided) => undecided.decide(lookup),
+    };
+    let texts = DecisionTexts::of(&decision, "an-id", false);
+    let generation = GenerationFields::new(1, &Instance::random(), config.canonical.sha256());
+    let facts = RequestFacts {
+        generation: &generation,
+        client: SocketAddr::from(([127, 0, 0, 1], 1)),
+        method,
+        user_agent: Some(agent),
+        redact_query: false,
+    };
+    let line = decision_line(&decision, &texts, &facts);
+    serde_json::from_slice(&line).expect("JSON")
+}
+
+fn outcome(line: &Value, config: &Config, text: Option<&str>) -> Outcome {
+    let line = line.to_string();
+    let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
+    // As the store would find it.
+    let copy = text.map(copy).filter(|copy| logged.robots_sha256 == Some(copy.sha256));
+    replay(&logged, config, copy.as_ref())
+}
+
+/// Each kind of decision, with its reason.
+fn cases() -> Vec<(&'static str, &'static str, &'static str, &'static str, Found)> {
+    let text = || Found::Text(ROBOTS);
+    vec![
+        ("rule", "A", "GET", "http://a.example/private/x?q=%zz", text()),
+        ("rule", "A", "GET", "http://a.example/private/open", text()),
+        ("rule", "Other/1.0", "GET", "http://a.example/x", text()),
+        ("rule", "Reporter", "GET", "http://a.example/x", text()),
+        ("rule", "A", "GET", "http://a.example/x/../private", text()),
+        ("no-rule", "A", "POST", "https://a.example/x", text()),
+        ("robots-file", "A", "GET", "https://a.example/robots.txt", text()),
+        ("exempt", "A", "GET", "https://own.example/private", text()),
+        ("unidentified", "", "GET", "https://a.example/", text()),
+        ("no-robots", "A", "GET", "https://a.example/private", Found::Status(404)),
+        ("no-robots", "A", "GET", "https://a.example/private", Found::Status(301)),
+        ("unreachable", "A", "GET", "https://a.example/", Found::Failed),
+        (
+            "unreachable-too-long",
+            "A",
+            "GET",
+            "https://a.example/",
+            Found::FailedForLong,
+        ),
+        (
+            "last-copy",
+            "A",
+            "GET",
+            "https://a.example/private",
+            Found::LastCopy(ROBOTS),
+        ),
+        ("unverifiable", "A", "CONNECT", "https://bank.example", text()),
+        ("rule", "", "CONNECT", "https://bank.example", text()),
+    ]
+}
+
+#[test]
+fn every_kind_of_decision_is_the_same_in_a_replay() {
+    let config = config(CONFIG);
+    let replayed = Config::for_replay(config.canonical.text()).expect("valid");
+    for (reason, agent, method, url, found) in cases() {
+        let line = line(&config, agent, method, url, &found);
+        assert_eq!(line["reason"], reason, "{url}: {line}");
+        assert_eq!(
+            outcome(&line, &replayed, Some(ROBOTS)),
+            Outcome::Same,
+            "{reason} {url}: {line}"
+        );
+    }
+}
+
+#[test]
+fn each_altered_field_is_found() {
+    let config = config(CONFIG);
+    let line = line(&config, "A", "GET", "http://a.example/private/x", &Found::Text(ROBOTS));
+    for (field, value) in [
+        ("verdict", json!("allow")),
+        ("reason", json!("no-rule")),
+        ("enforcement", json!("report")),
+        ("forwarded", json!(true)),
+        ("rule", json!("Disallow: /")),
+        ("line", json!(2)),
+        ("group", json!("*")),
+        ("agent", json!("B")),
+        ("reading", json!("strict")),
+        ("exception", json!("none")),
+        ("exemption", json!("enforcement")),
+    ] {
+        let mut altered = line.clone();
+        altered[field] = value;
+        match outcome(&altered, &config, Some(ROBOTS)) {
+            Outcome::Different(differences) => assert_eq!(differences[0].field, field, "{differences:?}"),
+            other => panic!("{field}: {other:?}"),
+        }
+    }
+    for (field, value) in [("url", json!("http://a.example/x")), ("bot", json!("Reporter"))] {
+        let mut altered = line.clone();
+        altered[field] = value;
+        let found = outcome(&altered, &config, Some(ROBOTS));
+        assert!(matches!(found, Outcome::Different(_)), "{field}: {found:?}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_never_guessed() {
+    let config = config(CONFIG);
+    let line = line(
+        &config,
+        "A",
+        "GET",
+        "http://a.example/private/x?token=1",
+        &Found::Text(ROBOTS),
+    );
+    let sha256 = Sha256::of(ROBOTS.as_bytes());
+    assert_eq!(
+        outcome(&line, &config, None),
+        Outcome::NotReplayable(Missing::Text(sha256))
+    );
+    let with = |field: &str, value: Value| {
+        let mut line = line.clone();
+        line[field] = value;
+        outcome(&line, &config, Some(ROBOTS))
+    };
+    for (field, value, missing) in [
+        ("url", json!("http://a.example/private/x?redacted"), Missing::Redacted),
+        ("url", json!("http://a.example/\\u{200e}"), Missing::Escaped),
+        ("url", json!("/private"), Missing::Malformed("url")),
+        ("bot", json!("Gone"), Missing::UnknownBot),
+        ("robots_sha256", Value::Null, Missing::Malformed("robots_sha256")),
+    ] {
+        assert_eq!(
+            with(field, value.clone()),
+            Outcome::NotReplayable(missing),
+            "{field}: {value}"
+        );
+    }
+    for reason in ["egress", "pace", "unauthenticated", "identity"] {
+        assert_eq!(with("reason", json!(reason)), Outcome::AsLogged);
+    }
+}
+
+#[test]
+fn a_stored_configuration_needs_none_of_its_files() {
+    let text = r#"
+        [proxy.tls]
+        listen = "127.0.0.1:0"
+        certificate = "gone.pem"
+        key = "gone.pem"
+        client-roots = ["gone.pem"]
+        [https]
+        mode = "tunnel"
+        extra-roots = ["gone.pem"]
+        [identity]
+        credentials = "gone"
+        required = true
+        [[bot]]
+        name = "A"
+        user-agents = ["A"]
+        credentials = ["a"]
+        certificates = ["a.example"]
+        networks = ["10.0.0.0/8"]
+        [fleet]
+        url = "redis://a.example"
+        key-file = "gone"
+    "#;
+    let config = Config::for_replay(text).expect("it reads no file");
+    assert_eq!(config.https.mode, crate::decision::HttpsMode::Tunnel);
+    assert!(config.bots.named("A").is_some());
+}

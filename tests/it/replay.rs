@@ -1,0 +1,160 @@
+//! `robotgate replay` on the log of a proxy that ran.
+
+use std::{fs, io::Write as _, path::Path};
+
+use flate2::{Compression, write::GzEncoder};
+use serde_json::{Value, json};
+
+use crate::support::{CliOutput, Gate, Origin};
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /private\nAllow: /private/open\n";
+const BOTS: &str = "
+    [[bot]]
+    name = \"Exempt\"
+    user-agents = [\"Exempt\"]
+    exempt-hosts = [\"127.0.0.1\"]
+    [[bot]]
+    name = \"Reporter\"
+    user-agents = [\"Reporter\"]
+    enforcement = \"report\"
+";
+
+async fn replay(gate: &Gate, args: &[&str], log: &Path, input: &str) -> CliOutput {
+    let (store, log) = (gate.file("evidence.redb"), log.display().to_string());
+    let store = store.display().to_string();
+    let args = [&["replay", "--evidence", &store], args, &[&log]].concat();
+    CliOutput::of(&args, input).await
+}
+
+/// Runs a proxy with every common kind of decision, and a reload in between. Returns how many decisions it made.
+async fn busy() -> (Gate, u64) {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let empty = Origin::start().anything("page").spawn().await;
+    let gate = Gate::with(BOTS).await;
+    let mut made = 0;
+    for round in 0..2 {
+        for path in [
+            "/private/x",
+            "/private/open",
+            "/page?q=%7Etilde",
+            "/x/../private",
+            "/robots.txt",
+        ] {
+            for agent in ["A/1.0", "Exempt", "Reporter", "Mozilla/5.0"] {
+                gate.get(&origin.url(path)).user_agent(agent).await;
+                made += 1;
+            }
+        }
+        gate.get(&empty.url("/")).await;
+        gate.get("http://nowhere.invalid/").await;
+        gate.get("http://10.0.0.1/").await;
+        made += 3;
+        if round == 0 {
+            gate.replace_config(&format!(
+                "{BOTS}\n[robots]\nprofile = \"rfc9309\"\nstrict-paths = false"
+            ));
+            gate.reloaded(1).await;
+        }
+    }
+    gate.audited(usize::try_from(made).expect("few")).await;
+    (gate, made)
+}
+
+#[tokio::test]
+async fn a_log_is_decided_again_while_the_proxy_runs() {
+    let (gate, made) = busy().await;
+    let log = gate.file("audit.jsonl");
+    let report = replay(&gate, &["--json"], &log, "").await;
+    let found = report.json();
+    assert_eq!(found["differences"], json!([]));
+    assert_eq!(
+        (&found["decisions"], &found["not_replayable"]),
+        (&json!(made), &json!({})),
+        "{found}"
+    );
+    assert_eq!(found["as_logged"], 2, "the requests to a private address");
+    assert_eq!((found["same"].as_u64(), report.code), (Some(made - 2), Some(0)));
+}
+
+#[tokio::test]
+async fn altered_lines_are_found_in_plain_and_compressed_logs_and_on_standard_input() {
+    let (gate, _) = busy().await;
+    let text = fs::read_to_string(gate.file("audit.jsonl")).expect("the log");
+    let mut altered = None;
+    let lines = text.lines().map(|line| {
+        let mut record: Value = serde_json::from_str(line).expect("JSON");
+        if altered.is_none() && record["reason"] == "rule" && record["verdict"] == "deny" {
+            record["verdict"] = json!("allow");
+            altered = record["id"].as_str().map(str::to_owned);
+        }
+        record.to_string() + "\n"
+    });
+    let text: String = lines.collect();
+    let id = altered.expect("there is one");
+    let plain = gate.file("altered.jsonl");
+    fs::write(&plain, &text).expect("written");
+    let packed = gate.file("altered.jsonl.1.gz");
+    let mut gz = GzEncoder::new(fs::File::create(&packed).expect("made"), Compression::fast());
+    gz.write_all(text.as_bytes())
+        .and_then(|()| gz.finish())
+        .expect("written");
+    for (log, input) in [(&*plain, ""), (&packed, ""), (Path::new("-"), &*text)] {
+        let report = replay(&gate, &["--json"], log, input).await;
+        let found = report.json();
+        assert_eq!((&found["different"], report.code), (&json!(1), Some(1)), "{found}");
+        let difference = &found["differences"][0];
+        assert_eq!(difference["id"], json!(id));
+        assert_eq!(
+            difference["fields"][0],
+            json!({"field": "verdict", "logged": "allow", "now": "deny"})
+        );
+    }
+    let shown = replay(&gate, &["--id", &id], &plain, "").await;
+    for part in ["verdict was allow, is deny", "line 2: Disallow: /private (group *)"] {
+        assert!(shown.out.contains(part), "{part}: {}", shown.out);
+    }
+    assert_eq!(shown.code, Some(1));
+}
+
+#[tokio::test]
+async fn without_its_text_a_decision_is_not_replayed() {
+    let (mut gate, made) = busy().await;
+    gate.stop().await;
+    fs::remove_file(gate.file("evidence.redb")).expect("removed");
+    // The same configuration, but no text of a site.
+    gate.start_again().await;
+    let log = gate.file("audit.jsonl");
+    let report = replay(&gate, &["--json"], &log, "").await;
+    let found = report.json();
+    let missing = found["not_replayable"].as_object().expect("an object");
+    assert!(
+        missing
+            .keys()
+            .all(|why| why.contains("the store of evidence does not have")),
+        "{found}"
+    );
+    assert!(missing.keys().any(|why| why.contains("the configuration")), "{found}");
+    assert!(missing.keys().any(|why| why.contains("the robots.txt")), "{found}");
+    assert_eq!(
+        (&found["different"], report.code),
+        (&json!(0), Some(0)),
+        "{found} of {made}"
+    );
+}
+
+#[tokio::test]
+async fn errors_name_the_file() {
+    let gate = Gate::start().await;
+    let report = replay(&gate, &[], Path::new("gone.jsonl"), "").await;
+    assert!(report.errors.contains("gone.jsonl: No such file"), "{}", report.errors);
+    let args = ["replay", "--evidence", "gone.redb", "audit.jsonl"];
+    let report = CliOutput::of(&args, "").await;
+    assert!(
+        report.errors.contains("the store of evidence gone.redb cannot be read"),
+        "{}",
+        report.errors
+    );
+    assert_eq!(report.code, Some(1));
+    let report = replay(&gate, &["--id", "x"], &gate.file("audit.jsonl"), "").await;
+    assert_eq!((&*report.out, report.code), ("no decision has the id x\n", Some(1)));
+}
