@@ -81,6 +81,16 @@ impl OriginState {
         Self { shared: true, ..self }
     }
 
+    /// Drops a series of failures whose last retry is overdue. A gate with a wrong clock could have written it, and the time
+    /// since its beginning decides whether a failing site is still refused.
+    #[must_use]
+    pub fn without_old_failures(self, now: SystemTime, policy: &Policy) -> Self {
+        let is_recent =
+            |failing: &FailureSeries| elapsed(failing.tried, now) <= failing.retry_under(policy) * 2 + CLOCK_SLACK;
+        let failing = self.failing.filter(is_recent);
+        Self { failing, ..self }
+    }
+
     /// Returns whether another gate of the fleet made the last fetch.
     pub fn is_shared(&self) -> bool {
         self.shared

@@ -53,9 +53,9 @@ pub(super) enum Unavailable {
 enum CallError {
     #[error("it did not answer within {} ms", .0.as_millis())]
     Late(Duration),
-    #[error("it answered: {0}")]
+    #[error("it answered: {}", shown(.0))]
     Refused(RedisError),
-    #[error("it cannot be reached: {0}")]
+    #[error("it cannot be reached: {}", shown(.0))]
     Broken(RedisError),
 }
 
@@ -127,6 +127,8 @@ impl Client {
                     CallError::Late(_) | CallError::Broken(_) => self.breaker().call_failed(began, Instant::now()),
                 };
                 if has_opened {
+                    // Otherwise it would go on reading an answer that has no end.
+                    self.connection.store(None);
                     tracing::error!(
                         %error,
                         "the fleet's server cannot be used; until it can, robotgate works without it"
@@ -206,8 +208,7 @@ impl Client {
     }
 
     fn set_error(&self, error: Option<&CallError>) {
-        let text = error.map(|error| plain_message(&error.to_string(), MAX_ERROR).into_owned());
-        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = error.map(CallError::to_string);
     }
 }
 
@@ -220,6 +221,14 @@ impl fmt::Debug for Client {
 }
 
 /// Waits for `call` at most for `time_left`.
+/// Returns the text of an error, shortened and safe to show. A server that rejects a command quotes its arguments, which can
+/// be the password.
+fn shown(error: &RedisError) -> String {
+    let text = error.to_string();
+    let text = text.split(", with args").next().unwrap_or_default();
+    plain_message(text, MAX_ERROR).into_owned()
+}
+
 async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, RedisError>>) -> Result<T, CallError> {
     let mut call = pin!(call);
     let mut answer = timeout(time_left, &mut call).await;
@@ -245,6 +254,8 @@ const MAX_ERROR: usize = 300;
 
 #[cfg(test)]
 mod tests {
+    use redis::ErrorKind;
+
     use tokio::sync::oneshot;
 
     use super::*;
@@ -263,5 +274,17 @@ mod tests {
         assert!(matches!(bounded(limit, call).await, Ok(1)));
         let none = bounded::<i32>(limit, std::future::pending()).await;
         assert!(matches!(none, Err(CallError::Late(_))), "{none:?}");
+    }
+
+    #[test]
+    fn an_error_shows_no_argument_of_the_rejected_command() {
+        let text = "unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'gate' 'a password' ";
+        let error = RedisError::from((ErrorKind::Parse, "An error", text.to_owned()));
+        assert!(error.to_string().contains("password"), "the library shows it: {error}");
+        let shown = CallError::Refused(error).to_string();
+        assert!(
+            shown.contains("unknown command 'HELLO'") && !shown.contains("password"),
+            "{shown}"
+        );
     }
 }

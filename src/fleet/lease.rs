@@ -98,7 +98,7 @@ impl Fleet {
                             self.counts.copies_used.fetch_add(1, Ordering::Relaxed);
                             return CopyOrLease::Copy(state);
                         }
-                        _ => task.earlier = Some(state),
+                        _ => task.earlier = Some(state.without_old_failures(now, policy)),
                     }
                 }
                 // Another gate holds the lease.
@@ -260,7 +260,9 @@ if type(copy) == 'string' and string.sub(copy, 1, 33) ~= ARGV[1] then
   return string.sub(copy, 1, MAX_BYTES + 1)
 end
 local holder = redis.pcall('GET', KEYS[2])
-if type(holder) == 'string' and holder ~= ARGV[2] then return false end
+local life = redis.call('PTTL', KEYS[2])
+-- No gate writes a lease with another life.
+if type(holder) == 'string' and holder ~= ARGV[2] and life > 0 and life <= tonumber(ARGV[3]) then return false end
 local now = redis.call('TIME')
 local token = now[1] * 1000000 + now[2]
 local last = redis.pcall('GET', KEYS[3])
@@ -277,9 +279,9 @@ return token";
 const IF_HOLDER: &str = r"
 local is_holder
 if ARGV[1] ~= '' then
-  is_holder = redis.call('GET', KEYS[3]) == ARGV[1]
+  is_holder = redis.pcall('GET', KEYS[3]) == ARGV[1]
 else
-  is_holder = redis.call('GET', KEYS[2]) == ARGV[2]
+  is_holder = redis.pcall('GET', KEYS[2]) == ARGV[2]
 end
 if not is_holder then return 0 end
 ";

@@ -48,8 +48,11 @@ impl Fleet {
         }
         let longest_wait = micros(longest_wait);
         let slot = parse_slot(&self.ask_for_slot(origin, gap, longest_wait, time_left).await?)?;
-        // A longer wait than the allowed one is no answer of the script.
-        let is_sound = !matches!(slot, Slot::Reserved(wait) if micros(wait) > longest_wait);
+        // The script never answers with a longer wait.
+        let is_sound = match slot {
+            Slot::Reserved(wait) => micros(wait) <= longest_wait,
+            Slot::Paused(wait) | Slot::TooLate(wait) => wait <= LONGEST_PAUSE + MAX_WAIT + MAX_GAP,
+        };
         is_sound.then_some(slot)
     }
 

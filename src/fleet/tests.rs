@@ -320,6 +320,24 @@ async fn a_lease_whose_answer_was_lost_ends_with_the_fetch() {
 }
 
 #[tokio::test]
+async fn a_lease_that_no_gate_wrote_keeps_no_gate_waiting() {
+    let Some(server) = Server::start() else { return };
+    let gate = server.gate().await;
+    let key = gate.keys(&site()).lease;
+    for forged in [
+        &[&b"SET"[..], key.as_bytes(), b"forged"][..],
+        &[b"SET", key.as_bytes(), b"forged", b"PX", b"60000"],
+        &[b"RPUSH", key.as_bytes(), b"forged"],
+    ] {
+        server.command(&[b"DEL", key.as_bytes()]).await;
+        server.command(forged).await;
+        let lease = lease(&gate).await;
+        assert!(lease.token().is_some(), "{forged:?}");
+        gate.end(lease, None).await;
+    }
+}
+
+#[tokio::test]
 async fn a_lease_lasts_as_long_as_its_work() {
     let Some(server) = Server::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);

@@ -6,6 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::runtime::Handle;
+
 use super::{
     Pacer, TooEarly, Turn, now,
     origin_pacer::{Present, SOON},
@@ -32,6 +34,14 @@ pub(super) struct FleetSlot {
     /// `None` if the server did not give one.
     at: Option<Instant>,
     gap: Duration,
+}
+
+/// A turn with a reserved slot. If the request leaves, the turn is kept until the slot is over, so that a gate never has
+/// more than one slot at an origin ahead.
+struct HeldTurn {
+    /// `None` once it is taken.
+    turn: Option<Turn>,
+    until: Instant,
 }
 
 /// The wait of one request, from its arrival on.
@@ -79,7 +89,12 @@ impl FleetPace {
             time_left = time_left.saturating_sub(now().saturating_duration_since(asked));
             match slot {
                 Some(Slot::Reserved(slot)) => {
-                    wait.sleep_until(now() + slot).await?;
+                    let held = HeldTurn {
+                        turn: Some(turn),
+                        until: now() + slot,
+                    };
+                    wait.sleep_until(held.until).await?;
+                    turn = held.take();
                     if turn.earliest(Duration::ZERO) <= now() {
                         // The earliest time that the server can mean, so that this gate is never stricter than the fleet.
                         break Some(asked + slot);
@@ -151,6 +166,30 @@ impl FleetSlot {
     pub(super) fn note_busy(&self, began: Instant, asked: Option<Duration>, spread: f64) {
         let age = now().saturating_duration_since(began);
         self.fleet.note_busy(&self.origin, age, asked, spread);
+    }
+}
+
+// === impl HeldTurn ===
+
+impl HeldTurn {
+    fn take(mut self) -> Turn {
+        match self.turn.take() {
+            Some(turn) => turn,
+            None => unreachable!("a turn is taken once, because that consumes `self`"),
+        }
+    }
+}
+
+impl Drop for HeldTurn {
+    fn drop(&mut self) {
+        // There is no runtime at the end of the process.
+        if let (Some(turn), Ok(runtime)) = (self.turn.take(), Handle::try_current()) {
+            let until = self.until;
+            runtime.spawn(async move {
+                tokio::time::sleep_until(until.into()).await;
+                drop(turn);
+            });
+        }
     }
 }
 

@@ -197,19 +197,25 @@ impl LoggedFetcher {
     }
 }
 
-/// Records the requests of a fetch at every origin that it asked, and a pause at the last one.
+/// Records the requests of a fetch at every origin that it asked, and a pause at the last one. A redirect to another
+/// site's page does not pause that site, or any site could pause any other.
 fn note_pace(pacer: &SharedPacer, origin: &Origin, traced: &Traced, began: Instant) {
     // Again, because connecting may have taken a while.
     pacer.note_request(origin);
     let redirected = traced.redirects().filter_map(|(_, to)| Target::parse(&to.url).ok());
-    let redirected: Vec<Origin> = redirected.map(|target| target.origin).collect();
-    for to in redirected.iter().filter(|to| *to != origin) {
+    let redirected: Vec<Target> = redirected.collect();
+    for to in redirected
+        .iter()
+        .map(|target| &target.origin)
+        .filter(|to| *to != origin)
+    {
         pacer.note_request(to);
     }
     if let Fetched::Received(received) = &traced.fetched
         && matches!(received.status, 429 | 503)
     {
-        pacer.note_busy(redirected.last().unwrap_or(origin), began, received.retry_after);
+        let last = redirected.last().filter(|last| last.path == b"/robots.txt");
+        pacer.note_busy(last.map_or(origin, |last| &last.origin), began, received.retry_after);
     }
 }
 

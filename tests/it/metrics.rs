@@ -84,8 +84,8 @@ async fn requests_are_counted_by_their_outcome() {
         (r#"robotgate_robots_copies{state="rules"}"#, 1.0),
         (r#"robotgate_robots_fetches_total{result="2xx"}"#, 1.0),
         ("robotgate_robots_fetch_seconds_count", 1.0),
-        // Three decisions, three completions and a fetch.
-        ("robotgate_audit_lines_total", 7.0),
+        // The start, three decisions, three completions and a fetch.
+        ("robotgate_audit_lines_total", 8.0),
         ("robotgate_audit_waiting_bytes", 0.0),
         ("robotgate_audit_stalled", 0.0),
         (r#"robotgate_connections{listener="http"}"#, 0.0),

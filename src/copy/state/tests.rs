@@ -159,6 +159,29 @@ fn an_answer_ends_a_series_of_failures() {
 }
 
 #[test]
+fn a_series_of_failures_from_another_gate_is_dropped_once_its_retry_is_overdue() {
+    let failing = || {
+        History::new()
+            .then(0, time_out())
+            .then(60, time_out())
+            .then(180, time_out())
+    };
+    let taken = |second| {
+        let History { state, policy, .. } = failing();
+        state.without_old_failures(at(second), &policy).failing_since()
+    };
+    assert_eq!(taken(180 + MINUTE), Some(at(0)), "the next retry is due");
+    assert_eq!(taken(180 + DAYS), None, "a gate with a right clock would have retried");
+    // So a gate that finds the site failing refuses it, and does not take over that it fails since a month.
+    let late = 180 + 31 * DAYS;
+    let History { state, policy, .. } = failing();
+    let mut poisoned = History::new();
+    poisoned.state = state.without_old_failures(at(late), &policy);
+    let own = poisoned.then(late, time_out());
+    assert!(matches!(own.answer(late), Answer::Unreachable(Some(_))));
+}
+
+#[test]
 fn after_the_grace_period_the_last_rules_apply_even_after_a_404() {
     let history = History::new()
         .then(0, received(200, RULES))

@@ -68,6 +68,26 @@ async fn a_request_waits_for_its_slot_behind_those_of_other_gates() {
 }
 
 #[tokio::test]
+async fn clients_that_leave_take_one_slot_of_the_others_at_most() {
+    let Some(server) = Server::start() else { return };
+    let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
+    let long = limits(GAP, 9 * GAP);
+    second.turn(&site(), "a", long).await.expect("nobody was there").sent();
+    for _ in 0..5 {
+        let leaves = ask(&first, long);
+        until(|| first.local.waiting() == 1).await;
+        leaves.abort();
+        assert!(leaves.await.is_err_and(|error| error.is_cancelled()));
+    }
+    let not_before = second
+        .not_before(&site(), "a", &long)
+        .await
+        .expect("a slot is reserved");
+    let ahead = not_before.saturating_duration_since(now());
+    assert!(ahead <= 2 * GAP, "the slot that was left, and one delay: {ahead:?}");
+}
+
+#[tokio::test]
 async fn a_request_that_waits_for_its_slot_is_held_back_by_a_pause() {
     let Some(server) = Server::start() else { return };
     let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);

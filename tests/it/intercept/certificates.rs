@@ -97,7 +97,7 @@ fn bad_certificates() -> Vec<(&'static str, Certificate, &'static str)> {
         (
             "no authority",
             Certificate::by_no_authority(&[NAME]),
-            "what issued it is no authority's",
+            "does not belong to an authority",
         ),
         (
             "for clients",

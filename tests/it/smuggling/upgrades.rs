@@ -67,7 +67,7 @@ async fn only_an_upgrade_to_websocket_is_accepted() {
             (
                 "no Connection",
                 format!("Upgrade: websocket\r\n{good}"),
-                "Connection does not name",
+                "Connection field does not list it",
             ),
         ] {
             let head = format!("GET {{x}} HTTP/1.1\r\nHost: {{host}}\r\nUser-Agent: TestBot/1.0\r\n{fields}\r\nhello");

@@ -191,12 +191,12 @@ pub const FRAMINGS: &[Payload] = &[
     (
         "TE nominated",
         "Connection: Transfer-Encoding\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "that the origin needs too",
+        "meant for the origin too",
     ),
     (
         "CL nominated",
         "Connection: close, Content-Length\r\nContent-Length: 4\r\n\r\nbody",
-        "that the origin needs too",
+        "meant for the origin too",
     ),
 ];
 
@@ -477,22 +477,22 @@ pub const HEADS: &[Payload] = &[
     (
         "Host nominated",
         "GET {x} HTTP/1.1\r\nHost: {host}\r\nConnection: close, host\r\n\r\n",
-        "that the origin needs too",
+        "meant for the origin too",
     ),
     (
         "Cookie nominated",
         "GET {x} HTTP/1.1\r\nHost: {host}\r\nConnection: Cookie\r\nCookie: a=b\r\n\r\n",
-        "that the origin needs too",
+        "meant for the origin too",
     ),
     (
         "Authorization nominated",
         "GET {x} HTTP/1.1\r\nHost: {host}\r\nConnection: authorization\r\n\r\n",
-        "that the origin needs too",
+        "meant for the origin too",
     ),
     (
         "User-Agent nominated",
         "GET {x} HTTP/1.1\r\nHost: {host}\r\nConnection: user-agent\r\n\r\n",
-        "that the origin needs too",
+        "meant for the origin too",
     ),
     (
         "a quoted nomination",
