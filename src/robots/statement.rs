@@ -52,8 +52,8 @@ pub enum StatementKind {
 /// let body = b"Sitemap: https://example.com/map.xml\nUser-agent: a\nCrawl-delay: 9\n";
 /// let found = statements(Profile::Google, body);
 /// assert_eq!((found[0].kind, &*found[0].value), (StatementKind::Sitemap, "https://example.com/map.xml"));
-/// assert_eq!((found[1].line, found[1].speaks_to(Choice::Product("A"))), (3, true));
-/// assert!(!found[1].speaks_to(Choice::Everyone));
+/// assert_eq!((found[1].line, found[1].applies_to(Choice::Product("A"))), (3, true));
+/// assert!(!found[1].applies_to(Choice::Everyone));
 /// ```
 #[must_use]
 pub fn statements(profile: Profile, body: &[u8]) -> Vec<Statement<'_>> {

@@ -109,7 +109,8 @@ impl Model {
         }
     }
 
-    /// Returns when a request with this gap may be sent, if there is room.
+    /// Returns the earliest time that the gap and the pauses allow. It ignores the limit on concurrent requests, which
+    /// `may_go` checks.
     fn earliest(&self, gap: Duration) -> Instant {
         let last = if self.unsent.is_empty() {
             self.last_sent

@@ -24,7 +24,8 @@ pub(super) fn page(form: Form) -> Document {
     }
 }
 
-/// Returns each reason's name in `type`, what it means, and what to do about it.
+/// Returns the name of each reason, what it means, and what to do about it. The name is the fragment of the URL in a
+/// refusal's `type` member.
 fn decisions() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let reasons = Reason::ALL.into_iter();
     reasons.map(|reason| (reason.as_str(), reason.sentence(), reason.what_to_do()))

@@ -16,7 +16,7 @@ pub(super) struct Opening {
     first_bytes: FirstBytes,
 }
 
-/// What the client sent first. `Display` writes it for the log, if it ends the tunnel.
+/// What the client sent first in a tunnel. If this ends the tunnel, `Display` gives the reason for the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum FirstBytes {
     /// No bytes, or not enough to tell.

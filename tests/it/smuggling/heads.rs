@@ -99,7 +99,8 @@ async fn a_tunnel_serves_the_host_that_it_was_opened_to() {
     nothing_was_forwarded(&scene, Way::Tls).await;
 }
 
-/// Asserts that the origin received only the scene's own requests, and that the log has them.
+/// Asserts that the origin received neither the refused request (`/x`) nor the one smuggled behind it, that the gate still
+/// serves, and that the origins received exactly the requests that the audit log allowed.
 async fn nothing_was_forwarded(scene: &Scene, way: Way) {
     let origin = scene.origin(way);
     assert_eq!(
