@@ -79,7 +79,7 @@ pub struct EvidenceError {
 
 impl Evidence {
     /// Starts the store and stores the text of the configuration in it. Blocks until that is done, for at most
-    /// [`MAX_START`].
+    /// `MAX_START`.
     ///
     /// # Errors
     /// Fails if the store is required and the text could not be stored. Otherwise the store tries again by itself.
@@ -102,7 +102,7 @@ impl Evidence {
     }
 
     /// Stores the text of a configuration that is about to decide. Blocks until it is stored, for at most
-    /// [`MAX_START`].
+    /// `MAX_START`.
     ///
     /// # Errors
     /// Fails if the text is `required` and could not be stored.
