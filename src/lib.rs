@@ -35,7 +35,7 @@
 //! The shell:
 //!
 //! - [`store`]: the copies in memory, and all copies on disk (`store::disk`). [`fetch`]: fetches a robots.txt.
-//! - [`fleet`]: shares copies with other robotgates by a Redis or Valkey server, so that one of them fetches for all.
+//! - [`fleet`]: shares copies and one pace with other robotgates through a Redis or Valkey server.
 //! - [`evidence`]: keeps the texts that decisions rest on, by their SHA-256. `database`: opens redb files with care.
 //! - [`egress`]: resolves names to checked addresses. [`upstream`]: makes, keeps and shares connections to origins,
 //!   sends a request and receives its response over HTTP/1.1 and HTTP/2, and defines the errors. `wire`: a connection

@@ -61,7 +61,7 @@ fn begin(ask: Ask<'static>) -> tokio::task::JoinHandle<Response> {
 }
 
 #[tokio::test]
-async fn who_comes_too_early_is_told_when_to_come_again() {
+async fn a_request_that_comes_too_early_learns_when_to_retry() {
     let site = site("User-agent: *\nDisallow: /private\n").await;
     let gate = Gate::with(SLOW).await;
     let url = site.url("/page");

@@ -21,7 +21,7 @@ async fn after(answer: Reply) -> u64 {
 }
 
 #[tokio::test]
-async fn a_site_is_left_in_peace_for_as_long_as_it_asks() {
+async fn a_busy_site_gets_no_request_for_as_long_as_it_asks() {
     let date = |later: u64| httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(later));
     for (status, retry_after, within) in [
         (429, Some("600".to_owned()), 500..=600),
@@ -106,7 +106,22 @@ async fn the_answer_to_a_fetch_of_a_robots_txt_counts() {
 }
 
 #[tokio::test]
-async fn who_waits_when_a_long_pause_begins_is_told_at_once() {
+async fn a_redirected_robots_txt_cannot_pause_another_site_by_one_of_its_pages() {
+    let other = Origin::start()
+        .robots("")
+        .reply("/limited", Reply::status(429).header("Retry-After", "86400"))
+        .anything("page")
+        .spawn()
+        .await;
+    let site = Origin::start().reply("/robots.txt", Reply::redirect(&other.url("/limited")));
+    let (site, gate) = (site.anything("page").spawn().await, Gate::with("[pace]").await);
+    refused(&gate.get(&site.url("/")).await, "unreachable");
+    assert_eq!(other.count("/limited"), 1, "the redirect was followed");
+    allowed(&gate.get(&other.url("/x")).await, "no-rule");
+}
+
+#[tokio::test]
+async fn a_long_pause_refuses_waiting_requests_immediately() {
     let latch = Latch::new();
     let site = site("User-agent: *\nDisallow: /private\n").await;
     site.change("/busy", Reply::status(429).header("Retry-After", "600").after(&latch));

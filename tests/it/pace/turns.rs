@@ -70,7 +70,7 @@ async fn bots_take_turns_and_each_ones_requests_go_in_order() {
 }
 
 #[tokio::test]
-async fn so_many_run_at_once_and_the_others_hold_no_connection() {
+async fn requests_beyond_the_concurrency_wait_without_a_connection() {
     let latch = Latch::new();
     let site = Origin::start().robots(OPEN).spawn().await;
     site.change("/held", Reply::ok("text/plain", "held").after(&latch));
@@ -101,7 +101,7 @@ async fn a_short_delay_is_waited_for() {
 }
 
 #[tokio::test]
-async fn who_waits_longer_than_it_may_is_refused() {
+async fn a_request_that_waits_too_long_is_refused() {
     let gate = Gate::with("[pace]\nconcurrency = 1\nmax-wait = '50ms'\n").await;
     let (site, latch, holds) = held(&gate).await;
     let response = gate.get(&site.url("/page")).await;
@@ -145,7 +145,7 @@ async fn a_client_that_leaves_gives_its_turn_to_the_next() {
 }
 
 #[tokio::test]
-async fn so_does_a_client_of_http_2_and_one_that_wants_a_tunnel() {
+async fn a_leaving_http_2_client_or_tunnel_gives_its_turn_to_the_next() {
     let latch = Latch::new();
     let site = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
@@ -207,7 +207,7 @@ async fn so_does_a_client_of_http_2_and_one_that_wants_a_tunnel() {
 }
 
 #[tokio::test]
-async fn who_had_to_wait_is_decided_anew() {
+async fn a_request_that_waited_is_decided_again() {
     let gate = Gate::with(ONE_AT_A_TIME).await;
     let (site, latch, holds) = held(&gate).await;
     let refused_later = begin(gate.get(&site.url("/closed")));
