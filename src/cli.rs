@@ -14,6 +14,7 @@ pub mod eval;
 pub mod explain;
 pub mod lint;
 pub mod live;
+mod logs;
 pub mod man;
 mod progress;
 pub mod replay;

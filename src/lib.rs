@@ -61,7 +61,8 @@
 //! - [`service`]: the daemon around all this: starts, reloads and stops, records the result of the last reload, reports
 //!   it to systemd, and takes sockets from systemd.
 //! - [`cli`]: one file for each subcommand. They share [`cli::live`], which fetches a robots.txt for a person,
-//!   `cli::source`, which reads one, `cli::complaint`, for errors on stderr, and `cli::progress`.
+//!   `cli::source`, which reads one, `cli::logs`, which reads audit logs, `cli::complaint`, for errors on stderr, and
+//!   `cli::progress`.
 //!
 //! The tests beside the unit tests:
 //!

@@ -1,18 +1,12 @@
 //! `robotgate replay`: decides each decision of an audit log again, and lists those that differ.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsStr,
-    fmt::Write as _,
-    fs::File,
-    io::{self, BufRead, BufReader, Read},
-    path::{Path, PathBuf},
-    process::ExitCode,
+use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, process::ExitCode};
+
+use super::{
+    fail, load,
+    logs::{LogError, LogReader},
+    print,
 };
-
-use flate2::read::MultiGzDecoder;
-
-use super::{fail, load, print};
 use crate::{
     evidence::EvidenceReader,
     replay::{Difference, LoggedDecision, Outcome, Replayed, Replayer, decide},
@@ -73,8 +67,8 @@ struct Found {
 /// Why a replay failed.
 #[derive(Debug, thiserror::Error)]
 enum ReplayError {
-    #[error("{}: {error}", path.display())]
-    Log { path: PathBuf, error: io::Error },
+    #[error(transparent)]
+    Log(#[from] LogError),
     #[error("the store of evidence {} cannot be read: {error}", path.display())]
     Evidence {
         path: PathBuf,
@@ -115,22 +109,10 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
     let mut replayer = Replayer::new(EvidenceReader::open(&path).map_err(unreadable)?);
     let mut report = Report::default();
     let mut shown = None;
-    for log in &args.logs {
-        let name = log.display().to_string();
-        let failed = |error| ReplayError::Log {
-            path: log.clone(),
-            error,
-        };
-        let mut input = open(log).map_err(failed)?;
-        let mut chunk = Vec::with_capacity(CHUNK);
-        let mut line_number = 0;
-        while read_lines(&mut input, &mut chunk).map_err(failed)? {
-            let mut lines: Vec<&[u8]> = chunk.split(|byte| *byte == b'\n').collect();
-            if chunk.ends_with(b"\n") {
-                lines.pop();
-            }
-            let first = line_number + 1;
-            line_number += lines.len() as u64;
+    for path in &args.logs {
+        let name = path.display().to_string();
+        let mut log = LogReader::open(path)?;
+        while let Some((first, mut lines)) = log.next_lines()? {
             if let Some(id) = &args.id {
                 lines.retain(|line| memchr::memmem::find(line, id.as_bytes()).is_some());
             }
@@ -283,30 +265,6 @@ fn show(logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> 
     text
 }
 
-/// Opens a log, and decompresses it if its name ends in `.gz`.
-fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(BufReader::with_capacity(CHUNK, io::stdin())));
-    }
-    let file = File::open(path)?;
-    Ok(match path.extension() == Some(OsStr::new("gz")) {
-        true => Box::new(BufReader::with_capacity(CHUNK, MultiGzDecoder::new(file))),
-        false => Box::new(BufReader::with_capacity(CHUNK, file)),
-    })
-}
-
-/// Reads the next lines into `chunk`. Returns `false` at the end.
-fn read_lines(input: &mut impl BufRead, chunk: &mut Vec<u8>) -> io::Result<bool> {
-    chunk.clear();
-    input.by_ref().take(CHUNK as u64).read_to_end(chunk)?;
-    if !chunk.is_empty() && !chunk.ends_with(b"\n") {
-        input.read_until(b'\n', chunk)?;
-    }
-    Ok(!chunk.is_empty())
-}
-
-/// Bytes of lines that are replayed at a time.
-const CHUNK: usize = 8 * 1024 * 1024;
 /// How many differences are listed without `--all`.
 const LISTED: usize = 100;
 /// Maximum length of a text in the report.

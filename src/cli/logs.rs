@@ -1,0 +1,89 @@
+//! Reads the files of an audit log, rotated and compressed ones too, for the commands that take them.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+};
+
+use flate2::read::MultiGzDecoder;
+
+/// A file of the audit log, read some thousand lines at a time.
+pub(super) struct LogReader {
+    path: PathBuf,
+    input: Box<dyn BufRead>,
+    chunk: Vec<u8>,
+    /// The number of the last line read.
+    line: u64,
+}
+
+/// The error for a log that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {error}", path.display())]
+pub(super) struct LogError {
+    path: PathBuf,
+    error: io::Error,
+}
+
+// === impl LogReader ===
+
+impl LogReader {
+    /// Opens a log, and decompresses it if its name ends in `.gz`. The path `-` is standard input.
+    pub(super) fn open(path: &Path) -> Result<Self, LogError> {
+        let input = open(path).map_err(|error| LogError {
+            path: path.to_owned(),
+            error,
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            input,
+            chunk: Vec::with_capacity(CHUNK),
+            line: 0,
+        })
+    }
+
+    /// Returns the next lines without their line ends, and the number of the first. Returns `None` at the end.
+    pub(super) fn next_lines(&mut self) -> Result<Option<(u64, Vec<&[u8]>)>, LogError> {
+        self.chunk.clear();
+        if let Err(error) = fill(&mut self.input, &mut self.chunk) {
+            return Err(LogError {
+                path: self.path.clone(),
+                error,
+            });
+        }
+        if self.chunk.is_empty() {
+            return Ok(None);
+        }
+        let mut lines: Vec<&[u8]> = self.chunk.split(|byte| *byte == b'\n').collect();
+        if self.chunk.ends_with(b"\n") {
+            lines.pop();
+        }
+        let first = self.line + 1;
+        self.line += lines.len() as u64;
+        Ok(Some((first, lines)))
+    }
+}
+
+fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(BufReader::with_capacity(CHUNK, io::stdin())));
+    }
+    let file = File::open(path)?;
+    Ok(match path.extension() == Some(OsStr::new("gz")) {
+        true => Box::new(BufReader::with_capacity(CHUNK, MultiGzDecoder::new(file))),
+        false => Box::new(BufReader::with_capacity(CHUNK, file)),
+    })
+}
+
+/// Reads a chunk of whole lines.
+fn fill(input: &mut impl BufRead, chunk: &mut Vec<u8>) -> io::Result<()> {
+    input.by_ref().take(CHUNK as u64).read_to_end(chunk)?;
+    if !chunk.is_empty() && !chunk.ends_with(b"\n") {
+        input.read_until(b'\n', chunk)?;
+    }
+    Ok(())
+}
+
+/// Bytes of lines that are read at a time.
+const CHUNK: usize = 8 * 1024 * 1024;
