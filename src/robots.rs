@@ -7,7 +7,8 @@
 //! How a file is parsed: `line` → `record` → `draft`, which compiles each pattern (`entry`, after `escape`) →
 //! `ruleset`, which finds the rules of each agent and lets `layout` lay them out as tables of an `index`. How a path
 //! is decided: [`RobotsTxt::agent`] (`names`) → [`Agent::decide`] (`search`, `prefilter`, `wild`) →
-//! [`RobotsTxt::rule`], which parses the rule's line again.
+//! [`RobotsTxt::rule`], which parses the rule's line again. [`Agent::usage_within`] (`usage`) says what the content of a
+//! path may be used for.
 //!
 //! For people, three functions parse the text again: [`explain()`] says why each rule won or lost, [`statements`]
 //! returns what else a file says ([`which_apply`]: to which agents), and [`lint()`] returns what is wrong or surprising in
@@ -34,6 +35,7 @@ mod search;
 mod site_access;
 mod statement;
 mod url;
+mod usage;
 mod wild;
 
 pub use agent::{Agent, Match};
@@ -44,6 +46,7 @@ pub use lint::{Disguise, Finding, Lint, Severity, lint};
 pub use site_access::SiteAccess;
 pub use statement::{Statement, StatementKind, statements, which_apply};
 pub use url::path_of_url;
+pub use usage::{Preference, Usage, Vocabulary};
 
 use std::{borrow::Cow, sync::OnceLock, time::Duration};
 
@@ -51,6 +54,7 @@ use crawl_delay::CrawlDelays;
 use draft::Draft;
 use record::{Key, Record};
 use ruleset::Ruleset;
+use usage::UsageLines;
 
 /// A parsed and compiled robots.txt.
 ///
@@ -87,6 +91,8 @@ pub struct RobotsTxt {
     rules: Rules,
     /// Parsed from the text on first use.
     crawl_delays: OnceLock<CrawlDelays>,
+    /// Parsed from the text on first use.
+    usage: OnceLock<UsageLines>,
 }
 
 /// How a robots.txt is read: as Google's parser does, or as RFC 9309 says.
@@ -176,6 +182,7 @@ impl RobotsTxt {
             length: entry::offset(body.len()),
             rules: rules.narrow().map_or(Rules::Wide(rules), Rules::Narrow),
             crawl_delays: OnceLock::new(),
+            usage: OnceLock::new(),
         }
     }
 
@@ -283,7 +290,8 @@ impl RobotsTxt {
             Rules::Wide(rules) => rules.weight(),
         };
         let delays = self.crawl_delays.get().map_or(0, CrawlDelays::weight);
-        size_of::<Self>() + self.text.len() + rules + delays
+        let usage = self.usage.get().map_or(0, UsageLines::weight);
+        size_of::<Self>() + self.text.len() + rules + delays + usage
     }
 
     fn pick<'a>(&'a self, named: Option<(&'a str, u32)>, everyone: Option<u32>) -> Agent<'a> {

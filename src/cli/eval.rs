@@ -27,8 +27,9 @@ use crate::robots::Profile;
 ///
 /// In:  "robots" (the text of the robots.txt, or "robots_b64" in base64), "agent" (the bot's name) and "url".
 ///
-/// Out: "allowed", and the "line", "rule" and "group" that decided; or "error", if the line cannot be decided.
-/// All other fields are copied.
+/// Out: "allowed", and the "line", "rule" and "group" that decided; "usage" (what Content-Usage says, by its
+/// "usage_lines") and "signals" (what Content-Signal says); or "error", if the line cannot be decided. All other fields
+/// are copied.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct EvalArgs {

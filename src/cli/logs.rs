@@ -18,6 +18,9 @@ pub(super) struct LogReader {
     line: u64,
 }
 
+/// Consecutive lines, and the number of the first.
+type NumberedLines<'a> = (u64, Vec<&'a [u8]>);
+
 /// The error for a log that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {error}", path.display())]
@@ -44,7 +47,7 @@ impl LogReader {
     }
 
     /// Returns the next lines without their line ends, and the number of the first. Returns `None` at the end.
-    pub(super) fn next_lines(&mut self) -> Result<Option<(u64, Vec<&[u8]>)>, LogError> {
+    pub(super) fn next_lines(&mut self) -> Result<Option<NumberedLines<'_>>, LogError> {
         self.chunk.clear();
         if let Err(error) = fill(&mut self.input, &mut self.chunk) {
             return Err(LogError {

@@ -4,8 +4,11 @@
 //! to spell differently.
 
 use super::{
-    Choice, Explanation, Profile, RobotsTxt, RuleId, Rules, escape, explain, names, path_index::PathIndex,
-    search::Search, site_access::SiteAccess,
+    Choice, Explanation, Profile, RobotsTxt, RuleId, Rules, escape, explain, names,
+    path_index::PathIndex,
+    search::Search,
+    site_access::SiteAccess,
+    usage::{Usage, UsageLines},
 };
 
 /// The rules of a file for one agent: those of all groups that name it, or else those of all groups for `*`, or else
@@ -141,13 +144,43 @@ impl<'a> Agent<'a> {
     /// ```
     #[must_use]
     pub fn explain(&self, path: &[u8]) -> Explanation<'a> {
-        let choice = match self.group {
+        explain(self.robots.profile, self.robots.body(), self.choice(), path)
+    }
+
+    /// Returns what the file says about the use of `path`, which must be one that the agent may fetch. Returns `None`
+    /// once it has searched more than `budget` bytes for patterns with wildcards, as
+    /// [`decide_within`](Self::decide_within) does. Parses the file for this once, on first use.
+    ///
+    /// ```
+    /// use robotgate::robots::{RobotsTxt, Vocabulary};
+    ///
+    /// let body = b"User-agent: *\nContent-Usage: train-ai=n\nContent-Usage: /blog/ train-ai=y\nContent-Signal: search=yes";
+    /// let robots = RobotsTxt::parse(body);
+    /// let agent = robots.agent("AnyBot");
+    ///
+    /// let usage = agent.usage_within(b"/blog/1", &mut usize::MAX.clone()).expect("within the budget");
+    /// let train = usage.preference(Vocabulary::ContentUsage, "train-ai").expect("line 3 says so");
+    /// assert_eq!((train.allowed, train.line), (true, 3));
+    /// assert_eq!(usage.preference(Vocabulary::ContentUsage, "search"), None);
+    /// assert_eq!(usage.preference(Vocabulary::ContentSignal, "search").map(|said| said.line), Some(4));
+    /// ```
+    #[must_use]
+    pub fn usage_within(&self, path: &[u8], budget: &mut usize) -> Option<Usage<'a>> {
+        let robots = self.robots;
+        let read = || UsageLines::new(robots.profile, robots.body());
+        let path = escape::of_path(robots.profile, path);
+        let lines = robots.usage.get_or_init(read);
+        lines.find(robots.body(), self.choice(), &path, budget)
+    }
+
+    /// Returns whose groups apply.
+    fn choice(&self) -> Choice<'a> {
+        match self.group {
             Some(name) if self.specific && names::is_product_token(name) => Choice::Agent(name),
             Some("") if self.specific => Choice::Agent(""),
             Some(name) if self.specific => Choice::Product(name),
             _ => Choice::Everyone,
-        };
-        explain(self.robots.profile, self.robots.body(), choice, path)
+        }
     }
 
     /// Returns the decision and the number of searched bytes. The decision is valid only if that is within `budget`.

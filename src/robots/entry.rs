@@ -157,6 +157,11 @@ impl<W: Offset> Entry<W> {
         }
     }
 
+    /// Returns the length of the pattern as compared, in bytes, which is its weight against others.
+    pub(super) fn length(&self) -> u16 {
+        self.length
+    }
+
     pub(super) fn literal_len(&self) -> usize {
         self.literal.into()
     }

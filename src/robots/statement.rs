@@ -42,7 +42,8 @@ pub enum StatementKind {
 
 /// Returns all statements of `body`, in order.
 ///
-/// A statement of a group belongs to the last run of user-agent lines above it. A rule or such a statement ends a run.
+/// A statement of a group belongs to the last run of user-agent lines above it. A rule or such a statement ends a run,
+/// but a `Crawl-delay` does not end it for lines about use: their drafts do not know it.
 /// This is how authors mean it, although rules are grouped differently. In `User-agent: a`, `Crawl-delay: 9`,
 /// `User-agent: b`, `Disallow: /`, the delay is for `a` and the rule for both.
 ///
@@ -57,14 +58,34 @@ pub enum StatementKind {
 /// ```
 #[must_use]
 pub fn statements(profile: Profile, body: &[u8]) -> Vec<Statement<'_>> {
+    let raw = raw_statements(profile, body).into_iter();
+    raw.map(|raw| Statement {
+        kind: raw.kind,
+        value: String::from_utf8_lossy(raw.value),
+        line: raw.line,
+        agents: raw.agents,
+    })
+    .collect()
+}
+
+/// A [`Statement`] whose value can have octets that are not UTF-8.
+pub(super) struct RawStatement<'a> {
+    pub(super) kind: StatementKind,
+    pub(super) value: &'a [u8],
+    pub(super) line: u32,
+    pub(super) agents: Arc<[AgentLine<'a>]>,
+}
+
+/// Same as [`statements`], with raw values.
+pub(super) fn raw_statements(profile: Profile, body: &[u8]) -> Vec<RawStatement<'_>> {
     let mut found = Vec::new();
-    let mut run = Run::default();
+    let (mut run, mut run_of_use) = (Run::default(), Run::default());
     for (line, bytes) in Lines::new(body) {
         if let Some(record) = Record::read(profile, bytes) {
-            match record.key {
-                Key::UserAgent => run.push(AgentLine::new(record.value, line)),
-                Key::Rule(_) => {
-                    run.end();
+            for run in [&mut run, &mut run_of_use] {
+                match record.key {
+                    Key::UserAgent => run.push(AgentLine::new(record.value, line)),
+                    Key::Rule(_) => drop(run.end()),
                 }
             }
             continue;
@@ -72,14 +93,17 @@ pub fn statements(profile: Profile, body: &[u8]) -> Vec<Statement<'_>> {
         let Some((kind, value)) = read(profile, bytes) else {
             continue;
         };
-        found.push(Statement {
+        found.push(RawStatement {
             kind,
-            value: String::from_utf8_lossy(value),
+            value,
             line,
-            agents: if kind.is_of_a_group() {
-                run.end()
-            } else {
-                Arc::default()
+            agents: match kind {
+                StatementKind::CrawlDelay => run.end(),
+                StatementKind::ContentSignal | StatementKind::ContentUsage => {
+                    run.end();
+                    run_of_use.end()
+                }
+                StatementKind::Sitemap | StatementKind::License => Arc::default(),
             },
         });
     }
@@ -171,8 +195,11 @@ impl StatementKind {
 }
 
 fn read(profile: Profile, line: &[u8]) -> Option<(StatementKind, &[u8])> {
-    let KeyValue { key, value, .. } = KeyValue::read(profile, line)?;
-    Some((StatementKind::of_key(profile, key)?, value))
+    let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
+    let kind = StatementKind::of_key(profile, key)?;
+    // Google's parser accepts white space in place of the colon. The drafts about use do not.
+    let is_about_use = matches!(kind, StatementKind::ContentSignal | StatementKind::ContentUsage);
+    (!is_about_use || text.contains(&b':')).then_some((kind, value))
 }
 
 const KINDS: [StatementKind; 5] = [
@@ -264,7 +291,8 @@ mod tests {
                 (3, vec![]),
                 (4, vec![2]),
                 (8, vec![5, 6]),
-                (9, vec![5, 6]),
+                // A crawl delay does not end the run for lines about use.
+                (9, vec![2, 5, 6]),
                 (10, vec![]),
                 (12, vec![11]),
             ]

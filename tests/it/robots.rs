@@ -7,3 +7,5 @@ mod invariants;
 mod model;
 mod properties;
 mod rfc9309;
+mod usage;
+mod usage_model;

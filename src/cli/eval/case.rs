@@ -10,10 +10,13 @@ use std::{
 };
 
 use data_encoding::{BASE64, BASE64_NOPAD, DecodeError};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::{
+    Serialize, Serializer,
+    de::{Deserialize, Deserializer, MapAccess, Visitor},
+};
 use serde_json::{error::Category, value::RawValue};
 
-use crate::robots::{Profile, RobotsTxt, RuleId, path_of_url};
+use crate::robots::{Profile, RobotsTxt, RuleId, Usage, Vocabulary, path_of_url};
 
 use super::cache::Cache;
 
@@ -45,6 +48,18 @@ struct EvalOutput<'a> {
     line: u32,
     rule: Option<Cow<'a, str>>,
     group: Option<&'a str>,
+    /// What `Content-Usage` says for each label: `y`, `n` or null. Null for a disallowed path.
+    usage: Option<Labels>,
+    /// The lines that say so.
+    usage_lines: Vec<u32>,
+    /// What `Content-Signal` says for each label: `yes`, `no` or null.
+    signals: Labels,
+}
+
+/// What a file says for each label of a vocabulary.
+struct Labels {
+    vocabulary: Vocabulary,
+    allowed: Vec<Option<bool>>,
 }
 
 /// Why a line has no decision.
@@ -155,7 +170,7 @@ impl<'a> Fields<'a> {
 
     fn write_answer(&self, answer: &EvalOutput<'_>, output: &mut impl Write) -> io::Result<()> {
         output.write_all(b"{")?;
-        self.write_others(&["allowed", "line", "rule", "group"], output)?;
+        self.write_others(&ANSWERED, output)?;
         let mut json = Vec::with_capacity(128);
         serde_json::to_writer(&mut json, answer)?;
         // Skip the opening brace, as the object is already open.
@@ -213,13 +228,45 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 impl Question<'_> {
     fn answer(&self) -> EvalOutput<'_> {
         let agent = self.robots.agent(&self.agent);
-        let found = agent.decide(&path_of_url(self.url.as_bytes()));
+        let path = path_of_url(self.url.as_bytes());
+        let found = agent.decide(&path);
+        // Nobody else waits, so a file may take as long as it likes.
+        let usage = agent.usage_within(&path, &mut usize::MAX.clone()).unwrap_or_default();
         EvalOutput {
             allowed: found.allowed,
             line: found.rule.map_or(0, RuleId::line),
             rule: found.rule.map(|id| self.robots.rule(id).text),
             group: agent.group(),
+            usage: found.allowed.then(|| Labels::of(&usage, Vocabulary::ContentUsage)),
+            usage_lines: match found.allowed {
+                true => usage.lines(Vocabulary::ContentUsage).collect(),
+                false => Vec::new(),
+            },
+            signals: Labels::of(&usage, Vocabulary::ContentSignal),
         }
+    }
+}
+
+// === impl Labels ===
+
+impl Labels {
+    fn of(usage: &Usage<'_>, vocabulary: Vocabulary) -> Self {
+        let said = |label: &&str| Some(usage.preference(vocabulary, label)?.allowed);
+        Self {
+            vocabulary,
+            allowed: vocabulary.labels().iter().map(said).collect(),
+        }
+    }
+}
+
+impl Serialize for Labels {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (yes, no) = match self.vocabulary {
+            Vocabulary::ContentSignal => ("yes", "no"),
+            Vocabulary::ContentUsage => ("y", "n"),
+        };
+        let value = |allowed: &Option<bool>| allowed.map(|allowed| if allowed { yes } else { no });
+        serializer.collect_map(self.vocabulary.labels().iter().zip(self.allowed.iter().map(value)))
     }
 }
 
@@ -231,3 +278,6 @@ fn string<'a>(name: &'static str, json: &'a RawValue) -> Result<Cow<'a, str>, Ba
         Err(_) => Err(BadLine::NotText(name)),
     }
 }
+
+/// The fields of an answer. They replace those of the question.
+const ANSWERED: [&str; 7] = ["allowed", "line", "rule", "group", "usage", "usage_lines", "signals"];

@@ -16,8 +16,8 @@ fn an_output_line_repeats_the_input_fields_before_the_decision() {
     assert_eq!(
         answers,
         [
-            r#"{"id":1.50e3,"agent":"a","url":"/x","n":{"a":[]},"allowed":false,"line":2,"rule":"Disallow: /x","group":"*"}"#,
-            r#"{"agent":"A","url":"\/","allowed":true,"line":0,"rule":null,"group":"a"}"#,
+            r#"{"id":1.50e3,"agent":"a","url":"/x","n":{"a":[]},"allowed":false,"line":2,"rule":"Disallow: /x","group":"*","usage":null,"usage_lines":[],"signals":{"search":null,"ai-input":null,"ai-train":null}}"#,
+            r#"{"agent":"A","url":"\/","allowed":true,"line":0,"rule":null,"group":"a","usage":{"train-ai":null,"search":null},"usage_lines":[],"signals":{"search":null,"ai-input":null,"ai-train":null}}"#,
         ]
     );
     assert_eq!((outcome.decided, outcome.failed), (2, 0));
@@ -44,7 +44,7 @@ fn a_bad_line_is_reported_and_the_others_are_decided() {
     {"agent":"a","url":"/","error":"the field `robots_b64` is not base64: invalid symbol at 0","input_line":9}
     {"agent":"a","url":"/\ud800","error":"the field `url` is a string that is not Unicode text","input_line":10}
     {"error":"the line is not JSON from column 25 on","input_line":11}
-    {"agent":"a","url":"/","allowed":true,"line":0,"rule":null,"group":null}
+    {"agent":"a","url":"/","allowed":true,"line":0,"rule":null,"group":null,"usage":{"train-ai":null,"search":null},"usage_lines":[],"signals":{"search":null,"ai-input":null,"ai-train":null}}
     "#);
     assert_eq!((outcome.decided, outcome.failed), (1, 9));
 }

@@ -97,7 +97,7 @@ const GOOGLE: Reading = Reading {
 };
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-enum Name {
+pub enum Name {
     Star,
     Token(String),
 }
@@ -157,7 +157,7 @@ pub fn lines(mut body: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Accepts a missing colon and the usual typos.
-fn lenient_key(line: &[u8]) -> Option<(Key, usize)> {
+pub fn lenient_key(line: &[u8]) -> Option<(Key, usize)> {
     let at = match line.iter().position(|b| *b == b':') {
         Some(colon) => colon,
         None => {
@@ -181,7 +181,7 @@ fn lenient_key(line: &[u8]) -> Option<(Key, usize)> {
     }
 }
 
-fn name(value: &[u8]) -> Name {
+pub fn name(value: &[u8]) -> Name {
     if value == b"*" || (value.len() > 1 && value[0] == b'*' && is_space(value[1])) {
         return Name::Star;
     }
@@ -191,7 +191,7 @@ fn name(value: &[u8]) -> Name {
     Name::Token(token.map(|b| b.to_ascii_lowercase() as char).collect())
 }
 
-fn escape(value: &[u8]) -> Vec<u8> {
+pub fn escape(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at = 0;
     while at < value.len() {
@@ -211,7 +211,7 @@ fn escape(value: &[u8]) -> Vec<u8> {
 }
 
 /// Tracks which prefixes of `path` the pattern can match, one pattern byte at a time.
-fn matches(pattern: &[u8], path: &[u8]) -> bool {
+pub fn matches(pattern: &[u8], path: &[u8]) -> bool {
     let mut reached = vec![false; path.len() + 1];
     reached[0] = true;
     for (at, byte) in pattern.iter().enumerate() {
@@ -265,6 +265,6 @@ pub fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-fn is_space(byte: u8) -> bool {
+pub fn is_space(byte: u8) -> bool {
     b" \t\n\x0b\x0c\r".contains(&byte)
 }

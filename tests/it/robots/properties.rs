@@ -146,7 +146,7 @@ fn likely(value: &[u8], tail: &str) -> Vec<Vec<u8>> {
     urls
 }
 
-fn of_cases(cases: u32) -> ProptestConfig {
+pub fn of_cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
         failure_persistence: None,
         cases,
@@ -199,7 +199,7 @@ fn slices(urls: &[Vec<u8>]) -> Vec<&[u8]> {
     urls.iter().map(Vec::as_slice).collect()
 }
 
-fn bytes(regex: &str) -> impl Strategy<Value = Vec<u8>> + use<> {
+pub fn bytes(regex: &str) -> impl Strategy<Value = Vec<u8>> + use<> {
     prop::string::bytes_regex(regex).expect("the tests' expressions are sound")
 }
 
