@@ -124,8 +124,8 @@ pub enum LookupError {
 }
 
 /// The message for a client that has reached its limit of fetches.
-pub const TOO_MANY_FETCHES: &str = "this client has reached its limit of robots.txt fetches under way (proxy.max-client-fetches, or a quarter of what \
-     the open files allow)";
+pub const TOO_MANY_FETCHES: &str = "this client has reached its limit of robots.txt fetches under way \
+     (proxy.max-client-fetches, or less if `ulimit -n` is low)";
 
 /// Fetches robots.txt over the network.
 pub struct Fetcher {

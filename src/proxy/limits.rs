@@ -118,15 +118,15 @@ impl Limit {
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Limit::Connections => {
-                "the proxy has reached its limit of connections (proxy.max-connections, or what the open files allow)"
+                "the proxy has reached its limit of connections (proxy.max-connections, or less if `ulimit -n` is low)"
             }
             Limit::ClientConnections => {
-                "this client has reached its limit of connections to the proxy (proxy.max-client-connections, or a quarter \
-                 of what the open files allow)"
+                "this client has reached its limit of connections to the proxy (proxy.max-client-connections, or less if \
+                 `ulimit -n` is low)"
             }
             Limit::ClientRequests => {
-                "this client has reached its limit of requests under way (proxy.max-client-requests, or a quarter of what \
-                 the open files allow)"
+                "this client has reached its limit of requests under way (proxy.max-client-requests, or less if \
+                 `ulimit -n` is low)"
             }
             Limit::ClientFetches => TOO_MANY_FETCHES,
             Limit::ClientLeaves => {
