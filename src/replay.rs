@@ -15,6 +15,7 @@ use std::{
 
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
+pub(crate) use self::batch::in_parallel;
 pub use self::{
     batch::{Replayed, Replayer},
     line::LoggedDecision,
