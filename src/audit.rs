@@ -10,6 +10,7 @@ mod decision;
 mod generation_fields;
 mod line;
 mod log;
+mod privacy;
 mod recent;
 mod record;
 mod text;
@@ -21,6 +22,7 @@ pub use self::{
     generation_fields::{GenerationFields, Instance},
     line::Line,
     log::{AuditError, AuditLog, MAX_WAIT, Output, Reserved},
+    privacy::{ClientMask, LoggedUserAgent, Privacy, RedactQuery},
     recent::{Recent, Tail},
     record::{Completion, ForgetRecord, Redirect, ReloadRecord, RobotsRecord, SharedRecord, StartRecord, StopRecord},
     text::LogFormat,

@@ -23,7 +23,7 @@ pub use credentials::{
     BadLine, CredentialRecord, Credentials, LineFault, SALT, SecretHash, Verified, is_name, name_of,
 };
 pub use pattern::{AgentPattern, EmptyPattern};
-pub use product::{is_token, is_token_byte};
+pub use product::{is_token, is_token_byte, products};
 pub use proof::{Bindings, Presented, PresentedCredential, Proof, ProofKinds};
 
 /// A configured bot: one `[[bot]]` of the configuration.

@@ -18,6 +18,7 @@ mod logs;
 pub mod man;
 mod progress;
 pub mod replay;
+pub mod report;
 pub mod run;
 mod source;
 
@@ -52,6 +53,7 @@ enum Command {
     Check(check::CheckArgs),
     Cache(cache::CacheArgs),
     Replay(replay::ReplayArgs),
+    Report(report::ReportArgs),
     Ca(ca::CaArgs),
     Credential(credential::CredentialArgs),
     Lint(lint::LintArgs),
@@ -75,6 +77,7 @@ impl Cli {
             Command::Lint(args) => lint::run(&args),
             Command::Cache(args) => cache::run(&args),
             Command::Replay(args) => replay::run(&args),
+            Command::Report(args) => report::run(&args),
             Command::Credential(args) => credential::run(&args),
             Command::Ca(args) => ca::run(&args),
             Command::Env(args) => env::run(&args),

@@ -53,6 +53,7 @@
 //!   has options defines their type, such as [`copy::Policy`]; a section of the configuration holds it as it is.
 //! - `explanation`: why a URL would be allowed or refused, with the rules that won and lost.
 //! - [`replay`]: decides the lines of an audit log again, with the texts of [`evidence`].
+//! - [`report`]: summarises audit logs for people.
 //! - [`expect`]: checks a configuration against its own `[[expect]]` cases.
 //! - `files`: reads files, but no pipe, which could block forever, and no secret that others can read.
 //! - `fair_semaphore`: permits for work that only a few may do at the same time, fair between clients. `ratelimited`:
@@ -136,6 +137,7 @@ mod pem;
 pub mod proxy;
 mod ratelimited;
 pub mod replay;
+pub mod report;
 pub mod robots;
 pub mod service;
 pub mod store;

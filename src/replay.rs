@@ -15,6 +15,7 @@ use std::{
 
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
+pub(crate) use self::batch::in_parallel;
 pub use self::{
     batch::{Replayed, Replayer},
     line::LoggedDecision,
@@ -59,6 +60,8 @@ pub enum Missing {
     Text(Sha256),
     #[error("the query was left out of the log (audit.redact-query)")]
     Redacted,
+    #[error("a parameter was left out of the log (audit.redact-query)")]
+    RedactedParameter,
     #[error("the log shows the URL escaped or cut")]
     Escaped,
     #[error("the configuration does not have the bot")]
@@ -101,8 +104,14 @@ pub fn decide(
     config: &Config,
     text: Option<&Arc<RobotsCopy>>,
 ) -> Result<Decision, Missing> {
-    if logged.url.ends_with("?redacted") {
-        return Err(Missing::Redacted);
+    // A rule may look at what was left out. Without a robots.txt, there is no rule.
+    if logged.robots_sha256.is_some() {
+        if logged.url.ends_with("?redacted") {
+            return Err(Missing::Redacted);
+        }
+        if config.audit.privacy.redact_query.hides_value(&logged.url) {
+            return Err(Missing::RedactedParameter);
+        }
     }
     if logged.url.contains("\\u{") || logged.url.ends_with('…') {
         return Err(Missing::Escaped);

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, net::SocketAddr, time::SystemTime};
 
-use super::{GenerationFields, Line, record::DecisionRecord, value::Url};
+use super::{GenerationFields, Line, Privacy, record::DecisionRecord, value::Url};
 use crate::{
     decision::{Decision, DecisionTexts, MAX_TEXT},
     origin::Reading,
@@ -16,8 +16,8 @@ pub struct RequestFacts<'a> {
     pub method: &'a str,
     /// All User-Agent fields, if there are several.
     pub user_agent: Option<&'a str>,
-    /// Whether to omit the contents of queries (`audit.redact-query`).
-    pub redact_query: bool,
+    /// What to leave out.
+    pub privacy: &'a Privacy,
     /// The fields of the generation that decided.
     pub generation: &'a GenerationFields,
 }
@@ -29,9 +29,11 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
     let terms = &decision.question.terms;
     let source_fetch = decision.source_fetch();
     let origin = texts.robots_url.strip_suffix("/robots.txt").unwrap_or_default();
-    let path = logged_path(target.path_of_url(), request.redact_query);
+    let privacy = request.privacy;
+    let path = privacy.redact_query.url(String::from_utf8_lossy(target.path_of_url()));
     let read_as = texts.read_as.as_ref();
-    let read_as = read_as.map(|(_, path)| logged_path(path.as_bytes(), request.redact_query));
+    let read_as = read_as.map(|(_, path)| privacy.redact_query.url(Cow::Borrowed(&**path)));
+    let user_agent = request.user_agent.map(|text| privacy.user_agent(text));
     let shown = |text| plain(text, MAX_TEXT);
     DecisionRecord {
         time: Timestamp(SystemTime::now()),
@@ -42,8 +44,8 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
         forwarded: decision.forwarded,
         bot: decision.bot().map(shown).as_deref(),
         agent: texts.agent.as_deref(),
-        user_agent: request.user_agent.map(shown).as_deref(),
-        client: request.client,
+        user_agent: user_agent.as_deref().map(shown).as_deref(),
+        client: privacy.client(request.client),
         identity: subject.known_by(),
         credential: subject.credential.as_deref().map(shown).as_deref(),
         matched_by: subject.matched_by(request.user_agent).map(shown).as_deref(),
@@ -69,15 +71,6 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
         not_before: texts.not_before.map(Timestamp),
     }
     .line()
-}
-
-/// Returns the requested path and query. With `redact`, omits the contents of the query.
-fn logged_path(path: &[u8], redact: bool) -> Cow<'_, str> {
-    let path = String::from_utf8_lossy(path);
-    match path.split_once('?') {
-        Some((path, _)) if redact => format!("{path}?redacted").into(),
-        _ => path,
-    }
 }
 
 /// Maximum bytes of a URL's path and query. The limit is large, because an auditor needs the whole URL.

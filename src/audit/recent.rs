@@ -39,6 +39,13 @@ impl Recent {
         self.lock().push(line);
     }
 
+    /// Removes all lines, because they may show what a new configuration leaves out.
+    pub fn clear(&self) {
+        let mut ring = self.lock();
+        ring.lines.clear();
+        ring.bytes = 0;
+    }
+
     /// Returns the first `limit` lines after the line number `after`, or the last `limit` lines if it is `None`.
     pub fn tail(&self, after: Option<u64>, limit: usize) -> Tail {
         let ring = self.lock();
@@ -140,6 +147,18 @@ mod tests {
         let tail = recent.tail(Some(4), 1);
         assert_eq!((&*numbers(&tail), tail.missed), (&[11][..], 6));
         assert_eq!(recent.tail(None, 5000).lines.len(), MAX_LINES);
+    }
+
+    #[test]
+    fn cleared_lines_are_counted_as_missed() {
+        let recent = Recent::default();
+        recent.refused(b"1");
+        recent.refused(b"2");
+        recent.clear();
+        assert_eq!(numbers(&recent.tail(None, 50)), [0; 0]);
+        recent.refused(b"3");
+        let tail = recent.tail(Some(1), 50);
+        assert_eq!((&*numbers(&tail), tail.missed), (&[3][..], 1));
     }
 
     #[test]

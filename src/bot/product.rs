@@ -42,6 +42,15 @@ pub(super) fn token(field: &[u8]) -> Result<&str, Cause> {
     first.ok_or(if browser { Cause::BrowserOnly } else { Cause::NoToken })
 }
 
+/// Returns the products of a field, in order and without their versions. Of a comment, only the product that names the
+/// client counts.
+pub fn products(field: &[u8]) -> impl Iterator<Item = &str> {
+    Pieces { rest: field }.filter_map(|piece| match piece {
+        Piece::Product(product) => Some(product),
+        Piece::Comment(comment) => after_compatible(comment),
+    })
+}
+
 /// Returns whether the text is a token (RFC 9110 §5.6.2): not empty, and without spaces or delimiters.
 pub fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_token_byte)

@@ -46,7 +46,8 @@ impl LogReader {
         })
     }
 
-    /// Returns the next lines without their line ends, and the number of the first. Returns `None` at the end.
+    /// Returns the next lines without their line ends, and the number of the first. Returns `None` at the end. A line
+    /// that is too long to be of the log is cut.
     pub(super) fn next_lines(&mut self) -> Result<Option<NumberedLines<'_>>, LogError> {
         self.chunk.clear();
         if let Err(error) = fill(&mut self.input, &mut self.chunk) {
@@ -68,6 +69,15 @@ impl LogReader {
     }
 }
 
+/// Returns the first line of a file. Other inputs, such as pipes, can be read only once, so they have none here.
+pub(super) fn first_line(path: &Path) -> Option<Vec<u8>> {
+    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+    let mut line = Vec::new();
+    let input = is_file.then(|| open(path))?.ok()?;
+    input.take(MAX_LINE).read_until(b'\n', &mut line).ok()?;
+    Some(line)
+}
+
 fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     if path == Path::new("-") {
         return Ok(Box::new(BufReader::with_capacity(CHUNK, io::stdin())));
@@ -83,10 +93,15 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
 fn fill(input: &mut impl BufRead, chunk: &mut Vec<u8>) -> io::Result<()> {
     input.by_ref().take(CHUNK as u64).read_to_end(chunk)?;
     if !chunk.is_empty() && !chunk.ends_with(b"\n") {
-        input.read_until(b'\n', chunk)?;
+        input.by_ref().take(MAX_LINE).read_until(b'\n', chunk)?;
+    }
+    if !chunk.is_empty() && !chunk.ends_with(b"\n") {
+        input.skip_until(b'\n')?;
     }
     Ok(())
 }
 
+/// Maximum length of the part of a line beyond a chunk. The log has no line of a mebibyte.
+const MAX_LINE: u64 = 4 * 1024 * 1024;
 /// Bytes of lines that are read at a time.
 const CHUNK: usize = 8 * 1024 * 1024;

@@ -18,6 +18,10 @@ impl Config {
         if let Some(Value::Table(https)) = table.get_mut("https") {
             https.retain(|key: &str, _| HTTPS.contains(&key));
         }
+        if let Some(Value::Table(audit)) = table.get_mut("audit") {
+            // It says which URLs of the log are not whole.
+            audit.retain(|key: &str, _| key == "redact-query");
+        }
         if let Some(Value::Table(identity)) = table.get_mut("identity") {
             // Who sent a request is taken from the log.
             identity.remove("required");
@@ -33,7 +37,7 @@ impl Config {
     }
 }
 
-/// The sections that decisions depend on.
-const SECTIONS: [&str; 5] = ["https", "robots", "identity", "pace", "bot"];
+/// The sections that decisions and their lines depend on.
+const SECTIONS: [&str; 6] = ["https", "robots", "audit", "identity", "pace", "bot"];
 const HTTPS: [&str; 3] = ["mode", "unverifiable", "tunnel"];
 const PROOFS: [&str; 3] = ["credentials", "certificates", "networks"];

@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::table::{Table, ValueOr as _};
-use crate::audit::Output;
+use crate::audit::{ClientMask, Output, Privacy, RedactQuery};
 use crate::evidence::EvidenceOptions;
 use crate::store::DiskOptions;
 
@@ -46,8 +46,8 @@ pub struct Cache {
 pub struct Audit {
     /// Where the log is written.
     pub output: Output,
-    /// Whether queries are removed from the URLs in the log.
-    pub redact_query: bool,
+    /// What the log leaves out.
+    pub privacy: Privacy,
 }
 
 // === impl Refusals ===
@@ -169,7 +169,35 @@ impl Audit {
         let path = path.and_then(|path| table.checker.path(&path));
         Self {
             output: path.map_or(Output::Stdout, Output::File),
-            redact_query: table.flag("redact-query").value_or(false),
+            privacy: Privacy {
+                mask_client: table.table("mask-client", mask_client),
+                redact_query: redact_query(table),
+                user_agent: table.choice("user-agent").value_or_default(),
+            },
         }
+    }
+}
+
+/// Reads `mask-client`. A prefix length that is not written has its default, so that no address stays whole by mistake.
+fn mask_client(table: &Table<'_>) -> Option<ClientMask> {
+    let mask = ClientMask {
+        ipv4: table.number("ipv4", 24, 0..=32),
+        ipv6: table.number("ipv6", 64, 0..=128),
+    };
+    table.span().map(|_| mask)
+}
+
+fn redact_query(table: &Table<'_>) -> RedactQuery {
+    let Some((all, names)) = table.flag_or_list("redact-query", "true, false, or a list of names of parameters") else {
+        return RedactQuery::Nothing;
+    };
+    let named = |name: &str| match name {
+        "" => Err("the name of a parameter cannot be empty"),
+        name => Ok(name.to_owned()),
+    };
+    match (all, table.checker.each(names, named)) {
+        (true, _) => RedactQuery::All,
+        (false, names) if names.is_empty() => RedactQuery::Nothing,
+        (false, names) => RedactQuery::Values(names.into()),
     }
 }

@@ -242,6 +242,16 @@ impl<'c> Table<'c> {
         self.typed(self.value(key)?, "true or false, without quotes", DeValue::as_bool)
     }
 
+    /// Reads `true` or `false`, or a list of texts, which is `false` and the list.
+    pub(super) fn flag_or_list(&self, key: &'static str, expected: &str) -> Option<(bool, Option<List<'c>>)> {
+        let value = self.value(key)?;
+        if value.get_ref().is_array() {
+            return Some((false, self.items(value, TEXT, DeValue::as_str)));
+        }
+        let flag = self.typed(value, expected, DeValue::as_bool)?;
+        Some((flag.into_inner(), None))
+    }
+
     pub(super) fn date(&self, key: &'static str) -> Option<Spanned<&'c Datetime>> {
         let expected = "a date without quotes, like 2027-01-31";
         self.typed(self.value(key)?, expected, DeValue::as_datetime)

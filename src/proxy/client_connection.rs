@@ -77,6 +77,11 @@ impl ClientConnection {
         }
     }
 
+    /// Returns the client's address as the operational log may show it.
+    pub(super) fn client_for_log(&self) -> SocketAddr {
+        self.guard.for_log(self.client)
+    }
+
     /// Describes a CONNECT of the same client.
     pub(super) fn inside(&self, outer_connect: Arc<OuterConnect>) -> Self {
         Self {

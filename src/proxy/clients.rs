@@ -13,10 +13,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use arc_swap::ArcSwapOption;
 use tokio::sync::Semaphore;
 
 use super::limits::{Allowance, Limit, Tally};
 use crate::{
+    audit::ClientMask,
     config::{Config, Limits},
     fetch::{Name, Requester},
 };
@@ -25,7 +27,9 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Clients {
     table: Mutex<Table>,
-    pub(super) tally: Tally,
+    tally: Tally,
+    /// How clients' addresses are shown in the operational log.
+    mask: ArcSwapOption<ClientMask>,
     /// Permits for telling clients why they are not let in. Without a permit, the connection is closed without a
     /// response.
     pub(super) early_error: Arc<Semaphore>,
@@ -80,8 +84,29 @@ impl Clients {
             }),
             share: (room / SHARES).max(1),
             tally: Tally::new(now),
+            mask: ArcSwapOption::empty(),
             early_error: Arc::new(Semaphore::new(TURNED_AWAY)),
         }
+    }
+
+    /// Sets how clients' addresses are shown (`audit.mask-client`).
+    pub(super) fn set_mask(&self, mask: Option<ClientMask>) {
+        self.mask.store(mask.map(Arc::new));
+    }
+
+    /// Returns a client's address as the operational log may show it.
+    pub(super) fn for_log(&self, client: SocketAddr) -> SocketAddr {
+        self.mask.load().as_ref().map_or(client, |mask| mask.client(client))
+    }
+
+    /// Returns each limit's key, and how often the limit was exceeded.
+    pub(super) fn exceeded(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.tally.totals()
+    }
+
+    /// Counts that a client exceeded a limit.
+    pub(super) fn count_exceeded(&self, limit: Limit, client: SocketAddr) {
+        self.tally.note(limit, self.for_log(client), Instant::now());
     }
 
     /// Returns a warning for each limit in the file that this process has too few files for.
@@ -236,7 +261,12 @@ impl ConnectionGuard {
 
     /// Counts that this client exceeded a limit.
     pub(super) fn count_exceeded(&self, limit: Limit, client: SocketAddr) {
-        self.clients.tally.note(limit, client, Instant::now());
+        self.clients.count_exceeded(limit, client);
+    }
+
+    /// Returns a client's address as the operational log may show it.
+    pub(super) fn for_log(&self, client: SocketAddr) -> SocketAddr {
+        self.clients.for_log(client)
     }
 }
 

@@ -88,21 +88,21 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
     match (error, error.limit(), &context.connection.outer_connect) {
         (_, Some(limit), _) => context.connection.guard.count_exceeded(limit, client),
         (HeadError::Tls, _, Some(outer_connect)) => ratelimited!(
-            warn, %client, origin = %outer_connect.origin,
+            warn, client = %context.connection.client_for_log(), origin = %outer_connect.origin,
             "a client sent a second layer of TLS in a CONNECT tunnel, where robotgate cannot decide, so robotgate closed it; \
              to let it pass, add the host to [[https.tunnel]]"
         ),
         (HeadError::Tls, _, None) => ratelimited!(
-            warn, %client,
+            warn, client = %context.connection.client_for_log(),
             "TLS came to a listener that speaks plain HTTP: bots have to name the proxy as http://, or use a \
              listener of [proxy.tls]"
         ),
         (HeadError::Syntax(_), _, Some(outer_connect)) => ratelimited!(
-            warn, %client, origin = %outer_connect.origin, %error,
+            warn, client = %context.connection.client_for_log(), origin = %outer_connect.origin, %error,
             "a client sent something malformed through a CONNECT, and robotgate refused it; to let a protocol other \
              than HTTP pass, add the host to [[https.tunnel]]"
         ),
-        _ => head::log_malformed(client, error),
+        _ => head::log_malformed(context.connection.client_for_log(), error),
     }
     answer_and_close(wire, &Problem::Head(error), &context.live).await;
 }

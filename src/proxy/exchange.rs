@@ -141,7 +141,7 @@ impl Exchange {
             client: request.client,
             method: request.method.as_str(),
             user_agent: user_agent.as_deref(),
-            redact_query: config.audit.redact_query,
+            privacy: &config.audit.privacy,
             generation: &generation.audit_fields,
         };
         let line = decision_line(&decision, &texts, &facts);
@@ -233,7 +233,7 @@ impl Exchange {
                 Problem::Evidence
             }
             NoDecision::Overloaded => {
-                ratelimited!(warn, client = %connection.client, "a request was refused: {error}");
+                ratelimited!(warn, client = %connection.client_for_log(), "a request was refused: {error}");
                 Problem::Overloaded
             }
         };

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::seen_texts::SeenTexts;
 use crate::{
-    audit::{AuditLog, Line, Redirect, Reserved, RobotsRecord, SharedRecord},
+    audit::{AuditLog, Line, RedactQuery, Redirect, Reserved, RobotsRecord, SharedRecord},
     copy::{AnswerKind, Fetched, RobotsCopy},
     evidence::Evidence,
     fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, LookupError, Requester, SharedCopy, Traced},
@@ -29,8 +29,8 @@ pub(super) struct LoggedFetcher {
     pub(super) evidence: Option<Arc<Evidence>>,
     /// Whether no copy may be used whose text could not be stored as evidence.
     pub(super) evidence_required: bool,
-    /// Whether the log leaves out queries.
-    pub(super) redact_query: bool,
+    /// What the log leaves out of queries.
+    pub(super) redact_query: RedactQuery,
     /// The number of the configuration's generation.
     pub(super) config: u64,
     pub(super) seen_texts: Arc<SeenTexts>,
@@ -131,7 +131,9 @@ impl LoggedFetcher {
                 .redirects()
                 .map(|(status, to)| Redirect {
                     status,
-                    to: plain(&self.logged(&to.url), MAX_URL).into_owned().into(),
+                    to: plain(&self.redact_query.url(Cow::Borrowed(&to.url)), MAX_URL)
+                        .into_owned()
+                        .into(),
                     upstream: to.upstream.map(|address| address.to_string()),
                 })
                 .collect(),
@@ -186,14 +188,6 @@ impl LoggedFetcher {
             config: self.config,
         }
         .line()
-    }
-
-    /// Returns a URL as it may appear in the log.
-    fn logged<'u>(&self, url: &'u str) -> Cow<'u, str> {
-        match url.split_once('?') {
-            Some((path, _)) if self.redact_query => format!("{path}?redacted").into(),
-            _ => url.into(),
-        }
     }
 }
 

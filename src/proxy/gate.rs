@@ -113,7 +113,7 @@ async fn admit(
         })?;
     let (address, outer_connect) = (connection.client, connection.outer_connect.as_deref());
     if fields::has_passed(&head.headers, &generation.config.proxy.name) {
-        ratelimited!(warn, client = %address, "refused a request that has passed through this proxy before");
+        ratelimited!(warn, client = %connection.client_for_log(), "refused a request that has passed through this proxy before");
         return Err(exchange.problem(&Problem::Loop, &head.headers).into());
     }
     if head.version == Version::HTTP_2
@@ -123,18 +123,18 @@ async fn admit(
             Some(limit) => connection.guard.count_exceeded(limit, address),
             None => {
                 generation.meter.metrics.malformed();
-                head::log_malformed(address, &error);
+                head::log_malformed(connection.client_for_log(), &error);
             }
         }
         return Err(exchange.problem(&Problem::Head(&error), &head.headers).into());
     }
     let target = target_of(head, outer_connect).map_err(|error| {
         generation.meter.metrics.malformed();
-        head::log_malformed(address, &error);
+        head::log_malformed(connection.client_for_log(), &error);
         exchange.problem(&Problem::Target(&error), &head.headers)
     })?;
     if target.origin.is_internal_site() {
-        tracing::debug!(client = %address, method = %head.method, "a request for the proxy's own pages");
+        tracing::debug!(client = %connection.client_for_log(), method = %head.method, "a request for the proxy's own pages");
         exchange.is_internal_site = true;
         let answer = internal_site::answer(head, &target, connection, generation);
         let answer = answer.unwrap_or_else(|error| exchange.problem(&Problem::InternalSite(&error), &head.headers));

@@ -242,7 +242,7 @@ impl Generation {
             fleet: fleet.clone(),
             evidence: evidence.clone(),
             evidence_required: config.evidence.as_ref().is_some_and(|evidence| evidence.required),
-            redact_query: config.audit.redact_query,
+            redact_query: config.audit.privacy.redact_query.clone(),
             config: number,
             seen_texts: seen_texts.clone(),
         };

@@ -112,12 +112,14 @@ pub(super) async fn serve(
                     serve_inside(Box::new(tls), outer_connect, context).await;
                 }
                 Ok(Err(error)) => rejections::log_failed_handshake(&error, &outer_connect, context).await,
-                Err(_) => ratelimited!(info, %client, %origin, "a TLS handshake took too long"),
+                Err(_) => {
+                    ratelimited!(info, client = %context.connection.client_for_log(), %origin, "a TLS handshake took too long")
+                }
             }
         }
         (Some(_), Scheme::Http) => serve_inside(Box::new(stream), outer_connect, context).await,
         (Some(first_byte), Scheme::Https) => ratelimited!(
-            warn, %client, %origin, first_byte,
+            warn, client = %context.connection.client_for_log(), %origin, first_byte,
             "a client sent neither TLS nor HTTP through a CONNECT, so robotgate closed it; to let other protocols \
              pass, add the host to [[https.tunnel]]"
         ),

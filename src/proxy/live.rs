@@ -47,9 +47,11 @@ impl Live {
         let generation = Arc::new(Generation::first(config, Listening::default(), log_format)?);
         let metrics = generation.meter.metrics.clone();
         generation.audit_in_force.store(Some(generation.audit.clone()));
+        let clients = Clients::new(Instant::now(), open_files());
+        clients.set_mask(generation.config.audit.privacy.mask_client);
         Ok(Arc::new(Self {
             current: ArcSwap::new(generation),
-            clients: Arc::new(Clients::new(Instant::now(), open_files())),
+            clients: Arc::new(clients),
             metrics,
             rejections: Arc::default(),
             audit_logs: Mutex::new(Vec::new()),
@@ -71,6 +73,11 @@ impl Live {
         self.keep_audit_log(&before, &generation);
         generation.audit_in_force.store(Some(generation.audit.clone()));
         self.current.store(generation.clone());
+        let privacy = &generation.config.audit.privacy;
+        self.clients.set_mask(privacy.mask_client);
+        if *privacy != before.config.audit.privacy {
+            generation.recent.clear();
+        }
         match (&generation.pacer, generation.config.pace, &before.pacer) {
             (Some(pacer), Some(pace), _) => pacer.local.set_max_waiting(pace.max_waiting),
             // The limits were removed.

@@ -26,7 +26,7 @@ pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: 
         (true, _) => log_rejection(RejectionKind::Distrust, &cause, outer_connect, context),
         (_, true) => log_close(&cause, outer_connect, context).await,
         _ => {
-            let (client, origin) = (context.connection.client, &outer_connect.origin);
+            let (client, origin) = (context.connection.client_for_log(), &outer_connect.origin);
             ratelimited!(info, %client, %origin, error = cause, "a TLS handshake with a client failed");
         }
     }
@@ -107,6 +107,10 @@ fn log_rejection(kind: RejectionKind, cause: &str, outer_connect: &OuterConnect,
         return;
     };
     let fix = clients::fix(user_agent);
+    let client = context.connection.client_for_log();
+    let generation = context.live.current();
+    let user_agent = user_agent.map(|text| generation.config.audit.privacy.user_agent(text));
+    let user_agent = user_agent.as_deref();
     match kind {
         RejectionKind::Distrust => ratelimited!(
             warn, %client, user_agent, origin, alert = cause, count, fix,

@@ -30,7 +30,7 @@ impl Live {
         Snapshot {
             generation: generation.number,
             draining: self.is_stopping(),
-            limits: self.clients.tally.totals().collect(),
+            limits: self.clients.exceeded().collect(),
             memory: self.store().memory(),
             pace_waiting: generation.pacer.as_ref().map_or(0, |pacer| pacer.local.waiting()),
             copies: self.copies(&generation),

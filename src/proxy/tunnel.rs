@@ -63,7 +63,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
             }
             Err(first_bytes) => {
                 let what = first_bytes.to_string();
-                ratelimited!(warn, %client, id = exchange.id(), "a tunnel was closed: {what}");
+                ratelimited!(warn, client = %guard.for_log(client), id = exchange.id(), "a tunnel was closed: {what}");
                 exchange.note_request_error(what);
             }
         }

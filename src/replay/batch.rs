@@ -162,7 +162,11 @@ impl Replayer {
 type Found = HashMap<Sha256, Option<Vec<u8>>>;
 
 /// Maps `items` on all cores, in order.
-fn in_parallel<'i, I: Sync, O: Send>(cores: usize, items: &'i [I], map: impl Fn(&'i I) -> O + Sync) -> Vec<O> {
+pub(crate) fn in_parallel<'i, I: Sync, O: Send>(
+    cores: usize,
+    items: &'i [I],
+    map: impl Fn(&'i I) -> O + Sync,
+) -> Vec<O> {
     let part = items.len().div_ceil(cores).max(1);
     std::thread::scope(|scope| {
         let threads: Vec<_> = items

@@ -110,7 +110,7 @@ fn line(config: &Config, agent: &str, method: &str, url: &str, found: &Found) ->
         client: SocketAddr::from(([127, 0, 0, 1], 1)),
         method,
         user_agent: Some(agent),
-        redact_query: false,
+        privacy: &config.audit.privacy,
     };
     let line = decision_line(&decision, &texts, &facts);
     serde_json::from_slice(&line).expect("JSON")
@@ -239,8 +239,31 @@ fn what_is_missing_is_never_guessed() {
             "{field}: {value}"
         );
     }
+    // Without a robots.txt, no rule looks at the query.
+    let mut unreachable = self::line(&config, "A", "GET", "http://a.example/x?token=1", &Found::Failed);
+    for query in ["redacted", "token=redacted"] {
+        unreachable["url"] = json!(format!("http://a.example/x?{query}"));
+        assert_eq!(outcome(&unreachable, &config, None), Outcome::Same, "{query}");
+    }
     for reason in ["egress", "pace", "unauthenticated", "identity"] {
         assert_eq!(with("reason", json!(reason)), Outcome::AsLogged);
+    }
+}
+
+#[test]
+fn a_url_with_a_parameter_left_out_is_not_replayed() {
+    let config = config(&format!("[audit]\nredact-query = [\"token\"]\n{CONFIG}"));
+    for (url, missing) in [
+        ("http://a.example/private/x?token=1", Some(Missing::RedactedParameter)),
+        (
+            "http://a.example/private/x?a=1;t%6Fken=1",
+            Some(Missing::RedactedParameter),
+        ),
+        ("http://a.example/private/x?page=1", None),
+    ] {
+        let line = line(&config, "A", "GET", url, &Found::Text(ROBOTS));
+        let expected = missing.map_or(Outcome::Same, Outcome::NotReplayable);
+        assert_eq!(outcome(&line, &config, Some(ROBOTS)), expected, "{line}");
     }
 }
 

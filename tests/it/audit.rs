@@ -1,5 +1,6 @@
 //! The audit log: one decision and one completion for every request, with everything needed to explain it.
 
+mod privacy;
 mod robots;
 mod service;
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use robotgate::audit::{ClientMask, LoggedUserAgent, Privacy, RedactQuery};
 use robotgate::bot::{Enforcement, Identity, Unidentified};
 use robotgate::config::{Config, ConfigError, Environment, HttpsMode, Output, Unverifiable};
 use robotgate::decision::Verdict;
@@ -108,7 +109,9 @@ fn every_key_of_the_configuration_is_read() {
         dns = ["1.1.1.1", "127.0.0.1:5353", "::1", "[::1]:5353"]
         [audit]
         path = "log/audit.jsonl"
-        redact-query = true
+        redact-query = ["token", "a key"]
+        mask-client = { ipv6 = 48 }
+        user-agent = "product"
         [identity]
         unidentified = "wildcard"
         [pace]
@@ -206,7 +209,14 @@ fn every_key_of_the_configuration_is_read() {
         config.audit.output,
         Output::File("/etc/robotgate/log/audit.jsonl".into())
     );
-    assert!(config.audit.redact_query);
+    assert_eq!(
+        config.audit.privacy,
+        Privacy {
+            mask_client: Some(ClientMask { ipv4: 24, ipv6: 48 }),
+            redact_query: RedactQuery::Values(["token", "a key"].map(str::to_owned).into()),
+            user_agent: LoggedUserAgent::Product,
+        }
+    );
     assert_eq!(config.identity.unidentified, Unidentified::Wildcard);
 }
 

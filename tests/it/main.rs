@@ -47,6 +47,7 @@ mod refuse_mode;
 mod rejections;
 mod reload;
 mod replay;
+mod report;
 mod robots;
 mod sharing;
 mod smuggling;

@@ -158,3 +158,25 @@ async fn errors_name_the_file() {
     let report = replay(&gate, &["--id", "x"], &gate.file("audit.jsonl"), "").await;
     assert_eq!((&*report.out, report.code), ("no decision has the id x\n", Some(1)));
 }
+
+#[tokio::test]
+async fn only_a_url_without_its_parameters_is_not_replayable() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let empty = Origin::start().anything("page").spawn().await;
+    let gate = Gate::with(
+        "[audit]\nmask-client = { ipv4 = 8 }\nuser-agent = \"product\"\nredact-query = [\"token\"]\n\
+         [[bot]]\nname = \"Known\"\nuser-agents = [\"*contact: jane*\"]",
+    )
+    .await;
+    for agent in ["A/1.0 (jane)", "Known/2 (contact: jane)", "Mozilla/5.0"] {
+        gate.get(&origin.url("/private/x?page=1")).user_agent(agent).await;
+        gate.get(&origin.url("/private/x?token=1")).user_agent(agent).await;
+        gate.get(&empty.url("/private/x?token=1")).user_agent(agent).await;
+    }
+    gate.audited(9).await;
+    let found = replay(&gate, &["--json"], &gate.file("audit.jsonl"), "").await.json();
+    let why = "a parameter was left out of the log (audit.redact-query)";
+    // Of the three with a token, the site without a robots.txt has no rule, and nobody is behind Mozilla.
+    assert_eq!((&found["same"], &found["different"]), (&json!(7), &json!(0)), "{found}");
+    assert_eq!(found["not_replayable"], json!({ why: 2 }), "{found}");
+}

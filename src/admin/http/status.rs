@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use super::Context;
 use crate::{
-    authority::Authority, decision::Verdict, proxy::Speaks, store::VerdictCounts, text::Timestamp, trust::Rejection,
+    audit::Privacy, authority::Authority, decision::Verdict, proxy::Speaks, store::VerdictCounts, text::Timestamp,
+    trust::Rejection,
 };
 
 #[derive(Serialize)]
@@ -199,7 +200,9 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
         },
         listen: listening.map(|(address, speaks)| Listens { address, speaks }).collect(),
         authority: generation.authority().map(Signer::of),
-        trust_problems: live.rejections().list().into_iter().map(TrustProblem::of).collect(),
+        trust_problems: (live.rejections().list().into_iter())
+            .map(|rejection| TrustProblem::of(rejection, &generation.config.audit.privacy))
+            .collect(),
     })
 }
 
@@ -230,11 +233,12 @@ impl Signer {
 // === impl TrustProblem ===
 
 impl TrustProblem {
-    fn of(rejection: Rejection) -> Self {
+    fn of(rejection: Rejection, privacy: &Privacy) -> Self {
+        let user_agent = rejection.user_agent.as_deref();
         Self {
             fix: rejection.fix(),
-            client: rejection.client,
-            user_agent: rejection.user_agent,
+            client: privacy.ip(rejection.client),
+            user_agent: user_agent.map(|text| privacy.user_agent(text).into_owned()),
             origin: rejection.origin,
             kind: rejection.kind.as_str(),
             first: Timestamp(rejection.first),

@@ -119,7 +119,7 @@ impl Accepting {
                 }
             }
             Err(limit) => {
-                live.clients.tally.note(limit, client, Instant::now());
+                live.clients.count_exceeded(limit, client);
                 if let Ok(turn) = live.clients.early_error.clone().try_acquire_owned() {
                     let live = live.clone();
                     self.running.spawn(async move {
@@ -176,7 +176,7 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
     context.connection.listener = Listener { socket, tls: true };
     let (Some(server_tls), Some(tls)) = (&generation.server_tls, &generation.config.proxy.tls) else {
         // Should not happen: a TLS listener stops before the configuration changes.
-        ratelimited!(error, %client, "the current configuration has no proxy.tls, so a connection was closed");
+        ratelimited!(error, client = %context.connection.client_for_log(), "the current configuration has no proxy.tls, so a connection was closed");
         return;
     };
     let roots = tls.client_roots.clone();
@@ -188,15 +188,19 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
             let certificate = tls.get_ssl().and_then(|tls| tls.peer_certificate_der());
             context.connection.certificate = match certificate.map(ClientCertificate::from_der).transpose() {
                 Ok(certificate) => certificate.map(|certificate| Arc::new(VerifiedCertificate { certificate, roots })),
-                Err(error) => return ratelimited!(info, %client, %error, "a connection was closed"),
+                Err(error) => {
+                    return ratelimited!(info, client = %context.connection.client_for_log(), %error, "a connection was closed");
+                }
             };
             connection::serve(Box::new(tls), &context).await;
         }
         Ok(Err(error)) => {
             let error = handshake::cause(&error);
-            ratelimited!(info, %client, error, "a client's TLS handshake with the proxy failed");
+            ratelimited!(info, client = %context.connection.client_for_log(), error, "a client's TLS handshake with the proxy failed");
         }
-        Err(_) => ratelimited!(info, %client, "a client's TLS handshake with the proxy took too long"),
+        Err(_) => {
+            ratelimited!(info, client = %context.connection.client_for_log(), "a client's TLS handshake with the proxy took too long")
+        }
     }
 }
 

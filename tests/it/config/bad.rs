@@ -83,6 +83,9 @@ const BAD: &[&str] = &[
     "[robots]\nmin-ttl = '2h'\ndefault-ttl = '1h'",
     "[robots]\ndefault-ttl = '48h'",
     "[audit]\npath = 'one'\n[cache]\npath = './one'",
+    "[audit]\nredact-query = 'token'\nuser-agent = 'none'\nmask-client = { ipv4 = 33, ipv6 = '64', ip = 1 }",
+    "[audit]\nredact-query = ['token', '', 1]\nmask-client = 24",
+    "[audit]\nredact-query = ['']",
     "[robots]\nmax-fetches = 0",
     "[robots]\nmax-fetches = 10001",
     "[robots]\nfetch-idle-timeout = '0s'",
@@ -214,7 +217,7 @@ fn the_error_for_a_value_without_quotes_shows_the_quotes() {
         ("[proxy]\nvia = yes", "proxy.via: write true or false"),
         (
             "[audit]\nredact-query = off # or on",
-            "audit.redact-query: write true or false",
+            "audit.redact-query: write true, false, or a list of names of parameters",
         ),
         ("[proxy]\nvia = no\nvia = on", "proxy.via: write true or false"),
         (

@@ -82,7 +82,7 @@ fn the_example_shows_every_key() {
         for key in known_keys(&header) {
             let no_default = matches!(
                 (section, &*key),
-                ("audit", "path")
+                ("audit", "path" | "mask-client")
                     | (
                         "fleet",
                         "url" | "username-file" | "password-file" | "ca-file" | "key-file" | "size"

@@ -1,0 +1,166 @@
+//! `robotgate report`: summarises audit logs for people.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, SystemTime},
+};
+
+use time::{Date, OffsetDateTime, format_description::well_known::Rfc3339, macros::format_description};
+
+use super::{
+    fail,
+    logs::{LogError, LogReader, first_line},
+    print,
+};
+use crate::{
+    columns::columns,
+    config::units,
+    report::{By, Document, Period, Report, time_of, to_csv, to_html, to_markdown, to_text},
+};
+
+/// Summarise audit logs: requests, refusals, exemptions, failures and changes
+///
+/// Counts by bot, site, reason and rule, and lists sites that were unreachable, changes of robots.txt files, the longest
+/// waits, and starts and reloads. Reads the logs and nothing else, opens no connection, and can run beside the proxy.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct ReportArgs {
+    /// Files of the audit log, also rotated and .gz ones, in any order ("-" is standard input)
+    #[arg(required = true, value_name = "LOG")]
+    logs: Vec<PathBuf>,
+    /// Leave out lines from before: a time like 2026-11-22T13:24:00Z, a date (UTC), or how long ago, like 24h
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    since: Option<SystemTime>,
+    /// Leave out lines from this time on, written like --since
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    until: Option<SystemTime>,
+    /// What to count requests by
+    #[arg(
+        long,
+        value_name = "WHAT",
+        value_delimiter = ',',
+        default_value = "bot,site,reason,rule"
+    )]
+    by: Vec<By>,
+    /// How to write it. The default follows the name of the output file, else it is text
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// How many rows a table has at most
+    #[arg(long, value_name = "NUMBER", default_value = "20")]
+    top: usize,
+    /// Write to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// Aligned columns for a terminal
+    Text,
+    /// Markdown tables
+    Markdown,
+    /// One table of comma-separated values
+    Csv,
+    /// One page with charts, without scripts
+    Html,
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+enum ReportError {
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error("the report cannot be written: {}: {error}", path.display())]
+    Output { path: PathBuf, error: io::Error },
+}
+
+/// Reports on the logs.
+pub fn run(args: &ReportArgs) -> ExitCode {
+    match report(args) {
+        Ok(Some(text)) => print(text),
+        Ok(None) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// Returns the report, or writes it to the file.
+fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
+    let mut report = Report::new(Period {
+        since: args.since,
+        until: args.until,
+    });
+    for path in in_order(&args.logs) {
+        let mut log = LogReader::open(path)?;
+        while let Some((_, lines)) = log.next_lines()? {
+            report.add(&lines);
+        }
+    }
+    let document = Document::of(&report, &args.by, args.top);
+    let format = args.format.unwrap_or_else(|| Format::of(args.output.as_deref()));
+    let text = match format {
+        Format::Text => to_text(&document, columns()),
+        Format::Markdown => to_markdown(&document),
+        Format::Csv => to_csv(&document),
+        Format::Html => to_html(&document),
+    };
+    let Some(path) = &args.output else {
+        return Ok(Some(text));
+    };
+    fs::write(path, text).map_err(|error| ReportError::Output {
+        path: path.clone(),
+        error,
+    })?;
+    Ok(None)
+}
+
+/// Returns the logs in the order of their first lines, because a shell lists rotated files the newest first. Others,
+/// such as standard input, come last.
+fn in_order(logs: &[PathBuf]) -> Vec<&Path> {
+    let mut logs: Vec<_> = logs
+        .iter()
+        .map(|path| (first_line(path).and_then(|line| time_of(&line)), &**path))
+        .collect();
+    logs.sort_by_key(|(time, _)| (time.is_none(), *time));
+    logs.into_iter().map(|(_, path)| path).collect()
+}
+
+/// Reads a time, a date, or a time span that ends now.
+fn moment(text: &str) -> Result<SystemTime, String> {
+    if let Ok(time) = OffsetDateTime::parse(text, &Rfc3339) {
+        return Ok(time.into());
+    }
+    if let Ok(date) = Date::parse(text, format_description!("[year]-[month]-[day]")) {
+        return Ok(date.midnight().assume_utc().into());
+    }
+    let ago: Option<Duration> = units::duration(text).ok();
+    ago.and_then(|ago| SystemTime::now().checked_sub(ago)).ok_or_else(|| {
+        "write a time like 2026-11-22T13:24:00Z, a date like 2026-11-22, or a duration like 24h".to_owned()
+    })
+}
+
+// === impl Format ===
+
+impl Format {
+    /// Returns the format of a file with this name.
+    fn of(output: Option<&Path>) -> Self {
+        let extension = output
+            .and_then(Path::extension)
+            .and_then(|extension| extension.to_str());
+        match extension {
+            Some("md") => Self::Markdown,
+            Some("csv") => Self::Csv,
+            Some("html" | "htm") => Self::Html,
+            _ => Self::Text,
+        }
+    }
+}
+
+const AFTER_HELP: &str = "\
+Exit status: 0; 1 if a log cannot be read; 2 for a usage error.
+
+Try it:
+  robotgate report --since 24h /var/log/robotgate/audit.jsonl
+  robotgate report --since 2026-11-01 --until 2026-12-01 -o november.html /var/log/robotgate/audit.jsonl*
+  robotgate report --by site --format csv --top 1000 audit.jsonl";

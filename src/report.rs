@@ -1,0 +1,226 @@
+//! Summarises audit logs for people: requests, refusals, exemptions, failures and changes, by bot, site, reason and rule.
+//!
+//! Its memory is bounded, however long the logs are. No I/O and no clock.
+
+mod csv;
+mod document;
+mod events;
+mod html;
+mod line;
+mod markdown;
+mod sites;
+mod text;
+mod timeline;
+mod top;
+mod waits;
+
+use std::time::SystemTime;
+
+pub use self::{csv::to_csv, document::Document, html::to_html, line::time_of, markdown::to_markdown, text::to_text};
+use self::{
+    events::Events,
+    line::{Line, Record},
+    sites::{Changes, Outages},
+    timeline::Timeline,
+    top::Top,
+    waits::Waits,
+};
+use crate::{replay::in_parallel, text::plain_message};
+
+/// What requests are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum By {
+    Bot,
+    Site,
+    Reason,
+    Rule,
+}
+
+/// The times of the lines that count: from `since` on, and before `until`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Period {
+    pub since: Option<SystemTime>,
+    pub until: Option<SystemTime>,
+}
+
+/// A number of requests, by what became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) requests: u64,
+    /// Requests that robotgate did not forward.
+    pub(crate) refused: u64,
+    /// Requests that robotgate forwarded although the verdict was not `allow`.
+    pub(crate) despite: u64,
+    /// Requests with the reason `exempt`.
+    pub(crate) exempt: u64,
+}
+
+/// What is known of the logs.
+#[derive(Debug, Default)]
+pub struct Report {
+    period: Period,
+    lines: Lines,
+    /// The times of the first and the last decision.
+    decided: Option<(SystemTime, SystemTime)>,
+    total: Counts,
+    bots: Top,
+    sites: Top,
+    reasons: Top,
+    /// By rule and site.
+    rules: Top,
+    /// By bot and reason, requests that were forwarded although the verdict was not `allow`.
+    despite: Top,
+    /// By what exempted the request, and bot.
+    exemptions: Top,
+    errors: Top,
+    completions: u64,
+    /// Bytes of content from clients, and to them.
+    bytes: (u64, u64),
+    fetches: u64,
+    failed_fetches: u64,
+    outages: Outages,
+    changes: Changes,
+    waits: Waits,
+    events: Events,
+    timeline: Timeline,
+}
+
+/// Numbers of lines.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lines {
+    read: u64,
+    /// Lines that are no records of the log.
+    unreadable: u64,
+    /// Lines before or after the period.
+    outside: u64,
+}
+
+// === impl Period ===
+
+impl Period {
+    fn contains(&self, time: SystemTime) -> bool {
+        self.since.is_none_or(|since| time >= since) && self.until.is_none_or(|until| time < until)
+    }
+}
+
+// === impl Counts ===
+
+impl Counts {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.refused += other.refused;
+        self.despite += other.despite;
+        self.exempt += other.exempt;
+    }
+
+    pub(crate) fn forwarded(&self) -> u64 {
+        self.requests - self.refused
+    }
+
+    fn of(record: &Record<'_>) -> Self {
+        let forwarded = record.forwarded.unwrap_or_default();
+        Self {
+            requests: 1,
+            refused: u64::from(!forwarded),
+            despite: u64::from(forwarded && record.verdict() != "allow"),
+            exempt: u64::from(record.reason() == "exempt"),
+        }
+    }
+
+    /// Counts something that is no request.
+    fn one() -> Self {
+        Self {
+            requests: 1,
+            ..Self::default()
+        }
+    }
+}
+
+// === impl Report ===
+
+impl Report {
+    pub fn new(period: Period) -> Self {
+        Self {
+            period,
+            ..Self::default()
+        }
+    }
+
+    /// Adds lines of a log. Parses them on all cores. Pass some thousand at a time, in their order.
+    pub fn add(&mut self, lines: &[&[u8]]) {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let parsed = in_parallel(cores, lines, |line| Line::parse(line));
+        self.lines.read += lines.len() as u64;
+        for line in &parsed {
+            match line {
+                Line::Record(record) if self.period.contains(record.time.0) => self.add_record(record),
+                Line::Record(_) => self.lines.outside += 1,
+                Line::Unreadable => self.lines.unreadable += 1,
+                Line::Other => {}
+            }
+        }
+        self.waits.find_requests(&parsed);
+    }
+
+    fn add_record(&mut self, record: &Record<'_>) {
+        match record.event() {
+            "decision" => self.add_decision(record),
+            "completion" => {
+                self.completions += 1;
+                self.bytes.0 = self.bytes.0.saturating_add(record.bytes_in.unwrap_or_default());
+                self.bytes.1 = self.bytes.1.saturating_add(record.bytes_out.unwrap_or_default());
+                if let Some(error) = &record.error {
+                    self.errors.add([error.as_str(), ""], Counts::one());
+                }
+                self.waits.add(record);
+            }
+            "robots" | "shared" => {
+                if record.event() == "robots" {
+                    self.fetches += 1;
+                    self.failed_fetches += u64::from(record.error.is_some());
+                }
+                self.outages.add(record);
+                self.changes.add_fetch(record);
+            }
+            "robots-changed" => self.changes.add_change(record),
+            _ => self.events.add(record),
+        }
+    }
+
+    fn add_decision(&mut self, record: &Record<'_>) {
+        let counts = Counts::of(record);
+        let time = record.time.0;
+        let (first, last) = self.decided.unwrap_or((time, time));
+        self.decided = Some((first.min(time), last.max(time)));
+        self.total.add(counts);
+        self.timeline.add(time, counts);
+        let bot = record.bot.as_ref().map_or("-", |bot| bot.as_str());
+        let (site, reason) = (record.origin(), record.reason());
+        self.bots.add([bot, ""], counts);
+        self.sites.add([site, ""], counts);
+        self.reasons.add([reason, ""], counts);
+        if let Some(rule) = &record.rule {
+            self.rules.add([rule.as_str(), site], counts);
+        }
+        if counts.despite > 0 {
+            self.despite.add([bot, reason], counts);
+        }
+        let exemption = match (&record.exemption, &record.exception) {
+            (Some(exemption), _) => Some(exemption.as_str()),
+            (None, Some(exception)) => Some(exception.as_str()),
+            // An earlier version did not say what exempted the request.
+            (None, None) => (counts.exempt > 0).then_some("exempt"),
+        };
+        if let Some(exemption) = exemption {
+            self.exemptions.add([exemption, bot], counts);
+        }
+    }
+}
+
+/// Returns a text of the log so that it is safe at a terminal and not too long. Most are already.
+fn kept(text: &str) -> String {
+    plain_message(text, MAX_TEXT).into_owned()
+}
+
+/// Maximum length of a text in a report, in bytes.
+const MAX_TEXT: usize = 1024;

@@ -1,0 +1,475 @@
+//! A report as tables, which the formats write.
+
+use std::time::{Duration, SystemTime};
+
+use super::{By, Counts, Report, top::Largest, waits::Waits};
+use crate::text::{Minute, Second, Span};
+
+/// A report, ready to be written.
+#[derive(Debug)]
+pub struct Document {
+    pub(super) title: &'static str,
+    pub(super) sections: Vec<Section>,
+    /// Requests over time: the length of an interval, and the intervals.
+    pub(super) timeline: (Duration, Vec<(SystemTime, Counts)>),
+}
+
+/// A table with its heading.
+#[derive(Debug)]
+pub(super) struct Section {
+    /// The name of the table in CSV.
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    /// What to know about the table, such as what it leaves out.
+    pub(super) notes: Vec<String>,
+    pub(super) columns: Vec<Column>,
+    pub(super) rows: Vec<Row>,
+}
+
+/// A column. `name` is its name in CSV: one of [`NAMES`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Column {
+    pub(super) title: &'static str,
+    pub(super) name: &'static str,
+}
+
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) cells: Vec<Cell>,
+    /// What a bar shows.
+    pub(super) counts: Option<Counts>,
+}
+
+#[derive(Debug)]
+pub(super) enum Cell {
+    /// Plain text, safe for a terminal.
+    Text(String),
+    Count(u64),
+    Time(SystemTime),
+    Length(Duration),
+    None,
+}
+
+/// The columns of CSV, after that of the table.
+pub(super) const NAMES: [&str; 14] = [
+    "name",
+    "site",
+    "bot",
+    "requests",
+    "forwarded",
+    "refused",
+    "forwarded_anyway",
+    "exempt",
+    "time",
+    "until",
+    "seconds",
+    "count",
+    "before",
+    "after",
+];
+
+// === impl Document ===
+
+impl Document {
+    /// Creates the tables of a report, with at most `most` rows each. The first table has the totals.
+    pub fn of(report: &Report, by: &[By], most: usize) -> Self {
+        let mut sections = vec![totals(report)];
+        for by in by {
+            sections.push(requests_by(report, *by, most));
+        }
+        sections.extend([
+            despite(report, most),
+            exemptions(report, most),
+            outages(report, most),
+            changes(report, most),
+            waits(report, most),
+            errors(report, most),
+            events(report, most),
+        ]);
+        Self {
+            title: "Report on the audit log",
+            sections,
+            timeline: report.timeline.intervals(MAX_INTERVALS),
+        }
+    }
+}
+
+fn totals(report: &Report) -> Section {
+    let mut rows = Vec::new();
+    let mut add = |name: &str, cell: Cell| {
+        rows.push(Row {
+            cells: vec![text(name), cell],
+            counts: None,
+        });
+    };
+    let Report { total, lines, .. } = report;
+    for (name, time) in [("Since", report.period.since), ("Until", report.period.until)] {
+        if let Some(time) = time {
+            add(name, Cell::Time(time));
+        }
+    }
+    if let Some((first, last)) = report.decided {
+        add("First request", Cell::Time(first));
+        add("Last request", Cell::Time(last));
+    }
+    add("Requests", Cell::Count(total.requests));
+    add("Forwarded", Cell::Count(total.forwarded()));
+    add("Refused", Cell::Count(total.refused));
+    add("Disallowed, but forwarded", Cell::Count(total.despite));
+    add("Exempt", Cell::Count(total.exempt));
+    for (name, top) in [("Sites", &report.sites), ("Bots", &report.bots)] {
+        let count = Cell::Count(top.len() as u64);
+        add(
+            name,
+            if top.is_exact() {
+                count
+            } else {
+                text(format!("more than {}", top.len()))
+            },
+        );
+    }
+    add("Exchanges that ended", Cell::Count(report.completions));
+    add("Bytes from clients", Cell::Count(report.bytes.0));
+    add("Bytes to clients", Cell::Count(report.bytes.1));
+    add("Fetches of a robots.txt", Cell::Count(report.fetches));
+    add("Fetches that failed", Cell::Count(report.failed_fetches));
+    add(
+        "Times that a robots.txt was unreachable",
+        Cell::Count(report.outages.total),
+    );
+    add("Changes of a robots.txt", Cell::Count(report.changes.total));
+    let Waits { turn, robots, .. } = &report.waits;
+    add("Requests that waited for their turn", Cell::Count(turn.0));
+    add("Time that they waited for their turn", Cell::Length(turn.1));
+    add("Requests that waited for a robots.txt", Cell::Count(robots.0));
+    add("Time that they waited for a robots.txt", Cell::Length(robots.1));
+    let events = &report.events;
+    for (name, number) in [
+        ("Starts", events.starts),
+        ("Stops", events.stops),
+        ("Reloads", events.reloads),
+        ("Reloads that were rejected", events.rejected),
+        ("Lines read", lines.read),
+        ("Lines outside of the period", lines.outside),
+        ("Lines that cannot be read", lines.unreadable),
+    ] {
+        add(name, Cell::Count(number));
+    }
+    let unreadable = "Some lines are not JSON records of the log. They are left out.";
+    Section {
+        name: "total",
+        title: "Totals",
+        notes: (lines.unreadable > 0)
+            .then(|| unreadable.to_owned())
+            .into_iter()
+            .collect(),
+        columns: columns(&[("What", "name"), ("Value", "count")]),
+        rows,
+    }
+}
+
+fn requests_by(report: &Report, by: By, most: usize) -> Section {
+    let (name, title, column, top) = match by {
+        By::Bot => ("bot", "Bots", "Bot", &report.bots),
+        By::Site => ("site", "Sites", "Site", &report.sites),
+        By::Reason => ("reason", "Reasons", "Reason", &report.reasons),
+        By::Rule => ("rule", "Rules that decided", "Rule", &report.rules),
+    };
+    let largest = top.largest(most, |counts| counts.requests);
+    let is_rule = matches!(by, By::Rule);
+    let mut titles = vec![(column, "name")];
+    titles.extend(is_rule.then_some(("Site", "site")));
+    titles.extend([
+        ("Requests", "requests"),
+        ("Forwarded", "forwarded"),
+        ("Refused", "refused"),
+        ("Anyway", "forwarded_anyway"),
+        ("Exempt", "exempt"),
+    ]);
+    let rows = largest.rows.iter().map(|([name, site], counts)| {
+        let mut cells = vec![text(name)];
+        cells.extend(is_rule.then(|| text(site)));
+        cells.extend(
+            [
+                counts.requests,
+                counts.forwarded(),
+                counts.refused,
+                counts.despite,
+                counts.exempt,
+            ]
+            .map(Cell::Count),
+        );
+        Row {
+            cells,
+            counts: Some(*counts),
+        }
+    });
+    Section {
+        name,
+        title,
+        notes: left_out(&largest),
+        columns: columns(&titles),
+        rows: rows.collect(),
+    }
+}
+
+fn despite(report: &Report, most: usize) -> Section {
+    let largest = report.despite.largest(most, |counts| counts.requests);
+    let rows = largest
+        .rows
+        .iter()
+        .map(|([bot, reason], counts)| row([text(reason), text(bot), Cell::Count(counts.requests)]));
+    Section {
+        name: "forwarded_anyway",
+        title: "Disallowed, but forwarded",
+        notes: left_out(&largest),
+        columns: columns(&[("Reason", "name"), ("Bot", "bot"), ("Requests", "requests")]),
+        rows: rows.collect(),
+    }
+}
+
+fn exemptions(report: &Report, most: usize) -> Section {
+    let largest = report.exemptions.largest(most, |counts| counts.requests);
+    let rows = largest
+        .rows
+        .iter()
+        .map(|([exemption, bot], counts)| row([text(exemption), text(bot), Cell::Count(counts.requests)]));
+    Section {
+        name: "exemption",
+        title: "Exemptions used",
+        notes: left_out(&largest),
+        columns: columns(&[("Exemption", "name"), ("Bot", "bot"), ("Requests", "requests")]),
+        rows: rows.collect(),
+    }
+}
+
+fn outages(report: &Report, most: usize) -> Section {
+    let all = report.outages.longest();
+    let rows = all.iter().take(most).map(|outage| {
+        row([
+            text(&outage.site),
+            Cell::Time(outage.from),
+            outage.until.map_or_else(|| text("still"), Cell::Time),
+            Cell::Length(outage.length()),
+            Cell::Count(outage.failures),
+            text(&outage.error),
+        ])
+    });
+    let mut notes = unlisted(all.len(), most, "shorter ones");
+    if report.outages.is_cut {
+        notes.push("There were too many to keep: some short ones are missing.".to_owned());
+    }
+    Section {
+        name: "unreachable",
+        title: "Sites whose robots.txt was unreachable",
+        notes,
+        columns: columns(&[
+            ("Site", "site"),
+            ("From", "time"),
+            ("Until", "until"),
+            ("For", "seconds"),
+            ("Fetches", "count"),
+            ("Last error", "name"),
+        ]),
+        rows: rows.collect(),
+    }
+}
+
+fn changes(report: &Report, most: usize) -> Section {
+    let all = report.changes.newest();
+    let sum = |sum: &Option<String>| sum.as_ref().map_or(Cell::None, text);
+    let rows = all.iter().take(most).map(|change| {
+        let rules = change
+            .rules
+            .map(|(added, removed)| text(format!("{added} rules came, {removed} went")));
+        row([
+            Cell::Time(change.time),
+            text(&change.site),
+            rules.unwrap_or(Cell::None),
+            sum(&change.before),
+            sum(&change.after),
+        ])
+    });
+    let total = usize::try_from(report.changes.total).unwrap_or(usize::MAX);
+    Section {
+        name: "changed",
+        title: "Changes of robots.txt files",
+        notes: unlisted(total, most.min(all.len()), "older ones"),
+        columns: columns(&[
+            ("Time", "time"),
+            ("Site", "site"),
+            ("Rules", "name"),
+            ("SHA-256 before", "before"),
+            ("SHA-256 after", "after"),
+        ]),
+        rows: rows.collect(),
+    }
+}
+
+fn waits(report: &Report, most: usize) -> Section {
+    let rows = report.waits.longest().iter().take(most).map(|wait| {
+        let (bot, url) = match &wait.request {
+            Some((bot, url)) => (text(bot), text(url)),
+            None => (Cell::None, text(format!("the request {}", wait.id))),
+        };
+        row([
+            Cell::Length(wait.waited),
+            text(wait.what.as_str()),
+            Cell::Time(wait.time),
+            bot,
+            url,
+        ])
+    });
+    Section {
+        name: "wait",
+        title: "Longest waits",
+        notes: Vec::new(),
+        columns: columns(&[
+            ("Waited", "seconds"),
+            ("For", "name"),
+            ("Ended", "time"),
+            ("Bot", "bot"),
+            ("URL", "site"),
+        ]),
+        rows: rows.collect(),
+    }
+}
+
+fn errors(report: &Report, most: usize) -> Section {
+    let largest = report.errors.largest(most, |counts| counts.requests);
+    let rows = largest
+        .rows
+        .iter()
+        .map(|([error, _], counts)| row([text(error), Cell::Count(counts.requests)]));
+    Section {
+        name: "error",
+        title: "Exchanges that failed",
+        notes: left_out(&largest),
+        columns: columns(&[("Error", "name"), ("Exchanges", "count")]),
+        rows: rows.collect(),
+    }
+}
+
+fn events(report: &Report, most: usize) -> Section {
+    let mut all: Vec<_> = report.events.kept.iter().collect();
+    all.sort_by_key(|event| std::cmp::Reverse(event.time));
+    let rows = all.iter().take(most).map(|event| {
+        row([
+            Cell::Time(event.time),
+            text(event.what),
+            text(&event.instance),
+            text(&event.detail),
+        ])
+    });
+    Section {
+        name: "event",
+        title: "Starts, stops and reloads",
+        notes: unlisted(all.len(), most, "older ones"),
+        columns: columns(&[
+            ("Time", "time"),
+            ("What", "name"),
+            ("Instance", "before"),
+            ("Details", "after"),
+        ]),
+        rows: rows.collect(),
+    }
+}
+
+/// Says what a table of counts leaves out.
+fn left_out(largest: &Largest) -> Vec<String> {
+    let Largest {
+        others,
+        other_keys,
+        missed,
+        ..
+    } = largest;
+    let others = (others.requests > 0).then(|| match missed {
+        0 => format!(
+            "{} more, with {} together.",
+            grouped(*other_keys as u64),
+            grouped(others.requests)
+        ),
+        _ => format!("Many more, with {} together.", grouped(others.requests)),
+    });
+    let missed = (*missed > 0).then(|| {
+        format!(
+            "The log has more entries than are kept in memory, so each number may be up to {} too small.",
+            grouped(*missed)
+        )
+    });
+    others.into_iter().chain(missed).collect()
+}
+
+fn unlisted(all: usize, most: usize, which: &str) -> Vec<String> {
+    let rest = all.saturating_sub(most);
+    let note = (rest > 0).then(|| format!("{} {which} are left out.", grouped(rest as u64)));
+    note.into_iter().collect()
+}
+
+fn columns(columns: &[(&'static str, &'static str)]) -> Vec<Column> {
+    columns.iter().map(|(title, name)| Column { title, name }).collect()
+}
+
+fn row(cells: impl Into<Vec<Cell>>) -> Row {
+    Row {
+        cells: cells.into(),
+        counts: None,
+    }
+}
+
+fn text(text: impl AsRef<str>) -> Cell {
+    Cell::Text(text.as_ref().to_owned())
+}
+
+// === impl Cell ===
+
+impl Cell {
+    /// Returns the cell for a person.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Count(count) => grouped(*count),
+            Self::Time(time) => Minute(*time).to_string(),
+            Self::Length(duration) => length(*duration),
+            Self::None => "-".to_owned(),
+        }
+    }
+
+    /// Returns the cell for a program.
+    pub(super) fn exact(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Count(count) => count.to_string(),
+            Self::Time(time) => Second(*time).to_string(),
+            Self::Length(duration) => format!("{:.3}", duration.as_secs_f64()),
+            Self::None => String::new(),
+        }
+    }
+
+    pub(super) fn is_number(&self) -> bool {
+        matches!(self, Self::Count(_) | Self::Length(_))
+    }
+}
+
+/// Formats a duration: short ones with fractions of a second.
+fn length(duration: Duration) -> String {
+    match duration.as_millis() {
+        ..10_000 => format!("{:.3} s", duration.as_secs_f64()),
+        _ => Span(duration).to_string(),
+    }
+}
+
+/// Formats a number with commas.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+const MAX_INTERVALS: u64 = 60;

@@ -1,0 +1,161 @@
+//! A line of the audit log, as a report reads it.
+
+use std::{borrow::Cow, time::SystemTime};
+
+use serde::Deserialize;
+
+use crate::text::Timestamp;
+
+/// The fields of all events that a report shows. `docs/audit-log.md` describes them.
+#[derive(Debug, Deserialize)]
+pub(super) struct Record<'a> {
+    #[serde(borrow)]
+    event: Text<'a>,
+    pub(super) time: Timestamp,
+    #[serde(borrow)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow)]
+    verdict: Option<Text<'a>>,
+    #[serde(borrow)]
+    reason: Option<Text<'a>>,
+    pub(super) forwarded: Option<bool>,
+    #[serde(borrow)]
+    pub(super) bot: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) exception: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) exemption: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) url: Option<Text<'a>>,
+    #[serde(borrow)]
+    origin: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) rule: Option<Text<'a>>,
+    // Of a completion or a fetch.
+    #[serde(borrow)]
+    pub(super) error: Option<Text<'a>>,
+    pub(super) bytes_in: Option<u64>,
+    pub(super) bytes_out: Option<u64>,
+    pub(super) robots_wait_us: Option<u64>,
+    pub(super) pace_wait_us: Option<u64>,
+    // Of a fetch.
+    #[serde(borrow)]
+    pub(super) holds: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) held_sha256: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) robots_sha256: Option<Text<'a>>,
+    #[serde(default)]
+    pub(super) new_text: bool,
+    pub(super) failing_since: Option<Timestamp>,
+    // Of a change.
+    #[serde(borrow)]
+    pub(super) robots_sha256_before: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) before: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) after: Option<Text<'a>>,
+    pub(super) rules_added: Option<u64>,
+    pub(super) rules_removed: Option<u64>,
+    // Of what happened to robotgate.
+    #[serde(borrow)]
+    pub(super) instance: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) version: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) config_file: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) cause: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) result: Option<Text<'a>>,
+    pub(super) cut_off: Option<u64>,
+    #[serde(borrow)]
+    pub(super) by: Option<Text<'a>>,
+}
+
+/// A text that is borrowed from the line if it has no escapes. In an option, serde copies a plain [`Cow`].
+#[derive(Debug, Deserialize)]
+pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// What a line of the log is.
+#[derive(Debug)]
+pub(super) enum Line<'a> {
+    Record(Box<Record<'a>>),
+    /// An event of a later version, or an empty line.
+    Other,
+    Unreadable,
+}
+
+/// The fields that every event has.
+#[derive(Deserialize)]
+struct Any<'a> {
+    #[serde(borrow)]
+    event: Text<'a>,
+    time: Timestamp,
+}
+
+// === impl Line ===
+
+impl<'a> Line<'a> {
+    pub(super) fn parse(line: &'a [u8]) -> Self {
+        match serde_json::from_slice(line) {
+            Ok(record) => Self::Record(Box::new(record)),
+            Err(_) if line.trim_ascii().is_empty() => Self::Other,
+            // A field of an unknown event may have another type.
+            Err(_) => match serde_json::from_slice::<Any<'_>>(line) {
+                Ok(any) if !KNOWN.contains(&any.event.as_str()) => Self::Other,
+                _ => Self::Unreadable,
+            },
+        }
+    }
+}
+
+/// Returns the time of a line of the log, if it has one.
+pub fn time_of(line: &[u8]) -> Option<SystemTime> {
+    serde_json::from_slice::<Any<'_>>(line).ok().map(|any| any.time.0)
+}
+
+// === impl Record ===
+
+impl Record<'_> {
+    pub(super) fn event(&self) -> &str {
+        self.event.as_str()
+    }
+
+    pub(super) fn verdict(&self) -> &str {
+        text_of(self.verdict.as_ref())
+    }
+
+    pub(super) fn reason(&self) -> &str {
+        text_of(self.reason.as_ref())
+    }
+
+    /// Returns the site.
+    pub(super) fn origin(&self) -> &str {
+        text_of(self.origin.as_ref())
+    }
+}
+
+fn text_of<'t>(text: Option<&'t Text<'_>>) -> &'t str {
+    text.map_or("-", Text::as_str)
+}
+
+// === impl Text ===
+
+impl Text<'_> {
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+const KNOWN: [&str; 9] = [
+    "decision",
+    "completion",
+    "robots",
+    "shared",
+    "robots-changed",
+    "start",
+    "stop",
+    "reload",
+    "forget",
+];

@@ -1,0 +1,194 @@
+//! What happened to the robots.txt of sites: when it could not be fetched, and when it changed.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    time::SystemTime,
+};
+
+use super::{
+    kept,
+    line::{Record, Text},
+};
+
+/// A time in which the robots.txt of a site could not be fetched.
+#[derive(Debug, Clone)]
+pub(super) struct Outage {
+    pub(super) site: String,
+    pub(super) from: SystemTime,
+    /// The time of the last failure in the log.
+    pub(super) last: SystemTime,
+    /// When a fetch succeeded; `None` if the log has none.
+    pub(super) until: Option<SystemTime>,
+    pub(super) failures: u64,
+    pub(super) error: String,
+}
+
+/// The outages of all sites.
+#[derive(Debug, Default)]
+pub(super) struct Outages {
+    open: HashMap<String, Outage>,
+    ended: Vec<Outage>,
+    pub(super) total: u64,
+    /// Whether there were too many to keep. The longest were kept.
+    pub(super) is_cut: bool,
+}
+
+/// A change of a site's robots.txt.
+#[derive(Debug, Clone)]
+pub(super) struct Change {
+    pub(super) time: SystemTime,
+    pub(super) site: String,
+    /// The checksums of the texts; `None` for no robots.txt.
+    pub(super) before: Option<String>,
+    pub(super) after: Option<String>,
+    /// How many rules came and went, if the log says so.
+    pub(super) rules: Option<(u64, u64)>,
+}
+
+/// The changes of all sites. The newest are kept.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    kept: VecDeque<Change>,
+    pub(super) total: u64,
+}
+
+// === impl Outages ===
+
+impl Outages {
+    /// Adds a fetch, or a copy from another robotgate.
+    pub(super) fn add(&mut self, record: &Record<'_>) {
+        let (site, time) = (record.origin(), record.time.0);
+        // Bots may not reach such an address, so nobody tried.
+        let is_egress = record.holds.as_ref().is_some_and(|holds| holds.as_str() == "egress");
+        let since = record.failing_since.filter(|_| !is_egress).map(|since| since.0);
+        match (self.open.get_mut(site), since) {
+            (Some(open), Some(since)) if since <= open.last => {
+                open.last = open.last.max(time);
+                open.failures += 1;
+                if let Some(error) = &record.error {
+                    open.error = kept(error.as_str());
+                }
+            }
+            // A success in between is not in this log.
+            (Some(_), Some(since)) => {
+                self.end(site, since);
+                self.begin(record, since);
+            }
+            (None, Some(since)) => self.begin(record, since),
+            // A line of another robotgate, from before.
+            (Some(open), None) if time < open.last => {}
+            (Some(_), None) => self.end(site, time),
+            (None, None) => {}
+        }
+    }
+
+    fn begin(&mut self, record: &Record<'_>, from: SystemTime) {
+        self.total += 1;
+        if self.open.len() >= MAX_OPEN {
+            self.is_cut = true;
+            return;
+        }
+        let outage = Outage {
+            site: kept(record.origin()),
+            from,
+            last: record.time.0,
+            until: None,
+            failures: 1,
+            error: record
+                .error
+                .as_ref()
+                .map_or_else(String::new, |error| kept(error.as_str())),
+        };
+        self.open.insert(outage.site.clone(), outage);
+    }
+
+    fn end(&mut self, site: &str, until: SystemTime) {
+        let Some(outage) = self.open.remove(site) else { return };
+        self.ended.push(Outage {
+            until: Some(until),
+            ..outage
+        });
+        if self.ended.len() >= 2 * MAX_ENDED {
+            self.is_cut = true;
+            self.ended.sort_by_key(|outage| std::cmp::Reverse(outage.length()));
+            self.ended.truncate(MAX_ENDED);
+        }
+    }
+
+    /// Returns the outages, the longest first.
+    pub(super) fn longest(&self) -> Vec<&Outage> {
+        let mut all: Vec<_> = self.ended.iter().chain(self.open.values()).collect();
+        all.sort_by(|one, other| (other.length(), &one.site, one.from).cmp(&(one.length(), &other.site, other.from)));
+        all
+    }
+}
+
+// === impl Outage ===
+
+impl Outage {
+    /// Returns how long it was, as far as the log shows it.
+    pub(super) fn length(&self) -> std::time::Duration {
+        let end = self.until.unwrap_or(self.last);
+        end.duration_since(self.from).unwrap_or_default()
+    }
+}
+
+// === impl Changes ===
+
+impl Changes {
+    /// Adds a fetch, or a copy from another robotgate, if its text is a new one.
+    pub(super) fn add_fetch(&mut self, record: &Record<'_>) {
+        if record.new_text
+            && let (Some(before), Some(after)) = (&record.held_sha256, &record.robots_sha256)
+        {
+            self.add(record, Some(before), Some(after));
+        }
+    }
+
+    /// Adds a `robots-changed` record, which may follow the fetch that it is about.
+    pub(super) fn add_change(&mut self, record: &Record<'_>) {
+        let before = record.robots_sha256_before.as_ref().or(record.before.as_ref());
+        let after = record.robots_sha256.as_ref().or(record.after.as_ref());
+        self.add(record, before, after);
+    }
+
+    fn add(&mut self, record: &Record<'_>, before: Option<&Text<'_>>, after: Option<&Text<'_>>) {
+        let change = Change {
+            time: record.time.0,
+            site: kept(record.origin()),
+            before: before.map(|before| kept(before.as_str())),
+            after: after.map(|after| kept(after.as_str())),
+            rules: record.rules_added.zip(record.rules_removed),
+        };
+        let mut last = self.kept.iter_mut().rev().take(NEAR);
+        let is_same = |known: &&mut Change| {
+            (&known.site, &known.before, &known.after) == (&change.site, &change.before, &change.after)
+        };
+        // Both records tell of one change.
+        if let Some(known) = last
+            .find(is_same)
+            .filter(|known| known.rules.is_none() || change.rules.is_none())
+        {
+            known.rules = known.rules.or(change.rules);
+            return;
+        }
+        self.total += 1;
+        self.kept.push_back(change);
+        if self.kept.len() > MAX_CHANGES {
+            self.kept.pop_front();
+        }
+    }
+
+    /// Returns the changes, the newest first.
+    pub(super) fn newest(&self) -> Vec<&Change> {
+        let mut all: Vec<_> = self.kept.iter().collect();
+        all.sort_by_key(|change| std::cmp::Reverse(change.time));
+        all
+    }
+}
+
+const MAX_OPEN: usize = 50_000;
+const MAX_ENDED: usize = 5_000;
+const MAX_CHANGES: usize = 5_000;
+/// A `robots-changed` record follows the fetch after at most so many other changes.
+const NEAR: usize = 64;

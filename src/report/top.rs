@@ -1,0 +1,178 @@
+//! Counts requests by key, in bounded memory: if there are too many keys, those with the fewest requests are counted
+//! together.
+
+use std::collections::HashMap;
+
+use super::{Counts, kept};
+
+/// A key of up to two parts, such as a rule and its site. An empty second part is none.
+type Key = [String; 2];
+
+/// A table of counts. It is exact for up to [`MAX_KEYS`] different keys.
+#[derive(Debug, Default)]
+pub(super) struct Top {
+    counts: HashMap<Box<str>, Counts>,
+    /// The requests of the keys that were removed.
+    others: Counts,
+    /// How many requests a key can have had before it was removed: no key has more than this beside its own.
+    missed: u64,
+    /// The key of the current request.
+    scratch: String,
+}
+
+/// The keys with the most requests.
+#[derive(Debug)]
+pub(super) struct Largest {
+    pub(super) rows: Vec<(Key, Counts)>,
+    /// All others, and how many they are.
+    pub(super) others: Counts,
+    pub(super) other_keys: usize,
+    /// See [`Top`]. 0 if the table is exact.
+    pub(super) missed: u64,
+}
+
+// === impl Top ===
+
+impl Top {
+    pub(super) fn add(&mut self, [first, second]: [&str; 2], counts: Counts) {
+        self.scratch.clear();
+        for part in [first, SEPARATOR, second] {
+            self.scratch.push_str(part);
+        }
+        if let Some(known) = self.counts.get_mut(&*self.scratch) {
+            return known.add(counts);
+        }
+        // A key that is long or hostile is found here each time. That costs time, and no memory.
+        let key = [kept(first), kept(second)].join(SEPARATOR);
+        self.counts.entry(key.into()).or_default().add(counts);
+        if self.counts.len() > MAX_KEYS {
+            self.shrink();
+        }
+    }
+
+    /// Removes the half of the keys that has the fewest requests.
+    fn shrink(&mut self) {
+        let mut sizes: Vec<u64> = self.counts.values().map(|counts| counts.requests).collect();
+        let middle = sizes.len() / 2;
+        let bound = *sizes.select_nth_unstable(middle).1;
+        // Of those with as many requests as the middle one, some have to go too.
+        let mut excess = self.counts.len() / 2;
+        let (mut largest, others) = (0, &mut self.others);
+        for is_less in [true, false] {
+            self.counts.retain(|_, counts| {
+                let goes = excess > 0
+                    && if is_less {
+                        counts.requests < bound
+                    } else {
+                        counts.requests == bound
+                    };
+                if goes {
+                    excess -= 1;
+                    largest = largest.max(counts.requests);
+                    others.add(*counts);
+                }
+                !goes
+            });
+        }
+        self.missed += largest;
+    }
+
+    pub(super) fn is_exact(&self) -> bool {
+        self.missed == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Returns the `most` keys with the highest `weight`, the highest first.
+    pub(super) fn largest(&self, most: usize, weight: impl Fn(&Counts) -> u64) -> Largest {
+        let mut all: Vec<_> = self.counts.iter().collect();
+        all.sort_unstable_by(|(key, counts), (other, others)| {
+            let order = (weight(others), others.requests).cmp(&(weight(counts), counts.requests));
+            order.then_with(|| key.cmp(other))
+        });
+        let mut others = self.others;
+        for (_, counts) in all.iter().skip(most) {
+            others.add(**counts);
+        }
+        let parts = |key: &str| {
+            let (first, second) = key.split_once(SEPARATOR).unwrap_or((key, ""));
+            [first.to_owned(), second.to_owned()]
+        };
+        Largest {
+            other_keys: all.len().saturating_sub(most),
+            rows: all
+                .iter()
+                .take(most)
+                .map(|(key, counts)| (parts(key), **counts))
+                .collect(),
+            others,
+            missed: self.missed,
+        }
+    }
+}
+
+/// No text of the log contains it, because the log escapes control characters, and [`kept`] does too.
+const SEPARATOR: &str = "\u{1f}";
+/// Maximum number of keys in memory.
+const MAX_KEYS: usize = 50_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_sorted_by_their_weight() {
+        let mut top = Top::default();
+        for (name, times) in [("a", 1), ("b", 3), ("c", 2)] {
+            (0..times).for_each(|_| top.add([name, "x"], Counts::one()));
+        }
+        let found = top.largest(2, |counts| counts.requests);
+        let names: Vec<_> = found
+            .rows
+            .iter()
+            .map(|([name, _], counts)| (&**name, counts.requests))
+            .collect();
+        assert_eq!(names, [("b", 3), ("c", 2)]);
+        assert_eq!((found.others.requests, found.other_keys, found.missed), (1, 1, 0));
+    }
+
+    #[test]
+    fn too_many_keys_are_counted_together_and_the_error_is_known() {
+        let mut top = Top::default();
+        let rounds = 4;
+        for number in 0..rounds * MAX_KEYS {
+            top.add([&number.to_string(), ""], Counts::one());
+            top.add(["often", ""], Counts::one());
+        }
+        assert!(top.len() <= MAX_KEYS && !top.is_exact());
+        let found = top.largest(1, |counts| counts.requests);
+        let ([name, _], counts) = &found.rows[0];
+        assert_eq!(
+            (&**name, counts.requests),
+            ("often", (rounds * MAX_KEYS) as u64),
+            "it was never removed"
+        );
+        assert_eq!(found.others.requests, (rounds * MAX_KEYS) as u64, "no request is lost");
+        // The keys all differ, so each was removed with one request, in each of the rounds.
+        assert!((1..=2 * rounds as u64).contains(&found.missed), "{}", found.missed);
+    }
+
+    #[test]
+    fn a_hostile_key_takes_little_memory_and_keeps_its_parts() {
+        let mut top = Top::default();
+        let long = "x".repeat(100_000);
+        for _ in 0..2 {
+            top.add([&long, "a\u{1f}b\u{1b}[2J"], Counts::one());
+        }
+        let found = top.largest(9, |counts| counts.requests);
+        let [([first, second], counts)] = &found.rows[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!(
+            (first.len() < 2000, &**second, counts.requests),
+            (true, "a\\u{1f}b\\u{1b}[2J", 2)
+        );
+    }
+}

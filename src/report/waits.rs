@@ -1,0 +1,122 @@
+//! The requests that waited the longest: for their turn at the site, or for its robots.txt.
+
+use std::{
+    cmp::Reverse,
+    collections::HashMap,
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    kept,
+    line::{Line, Record},
+};
+
+/// What a request waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum WaitFor {
+    Turn,
+    Robots,
+}
+
+/// A request that waited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wait {
+    pub(super) waited: Duration,
+    pub(super) what: WaitFor,
+    pub(super) time: SystemTime,
+    pub(super) id: String,
+    /// The bot and the URL, if the decision is near enough in the log.
+    pub(super) request: Option<(String, String)>,
+}
+
+/// All waits in numbers, and the longest ones.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    /// The longest first, and some that are not.
+    longest: Vec<Wait>,
+    /// Number of requests that waited for their turn or a robots.txt, and how long altogether.
+    pub(super) turn: (u64, Duration),
+    pub(super) robots: (u64, Duration),
+    /// The bots and URLs of the lines before, by the id of the request.
+    before: HashMap<String, (String, String)>,
+}
+
+// === impl WaitFor ===
+
+impl WaitFor {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Turn => "its turn",
+            Self::Robots => "the robots.txt",
+        }
+    }
+}
+
+// === impl Waits ===
+
+impl Waits {
+    /// Adds a completion.
+    pub(super) fn add(&mut self, record: &Record<'_>) {
+        for (what, waited) in [
+            (WaitFor::Turn, record.pace_wait_us),
+            (WaitFor::Robots, record.robots_wait_us),
+        ] {
+            let Some(waited @ 1..) = waited else { continue };
+            let waited = Duration::from_micros(waited);
+            let total = match what {
+                WaitFor::Turn => &mut self.turn,
+                WaitFor::Robots => &mut self.robots,
+            };
+            total.0 += 1;
+            total.1 = total.1.saturating_add(waited);
+            let is_short = self.longest.len() >= MAX_WAITS && waited <= self.longest[MAX_WAITS - 1].waited;
+            if is_short {
+                continue;
+            }
+            self.longest.push(Wait {
+                waited,
+                what,
+                time: record.time.0,
+                id: record.id.as_ref().map_or_else(String::new, |id| kept(id.as_str())),
+                request: None,
+            });
+            if self.longest.len() >= 2 * MAX_WAITS {
+                self.cut();
+            }
+        }
+    }
+
+    fn cut(&mut self) {
+        self.longest
+            .sort_by_key(|wait| (Reverse(wait.waited), wait.time, wait.what));
+        self.longest.truncate(MAX_WAITS);
+    }
+
+    /// Finds the requests of the longest waits in the lines that were just added, or in those before. A decision is
+    /// mostly near its completion.
+    pub(super) fn find_requests(&mut self, lines: &[Line<'_>]) {
+        self.cut();
+        let decisions = lines.iter().filter_map(|line| match line {
+            Line::Record(record) if record.event() == "decision" => {
+                let text = |text: Option<&str>| kept(text.unwrap_or("-"));
+                let id = record.id.as_ref().map(|id| id.as_str());
+                let bot = record.bot.as_ref().map(|bot| bot.as_str());
+                let url = record.url.as_ref().map(|url| url.as_str());
+                Some((text(id), (text(bot), text(url))))
+            }
+            _ => None,
+        });
+        let now: HashMap<_, _> = decisions.collect();
+        for wait in self.longest.iter_mut().filter(|wait| wait.request.is_none()) {
+            wait.request = now.get(&wait.id).or_else(|| self.before.get(&wait.id)).cloned();
+        }
+        self.before = now;
+    }
+
+    /// Returns the longest waits, the longest first.
+    pub(super) fn longest(&self) -> &[Wait] {
+        &self.longest
+    }
+}
+
+const MAX_WAITS: usize = 1000;

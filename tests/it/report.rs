@@ -1,0 +1,375 @@
+//! `robotgate report` on logs with known contents.
+
+use std::{fs, io::Write as _, path::Path};
+
+use flate2::{Compression, write::GzEncoder};
+use robotgate::report::{By, Document, Period, Report, to_csv, to_html, to_markdown, to_text};
+use serde_json::{Value, json};
+
+use crate::support::CliOutput;
+
+const ALL: [By; 4] = [By::Bot, By::Site, By::Reason, By::Rule];
+const ONE: &str = "1111111111111111111111111111111111111111111111111111111111111111";
+const TWO: &str = "2222222222222222222222222222222222222222222222222222222222222222";
+
+/// Returns a record at a time of the day, with these fields.
+fn record(event: &str, time: &str, fields: Value) -> Value {
+    let mut record = json!({ "event": event, "time": format!("2026-11-22T{time}.000000Z") });
+    let fields = fields.as_object().expect("an object").clone();
+    record.as_object_mut().expect("an object").extend(fields);
+    record
+}
+
+/// Returns a decision: bot, site, verdict, reason, whether it was forwarded, and the rule.
+fn decision(time: &str, id: &str, (bot, site): (&str, &str), why: (&str, &str, bool), rule: Option<&str>) -> Value {
+    let (verdict, reason, forwarded) = why;
+    let fields = json!({
+        "id": id, "verdict": verdict, "reason": reason, "forwarded": forwarded, "bot": bot, "origin": site,
+        "url": format!("{site}/page"), "rule": rule, "exception": null, "exemption": null,
+    });
+    record("decision", time, fields)
+}
+
+fn completion(time: &str, id: &str, error: Option<&str>, waits: [u64; 2]) -> Value {
+    let fields = json!({
+        "id": id, "error": error, "bytes_in": 10, "bytes_out": 1000, "pace_wait_us": waits[0],
+        "robots_wait_us": waits[1],
+    });
+    record("completion", time, fields)
+}
+
+fn fetch(time: &str, site: &str, holds: &str, failing_since: Option<&str>) -> Value {
+    let since = failing_since.map(|since| format!("2026-11-22T{since}.000000Z"));
+    let error = since.is_some().then_some("the server refused the connection");
+    let fields = json!({ "origin": site, "holds": holds, "failing_since": since, "error": error, "new_text": false });
+    record("robots", time, fields)
+}
+
+/// A day of every kind of record.
+fn day() -> Vec<Value> {
+    let [a, b, c] = ["https://a.example", "https://b.example", "https://c.example"];
+    let disallow = Some("Disallow: /private");
+    let mut exempt = decision("10:00:06", "6", ("Own", a), ("allow", "exempt", true), None);
+    exempt["exemption"] = json!(".a.example");
+    let mut tunnel = decision("10:00:07", "7", ("A", b), ("unverifiable", "unverifiable", true), None);
+    tunnel["exception"] = json!("pins its certificate; ticket 4711");
+    let mut first = fetch("10:00:00", a, "rules", None);
+    first["new_text"] = json!(true);
+    first["robots_sha256"] = json!(ONE);
+    let mut changed = fetch("13:00:00", a, "rules", None);
+    changed["new_text"] = json!(true);
+    changed["held_sha256"] = json!(ONE);
+    changed["robots_sha256"] = json!(TWO);
+    vec![
+        record(
+            "start",
+            "09:59:59",
+            json!({ "instance": "1f2e3d4c", "version": "0.1.0", "config_file": "/etc/r.toml" }),
+        ),
+        first,
+        decision("10:00:01", "1", ("A", a), ("allow", "no-rule", true), None),
+        decision("10:00:02", "2", ("A", a), ("allow", "rule", true), Some("Allow: /")),
+        decision("10:00:03", "3", ("A", a), ("deny", "rule", false), disallow),
+        decision("10:00:04", "4", ("B", a), ("deny", "rule", false), disallow),
+        decision("10:00:05", "5", ("Reporter", a), ("deny", "rule", true), disallow),
+        exempt,
+        tunnel,
+        completion("10:00:08", "1", None, [3_500_000, 250_000]),
+        completion("10:00:09", "2", Some("connection_refused"), [0, 0]),
+        completion("10:00:10", "0", None, [90_000_000, 0]),
+        fetch("11:00:00", b, "unreachable", Some("11:00:00")),
+        fetch("11:05:00", b, "unreachable", Some("11:00:00")),
+        fetch("11:30:00", c, "unreachable", Some("11:30:00")),
+        decision("11:31:00", "8", ("A", c), ("deny", "unreachable", false), None),
+        fetch("11:40:00", "https://10.0.0.1", "egress", Some("11:40:00")),
+        fetch("12:00:00", b, "rules", None),
+        changed,
+        record(
+            "robots-changed",
+            "13:00:01",
+            json!({ "origin": a, "robots_sha256_before": ONE, "robots_sha256": TWO, "rules_added": 2, "rules_removed": 1,
+                    "added": [{ "any": "thing" }], "groups": [] }),
+        ),
+        record(
+            "robots-changed",
+            "13:30:00",
+            json!({ "origin": b, "before": null, "after": ONE }),
+        ),
+        record(
+            "reload",
+            "14:00:00",
+            json!({ "instance": "1f2e3d4c", "cause": "SIGHUP", "result": "applied", "error": null }),
+        ),
+        record(
+            "reload",
+            "14:01:00",
+            json!({ "instance": "1f2e3d4c", "cause": "SIGHUP", "result": "rejected", "error": "robots.wait: 1" }),
+        ),
+        record(
+            "forget",
+            "14:02:00",
+            json!({ "origin": c, "by": "socket", "known": true }),
+        ),
+        record(
+            "stop",
+            "15:00:00",
+            json!({ "instance": "1f2e3d4c", "cause": "SIGTERM", "cut_off": 2 }),
+        ),
+        json!({ "event": "of-a-later-version", "time": "2026-11-22T15:00:00Z", "error": { "an": "object" } }),
+    ]
+}
+
+fn lines(records: &[Value]) -> String {
+    records.iter().map(|record| format!("{record}\n")).collect()
+}
+
+fn report(lines: &[&[u8]]) -> Document {
+    let mut report = Report::new(Period::default());
+    report.add(lines);
+    Document::of(&report, &ALL, 20)
+}
+
+fn report_of(text: &str) -> Document {
+    report(&text.lines().map(str::as_bytes).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_day_as_text_markdown_and_csv() {
+    let document = report_of(&lines(&day()));
+    insta::assert_snapshot!("text", to_text(&document, 110));
+    insta::assert_snapshot!("markdown", to_markdown(&document));
+    insta::assert_snapshot!("csv", to_csv(&document).replace("\r\n", "\n"));
+}
+
+#[test]
+fn the_page_has_the_same_numbers_and_charts_and_no_script() {
+    let page = to_html(&report_of(&lines(&day())));
+    for part in [
+        "<td>Requests</td><td>8</td>",
+        "<td>https:/<wbr>/<wbr>b.example</td><td>2026-11-22 11:00 UTC</td><td>2026-11-22 12:00 UTC</td>",
+        "10:00 UTC: 7 requests, 2 refused, 2 forwarded anyway",
+        "<svg class=\"bar\"",
+        "prefers-color-scheme: dark",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    for part in ["<script", "http://", "src=", "url(", "@import"] {
+        assert!(!page.contains(part), "{part}: {page}");
+    }
+}
+
+/// Splits CSV with quotes into rows of cells.
+fn rows_of(csv: &str) -> Vec<Vec<String>> {
+    let (mut rows, mut row, mut cell, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);
+    let mut characters = csv.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if quoted && characters.peek() == Some(&'"') => cell.extend(characters.next()),
+            '"' => quoted = !quoted,
+            ',' if !quoted => row.push(std::mem::take(&mut cell)),
+            '\r' if !quoted => {}
+            '\n' if !quoted => {
+                row.push(std::mem::take(&mut cell));
+                rows.push(std::mem::take(&mut row));
+            }
+            _ => cell.push(character),
+        }
+    }
+    assert!(!quoted && cell.is_empty() && row.is_empty(), "it ends with a whole row");
+    rows
+}
+
+#[test]
+fn nothing_in_a_log_is_markup_a_formula_or_a_control_character() {
+    let hostile = [
+        "=HYPERLINK(\"https://x.example\")",
+        "+1",
+        "-1+1",
+        "@SUM(A1)",
+        " =1+1",
+        "a,b\"c'd",
+        "</td><script>alert(1)</script>",
+        "\" onload=\"x",
+        "a|b`c`[d](e)*f*\\|",
+        "\u{1b}[31m\u{9b}2J\r\n\t\0\u{202e}x",
+        "https://a.example/?a=1&amp;<b>",
+    ];
+    let records = hostile.map(|text| {
+        let mut record = decision("10:00:00", text, (text, text), ("deny", text, true), Some(text));
+        record["exemption"] = json!(text);
+        record
+    });
+    let others = hostile.map(|text| record("start", "10:00:00", json!({ "instance": text, "config_file": text })));
+    let failed = hostile.map(|text| completion("10:00:00", text, Some(text), [1, 0]));
+    let mut broken = fetch("10:00:00", hostile[6], "unreachable", Some("09:00:00"));
+    broken["error"] = json!(hostile[9]);
+    let all = [&records[..], &others, &failed, &[broken]].concat();
+    let document = report_of(&lines(&all));
+
+    for columns in [40, 80, 200] {
+        let text = to_text(&document, columns);
+        for line in text.lines() {
+            assert!(line.chars().count() <= columns, "{columns}: {line}");
+            assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
+        }
+    }
+    let csv = to_csv(&document);
+    for row in rows_of(&csv) {
+        assert_eq!(row.len(), 15, "{row:?}");
+        for cell in row {
+            assert!(!cell.trim_start().starts_with(['=', '+', '@']), "{cell}");
+            assert!(cell == "-" || !cell.starts_with('-'), "{cell}");
+            assert!(!cell.contains(char::is_control), "{cell:?}");
+        }
+    }
+    assert!(csv.contains("\"'=HYPERLINK(\"\"https://x.example\"\")\""), "{csv}");
+    let page = to_html(&document);
+    for part in ["<script", "<b>", "\" onload", "</td></td>"] {
+        assert!(!page.contains(part), "{part}");
+    }
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/<wbr>script&gt;"));
+    let markdown = to_markdown(&document);
+    let rows = markdown.lines().filter(|line| line.starts_with('|'));
+    for row in rows {
+        let plain = row
+            .replace("\\\\", "")
+            .replace("\\|", "")
+            .replace("\\`", "")
+            .replace("\\[", "");
+        assert!((3..=9).contains(&plain.matches('|').count()), "{row}");
+        assert!(!plain.contains(['`', '[', '<', '>']), "{row}");
+    }
+}
+
+#[tokio::test]
+async fn lines_that_cannot_be_read_are_counted_and_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("audit.jsonl");
+    let good = lines(&day());
+    let mut text = Vec::new();
+    for bad in [
+        &b"{\"event\":\"decision\",\"time\":\"2026"[..],
+        b"null",
+        b"\xff\xfe{}",
+        b"{\"event\":\"decision\"}",
+        b"{\"event\":\"decision\",\"time\":\"yesterday\",\"forwarded\":true}",
+        b"{\"event\":\"completion\",\"time\":\"2026-11-22T10:00:00Z\",\"bytes_in\":-1}",
+    ] {
+        text.extend_from_slice(bad);
+        text.push(b'\n');
+    }
+    text.extend_from_slice(b"\n");
+    // Longer than all that is read at a time.
+    text.extend(std::iter::repeat_n(b'{', 20 * 1024 * 1024));
+    text.push(b'\n');
+    text.extend_from_slice(good.as_bytes());
+    // The last line has no end.
+    text.extend_from_slice(b"{\"event\":");
+    fs::write(&log, text).expect("written");
+    let found = totals(&[&log.display().to_string()], "").await;
+    assert_eq!(
+        (&*found["Requests"], &*found["Lines that cannot be read"]),
+        ("8", "8"),
+        "{found:#?}"
+    );
+}
+
+/// Runs the command for CSV, and returns the totals.
+async fn totals(args: &[&str], input: &str) -> std::collections::BTreeMap<String, String> {
+    let args = [&["report", "--format", "csv"], args].concat();
+    let output = CliOutput::of(&args, input).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let rows = rows_of(&output.out).into_iter().filter(|row| row[0] == "total");
+    rows.map(|row| (row[1].clone(), format!("{}{}", row[9], row[12])))
+        .collect()
+}
+
+fn packed(path: &Path, text: &str) {
+    let mut gz = GzEncoder::new(fs::File::create(path).expect("made"), Compression::fast());
+    gz.write_all(text.as_bytes())
+        .and_then(|()| gz.finish())
+        .expect("written");
+}
+
+#[tokio::test]
+async fn rotated_logs_can_be_in_any_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let day = day();
+    // The outage of b.example begins in the first file and ends in the second.
+    let (older, newer) = day.split_at(16);
+    fs::write(path("audit.jsonl"), lines(newer)).expect("written");
+    packed(Path::new(&path("audit.jsonl.1.gz")), &lines(older));
+    let expected = to_text(&report_of(&lines(&day)), 100);
+    let whole = CliOutput::of(&["report", "-"], &lines(&day)).await;
+    assert_eq!((&*whole.out, whole.code), (&*expected, Some(0)));
+    for names in [["audit.jsonl", "audit.jsonl.1.gz"], ["audit.jsonl.1.gz", "audit.jsonl"]] {
+        let output = CliOutput::of(&["report", &path(names[0]), &path(names[1])], "").await;
+        assert_eq!(output.out, expected, "{names:?}");
+    }
+    let page = path("day.html");
+    let output = CliOutput::of(&["report", "-", "-o", &page], &lines(&day)).await;
+    assert_eq!((&*output.out, output.code), ("", Some(0)));
+    assert_eq!(
+        fs::read_to_string(&page).expect("the page"),
+        to_html(&report_of(&lines(&day)))
+    );
+}
+
+#[tokio::test]
+async fn a_period_and_the_tables_can_be_chosen() {
+    let text = lines(&day());
+    for (args, requests) in [
+        (&["-"][..], "8"),
+        (&["-", "--since", "2026-11-22"], "8"),
+        (&["-", "--since", "2026-11-22T11:00:00Z"], "1"),
+        (
+            &[
+                "-",
+                "--since",
+                "2026-11-22T11:31:00+00:00",
+                "--until",
+                "2026-11-22T11:31:00.000001Z",
+            ],
+            "1",
+        ),
+        (&["-", "--until", "2026-11-22T11:31:00Z"], "7"),
+        (&["-", "--since", "2026-11-23"], "0"),
+    ] {
+        assert_eq!(totals(args, &text).await["Requests"], requests, "{args:?}");
+    }
+    let output = CliOutput::of(
+        &["report", "-", "--by", "reason", "--top", "1", "--format", "csv"],
+        &text,
+    )
+    .await;
+    let rows = rows_of(&output.out);
+    let of = |table: &str| {
+        rows.iter()
+            .filter(|row| row[0] == table)
+            .map(|row| row[1].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (of("reason"), of("bot"), of("error")),
+        (vec!["rule".to_owned()], vec![], vec!["connection_refused".to_owned()])
+    );
+    for (args, code, says) in [
+        (&["report", "-", "--since", "soon"][..], 2, "a duration like 24h"),
+        (&["report", "-", "--by", "colour"], 2, "bot, site, reason, rule"),
+        (
+            &["report", "/nowhere/audit.jsonl"],
+            1,
+            "/nowhere/audit.jsonl: No such file",
+        ),
+        (
+            &["report", "-", "-o", "/nowhere/x.html"],
+            1,
+            "cannot be written: /nowhere/x.html",
+        ),
+    ] {
+        let output = CliOutput::of(args, "").await;
+        assert_eq!(output.code, Some(code), "{args:?}");
+        assert!(output.errors.contains(says), "{args:?}: {}", output.errors);
+    }
+}
