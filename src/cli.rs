@@ -20,6 +20,7 @@ mod progress;
 pub mod replay;
 pub mod run;
 mod source;
+pub mod what_if;
 
 use std::{
     io::{self, Write as _},
@@ -52,6 +53,7 @@ enum Command {
     Check(check::CheckArgs),
     Cache(cache::CacheArgs),
     Replay(replay::ReplayArgs),
+    WhatIf(what_if::WhatIfArgs),
     Ca(ca::CaArgs),
     Credential(credential::CredentialArgs),
     Lint(lint::LintArgs),
@@ -75,6 +77,7 @@ impl Cli {
             Command::Lint(args) => lint::run(&args),
             Command::Cache(args) => cache::run(&args),
             Command::Replay(args) => replay::run(&args),
+            Command::WhatIf(args) => what_if::run(&args),
             Command::Credential(args) => credential::run(&args),
             Command::Ca(args) => ca::run(&args),
             Command::Env(args) => env::run(&args),
