@@ -105,13 +105,13 @@ pub fn run(args: &WhatIfArgs) -> ExitCode {
 fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let config = args.config.as_deref().map(Config::load_alone).transpose()?;
     let path = store(args, config.as_ref())?;
+    let change = Change::new(config, texts(&args.robots)?, args.agent.clone());
     let unreadable = |error| WhatIfError::Evidence {
         path: path.clone(),
         error,
         named: args.evidence.is_some(),
     };
     let mut replayer = Replayer::new(EvidenceReader::open(&path).map_err(unreadable)?);
-    let change = Change::new(config, texts(&args.robots)?, args.agent.clone());
     let (mut summary, mut cases) = (Summary::default(), Cases::default());
     for path in &args.logs {
         let mut log = LogReader::open(path)?;
@@ -273,8 +273,9 @@ fn outline(outline: &Outline) -> String {
 
 fn case_file(summary: &Summary, cases: &Cases) -> String {
     let mut text = format!(
-        "# {} cases from {} decisions, {} of which change.\n",
+        "# {} {} from {} decisions, {} of which change.\n",
         grouped(cases.count() as u64),
+        if cases.count() == 1 { "case" } else { "cases" },
         grouped(summary.decisions),
         grouped(summary.changed()),
     );

@@ -38,7 +38,7 @@ pub struct Group {
     pub origin: String,
     pub was: Outline,
     pub now: Outline,
-    /// The first of the decisions.
+    /// The decision that was added first.
     pub example: Example,
 }
 

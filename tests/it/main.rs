@@ -57,3 +57,4 @@ mod terminal;
 mod tls_listener;
 mod transcripts;
 mod tunnel;
+mod what_if;

@@ -96,7 +96,7 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
         let results = replayer
             .what_if(some, &change)
             .map_err(|_| Problem::Unavailable("the texts cannot be read now"))?;
-        for replayed in &results {
+        for replayed in results.iter().rev() {
             summary.add(replayed, || None);
         }
         skipped -= some.len();

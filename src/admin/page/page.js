@@ -940,7 +940,7 @@ function changes(found) {
           make(
             "tr",
             {},
-            ["Requests", "Bot", "Site", "Was", "Now", "For example"].map((title, index) =>
+            ["Requests", "Bot", "Site", "Was", "Would be", "Example"].map((title, index) =>
               make("th", { scope: "col", class: index === 0 && "number" }, title),
             ),
           ),
@@ -967,8 +967,8 @@ function changeRow(group) {
     cell("Bot", group.bot === group.new_bot ? bot(group.bot) : `${bot(group.bot)} → ${bot(group.new_bot)}`),
     cell("Site", link("origin", { origin: group.origin }, data(group.origin))),
     cell("Was", outline(group.was)),
-    cell("Now", outline(group.now)),
-    cell("For example", data(group.example.url)),
+    cell("Would be", outline(group.now)),
+    cell("Example", data(group.example.url)),
   );
 }
 
