@@ -8,6 +8,7 @@
 mod counts;
 mod decision;
 mod generation_fields;
+mod latest;
 mod line;
 mod log;
 mod privacy;
@@ -20,6 +21,7 @@ pub use self::{
     counts::AuditCounts,
     decision::{RequestFacts, decision_line},
     generation_fields::{GenerationFields, Instance},
+    latest::{LatestDecisions, MAX_DECISIONS},
     line::Line,
     log::{AuditError, AuditLog, MAX_WAIT, Output, Reserved},
     privacy::{ClientMask, LoggedUserAgent, Privacy, RedactQuery},

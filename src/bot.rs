@@ -24,7 +24,7 @@ pub use credentials::{
 };
 pub use pattern::{AgentPattern, EmptyPattern};
 pub use product::{is_token, is_token_byte, products};
-pub use proof::{Bindings, Presented, PresentedCredential, Proof, ProofKinds};
+pub use proof::{Bindings, LoggedProof, Presented, PresentedCredential, Proof, ProofKind, ProofKinds};
 
 /// A configured bot: one `[[bot]]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

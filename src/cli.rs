@@ -21,6 +21,7 @@ pub mod replay;
 pub mod report;
 pub mod run;
 mod source;
+pub mod what_if;
 
 use std::{
     io::{self, Write as _},
@@ -54,6 +55,7 @@ enum Command {
     Cache(cache::CacheArgs),
     Replay(replay::ReplayArgs),
     Report(report::ReportArgs),
+    WhatIf(what_if::WhatIfArgs),
     Ca(ca::CaArgs),
     Credential(credential::CredentialArgs),
     Lint(lint::LintArgs),
@@ -78,6 +80,7 @@ impl Cli {
             Command::Cache(args) => cache::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Report(args) => report::run(&args),
+            Command::WhatIf(args) => what_if::run(&args),
             Command::Credential(args) => credential::run(&args),
             Command::Ca(args) => ca::run(&args),
             Command::Env(args) => env::run(&args),

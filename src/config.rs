@@ -55,7 +55,7 @@ pub use sections::{Audit, Cache, Refusals};
 pub use settings::{Change, How, Settings};
 pub use watch::{WatchError, Watcher};
 
-use checker::Checker;
+use checker::{Checker, Reads};
 use error::Complaint;
 use table::Table;
 
@@ -105,7 +105,7 @@ impl Config {
     ///
     /// If the file cannot be read or is empty, or if it is invalid; the error then lists all mistakes.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        Self::load_by(path, true)
+        Self::load_by(path, Reads::All)
     }
 
     /// Like [`Config::load`], but does not read the credentials file. Every credential that a bot names is accepted,
@@ -116,10 +116,35 @@ impl Config {
     ///
     /// As [`Config::load`].
     pub fn load_without_credentials(path: &Path) -> Result<Self, ConfigError> {
-        Self::load_by(path, false)
+        Self::load_by(path, Reads::NoSecrets)
     }
 
-    fn load_by(path: &Path, reads_credentials: bool) -> Result<Self, ConfigError> {
+    /// Like [`Config::load`], but reads none of the files that the configuration names. For decisions, as far as they
+    /// need no file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Config::load`].
+    pub fn load_alone(path: &Path) -> Result<Self, ConfigError> {
+        Self::load_by(path, Reads::Nothing)
+    }
+
+    /// Like [`Config::load_alone`], with a given text. `file_name` appears in errors.
+    ///
+    /// # Errors
+    ///
+    /// If the text is invalid.
+    pub fn parse_alone(file_name: &str, text: &str) -> Result<Self, ConfigError> {
+        Self::parse_by(
+            &Environment::of_process(),
+            file_name,
+            text,
+            Path::new("/"),
+            Reads::Nothing,
+        )
+    }
+
+    fn load_by(path: &Path, reads: Reads) -> Result<Self, ConfigError> {
         let unreadable = |source| ConfigError::Read {
             path: path.to_owned(),
             source,
@@ -133,7 +158,7 @@ impl Config {
         let base = absolute.parent().unwrap_or(Path::new("/"));
         let name = path.display().to_string();
         match str::from_utf8(&bytes) {
-            Ok(text) => Self::parse_by(&Environment::of_process(), &name, text, base, reads_credentials),
+            Ok(text) => Self::parse_by(&Environment::of_process(), &name, text, base, reads),
             Err(error) => Err(not_text(&name, &bytes, error.valid_up_to())),
         }
     }
@@ -158,7 +183,7 @@ impl Config {
         text: &str,
         base_dir: &Path,
     ) -> Result<Self, ConfigError> {
-        Self::parse_by(environment, file_name, text, base_dir, true)
+        Self::parse_by(environment, file_name, text, base_dir, Reads::All)
     }
 
     fn parse_by(
@@ -166,7 +191,7 @@ impl Config {
         file_name: &str,
         text: &str,
         base_dir: &Path,
-        reads_credentials: bool,
+        reads: Reads,
     ) -> Result<Self, ConfigError> {
         let (document, syntax_errors) = DeTable::parse_recoverable(text);
         let document = document.get_ref();
@@ -180,7 +205,7 @@ impl Config {
                     vec![reader::syntax(error, text, environment)],
                 );
             }
-            None => Self::read(document, Checker::new(environment, base_dir, text, reads_credentials)),
+            None => Self::read(document, Checker::new(environment, base_dir, text, reads)),
         };
         if !complaints.is_empty() {
             return invalid(file_name, text, document, complaints);
@@ -193,7 +218,11 @@ impl Config {
     /// Returns the defaults in a given environment: the configuration of an empty file.
     pub fn built_in(environment: &Environment) -> Self {
         // An empty file has no mistakes.
-        Self::read(&DeTable::new(), Checker::new(environment, Path::new("/"), "", true)).0
+        Self::read(
+            &DeTable::new(),
+            Checker::new(environment, Path::new("/"), "", Reads::All),
+        )
+        .0
     }
 
     /// Reads the document into a configuration, and collects its mistakes.

@@ -60,6 +60,11 @@ pub(crate) fn unmet(config: &Config) -> Vec<(usize, String)> {
         .collect()
 }
 
+/// Returns whether the case is met.
+pub(crate) fn is_met(expectation: &Expectation, config: &Config) -> bool {
+    complaint(expectation, config).is_none()
+}
+
 /// Describes in a sentence how the decision differs from the case.
 fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
     let target = match Target::parse(&expectation.url) {

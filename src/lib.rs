@@ -52,7 +52,8 @@
 //! - [`config`]: parses the configuration file into a checked [`config::Config`], and watches the file. A module that
 //!   has options defines their type, such as [`copy::Policy`]; a section of the configuration holds it as it is.
 //! - `explanation`: why a URL would be allowed or refused, with the rules that won and lost.
-//! - [`replay`]: decides the lines of an audit log again, with the texts of [`evidence`].
+//! - [`replay`]: decides the lines of an audit log again, with the texts of [`evidence`]; or as if the configuration, a
+//!   robots.txt or the User-Agent had been otherwise.
 //! - [`report`]: summarises audit logs for people.
 //! - [`expect`]: checks a configuration against its own `[[expect]]` cases.
 //! - `files`: reads files, but no pipe, which could block forever, and no secret that others can read.

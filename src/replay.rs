@@ -1,11 +1,14 @@
-//! Decides a logged decision again, from its line in the audit log, the configuration and the robots.txt. No I/O and no
-//! clock.
+//! Decides a logged decision again, from its line in the audit log, the configuration and the robots.txt; or as if one
+//! of these had been otherwise ([`what_if`]). No I/O and no clock.
 //!
 //! [`crate::decision`] decides, as for the proxy. What the line alone can tell is taken from it: who sent the request, and
 //! how the fetch of the robots.txt ended.
 
 mod batch;
+mod cases;
 mod line;
+mod summary;
+mod what_if;
 
 use std::{
     borrow::Cow,
@@ -17,8 +20,11 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 pub(crate) use self::batch::in_parallel;
 pub use self::{
-    batch::{Replayed, Replayer},
+    batch::{ReadTexts, Replayed, Replayer},
+    cases::Cases,
     line::LoggedDecision,
+    summary::{Example, Group, Outline, Place, Report, Summary},
+    what_if::{Assumed, Change, Effect, Finding, Unknown, what_if},
 };
 use crate::{
     bot::{Cause, Identity},
@@ -106,47 +112,75 @@ pub fn decide(
 ) -> Result<Decision, Missing> {
     // A rule may look at what was left out. Without a robots.txt, there is no rule.
     if logged.robots_sha256.is_some() {
-        if logged.url.ends_with("?redacted") {
-            return Err(Missing::Redacted);
-        }
-        if config.audit.privacy.redact_query.hides_value(&logged.url) {
-            return Err(Missing::RedactedParameter);
-        }
+        check_whole(logged, Some(config))?;
     }
-    if logged.url.contains("\\u{") || logged.url.ends_with('…') {
-        return Err(Missing::Escaped);
-    }
-    let target = Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))?;
+    let target = target(logged)?;
     let scope = match &*logged.method {
-        "CONNECT" => {
-            let time = OffsetDateTime::parse(&logged.time, &Rfc3339).map_err(|_| Missing::Malformed("time"))?;
-            let host = target.origin.host.to_string();
-            let exception = config.https.tunnel_exception(&host, time.into());
-            Scope::Tunnel {
-                exception: exception.map(|exception| exception.reason.clone()),
-            }
-        }
-        // Whether the request was for the robots.txt alone depends on its fields, which the log does not have.
-        _ => Scope::Path {
-            alone: logged.reason == Reason::RobotsFile.as_str(),
+        "CONNECT" => Scope::Tunnel {
+            exception: exception(logged, &target, config)?,
         },
+        _ => path_scope(logged),
     };
-    let target = match scope {
-        Scope::Tunnel { .. } => Target::of_connect(target.origin),
-        Scope::Path { .. } => target,
-    };
-    let question = Question {
-        subject: Subject::of(identity(logged, config)?),
-        target,
-        scope,
-        terms: config.terms(0),
-    };
+    let question = question(identity(logged, config)?, target, scope, config);
     match question.begin(None) {
         Begun::Decided(decision) => Ok(match text {
             Some(_) => decision.with_lookup(lookup(logged, &config.robots.policy, text)?),
             None => decision,
         }),
         Begun::NeedsCopy(undecided) => Ok(undecided.decide(lookup(logged, &config.robots.policy, text)?)),
+    }
+}
+
+fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
+    if logged.url.contains("\\u{") || logged.url.ends_with('…') {
+        return Err(Missing::Escaped);
+    }
+    Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))
+}
+
+/// Checks that `audit.redact-query` left out no part of the URL. `config` is the one that decided.
+fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) -> Result<(), Missing> {
+    if logged.url.ends_with("?redacted") {
+        return Err(Missing::Redacted);
+    }
+    let hides_value = match config {
+        Some(config) => config.audit.privacy.redact_query.hides_value(&logged.url),
+        // The value might be a real one, but nothing says so.
+        None => logged.url.contains("=redacted"),
+    };
+    match hides_value {
+        true => Err(Missing::RedactedParameter),
+        false => Ok(()),
+    }
+}
+
+/// Returns why `config` lets tunnels to the host through at the time of the line.
+fn exception(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> Result<Option<Arc<str>>, Missing> {
+    if config.https.tunnels.is_empty() {
+        return Ok(None);
+    }
+    let time = OffsetDateTime::parse(&logged.time, &Rfc3339).map_err(|_| Missing::Malformed("time"))?;
+    let host = target.origin.host.to_string();
+    let exception = config.https.tunnel_exception(&host, time.into());
+    Ok(exception.map(|exception| exception.reason.clone()))
+}
+
+fn path_scope(logged: &LoggedDecision<'_>) -> Scope {
+    // Whether the request was for the robots.txt alone depends on its fields, which the log does not have.
+    Scope::Path {
+        alone: logged.reason == Reason::RobotsFile.as_str(),
+    }
+}
+
+fn question(identity: Identity<'_>, target: Target, scope: Scope, config: &Config) -> Question {
+    Question {
+        subject: Subject::of(identity),
+        target: match scope {
+            Scope::Tunnel { .. } => Target::of_connect(target.origin),
+            Scope::Path { .. } => target,
+        },
+        scope,
+        terms: config.terms(0),
     }
 }
 

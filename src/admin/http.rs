@@ -21,6 +21,7 @@ mod problem;
 mod refusals;
 mod routes;
 mod status;
+mod what_if;
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -80,6 +81,8 @@ struct Context {
     deciding: Semaphore,
     /// Bounds concurrent explanations, each of which takes a thread.
     explaining: Arc<Semaphore>,
+    /// Bounds concurrent answers to what would be decided otherwise, each of which decides thousands of requests.
+    assuming: Arc<Semaphore>,
 }
 
 /// A Warning field that qualifies an answer.
@@ -97,6 +100,7 @@ impl AdminServer {
             counting: Arc::new(Semaphore::new(COUNTS)),
             deciding: Semaphore::new(DECISIONS),
             explaining: Arc::new(Semaphore::new(EXPLANATIONS)),
+            assuming: Arc::new(Semaphore::new(1)),
         };
         let context = Arc::new(context);
         let endpoint = |routes| Endpoint {

@@ -1,4 +1,5 @@
-//! The latest requests that were not allowed, as recorded in the audit log, for operators who are watching.
+//! The latest requests that were not allowed, as recorded in the audit log, for operators who are watching; and the
+//! latest decisions of all kinds.
 //!
 //! Keeps the newest in memory, up to a limit in bytes. All of them are also in the log.
 
@@ -7,9 +8,14 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use super::LatestDecisions;
+
 /// The latest lines.
 #[derive(Debug, Default)]
-pub struct Recent(Mutex<Ring>);
+pub struct Recent {
+    refused: Mutex<Ring>,
+    decisions: LatestDecisions,
+}
 
 #[derive(Debug, Default)]
 struct Ring {
@@ -33,6 +39,11 @@ pub struct Tail {
 // === impl Recent ===
 
 impl Recent {
+    /// Returns the latest decisions, allowed ones too.
+    pub fn decisions(&self) -> &LatestDecisions {
+        &self.decisions
+    }
+
     /// Stores the line of a decision whose verdict was not `allow`.
     pub fn refused(&self, line: &[u8]) {
         let line = Arc::from(line);
@@ -44,6 +55,8 @@ impl Recent {
         let mut ring = self.lock();
         ring.lines.clear();
         ring.bytes = 0;
+        drop(ring);
+        self.decisions.clear();
     }
 
     /// Returns the first `limit` lines after the line number `after`, or the last `limit` lines if it is `None`.
@@ -70,7 +83,7 @@ impl Recent {
 
     fn lock(&self) -> MutexGuard<'_, Ring> {
         // Lines are added and removed whole, so a panic cannot leave half of one.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -154,7 +167,9 @@ mod tests {
         let recent = Recent::default();
         recent.refused(b"1");
         recent.refused(b"2");
+        recent.decisions().add(b"2\n");
         recent.clear();
+        assert!(recent.decisions().read().is_empty());
         assert_eq!(numbers(&recent.tail(None, 50)), [0; 0]);
         recent.refused(b"3");
         let tail = recent.tail(Some(1), 50);

@@ -12,6 +12,7 @@ use super::{
     Bot, Bots, Cause, ClientCertificate, CredentialRecord, Identity, IdentityMismatch, certificate::CertificateName,
     credentials::Verified,
 };
+use crate::text::words;
 
 /// The proofs of a bot. Any one is enough. If there are none, the bot's User-Agent is believed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,6 +67,24 @@ pub enum Proof<'a> {
     Credential(Verified<'a>),
     Certificate(&'a ClientCertificate),
     Network(IpAddr),
+    /// A proof that the audit log names.
+    Logged(LoggedProof<'a>),
+}
+
+/// A proof as the audit log names it: its kind, and the entry of the configuration that it matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoggedProof<'a> {
+    pub kind: ProofKind,
+    pub name: &'a str,
+}
+
+words! {
+    /// The kind of a proof, as in the audit log.
+    pub enum ProofKind {
+        Credential = "credential",
+        Certificate = "certificate",
+        Network = "network",
+    }
 }
 
 /// The value of a Proxy-Authorization field in the Basic scheme (RFC 7617 §2): a name and a secret as a client sent
@@ -194,8 +213,15 @@ impl Bots {
                     unproven => unproven,
                 }
             }
-            Proof::Credential(_) | Proof::Certificate(_) | Proof::Network(_) => self.proven(user_agents, proof),
+            Proof::Credential(_) | Proof::Certificate(_) | Proof::Network(_) | Proof::Logged(_) => {
+                self.proven(user_agents, proof)
+            }
         }
+    }
+
+    /// Returns whether the proof is valid for any bot.
+    pub fn accept(&self, proof: &Proof<'_>) -> bool {
+        self.bound().any(|(index, bot)| proof.covers(index, bot))
     }
 
     fn unproven<'h>(&self, identity: Identity<'h>, required: bool) -> Identity<'h> {
@@ -255,6 +281,7 @@ impl<'a> Proof<'a> {
             Proof::Credential(verified) => verified.known.bots.contains(&index),
             Proof::Certificate(certificate) => bot.bindings.certificates.iter().any(|name| certificate.is(name)),
             Proof::Network(address) => bot.bindings.networks.iter().any(|network| network.contains(address)),
+            Proof::Logged(logged) => logged.is_in(&bot.bindings),
         }
     }
 
@@ -266,6 +293,7 @@ impl<'a> Proof<'a> {
             Proof::Credential(_) => Some("credential"),
             Proof::Certificate(_) => Some("certificate"),
             Proof::Network(_) => Some("network"),
+            Proof::Logged(logged) => Some(logged.kind.as_str()),
         }
     }
 
@@ -289,6 +317,7 @@ impl<'a> Proof<'a> {
                 let network = bindings()?.networks.iter().find(|network| network.contains(address))?;
                 Some(network.to_string())
             }
+            Proof::Logged(logged) => Some(logged.name.to_owned()),
         }
     }
 
@@ -297,6 +326,19 @@ impl<'a> Proof<'a> {
         match self {
             Proof::Credential(verified) => Some(verified.credential_record()),
             _ => None,
+        }
+    }
+}
+
+// === impl LoggedProof ===
+
+impl LoggedProof<'_> {
+    /// Returns whether the bot still has the entry.
+    fn is_in(&self, bindings: &Bindings) -> bool {
+        match self.kind {
+            ProofKind::Credential => bindings.credentials.iter().any(|name| **name == *self.name),
+            ProofKind::Certificate => bindings.certificates.iter().any(|name| name.to_string() == self.name),
+            ProofKind::Network => bindings.networks.iter().any(|network| network.to_string() == self.name),
         }
     }
 }

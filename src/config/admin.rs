@@ -9,7 +9,7 @@ use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::checker::Checker;
+use super::checker::{Checker, Reads};
 use super::proxy::{self, Proxy};
 use super::table::Table;
 use crate::files::{self, SecretError};
@@ -44,7 +44,7 @@ impl Admin {
         let raw = table.text("token-file");
         let token_file = raw.as_ref().and_then(|path| checker.path(path));
         let token = match (&raw, &token_file) {
-            (Some(raw), Some(path)) if checker.reads_credentials => checker.taken(raw.span(), AdminToken::read(path)),
+            (Some(raw), Some(path)) if checker.reads == Reads::All => checker.taken(raw.span(), AdminToken::read(path)),
             _ => None,
         };
         let listen = match listen {

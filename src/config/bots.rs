@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use toml::Spanned;
 
-use super::checker::{List, Text};
+use super::checker::{List, Reads, Text};
 use super::egress::network;
 use super::pace::DELAYS;
 use super::table::{Table, ValueOr as _};
@@ -90,7 +90,7 @@ impl IdentityRules {
         let raw = table.text("credentials");
         let path = raw.as_ref().and_then(|raw| checker.path(raw));
         let named = match (raw, &path) {
-            (Some(_), _) if !checker.reads_credentials => Named::Unread,
+            (Some(_), _) if checker.reads != Reads::All => Named::Unread,
             (Some(raw), Some(path)) => {
                 let read = read_credentials(path).map_err(|complaints| {
                     for complaint in complaints {

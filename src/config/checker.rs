@@ -16,13 +16,21 @@ use super::error::{Complaint, line};
 pub(super) type Text<'c> = Spanned<&'c str>;
 pub(super) type List<'c> = Spanned<Vec<Text<'c>>>;
 
+/// Which of the files that a configuration names are read with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    All,
+    /// No file with secrets: every credential that a bot names is accepted.
+    NoSecrets,
+    Nothing,
+}
+
 /// Collects the mistakes of a file.
 pub(super) struct Checker<'c> {
     pub environment: &'c Environment,
     base_dir: &'c Path,
     text: &'c str,
-    /// Whether the credentials file must exist and contain what the bots name.
-    pub reads_credentials: bool,
+    pub reads: Reads,
     complaints: RefCell<Vec<Complaint>>,
     /// Whether a value or table had the wrong type.
     has_unread: Cell<bool>,
@@ -31,17 +39,12 @@ pub(super) struct Checker<'c> {
 // === impl Checker ===
 
 impl<'c> Checker<'c> {
-    pub(super) fn new(
-        environment: &'c Environment,
-        base_dir: &'c Path,
-        text: &'c str,
-        reads_credentials: bool,
-    ) -> Self {
+    pub(super) fn new(environment: &'c Environment, base_dir: &'c Path, text: &'c str, reads: Reads) -> Self {
         Self {
             environment,
             base_dir,
             text,
-            reads_credentials,
+            reads,
             complaints: RefCell::default(),
             has_unread: Cell::new(false),
         }

@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::checker::Reads;
 use super::table::{Table, ValueOr as _};
 use crate::fleet::{OnLoss, Secret, Settings};
 use crate::{files, pem};
@@ -31,14 +32,17 @@ impl Fleet {
             let written = table.text(name)?;
             let path = table.checker.path(&written)?;
             secret_files.push(path.clone());
-            match table.checker.reads_credentials {
-                true => table.checker.taken(written.span(), secret(&path, name == "key-file")),
-                false => None,
+            match table.checker.reads {
+                Reads::All => table.checker.taken(written.span(), secret(&path, name == "key-file")),
+                Reads::NoSecrets | Reads::Nothing => None,
             }
         });
         let ca = table.text("ca-file").and_then(|written| {
             let path = table.checker.path(&written)?;
-            table.checker.taken(written.span(), certificates(&path))
+            match table.checker.reads {
+                Reads::Nothing => Some(Secret::new(b"")),
+                Reads::All | Reads::NoSecrets => table.checker.taken(written.span(), certificates(&path)),
+            }
         });
         let prefix = table.parsed("key-prefix", key_prefix);
         let on_loss = table.choice("on-loss").value_or(OnLoss::default());

@@ -12,6 +12,7 @@ use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time, UtcOffset};
 use toml::Spanned;
 use toml::value::{Datetime, Offset};
 
+use super::checker::Reads;
 use super::table::{Table, ValueOr as _};
 use crate::decision::{HttpsMode, Unverifiable};
 use crate::origin::HostPattern;
@@ -118,6 +119,9 @@ pub(super) fn roots(table: &Table<'_>, key: &'static str) -> Vec<CertificateDer<
         let Some(path) = table.checker.path(&item) else {
             continue;
         };
+        if table.checker.reads == Reads::Nothing {
+            continue;
+        }
         let read = match files::read(&path) {
             Ok(bytes) => pem::roots(&bytes).map_err(|why| format!("{} {why}", path.display())),
             Err(error) => Err(format!("cannot read {}: {error}", path.display())),

@@ -8,7 +8,7 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue, Error};
 
 use super::Config;
-use super::checker::Checker;
+use super::checker::{Checker, Reads};
 use super::environment::Environment;
 use super::error::Complaint;
 
@@ -63,7 +63,7 @@ fn in_list(text: &str) -> bool {
 fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<String> {
     let end = if in_list(before.trim_end()) { "]" } else { "" };
     let probe = format!("{before}''{end}");
-    let checker = Checker::new(environment, Path::new("/"), &probe, false);
+    let checker = Checker::new(environment, Path::new("/"), &probe, Reads::Nothing);
     let complaints =
         DeTable::parse(&probe).map_or_else(|_| Vec::new(), |document| Config::read(document.get_ref(), checker).1);
     let mut here = complaints

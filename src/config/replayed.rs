@@ -4,15 +4,18 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use super::{Config, ConfigError, Environment};
+use super::{Config, ConfigError, Environment, Reads};
 
 impl Config {
-    /// Reads what decisions depend on from the canonical text of a configuration. Everything else has its default, so
-    /// no certificate and no secret is read.
+    /// Reads the canonical text of a configuration, and none of the files that it names. If this version does not accept
+    /// the whole text, reads only what decisions depend on, and everything else has its default.
     ///
     /// # Errors
-    /// If this version does not accept the text.
+    /// If this version does not accept that either.
     pub fn for_replay(text: &str) -> Result<Self, ConfigError> {
+        if let Ok(config) = Self::parse_alone(NAME, text) {
+            return Ok(config);
+        }
         let mut table: Table = text.parse().unwrap_or_default();
         table.retain(|section: &str, _| SECTIONS.contains(&section));
         if let Some(Value::Table(https)) = table.get_mut("https") {
@@ -33,10 +36,12 @@ impl Config {
         }
         let environment = Environment::of_process();
         let text = table.to_string();
-        Self::parse_by(&environment, "the stored configuration", &text, Path::new("/"), false)
+        Self::parse_by(&environment, NAME, &text, Path::new("/"), Reads::Nothing)
     }
 }
 
+/// The name of the text in errors.
+const NAME: &str = "the stored configuration";
 /// The sections that decisions and their lines depend on.
 const SECTIONS: [&str; 6] = ["https", "robots", "audit", "identity", "pace", "bot"];
 const HTTPS: [&str; 3] = ["mode", "unverifiable", "tunnel"];

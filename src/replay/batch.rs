@@ -6,7 +6,7 @@ use std::{
     time::SystemTime,
 };
 
-use super::{LoggedDecision, Missing, Outcome, is_as_logged, line::LoggedLine, replay};
+use super::{Change, Finding, LoggedDecision, Missing, Outcome, is_as_logged, line::LoggedLine, replay, what_if};
 use crate::{
     config::Config,
     copy::{RobotsCopy, Sha256},
@@ -14,11 +14,13 @@ use crate::{
     robots::Profile,
 };
 
-/// Replays lines with the texts of a store.
+/// Decides lines again, with the texts of a store.
 pub struct Replayer {
-    store: EvidenceReader,
+    read: ReadTexts,
     cores: usize,
-    configs: HashMap<Sha256, Result<Config, Missing>>,
+    /// Memory for parsed robots.txt files. Beyond it, they are read again.
+    max_weight: usize,
+    configs: HashMap<Sha256, Result<Arc<Config>, Missing>>,
     copies: HashMap<(Sha256, Profile), Arc<RobotsCopy>>,
     /// The texts that the store does not have.
     absent: BTreeSet<Sha256>,
@@ -26,10 +28,13 @@ pub struct Replayer {
     weight: usize,
 }
 
+/// Reads texts by their digests. Texts that it does not have are missing in the result.
+pub type ReadTexts = Box<dyn Fn(&[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, FileError> + Send + Sync>;
+
 /// The result for a line that has a decision, or that cannot be read.
 #[derive(Debug)]
-pub enum Replayed<'a> {
-    Decision(Box<LoggedDecision<'a>>, Outcome),
+pub enum Replayed<'a, O = Outcome> {
+    Decision(Box<LoggedDecision<'a>>, O),
     Unreadable,
     /// Another event.
     Other,
@@ -38,10 +43,18 @@ pub enum Replayed<'a> {
 // === impl Replayer ===
 
 impl Replayer {
+    /// Creates a replayer that uses all cores.
     pub fn new(store: EvidenceReader) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self::with(Box::new(move |digests| store.read(digests)), cores, MAX_WEIGHT)
+    }
+
+    /// Creates a replayer with bounds. `max_weight` is the memory for parsed robots.txt files, in bytes.
+    pub fn with(read: ReadTexts, cores: usize, max_weight: usize) -> Self {
         Self {
-            store,
-            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            read,
+            cores,
+            max_weight,
             configs: HashMap::new(),
             copies: HashMap::new(),
             absent: BTreeSet::new(),
@@ -55,14 +68,41 @@ impl Replayer {
     /// # Errors
     /// Fails if the store cannot be read.
     pub fn replay<'a>(&mut self, lines: &[&'a [u8]]) -> Result<Vec<Replayed<'a>>, FileError> {
+        self.each(lines, None, Self::outcome)
+    }
+
+    /// Decides lines under `change`, like [`Replayer::replay`].
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read.
+    pub fn what_if<'a>(
+        &mut self,
+        lines: &[&'a [u8]],
+        change: &Change,
+    ) -> Result<Vec<Replayed<'a, Finding>>, FileError> {
+        self.each(lines, Some(change), |replayer, logged| {
+            let config = replayer.config_of(logged, Some(change)).ok();
+            let copy = config.and_then(|config| replayer.copy_of(logged, config));
+            what_if(logged, change, replayer.config_of(logged, None), copy)
+        })
+    }
+
+    /// Parses the lines, reads the texts that they need and decides them. With a `change`, they need what it leaves open.
+    fn each<'a, O: Send>(
+        &mut self,
+        lines: &[&'a [u8]],
+        change: Option<&Change>,
+        decide: impl Fn(&Self, &LoggedDecision<'_>) -> O + Sync,
+    ) -> Result<Vec<Replayed<'a, O>>, FileError> {
         let parsed = in_parallel(self.cores, lines, |line| LoggedLine::parse(line));
+        let concerned = |logged: &LoggedDecision<'_>| change.is_none_or(|change| change.concerns(logged));
         let decisions = parsed.iter().filter_map(|line| match line {
-            LoggedLine::Decision(logged) if !is_as_logged(logged) => Some(&**logged),
+            LoggedLine::Decision(logged) if !is_as_logged(logged) && concerned(logged) => Some(&**logged),
             _ => None,
         });
-        self.read_texts(decisions)?;
+        self.read_texts(decisions, change)?;
         let outcomes = in_parallel(self.cores, &parsed, |line| match line {
-            LoggedLine::Decision(logged) => Some(self.outcome(logged)),
+            LoggedLine::Decision(logged) => Some(decide(self, logged)),
             LoggedLine::Other | LoggedLine::Unreadable => None,
         });
         let all = parsed.into_iter().zip(outcomes);
@@ -77,33 +117,48 @@ impl Replayer {
 
     /// Returns the configuration and the text of a decision that was just replayed.
     pub fn sources(&self, logged: &LoggedDecision<'_>) -> (Option<&Config>, Option<&Arc<RobotsCopy>>) {
-        let config = logged
-            .config_sha256
-            .and_then(|sha256| self.configs.get(&sha256)?.as_ref().ok());
-        let copy = config.and_then(|config| {
-            let key = (logged.robots_sha256?, config.robots.policy.profile);
-            self.copies.get(&key)
-        });
-        (config, copy)
+        let config = self.config_of(logged, None).ok();
+        (config, config.and_then(|config| self.copy_of(logged, config)))
+    }
+
+    /// Returns the configuration that a decision is decided with.
+    ///
+    /// # Errors
+    /// If the store does not have it.
+    pub fn config_of<'s>(
+        &'s self,
+        logged: &LoggedDecision<'_>,
+        change: Option<&'s Change>,
+    ) -> Result<&'s Config, Missing> {
+        if let Some(config) = change.and_then(Change::config) {
+            return Ok(config);
+        }
+        let sha256 = logged.config_sha256.ok_or(Missing::NoConfig)?;
+        match self.configs.get(&sha256) {
+            Some(Ok(config)) => Ok(config),
+            Some(Err(missing)) => Err(missing.clone()),
+            None => Err(Missing::Config(sha256)),
+        }
+    }
+
+    fn copy_of(&self, logged: &LoggedDecision<'_>, config: &Config) -> Option<&Arc<RobotsCopy>> {
+        self.copies.get(&(logged.robots_sha256?, config.robots.policy.profile))
     }
 
     fn outcome(&self, logged: &LoggedDecision<'_>) -> Outcome {
         if is_as_logged(logged) {
             return Outcome::AsLogged;
         }
-        let Some(sha256) = logged.config_sha256 else {
-            return Outcome::NotReplayable(Missing::NoConfig);
-        };
-        match self.configs.get(&sha256) {
-            Some(Ok(config)) => replay(logged, config, self.sources(logged).1),
-            Some(Err(missing)) => Outcome::NotReplayable(missing.clone()),
-            None => Outcome::NotReplayable(Missing::Config(sha256)),
+        match self.config_of(logged, None) {
+            Ok(config) => replay(logged, config, self.copy_of(logged, config)),
+            Err(missing) => Outcome::NotReplayable(missing),
         }
     }
 
     fn read_texts<'l, 'a: 'l>(
         &mut self,
         decisions: impl Iterator<Item = &'l LoggedDecision<'a>> + Clone,
+        change: Option<&Change>,
     ) -> Result<(), FileError> {
         let configs = decisions.clone().filter_map(|logged| logged.config_sha256);
         let new: BTreeSet<Sha256> = configs.filter(|sha256| !self.configs.contains_key(sha256)).collect();
@@ -112,16 +167,17 @@ impl Replayer {
                 let config = str::from_utf8(&text)
                     .ok()
                     .and_then(|text| Config::for_replay(text).ok());
-                config.ok_or(Missing::BadConfig(sha256))
+                config.map(Arc::new).ok_or(Missing::BadConfig(sha256))
             });
             self.configs.insert(sha256, config);
         }
-        if self.weight > MAX_WEIGHT {
+        if self.weight > self.max_weight {
             self.copies.clear();
             self.weight = 0;
         }
-        let named = decisions.filter_map(|logged| {
-            let config = self.configs.get(&logged.config_sha256?)?.as_ref().ok()?;
+        let needed = decisions.filter(|logged| change.is_none_or(|change| !change.replaces(logged)));
+        let named = needed.filter_map(|logged| {
+            let config = self.config_of(logged, change).ok()?;
             Some((logged.robots_sha256?, config.robots.policy.profile))
         });
         let new: HashMap<(Sha256, Profile), ()> = named
@@ -151,7 +207,7 @@ impl Replayer {
         let digests: Vec<_> = digests.into_iter().collect();
         let mut all = Found::with_capacity(digests.len());
         for some in digests.chunks(AT_ONCE) {
-            let mut found = self.store.read(some)?;
+            let mut found = (self.read)(some)?;
             all.extend(some.iter().map(|sha256| (*sha256, found.remove(sha256))));
         }
         Ok(all)
@@ -181,7 +237,7 @@ pub(crate) fn in_parallel<'i, I: Sync, O: Send>(
     })
 }
 
-/// Memory for parsed robots.txt files. Beyond it, they are read again.
+/// Memory for the parsed robots.txt files of a command.
 const MAX_WEIGHT: usize = 512 * 1024 * 1024;
 /// How many texts to read at a time.
 const AT_ONCE: usize = 2_000;

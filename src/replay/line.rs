@@ -23,15 +23,24 @@ pub struct LoggedDecision<'a> {
     pub enforcement: Cow<'a, str>,
     pub forwarded: bool,
     pub bot: Option<String>,
+    pub user_agent: Option<String>,
     pub agent: Option<String>,
     #[serde(borrow)]
     pub identity: Cow<'a, str>,
+    /// Versions up to 0.1 did not write this.
+    #[serde(default)]
+    pub matched_by: Option<String>,
+    /// The client's address, with its port.
+    #[serde(borrow)]
+    pub client: Cow<'a, str>,
     pub exception: Option<String>,
     pub exemption: Option<String>,
     #[serde(borrow)]
     pub method: Cow<'a, str>,
     #[serde(borrow)]
     pub url: Cow<'a, str>,
+    #[serde(borrow)]
+    pub origin: Cow<'a, str>,
     pub rule: Option<String>,
     pub line: Option<u32>,
     pub group: Option<String>,

@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, path::Path};
 
+mod what_if;
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -12,6 +12,7 @@ mod origins;
 mod refusals;
 mod socket;
 mod status;
+mod what_if;
 
 use serde_json::Value;
 

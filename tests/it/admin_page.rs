@@ -147,6 +147,56 @@ async fn the_page_finds_origins_and_answers_whether_a_bot_may_fetch() {
 }
 
 #[tokio::test]
+async fn the_page_says_which_requests_would_be_decided_otherwise() {
+    needs!("python3", "chromium");
+    let (origin, gate) = (origin().await, Gate::start().await);
+    let mut operator = Operator::open(&gate).await;
+    let site = origin.url("");
+    let what_if = |robots: &str, config: &str, texts: &[&str]| {
+        let step = [
+            json!("what_if"),
+            json!(if robots.is_empty() { "" } else { &*site }),
+            json!(robots),
+            json!(config),
+        ];
+        serde_json::Value::Array(step.into_iter().chain(texts.iter().map(|text| json!(text))).collect())
+    };
+    let new = "User-agent: *\nDisallow: /x\n";
+    operator
+        .perform(what_if(new, "", &["No request is in memory yet."]))
+        .await;
+    allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+    refused(&gate.get(&origin.url("/private/%3Cb%3E")).await, "rule");
+    operator
+        .perform(what_if(
+            new,
+            "",
+            &[
+                "2 of the latest 2 requests would be decided otherwise.",
+                "would be refused that were forwarded",
+                "Disallow: /private",
+                &origin.url("/private/%3Cb%3E"),
+            ],
+        ))
+        .await;
+    let config = "egress.allow = [\"127.0.0.1\"]";
+    operator
+        .perform(what_if(
+            "",
+            config,
+            &["None of the latest 2 requests would be decided otherwise."],
+        ))
+        .await;
+    operator.perform(what_if("", "a = 1", &["the configuration:1"])).await;
+    operator.perform(json!(["forgive", "status of 400"])).await;
+    operator.perform(json!(["search", "127", [site]])).await;
+    operator.perform(json!(["origin", site, "its rules"])).await;
+    operator.perform(json!(["edited", site, ROBOTS])).await;
+    operator.perform(json!(["fits", 400])).await;
+    operator.close().await;
+}
+
+#[tokio::test]
 async fn the_page_shows_reasons_without_a_rule_and_filters_by_them() {
     needs!("python3", "chromium");
     let (origin, gate) = (origin().await, Gate::start().await);

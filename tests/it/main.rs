@@ -58,3 +58,4 @@ mod terminal;
 mod tls_listener;
 mod transcripts;
 mod tunnel;
+mod what_if;

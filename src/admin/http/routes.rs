@@ -11,7 +11,9 @@ use axum::{
 };
 use http::{HeaderValue, header};
 
-use super::{Context, access, decide, documents, explain, health, origins, problem::Problem, refusals, status};
+use super::{
+    Context, access, decide, documents, explain, health, origins, problem::Problem, refusals, status, what_if,
+};
 
 /// A path and its documented methods. Every path with GET supports HEAD too.
 struct Route(
@@ -42,6 +44,7 @@ fn routes() -> Vec<Route> {
         Route("/api/v1/origins/stats", GET, get(origins::stats)),
         Route("/api/v1/decide", &["get", "post"], get(decide::one).post(decide::many)),
         Route("/api/v1/explain", GET, get(explain::explain)),
+        Route("/api/v1/what-if", &["post"], post(what_if::what_if)),
         Route("/api/v1/config", GET, get(status::config)),
     ]
 }

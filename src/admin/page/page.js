@@ -166,26 +166,34 @@ class Problem extends Error {
   }
 }
 
-/** @throws {Problem} with status 0 if there is no answer */
-async function api(path, query = {}, patience = 10000) {
+/**
+ * Asks the API. With a body, sends it in a POST.
+ * @throws {Problem} with status 0 if there is no answer
+ */
+async function api(path, query = {}, patience = 10000, body = null) {
   const url = new URL(`api/v1/${path}`, document.baseURI);
   for (const [name, value] of Object.entries(query))
     if (value != null && value !== "") url.searchParams.set(name, value);
   const token = sessionStorage.getItem(TOKEN);
-  let response, body;
+  let response, text;
   try {
     response = await fetch(url, {
-      headers: token ? { Authorization: `Bearer ${token}` } : {},
+      method: body ? "POST" : "GET",
+      headers: {
+        ...(token && { Authorization: `Bearer ${token}` }),
+        ...(body && { "Content-Type": "application/json" }),
+      },
+      body: body && JSON.stringify(body),
       cache: "no-store",
       signal: AbortSignal.timeout(patience),
     });
-    body = await response.text();
+    text = await response.text();
   } catch (error) {
     throw new Problem(0, error.name === "TimeoutError" ? "It took too long." : "Nobody answers.");
   }
   let json = null;
   try {
-    json = JSON.parse(body);
+    json = JSON.parse(text);
   } catch {
     // A response that is not JSON is reported by its status.
   }
@@ -668,7 +676,15 @@ async function showOrigin(origin) {
         ]),
       ),
     );
-    left.append(make("p", {}, link("explain", { url: `${row.origin}/` }, "May a bot fetch a page here?")));
+    left.append(
+      make(
+        "p",
+        {},
+        link("explain", { url: `${row.origin}/` }, "May a bot fetch a page here?"),
+        " · ",
+        link("what-if", { origin: row.origin }, "What if its robots.txt changed?"),
+      ),
+    );
     const right =
       row.robots == null ? muted("No text of a robots.txt is held.") : file(row.robots, null, row.robots_truncated);
     $("origin").replaceChildren(left, right);
@@ -843,6 +859,119 @@ function originOf(url) {
   }
 }
 
+// === Which requests would be decided otherwise? ===
+
+const EFFECTS = [
+  ["refused", "deny", "would be refused that were forwarded"],
+  ["forwarded", "allow", "would be forwarded that were refused"],
+  ["verdict", "unverifiable", "would get another verdict, and be forwarded or refused as before"],
+  ["basis", "", "would be decided by another rule or reason, with the same result"],
+  ["same", "", "stay the same"],
+  ["as_logged", "", "are taken as logged: the network, a credential or the pace decided"],
+  ["skipped", "", "are older, and there was no time for them"],
+];
+
+/** Fills in the robots.txt of a site, to be edited. */
+async function fillIn(origin) {
+  const question = ++asked;
+  if ($("if-origin").value === origin && $("if-robots").value) return;
+  $("if-origin").value = origin;
+  $("if-robots").value = "";
+  try {
+    const { robots } = await api("origins/detail", { origin });
+    if (question === asked && !$("if-robots").value) $("if-robots").value = robots ?? "";
+  } catch {
+    // The text can be pasted.
+  }
+}
+
+$("assume").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const question = ++asked;
+  const box = $("changes");
+  const [origin, agent] = [$("if-origin").value.trim(), $("if-agent").value.trim()];
+  const change = {};
+  if (origin) change.robots = [{ origin, text: $("if-robots").value }];
+  if ($("if-config").value.trim()) change.config = $("if-config").value;
+  if (agent) change.agent = agent;
+  if (!origin && $("if-robots").value.trim()) {
+    box.replaceChildren(make("p", { class: "error" }, "Fill in the site that this is the robots.txt of."));
+    return $("if-origin").focus();
+  }
+  if (Object.keys(change).length === 0) {
+    return box.replaceChildren(make("p", { class: "error" }, "Fill in what is to be assumed."));
+  }
+  box.replaceChildren(muted("Comparing…"));
+  try {
+    const found = await api("what-if", {}, 70000, change);
+    if (question === asked) box.replaceChildren(...changes(found));
+  } catch (problem) {
+    if (question === asked) box.replaceChildren(make("pre", { class: "error" }, problem.message));
+  }
+});
+
+function changes(found) {
+  const changed = found.refused + found.forwarded + found.verdict + found.basis;
+  const held = found.decisions + found.skipped;
+  const said =
+    held === 0
+      ? "No request is in memory yet."
+      : changed === 0
+        ? `None of the latest ${plural(held, "request")} would be decided otherwise.`
+        : `${count(changed)} of the latest ${plural(held, "request")} would be decided otherwise.`;
+  const line = (number, text, kind) => make("li", {}, make("b", { class: kind }, count(number)), make("span", {}, text));
+  const shown = found.groups.length;
+  const total = found.groups_total;
+  return [
+    make("p", { class: "said" }, said),
+    make(
+      "ul",
+      { class: "plain counts" },
+      EFFECTS.filter(([key]) => found[key] > 0).map(([key, kind, text]) => line(found[key], text, kind)),
+      Object.entries(found.unknown).map(([why, number]) => line(number, `cannot be said: ${why}`, "")),
+    ),
+    shown > 0 &&
+      make(
+        "table",
+        { class: "cards groups" },
+        make(
+          "thead",
+          {},
+          make(
+            "tr",
+            {},
+            ["Requests", "Bot", "Site", "Was", "Would be", "Example"].map((title, index) =>
+              make("th", { scope: "col", class: index === 0 && "number" }, title),
+            ),
+          ),
+        ),
+        make("tbody", {}, found.groups.map(changeRow)),
+      ),
+    shown < total && muted(`These are the ${count(shown)} largest of ${count(total)} groups.`),
+  ].filter(Boolean);
+}
+
+function changeRow(group) {
+  const cell = (label, ...value) => make("td", { "data-label": label }, make("span", {}, ...value));
+  const bot = (name) => name ?? "no bot";
+  const outline = ({ verdict, reason, rule, forwarded }) => [
+    make("b", { class: verdict }, verdict),
+    verdict !== "allow" && forwarded && " (forwarded)",
+    ", ",
+    rule == null ? reason : [reason === "rule" ? "" : `${reason}, `, data(rule)],
+  ];
+  return make(
+    "tr",
+    {},
+    make("td", { "data-label": "Requests", class: "number" }, count(group.decisions)),
+    cell("Bot", group.bot === group.new_bot ? bot(group.bot) : `${bot(group.bot)} → ${bot(group.new_bot)}`),
+    cell("Site", link("origin", { origin: group.origin }, data(group.origin))),
+    cell("Was", outline(group.was)),
+    cell("Would be", outline(group.now)),
+    cell("Example", data(group.example.url)),
+  );
+}
+
 // === Configuration ===
 
 async function showConfiguration() {
@@ -925,7 +1054,7 @@ function showReload(s) {
 function route() {
   if (view === "login") return;
   const [name, query] = location.hash.slice(1).split(/\?(.*)/s);
-  const wanted = ["now", "origins", "origin", "explain", "configuration"].includes(name) ? name : "now";
+  const wanted = ["now", "origins", "origin", "explain", "what-if", "configuration"].includes(name) ? name : "now";
   const fields = new URLSearchParams(query ?? "");
   const [was, moved] = [view, view !== wanted];
   write("told", "");
@@ -941,6 +1070,7 @@ function route() {
   if (view === "origins") showOrigins(false);
   if (view === "origin") showOrigin(fields.get("origin") ?? "");
   if (view === "configuration") showConfiguration();
+  if (view === "what-if" && fields.get("origin")) fillIn(fields.get("origin"));
   if (view === "explain") {
     if (fields.has("agent") || !$("agent").value) $("agent").value = fields.get("agent") ?? "";
     if (fields.has("url") || !$("url").value) $("url").value = fields.get("url") ?? "";

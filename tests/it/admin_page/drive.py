@@ -9,7 +9,7 @@ import sys
 
 from browser import Browser, Failed, find
 
-VIEWS = ["now", "origins", "explain", "configuration"]
+VIEWS = ["now", "origins", "explain", "what-if", "configuration"]
 
 
 class Operator:
@@ -107,6 +107,23 @@ class Operator:
     def answered(self, *texts):
         """Checks that the answer contains these texts."""
         expect(self.run(f"{find('#answer')}.innerText"), *texts)
+
+    def what_if(self, origin, robots, config, *texts):
+        """Asks what would change with a robots.txt of a site and a configuration, either of which can be empty."""
+        self.go("what-if")
+        for field, text in [("#if-origin", origin), ("#if-robots", robots), ("#if-config", config)]:
+            self.run(f"{find(field)}.value = ''")
+            if text:
+                self.browser.fill(field, text)
+        self.browser.click("#assume button")
+        shown = f"{find('#changes')}.innerText"
+        self.wait(f"{texts}", f"{json.dumps(texts)}.every(text => {shown}.includes(text))")
+
+    def edited(self, origin, text):
+        """Follows the link of the open site, and checks that its robots.txt is filled in."""
+        self.browser.click("#origin a[href^='#what-if']")
+        self.wait("its text", f"{find('#if-robots')}.value === {json.dumps(text)}")
+        self.wait("its name", f"{find('#if-origin')}.value === {json.dumps(origin)}")
 
     def search(self, text, origins):
         """Searches for a text, and checks that exactly these origins are found."""

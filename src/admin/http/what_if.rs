@@ -1,0 +1,185 @@
+//! Says which of the latest requests, as far as they are in memory, would be decided otherwise under a change: another
+//! configuration, another robots.txt, another User-Agent. Changes nothing, and reads no file that the configuration
+//! names.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
+
+use axum::{
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use http::header;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Context,
+    input::{Form, content},
+    problem::Problem,
+};
+use crate::{
+    audit::MAX_DECISIONS,
+    config::Config,
+    copy::{RobotsCopy, Sha256},
+    evidence::EvidenceReader,
+    origin::Origin,
+    proxy::Generation,
+    replay::{Change, ReadTexts, Replayer, Report, Summary},
+    store::Store,
+};
+
+/// What to assume.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Assumption {
+    /// The text of a configuration file.
+    config: Option<String>,
+    #[serde(default)]
+    robots: Vec<Site>,
+    agent: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Site {
+    origin: String,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct Answer<'s> {
+    /// Decisions in memory that were not decided again, because the time was up: the oldest ones.
+    skipped: usize,
+    #[serde(flatten)]
+    report: Report<'s>,
+}
+
+impl Form for Assumption {
+    const FORM: &'static str = r#"{"robots": [{"origin": "ORIGIN", "text": "ROBOTS.TXT"}]}, {"config": "TOML"} or {"agent": "USER-AGENT"}, or several of them in one object"#;
+}
+
+pub(super) async fn what_if(State(context): State<Arc<Context>>, request: Request) -> Result<Response, Problem> {
+    let assumption = content::<Assumption>(request).await?;
+    // The semaphore is never closed.
+    let turn = context.assuming.clone().acquire_owned().await.ok();
+    let (generation, live) = (context.live.generation(), context.live.clone());
+    let answering = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        let held = live.recent().decisions().read();
+        answer(&held, &generation, live.store(), assumption)
+    });
+    let answer = answering
+        .await
+        .map_err(|_| Problem::Unavailable("this cannot be said now"))??;
+    Ok(([(header::CONTENT_TYPE, "application/json")], answer).into_response())
+}
+
+fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: Assumption) -> Result<String, Problem> {
+    let change = assumption.change()?;
+    let lines: Vec<&[u8]> = held
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(<[u8]>::trim_ascii_end)
+        .collect();
+    let lines = lines.get(lines.len().saturating_sub(MAX_DECISIONS)..).unwrap_or(&lines);
+    let mut replayer = Replayer::with(texts(generation, store), 1, MAX_WEIGHT);
+    let mut summary = Summary::default();
+    let until = Instant::now() + MAX_TIME;
+    let mut skipped = lines.len();
+    // The newest lines first, for the case that there is no time for all.
+    for some in lines.rchunks(AT_ONCE) {
+        if Instant::now() >= until {
+            break;
+        }
+        let results = replayer
+            .what_if(some, &change)
+            .map_err(|_| Problem::Unavailable("the texts cannot be read now"))?;
+        for replayed in results.iter().rev() {
+            summary.add(replayed, || None);
+        }
+        skipped -= some.len();
+    }
+    let answer = Answer {
+        skipped,
+        report: summary.report(MAX_GROUPS),
+    };
+    // It has no map with keys other than strings, so it can always be written.
+    Ok(serde_json::to_string(&answer).unwrap_or_default())
+}
+
+/// Returns what reads the texts that decided: from memory, or else from the store of evidence.
+fn texts(generation: &Generation, store: Arc<Store>) -> ReadTexts {
+    let config = generation.config.canonical.clone();
+    let evidence = generation
+        .config
+        .evidence
+        .as_ref()
+        .map(|evidence| evidence.path.clone());
+    let copies: OnceLock<HashMap<Sha256, Arc<RobotsCopy>>> = OnceLock::new();
+    Box::new(move |digests| {
+        let copies = copies.get_or_init(|| {
+            let mut copies = HashMap::new();
+            store.each_state(|state| {
+                copies.extend(state.current().map(|copy| (copy.sha256, copy.clone())));
+            });
+            copies
+        });
+        let in_memory = |sha256: &Sha256| match copies.get(sha256) {
+            Some(copy) => Some(copy.robots.body().to_vec()),
+            None => (*sha256 == config.sha256()).then(|| config.text().as_bytes().to_vec()),
+        };
+        let mut found: HashMap<_, _> = digests
+            .iter()
+            .filter_map(|sha256| Some((*sha256, in_memory(sha256)?)))
+            .collect();
+        let rest: Vec<_> = digests
+            .iter()
+            .filter(|sha256| !found.contains_key(*sha256))
+            .copied()
+            .collect();
+        // What cannot be read is missing, and the answer says so.
+        if let (Some(path), false) = (&evidence, rest.is_empty())
+            && let Ok(texts) = EvidenceReader::open(path).and_then(|reader| reader.read(&rest))
+        {
+            found.extend(texts);
+        }
+        Ok(found)
+    })
+}
+
+// === impl Assumption ===
+
+impl Assumption {
+    fn change(self) -> Result<Change, Problem> {
+        if self.config.is_none() && self.robots.is_empty() && self.agent.is_none() {
+            return Err(Problem::Bad(format!("nothing is to be assumed; send {}", Self::FORM)));
+        }
+        let config = self
+            .config
+            .map(|text| Config::parse_alone("the configuration", &text))
+            .transpose()
+            .map_err(|error| Problem::Bad(error.to_string()))?;
+        let mut robots = Vec::new();
+        for Site { origin, text } in self.robots {
+            let name = origin.strip_suffix('/').unwrap_or(&origin);
+            let parsed: Origin = name.parse().map_err(|_| {
+                Problem::Bad(format!(
+                    "{origin:?} is not an origin; write a scheme, a host and maybe a port, like https://example.com"
+                ))
+            })?;
+            robots.push((parsed, text.into_bytes()));
+        }
+        Ok(Change::new(config, robots, self.agent))
+    }
+}
+
+/// Lines that are decided before the clock is looked at again.
+const AT_ONCE: usize = 32;
+/// Maximum time for an answer, apart from the last few lines.
+const MAX_TIME: Duration = Duration::from_secs(20);
+/// Memory for parsed robots.txt files, in bytes.
+const MAX_WEIGHT: usize = 64 * 1024 * 1024;
+/// Groups in an answer.
+const MAX_GROUPS: usize = 100;

@@ -1,0 +1,348 @@
+//! `robotgate what-if`: decides each decision of an audit log as if something had been otherwise, and lists what changes.
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use super::{
+    fail,
+    logs::{LogError, LogReader},
+    print, source,
+};
+use crate::{
+    config::{Config, ConfigError},
+    evidence::{EvidenceReader, FileError},
+    origin::Origin,
+    replay::{Cases, Change, Effect, Finding, Group, Outline, Place, Replayed, Replayer, Report, Summary},
+    text::plain_message,
+};
+
+/// Say what would have been decided with another configuration, robots.txt or User-Agent
+///
+/// Decides each decision of an audit log again under the changes that you name, and compares the result with the log. The
+/// texts come from the store of evidence. Opens no connection, and can run beside the proxy.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["config", "robots", "agent"]))]
+pub struct WhatIfArgs {
+    /// Files of the audit log, also rotated and .gz ones ("-" is standard input)
+    #[arg(required = true, value_name = "LOG")]
+    logs: Vec<PathBuf>,
+    /// Decide with this configuration instead of those that decided. No file that it names is read, except the store
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Assume this robots.txt for a site, whatever the site said (repeatable)
+    #[arg(long, value_name = "ORIGIN=FILE", value_parser = site)]
+    robots: Vec<(Origin, PathBuf)>,
+    /// Assume that every request had this User-Agent
+    #[arg(long, value_name = "USER-AGENT")]
+    agent: Option<String>,
+    /// The store of evidence. Without it, the evidence.path of --config, or the default
+    #[arg(long, value_name = "FILE")]
+    evidence: Option<PathBuf>,
+    /// List every group. Without it, what-if lists the 20 largest
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+    /// Print [[expect]] cases for a configuration instead: one for each bot, site and rule
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true,
+        default_missing_value = "changed", conflicts_with_all = ["json", "all"])]
+    expect: Option<Which>,
+}
+
+/// The decisions that cases are made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Which {
+    /// Those that change
+    Changed,
+    /// All that the changes concern
+    All,
+}
+
+/// Why the command failed.
+#[derive(Debug, thiserror::Error)]
+enum WhatIfError {
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error("{}: {error}", path.display())]
+    Robots { path: PathBuf, error: std::io::Error },
+    #[error("--robots names {0} twice")]
+    Twice(Origin),
+    #[error(
+        "this configuration has no store of evidence; name that of the proxy that wrote the log with --evidence FILE"
+    )]
+    NoEvidence,
+    #[error("the store of evidence {} cannot be read: {error}{}", path.display(), match named {
+        true => "",
+        false => "; name that of the proxy that wrote the log with --evidence FILE",
+    })]
+    Evidence {
+        path: PathBuf,
+        error: FileError,
+        /// Whether `--evidence` named it.
+        named: bool,
+    },
+}
+
+/// Runs the command. Fails if the changes would change a decision, or an input is bad.
+pub fn run(args: &WhatIfArgs) -> ExitCode {
+    match output(args) {
+        Ok((text, is_same)) => match print(text) {
+            ExitCode::SUCCESS if !is_same => ExitCode::FAILURE,
+            code => code,
+        },
+        Err(error) => fail(&error),
+    }
+}
+
+/// Returns what to print, and whether nothing changes.
+fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
+    let config = args.config.as_deref().map(Config::load_alone).transpose()?;
+    let path = store(args, config.as_ref())?;
+    let change = Change::new(config, texts(&args.robots)?, args.agent.clone());
+    let unreadable = |error| WhatIfError::Evidence {
+        path: path.clone(),
+        error,
+        named: args.evidence.is_some(),
+    };
+    let mut replayer = Replayer::new(EvidenceReader::open(&path).map_err(unreadable)?);
+    let (mut summary, mut cases) = (Summary::default(), Cases::default());
+    for path in &args.logs {
+        let mut log = LogReader::open(path)?;
+        while let Some((first, lines)) = log.next_lines()? {
+            let results = replayer.what_if(&lines, &change).map_err(unreadable)?;
+            for (line, replayed) in (first..).zip(&results) {
+                summary.add(replayed, || {
+                    let log = path.display().to_string();
+                    Some(Place { log, line })
+                });
+                if let (Some(which), Replayed::Decision(logged, Finding::Decided(assumed))) = (args.expect, replayed)
+                    && (which == Which::All || assumed.effect != Effect::Same)
+                    && let Ok(config) = replayer.config_of(logged, Some(&change))
+                {
+                    cases.add(logged, assumed, config, change.agent());
+                }
+            }
+        }
+    }
+    let limit = if args.all { usize::MAX } else { LISTED };
+    let text = match args.expect {
+        Some(_) => case_file(&summary, &cases),
+        None if args.json => {
+            // A report has no map with keys other than strings, so it can always be written.
+            serde_json::to_string(&summary.report(limit)).unwrap_or_default() + "\n"
+        }
+        None => shown(&summary.report(limit)),
+    };
+    Ok((text, summary.changed() == 0))
+}
+
+/// Returns the path of the store that the old configurations and texts are in.
+fn store(args: &WhatIfArgs, config: Option<&Config>) -> Result<PathBuf, WhatIfError> {
+    if let Some(path) = &args.evidence {
+        return Ok(path.clone());
+    }
+    let evidence = match config {
+        Some(config) => config.evidence.clone(),
+        None => Config::default().evidence,
+    };
+    Ok(evidence.ok_or(WhatIfError::NoEvidence)?.path)
+}
+
+fn texts(robots: &[(Origin, PathBuf)]) -> Result<Vec<(Origin, Vec<u8>)>, WhatIfError> {
+    let mut texts: Vec<(Origin, Vec<u8>)> = Vec::new();
+    for (origin, path) in robots {
+        if texts.iter().any(|(other, _)| other == origin) {
+            return Err(WhatIfError::Twice(origin.clone()));
+        }
+        let text = source::of_file(path).map_err(|error| WhatIfError::Robots {
+            path: path.clone(),
+            error,
+        })?;
+        texts.push((origin.clone(), text));
+    }
+    Ok(texts)
+}
+
+/// Parses `ORIGIN=FILE`.
+fn site(text: &str) -> Result<(Origin, PathBuf), String> {
+    let form = || "write the site and the file, like https://a.example=new.txt".to_owned();
+    let (origin, path) = text.split_once('=').ok_or_else(form)?;
+    let name = origin.strip_suffix('/').unwrap_or(origin);
+    let origin = name.parse().map_err(|_| {
+        format!("{name:?} is not an origin, which is a scheme, a host and maybe a port, like https://a.example")
+    })?;
+    match path.is_empty() {
+        true => Err(form()),
+        false => Ok((origin, Path::new(path).to_owned())),
+    }
+}
+
+fn shown(report: &Report<'_>) -> String {
+    let summary = report.summary;
+    let mut text = format!("{} decisions\n", grouped(summary.decisions));
+    let mut count = |number: u64, what: &str| {
+        if number > 0 {
+            let _ = writeln!(text, "{:>11} {what}", grouped(number));
+        }
+    };
+    count(summary.refused, "would be refused that were forwarded");
+    count(summary.forwarded, "would be forwarded that were refused");
+    count(
+        summary.verdict,
+        "would get another verdict, and be forwarded or refused as before",
+    );
+    count(
+        summary.basis,
+        "would be decided by another rule or reason, with the same result",
+    );
+    count(summary.same, "stay the same");
+    count(
+        summary.as_logged,
+        "are taken as logged: the network, a credential or the pace decided",
+    );
+    for (why, number) in &summary.unknown {
+        count(*number, &format!("cannot be said: {why}"));
+    }
+    count(
+        summary.unreadable_lines,
+        "lines cannot be read: they are not JSON records of the log",
+    );
+    for group in &report.groups {
+        show(&mut text, group);
+    }
+    let unlisted = report.groups_total - report.groups.len();
+    if unlisted > 0 {
+        let groups = if unlisted == 1 { "group" } else { "groups" };
+        let _ = writeln!(
+            text,
+            "\n... and {} more {groups} (--all lists them)",
+            grouped(unlisted as u64)
+        );
+    }
+    if summary.ungrouped > 0 {
+        let _ = writeln!(
+            text,
+            "\n... and {} decisions in other groups",
+            grouped(summary.ungrouped)
+        );
+    }
+    text
+}
+
+fn show(text: &mut String, group: &Group) {
+    let name = |bot: &Option<String>| bot.as_deref().unwrap_or("no bot").to_owned();
+    let bots = match group.bot == group.new_bot {
+        true => name(&group.bot),
+        false => format!("{}, which would be {},", name(&group.bot), name(&group.new_bot)),
+    };
+    let example = &group.example;
+    let place = example
+        .place
+        .as_ref()
+        .map_or_else(String::new, |place| format!(", {}:{}", place.log, place.line));
+    let mut line = |line: String| {
+        let _ = writeln!(text, "{}", plain_message(&line, MAX_LINE));
+    };
+    line(String::new());
+    line(format!("{:>11} {bots} at {}", grouped(group.decisions), group.origin));
+    line(format!("            was  {}", outline(&group.was)));
+    line(format!("            now  {}", outline(&group.now)));
+    line(format!("            e.g. {} ({}{place})", example.url, example.id));
+}
+
+fn outline(outline: &Outline) -> String {
+    let basis = match &outline.rule {
+        Some(rule) if outline.reason == "rule" => rule.clone(),
+        Some(rule) => format!("{}, {rule}", outline.reason),
+        None => outline.reason.clone(),
+    };
+    let passes = match (&*outline.verdict, outline.forwarded) {
+        ("allow", true) | ("deny", false) => "",
+        (_, true) => " (forwarded)",
+        (_, false) => " (refused)",
+    };
+    format!("{}{passes}: {basis}", outline.verdict)
+}
+
+fn case_file(summary: &Summary, cases: &Cases) -> String {
+    let mut text = format!(
+        "# {} {} from {} decisions, {} of which change.\n",
+        grouped(cases.count() as u64),
+        if cases.count() == 1 { "case" } else { "cases" },
+        grouped(summary.decisions),
+        grouped(summary.changed()),
+    );
+    if cases.impossible() > 0 {
+        let impossible = grouped(cases.impossible() as u64);
+        let _ = writeln!(
+            text,
+            "# {impossible} more combinations of a bot, a site and a rule depend on more than a case can say."
+        );
+    }
+    text + "\n" + cases.text()
+}
+
+/// Writes a number with a comma between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// How many groups are listed without `--all`.
+const LISTED: usize = 20;
+/// Maximum length of a line in the report.
+const MAX_LINE: usize = 2 * 1024;
+
+const AFTER_HELP: &str = "\
+Exit status: 0 if nothing changes; 1 if a decision does, or an input is bad; 2 for a usage error.
+
+Try it:
+  robotgate what-if --config new.toml /var/log/robotgate/audit.jsonl
+  robotgate what-if --robots https://example.com=new.txt audit.jsonl audit.jsonl.1.gz
+  robotgate what-if --config new.toml --expect audit.jsonl >> new.toml";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_commas_between_thousands() {
+        for (number, text) in [(0, "0"), (999, "999"), (1204, "1,204"), (1_000_000, "1,000,000")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn a_site_has_an_origin_and_a_file() {
+        let site = |text| site(text).map(|(origin, path)| (origin.to_string(), path.display().to_string()));
+        let found = |origin: &str, path: &str| Ok((origin.to_owned(), path.to_owned()));
+        assert_eq!(
+            site("https://A.example/=a=b.txt"),
+            found("https://a.example", "a=b.txt")
+        );
+        assert_eq!(site("http://[::1]:8080=/x"), found("http://[::1]:8080", "/x"));
+        for (text, why) in [
+            ("https://a.example", "write the site and the file"),
+            ("https://a.example=", "write the site and the file"),
+            ("a.example=x", "is not an origin"),
+            ("https://a.example/page=x", "is not an origin"),
+        ] {
+            let error = site(text).expect_err(text);
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! Logged decisions are decided again under changes.
+
+use super::*;
+use crate::bot::ProofKind;
+
+const NEW: &str = "User-agent: *\nDisallow: /open\n";
+
+/// Decides `line` under `change`, and returns the effect, the verdict, the reason and the rule; or why there is none.
+fn found(line: &Value, old: Option<&Config>, change: &Change, text: Option<&str>) -> String {
+    let line = line.to_string();
+    let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
+    let new = change.config().map(|config| &**config).or(old);
+    let profile = new.map_or_else(Default::default, |config| config.robots.policy.profile);
+    let copy = text.map(|text| Arc::new(copy(text).under(profile)));
+    let copy = copy.filter(|copy| logged.robots_sha256 == Some(copy.sha256));
+    let missing = Missing::Config(Sha256::of(b""));
+    match what_if(&logged, change, old.ok_or(missing), copy.as_ref()) {
+        Finding::Decided(assumed) => {
+            let basis = assumed.rule.as_deref().unwrap_or(assumed.reason.as_str());
+            format!("{}: {} {basis}", assumed.effect, assumed.verdict)
+        }
+        Finding::Unaffected => "unaffected".to_owned(),
+        Finding::AsLogged => "as logged".to_owned(),
+        Finding::Unknown(unknown) => format!("unknown: {unknown}"),
+    }
+}
+
+fn alone(text: &str) -> Config {
+    Config::parse_alone("new.toml", text).expect(text)
+}
+
+fn to_config(text: &str) -> Change {
+    Change::new(Some(alone(text)), Vec::new(), None)
+}
+
+fn to_agent(agent: &str) -> Change {
+    Change::new(None, Vec::new(), Some(agent.to_owned()))
+}
+
+fn to_robots(origin: &str, text: &str) -> Change {
+    let origin = origin.parse().expect("an origin");
+    Change::new(None, vec![(origin, text.into())], None)
+}
+
+#[test]
+fn a_new_configuration_decides_again() {
+    const BOT_A: &str = "[[bot]]\nname = \"A\"\nuser-agents = [\"A\"]\n";
+    const PRIVATE: &str = "https://a.example/private";
+    const OPEN: &str = "https://a.example/private/open";
+    let old = config(CONFIG);
+    let text = || Found::Text(ROBOTS);
+    for (agent, method, url, fetch, new, expected) in [
+        ("A", "GET", PRIVATE, text(), CONFIG, "same: deny Disallow: /private"),
+        (
+            "A",
+            "GET",
+            PRIVATE,
+            text(),
+            "[[bot]]\nname = 'A'\nuser-agents = ['A']\nenforcement = 'report'",
+            "forwarded: deny Disallow: /private",
+        ),
+        (
+            "A",
+            "GET",
+            PRIVATE,
+            text(),
+            "[[bot]]\nname = 'A'\nuser-agents = ['A']\nenforcement = 'exempt'",
+            "forwarded: allow exempt",
+        ),
+        // Another bot takes the User-Agent.
+        (
+            "A",
+            "GET",
+            OPEN,
+            text(),
+            "[[bot]]\nname = 'B'\nuser-agents = ['A']",
+            "refused: deny Disallow: /",
+        ),
+        (
+            "Reporter",
+            "GET",
+            "https://a.example/x",
+            text(),
+            "",
+            "refused: deny Disallow: /",
+        ),
+        (
+            "A",
+            "GET",
+            OPEN,
+            text(),
+            "https.mode = 'refuse'",
+            "refused: deny connect-refused",
+        ),
+        (
+            "A",
+            "GET",
+            OPEN,
+            text(),
+            "https.mode = 'tunnel'",
+            "refused: unverifiable unverifiable",
+        ),
+        (
+            "A",
+            "GET",
+            "http://a.example/private/open",
+            text(),
+            "https.mode = 'refuse'",
+            "same: allow Allow: /private/open",
+        ),
+        (
+            "A",
+            "GET",
+            OPEN,
+            text(),
+            "egress.deny = ['a.example']",
+            "refused: deny egress",
+        ),
+        (
+            "A",
+            "GET",
+            "https://a.example/x/../private",
+            text(),
+            "robots.strict-paths = false",
+            "same: deny Disallow: /private",
+        ),
+        (
+            "",
+            "GET",
+            PRIVATE,
+            text(),
+            "identity.unidentified = 'deny'",
+            "same: deny unidentified",
+        ),
+        (
+            "A",
+            "GET",
+            PRIVATE,
+            Found::Status(404),
+            "robots.profile = 'rfc9309'",
+            "same: allow no-robots",
+        ),
+        (
+            "A",
+            "GET",
+            PRIVATE,
+            Found::Failed,
+            "robots.default-ttl = '1h'",
+            "same: deny unreachable",
+        ),
+        (
+            "A",
+            "GET",
+            PRIVATE,
+            Found::LastCopy(ROBOTS),
+            BOT_A,
+            "same: deny Disallow: /private",
+        ),
+        (
+            "A",
+            "CONNECT",
+            "https://bank.example",
+            text(),
+            "https.mode = 'refuse'",
+            "refused: deny connect-refused",
+        ),
+        // Nothing of these is in the log.
+        (
+            "A",
+            "GET",
+            "https://own.example/private",
+            text(),
+            BOT_A,
+            "unknown: no robots.txt was looked up then, so the change has to name one for the site",
+        ),
+        (
+            "",
+            "GET",
+            PRIVATE,
+            text(),
+            "identity.unidentified = 'wildcard'",
+            "unknown: no robots.txt was looked up then, so the change has to name one for the site",
+        ),
+        (
+            "A",
+            "GET",
+            PRIVATE,
+            Found::Failed,
+            "robots.unreachable.deny-for = '1h'",
+            "unknown: the robots.txt could not be fetched, and how long that lasted decides under the new configuration",
+        ),
+        (
+            "A",
+            "CONNECT",
+            "https://bank.example",
+            text(),
+            "https.mode = 'intercept'",
+            "unknown: the new configuration intercepts the CONNECT, and the log does not have the requests inside",
+        ),
+        (
+            "A",
+            "GET",
+            PRIVATE,
+            text(),
+            "[[bot]]\nname = 'A'\nuser-agents = ['A']\nnetworks = ['10.0.0.0/8']",
+            "unknown: the configuration wants a proof of who the client is, and the log has none that fits",
+        ),
+    ] {
+        let line = line(&old, agent, method, url, &fetch);
+        let found = found(&line, Some(&old), &to_config(new), Some(ROBOTS));
+        assert_eq!(found, expected, "{agent:?} {method} {url} under {new}: {line}");
+    }
+}
+
+#[test]
+fn a_client_is_identified_by_its_logged_proof_as_far_as_the_configuration_has_it() {
+    let old = config("[[bot]]\nname = 'A'\nuser-agents = ['A']\n");
+    let url = "https://a.example/private/open";
+    let proven = |identity: &str, matched_by: &str, user_agent: &str| {
+        let mut line = line(&old, "A", "GET", url, &Found::Text(ROBOTS));
+        line["identity"] = json!(identity);
+        line["matched_by"] = json!(matched_by);
+        line["user_agent"] = json!(user_agent);
+        line
+    };
+    let tls = "[proxy.tls]\nlisten = '127.0.0.1:1'\ncertificate = 'x'\nkey = 'y'\nclient-roots = ['gone']\n";
+    let bot =
+        |keys: &str| format!("{tls}[identity]\ncredentials = 'gone'\n[[bot]]\nname = 'A'\nuser-agents = ['A']\n{keys}");
+    let other = "[[bot]]\nname = 'B'\nuser-agents = ['B']\ncredentials = ['one']\n";
+    for (identity, matched_by, user_agent, new, expected) in [
+        (
+            "credential",
+            "one",
+            "A/1",
+            bot("credentials = ['one']"),
+            "same: allow Allow: /private/open",
+        ),
+        // The default is the bot's name.
+        ("credential", "A", "A/1", bot(""), "same: allow Allow: /private/open"),
+        (
+            "certificate",
+            "a.example",
+            "A",
+            bot("certificates = ['a.example']"),
+            "same: allow Allow: /private/open",
+        ),
+        (
+            "network",
+            "127.0.0.0/8",
+            "A",
+            bot("networks = ['127.0.0.0/8']"),
+            "same: allow Allow: /private/open",
+        ),
+        // The credential proves two bots, and the User-Agent names one.
+        (
+            "credential",
+            "one",
+            "B/1",
+            bot(&format!("credentials = ['one']\n{other}")),
+            "refused: deny Disallow: /",
+        ),
+        (
+            "credential",
+            "one",
+            "C/1",
+            bot("credentials = ['one']"),
+            "refused: deny identity",
+        ),
+        (
+            "credential",
+            "gone",
+            "A/1",
+            bot("credentials = ['one']"),
+            "unknown: the configuration does not have the credential \"gone\", by which the client was identified",
+        ),
+        (
+            "certificate",
+            "b.example",
+            "A",
+            bot("certificates = ['a.example']"),
+            "unknown: the configuration does not have the certificate \"b.example\", by which the client was identified",
+        ),
+        (
+            "certificate",
+            "a.example",
+            "C",
+            bot("certificates = ['a.example']"),
+            "unknown: the configuration wants a proof of who the client is, and the log has none that fits",
+        ),
+    ] {
+        let line = proven(identity, matched_by, user_agent);
+        let found = found(&line, None, &to_config(&new), Some(ROBOTS));
+        assert_eq!(found, expected, "{identity} {matched_by} {user_agent}\n{new}");
+    }
+    assert_eq!(
+        ProofKind::ALL.map(ProofKind::as_str),
+        ["credential", "certificate", "network"]
+    );
+}
+
+#[test]
+fn the_logged_address_proves_a_network() {
+    let old = config("");
+    let mut line = line(&old, "A", "GET", "https://a.example/private/open", &Found::Text(ROBOTS));
+    let change = to_config("[[bot]]\nname = 'A'\nuser-agents = ['A']\nnetworks = ['127.0.0.0/8']");
+    let is_proven = found(&line, Some(&old), &change, Some(ROBOTS));
+    assert_eq!(is_proven, "same: allow Allow: /private/open");
+    line["client"] = json!("127.0.0.0/24");
+    let is_masked = found(&line, Some(&old), &change, Some(ROBOTS));
+    assert!(is_masked.contains("the client's whole address"), "{is_masked}");
+}
+
+#[test]
+fn a_user_agent_that_the_log_does_not_have_is_not_guessed() {
+    let old = config("[[bot]]\nname = 'A'\nuser-agents = ['A/2*']\n");
+    let change = to_config("[[bot]]\nname = 'A'\nuser-agents = ['A']\n");
+    let line = line(&old, "A/2.1", "GET", "https://a.example/x", &Found::Text(ROBOTS));
+    assert_eq!(found(&line, Some(&old), &change, Some(ROBOTS)), "same: allow no-rule");
+    for (user_agent, bot) in [
+        (json!("A"), json!("A")),
+        (json!(null), json!("A")),
+        (json!("A/2…"), json!("A")),
+        (json!("A/2 | B/1"), json!(null)),
+    ] {
+        let mut line = line.clone();
+        (line["user_agent"], line["bot"]) = (user_agent, bot);
+        let found = found(&line, Some(&old), &change, Some(ROBOTS));
+        assert!(found.contains("does not have the one User-Agent"), "{found}: {line}");
+    }
+}
+
+#[test]
+fn a_new_robots_txt_decides_for_its_site_alone() {
+    let old = config(CONFIG);
+    let change = to_robots("https://a.example", NEW);
+    for (url, fetch, expected) in [
+        (
+            "https://a.example/open",
+            Found::Text(ROBOTS),
+            "refused: deny Disallow: /open",
+        ),
+        (
+            "https://a.example/private",
+            Found::Text(ROBOTS),
+            "forwarded: allow no-rule",
+        ),
+        ("https://a.example/x", Found::Text(ROBOTS), "same: allow no-rule"),
+        (
+            "https://a.example/open",
+            Found::Status(404),
+            "refused: deny Disallow: /open",
+        ),
+        ("https://a.example/x", Found::Status(404), "basis: allow no-rule"),
+        ("https://a.example/x", Found::Failed, "forwarded: allow no-rule"),
+        ("https://a.example/x", Found::LastCopy(ROBOTS), "basis: allow no-rule"),
+        ("https://a.example:8443/open", Found::Text(ROBOTS), "unaffected"),
+        ("http://a.example/open", Found::Text(ROBOTS), "unaffected"),
+    ] {
+        let line = line(&old, "A", "GET", url, &fetch);
+        // The text that decided is not needed.
+        assert_eq!(found(&line, Some(&old), &change, None), expected, "{url}: {line}");
+    }
+    let line = line(&old, "A", "GET", "https://a.example/x", &Found::Text(ROBOTS));
+    let without_config = found(&line, None, &change, None);
+    assert!(
+        without_config.contains("does not have the configuration"),
+        "{without_config}"
+    );
+    let exempt = super::line(&old, "A", "GET", "https://own.example/open", &Found::Text(ROBOTS));
+    let change = Change::new(
+        Some(alone("")),
+        vec![("https://own.example".parse().expect("an origin"), NEW.into())],
+        None,
+    );
+    assert_eq!(found(&exempt, None, &change, None), "refused: deny Disallow: /open");
+}
+
+#[test]
+fn a_new_user_agent_asks_as_another_bot() {
+    let old = config(CONFIG);
+    for (agent, url, expected) in [
+        ("A/2", "http://a.example/private", "same: deny Disallow: /private"),
+        ("Reporter", "http://a.example/private", "forwarded: deny Disallow: /"),
+        ("Other/1", "http://a.example/private/open", "refused: deny Disallow: /"),
+        (
+            "Mozilla/5.0",
+            "http://a.example/private/open",
+            "refused: deny unidentified",
+        ),
+    ] {
+        let line = line(&old, "A", "GET", url, &Found::Text(ROBOTS));
+        assert_eq!(
+            found(&line, Some(&old), &to_agent(agent), Some(ROBOTS)),
+            expected,
+            "{agent} {url}"
+        );
+    }
+    let line = line(&old, "A", "GET", "http://a.example/", &Found::Text(ROBOTS));
+    let without_text = found(&line, Some(&old), &to_agent("B"), None);
+    assert_eq!(
+        without_text,
+        "unknown: the store of evidence does not have the robots.txt that decided"
+    );
+}
+
+#[test]
+fn what_the_network_or_the_moment_decided_stays() {
+    let old = config(CONFIG);
+    let mut line = line(&old, "A", "GET", "http://a.example/", &Found::Text(ROBOTS));
+    for reason in ["egress", "pace", "unauthenticated", "identity"] {
+        line["reason"] = json!(reason);
+        for change in [to_config(""), to_agent("B"), to_robots("http://a.example", NEW)] {
+            assert_eq!(found(&line, Some(&old), &change, Some(ROBOTS)), "as logged", "{reason}");
+        }
+    }
+}
+
+#[test]
+fn changes_are_grouped_by_bot_site_and_rule() {
+    let old = config(CONFIG);
+    let change = to_robots("http://a.example", NEW);
+    let mut summary = Summary::default();
+    for (agent, url) in [
+        ("A", "http://a.example/private/1"),
+        ("A", "http://a.example/open/1"),
+        ("A", "http://a.example/private/2"),
+        ("B", "http://a.example/private/3"),
+        ("A", "http://a.example/x"),
+        ("A", "http://b.example/private"),
+    ] {
+        let line = line(&old, agent, "GET", url, &Found::Text(ROBOTS)).to_string();
+        let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
+        let finding = what_if(&logged, &change, Ok(&old), None);
+        summary.add(&Replayed::Decision(Box::new(logged), finding), || None);
+    }
+    assert_eq!((summary.decisions, summary.changed()), (6, 4));
+    assert_eq!((summary.refused, summary.forwarded, summary.same), (1, 3, 2));
+    let report = summary.report(2);
+    assert_eq!((report.groups_total, report.groups.len()), (3, 2));
+    let largest = report.groups[0];
+    assert_eq!((largest.decisions, largest.bot.as_deref()), (2, Some("A")));
+    assert_eq!(largest.was.rule.as_deref(), Some("Disallow: /private"));
+    assert_eq!((&*largest.now.reason, largest.effect), ("no-rule", Effect::Forwarded));
+    assert_eq!(largest.example.url, "http://a.example/private/1");
+}
+
+#[test]
+fn cases_are_met_and_there_is_one_for_each_bot_site_and_rule() {
+    let old = config(CONFIG);
+    let text = format!("{CONFIG}\n[robots]\nstrict-paths = false\n");
+    let new = alone(&text);
+    let change = to_config(&text);
+    let mut cases = Cases::default();
+    let add = |cases: &mut Cases, agent: &str, url: &str, fetch: Found, robots: Option<&str>| {
+        let line = line(&old, agent, "GET", url, &fetch).to_string();
+        let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
+        let copy = robots.map(copy);
+        match what_if(&logged, &change, Ok(&old), copy.as_ref()) {
+            Finding::Decided(assumed) => cases.add(&logged, &assumed, &new, None),
+            other => panic!("{url}: {other:?}"),
+        }
+    };
+    for (agent, url) in [
+        ("A", "http://a.example/private/1"),
+        ("A", "http://a.example/private/2"),
+        ("A", "http://a.example/private/open"),
+        ("B/1", "http://a.example/private/1"),
+        ("A", "http://own.example/private"),
+    ] {
+        add(&mut cases, agent, url, Found::Text(ROBOTS), Some(ROBOTS));
+    }
+    add(&mut cases, "A", "http://c.example/x", Found::Status(404), None);
+    assert_eq!((cases.count(), cases.impossible()), (5, 0));
+    // How long a site fails is in no case.
+    add(&mut cases, "A", "http://d.example/x", Found::Failed, None);
+    assert_eq!((cases.count(), cases.impossible()), (5, 1));
+    // Of a long text, the case has the rule.
+    let long: &'static str = format!("{ROBOTS}#{}\n", "x".repeat(8 * 1024)).leak();
+    add(
+        &mut cases,
+        "A",
+        "http://e.example/private/1",
+        Found::Text(long),
+        Some(long),
+    );
+    assert_eq!(cases.count(), 6);
+    let text = format!("{text}\n{}", cases.text());
+    let kept = alone(&text);
+    assert_eq!(kept.expect.len(), 6, "{text}");
+    assert!(
+        kept.expect.iter().all(|case| crate::expect::is_met(case, &kept)),
+        "{text}"
+    );
+    assert!(text.len() < 4096, "{text}");
+    let first = &kept.expect[0];
+    assert_eq!((&*first.agent, &*first.url), ("A", "http://a.example/private/1"));
+    assert_eq!((&*first.robots, first.verdict.as_str()), (ROBOTS, "deny"));
+}

@@ -1,0 +1,404 @@
+//! Decides a logged decision again as if the configuration, a site's robots.txt or the User-Agent had been otherwise.
+//!
+//! The logged decision is what the result is compared with. What neither the log nor the change tells is not guessed,
+//! but returned as [`Unknown`].
+
+use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::SystemTime};
+
+use super::{
+    LoggedDecision, Missing, check_whole, exception, identity, is_as_logged, lookup, path_scope, question, target,
+};
+use crate::{
+    bot::{Identity, IdentityMismatch, LoggedProof, Presented, Proof, ProofKind},
+    config::Config,
+    copy::{Freshness, Lookup, Meaning, OriginState, Policy, RobotsCopy},
+    decision::{Begun, Decision, HttpsMode, MAX_TEXT, Reason, Scope, Verdict},
+    origin::{Origin, Scheme, Target},
+    robots::{LIMIT, Profile, counted},
+    text::{plain, words},
+};
+
+/// What is assumed to have been otherwise.
+#[derive(Debug, Default)]
+pub struct Change {
+    config: Option<Arc<Config>>,
+    /// The new robots.txt of an origin, read with each profile.
+    robots: HashMap<String, [Arc<RobotsCopy>; 2]>,
+    agent: Option<String>,
+}
+
+/// What would have become of a logged decision.
+#[derive(Debug)]
+pub enum Finding {
+    Decided(Box<Assumed>),
+    /// The change does not concern the decision.
+    Unaffected,
+    /// The network or the moment decided, and would do so again.
+    AsLogged,
+    /// It cannot be said, for this reason.
+    Unknown(Unknown),
+}
+
+/// The decision under the change.
+#[derive(Debug)]
+pub struct Assumed {
+    pub effect: Effect,
+    pub verdict: Verdict,
+    pub reason: Reason,
+    pub forwarded: bool,
+    /// The rule that decides, as in the log.
+    pub rule: Option<String>,
+    /// The bot that the request would be taken for.
+    pub bot: Option<String>,
+    /// The group of the robots.txt that applies.
+    pub group: Option<String>,
+    pub copy: Option<Arc<RobotsCopy>>,
+}
+
+words! {
+    /// How a decision would differ from the logged one.
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Effect {
+        Same = "same",
+        /// The request was forwarded and would be refused.
+        Refused = "refused",
+        /// The request was refused and would be forwarded.
+        Forwarded = "forwarded",
+        /// The verdict would be another. The request would be forwarded or refused as before.
+        Verdict = "verdict",
+        /// Another rule or reason would decide, with the same verdict.
+        Basis = "basis",
+    }
+}
+
+/// Why it cannot be said what would have been decided.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unknown {
+    #[error(transparent)]
+    Missing(Missing),
+    #[error("the store of evidence does not have the robots.txt that decided")]
+    Text,
+    #[error("no robots.txt was looked up then, so the change has to name one for the site")]
+    NoLookup,
+    #[error("the robots.txt could not be fetched, and how long that lasted decides under the new configuration")]
+    Failing,
+    #[error("the new configuration intercepts the CONNECT, and the log does not have the requests inside")]
+    Inside,
+    #[error("the configuration does not have the {kind} \"{name}\", by which the client was identified")]
+    Proof { kind: ProofKind, name: String },
+    #[error("the configuration wants a proof of who the client is, and the log has none that fits")]
+    Unproven,
+    #[error("the log does not have the client's whole address, which could be in a bot's networks")]
+    Address,
+    #[error("the log does not have the one User-Agent field by which the bot was identified")]
+    UserAgent,
+}
+
+/// Decides `logged` again under `change`. `old` is the configuration that decided; `text` the robots.txt that decided,
+/// read with the profile of the configuration that decides now. It is not needed where the change names another.
+pub fn what_if(
+    logged: &LoggedDecision<'_>,
+    change: &Change,
+    old: Result<&Config, Missing>,
+    text: Option<&Arc<RobotsCopy>>,
+) -> Finding {
+    if is_as_logged(logged) {
+        return Finding::AsLogged;
+    }
+    if !change.concerns(logged) {
+        return Finding::Unaffected;
+    }
+    match change.decide(logged, old, text) {
+        Ok(decision) => Finding::Decided(Box::new(Assumed::new(logged, &decision))),
+        Err(unknown) => Finding::Unknown(unknown),
+    }
+}
+
+// === impl Change ===
+
+impl Change {
+    /// Creates a change to a new configuration, to new texts of robots.txt files, to a new User-Agent of all requests, or
+    /// to several of these. Of a text, only the part counts that robotgate would keep.
+    pub fn new(config: Option<Config>, robots: Vec<(Origin, Vec<u8>)>, agent: Option<String>) -> Self {
+        let read = |text: &[u8]| {
+            let text = counted(text, LIMIT);
+            PROFILES.map(|profile| Arc::new(RobotsCopy::new(profile, text, SystemTime::UNIX_EPOCH)))
+        };
+        Self {
+            config: config.map(Arc::new),
+            robots: robots
+                .into_iter()
+                .map(|(origin, text)| (origin.to_string(), read(&text)))
+                .collect(),
+            agent,
+        }
+    }
+
+    /// Returns the new configuration.
+    pub fn config(&self) -> Option<&Arc<Config>> {
+        self.config.as_ref()
+    }
+
+    /// Returns the new User-Agent.
+    pub fn agent(&self) -> Option<&str> {
+        self.agent.as_deref()
+    }
+
+    /// Returns whether the decision could be another one.
+    pub(super) fn concerns(&self, logged: &LoggedDecision<'_>) -> bool {
+        self.config.is_some() || self.agent.is_some() || self.replaces(logged)
+    }
+
+    /// Returns whether the change names another robots.txt for the site.
+    pub(super) fn replaces(&self, logged: &LoggedDecision<'_>) -> bool {
+        self.robots.contains_key(&*logged.origin)
+    }
+
+    fn decide(
+        &self,
+        logged: &LoggedDecision<'_>,
+        old: Result<&Config, Missing>,
+        text: Option<&Arc<RobotsCopy>>,
+    ) -> Result<Decision, Unknown> {
+        let config = match (&self.config, &old) {
+            (Some(config), _) => &**config,
+            (None, Ok(config)) => config,
+            (None, Err(missing)) => return Err(Unknown::Missing(missing.clone())),
+        };
+        let old = old.ok();
+        check_whole(logged, old)?;
+        let target = target(logged)?;
+        let identity = match self.config.is_some() || self.agent.is_some() {
+            true => self.identity(logged, config, old)?,
+            false => identity(logged, config)?.into_owned(),
+        };
+        let prohibited = self
+            .config
+            .as_ref()
+            .and_then(|config| config.screen(&target.origin).err())
+            .map(|prohibited| prohibited.to_string());
+        let scope = self.scope(logged, &target, config, old)?;
+        let is_intercepted = self.config.is_some()
+            && config.https.mode == HttpsMode::Intercept
+            && scope == (Scope::Tunnel { exception: None });
+        let question = question(identity, target, scope, config);
+        if is_intercepted {
+            return question.before_interception(prohibited).ok_or(Unknown::Inside);
+        }
+        match question.begin(prohibited) {
+            Begun::Decided(decision) => Ok(decision),
+            Begun::NeedsCopy(undecided) => {
+                let policy = &config.robots.policy;
+                Ok(undecided.decide(self.lookup(logged, policy, old, text)?))
+            }
+        }
+    }
+
+    /// Finds out who sent the request, by the proof and the User-Agent in the line.
+    fn identity(
+        &self,
+        logged: &LoggedDecision<'_>,
+        config: &Config,
+        old: Option<&Config>,
+    ) -> Result<Identity<'static>, Unknown> {
+        let kind = ProofKind::ALL.into_iter().find(|kind| kind.as_str() == logged.identity);
+        let logged_proof = kind
+            .map(|kind| match logged.matched_by.as_deref() {
+                Some(name) => Ok(LoggedProof { kind, name }),
+                None => Err(Missing::Malformed("matched_by")),
+            })
+            .transpose()?;
+        let field = match &self.agent {
+            Some(agent) => Some(&**agent),
+            None => user_agent(logged, logged_proof, old)?,
+        };
+        let proof = match logged_proof {
+            Some(logged) if config.bots.accept(&Proof::Logged(logged)) => Proof::Logged(logged),
+            Some(LoggedProof { kind, name }) => {
+                let name = name.to_owned();
+                return Err(Unknown::Proof { kind, name });
+            }
+            None => proof_by_address(logged, config)?,
+        };
+        let fields = field.map(str::as_bytes);
+        match config.bots.identify_by(fields, &proof, config.identity.required) {
+            Identity::Refused(IdentityMismatch::Unproven { .. }) => Err(Unknown::Unproven),
+            // Another entry could match the certificate or the address too.
+            Identity::Refused(_) if kind.is_some_and(|kind| kind != ProofKind::Credential) => Err(Unknown::Unproven),
+            identity => Ok(identity.into_owned()),
+        }
+    }
+
+    /// Returns how much of the request `config` would see. An https request is assumed to come through a CONNECT, unless
+    /// the old configuration shows that it did not.
+    fn scope(
+        &self,
+        logged: &LoggedDecision<'_>,
+        target: &Target,
+        config: &Config,
+        old: Option<&Config>,
+    ) -> Result<Scope, Unknown> {
+        if logged.method == "CONNECT" {
+            let exception = exception(logged, target, config)?;
+            return Ok(Scope::Tunnel { exception });
+        }
+        if self.config.is_none() || target.origin.scheme == Scheme::Http {
+            return Ok(path_scope(logged));
+        }
+        let exception_now = exception(logged, target, config)?;
+        let is_seen = exception_now.is_none() && config.https.mode == HttpsMode::Intercept;
+        let came_without_connect = match old {
+            Some(old) => old.https.mode != HttpsMode::Intercept || exception(logged, target, old)?.is_some(),
+            None => false,
+        };
+        Ok(match is_seen || came_without_connect {
+            true => path_scope(logged),
+            false => Scope::Tunnel {
+                exception: exception_now,
+            },
+        })
+    }
+
+    /// Returns what would have been known of the origin.
+    fn lookup(
+        &self,
+        logged: &LoggedDecision<'_>,
+        policy: &Policy,
+        old: Option<&Config>,
+        text: Option<&Arc<RobotsCopy>>,
+    ) -> Result<Lookup, Unknown> {
+        if let Some(copies) = self.robots.get(&*logged.origin) {
+            let [google, rfc9309] = copies;
+            let copy = match policy.profile {
+                Profile::Google => google,
+                Profile::Rfc9309 => rfc9309,
+            };
+            return Ok(rules(copy, policy));
+        }
+        let has_text = logged.robots_sha256.is_some();
+        if !has_text && logged.robots_status.is_none() && logged.robots_error.is_none() {
+            return Err(Unknown::NoLookup);
+        }
+        let is_failure = logged.robots_error.is_some()
+            || (!has_text
+                && logged
+                    .robots_status
+                    .is_some_and(|status| status >= 500 || status == 429));
+        if is_failure && self.config.is_some() {
+            match old {
+                Some(old) if fails_alike(&old.robots.policy, policy) => {}
+                _ => return Err(Unknown::Failing),
+            }
+        }
+        Ok(lookup(logged, policy, text)?)
+    }
+}
+
+// === impl Assumed ===
+
+impl Assumed {
+    fn new(logged: &LoggedDecision<'_>, decision: &Decision) -> Self {
+        let rule = decision.rule().map(|rule| plain(&rule.text, MAX_TEXT).into_owned());
+        let effect = match (logged.forwarded, decision.forwarded) {
+            (true, false) => Effect::Refused,
+            (false, true) => Effect::Forwarded,
+            _ if logged.verdict != decision.verdict.as_str() => Effect::Verdict,
+            _ if logged.reason != decision.reason.as_str() || logged.rule != rule => Effect::Basis,
+            _ => Effect::Same,
+        };
+        Self {
+            effect,
+            verdict: decision.verdict,
+            reason: decision.reason,
+            forwarded: decision.forwarded,
+            rule,
+            bot: decision.bot().map(|bot| plain(bot, MAX_TEXT).into_owned()),
+            group: decision.group().map(str::to_owned),
+            copy: decision
+                .lookup
+                .as_ref()
+                .and_then(|lookup| lookup.answer(&decision.question.terms.policy).copy().cloned()),
+        }
+    }
+}
+
+// === impl Unknown ===
+
+impl From<Missing> for Unknown {
+    fn from(missing: Missing) -> Self {
+        match missing {
+            Missing::Text(_) => Self::Text,
+            missing => Self::Missing(missing),
+        }
+    }
+}
+
+/// Returns the User-Agent field of the request, if the line has it as it was sent. The old configuration, if it is
+/// known, has to find the same bot by it.
+fn user_agent<'l>(
+    logged: &'l LoggedDecision<'_>,
+    proof: Option<LoggedProof<'_>>,
+    old: Option<&Config>,
+) -> Result<Option<&'l str>, Unknown> {
+    let Some(field) = logged.user_agent.as_deref() else {
+        return match logged.identity == "user-agent" || logged.identity == "product-token" {
+            true => Err(Unknown::UserAgent),
+            false => Ok(None),
+        };
+    };
+    // The log joins several fields, which identify no bot.
+    let is_joined = logged.bot.is_none() && field.contains(" | ");
+    if is_joined || field.ends_with('…') || field.contains("\\u{") {
+        return Err(Unknown::UserAgent);
+    }
+    let fields = [field.as_bytes()];
+    let found = old.and_then(|old| match proof.map(Proof::Logged) {
+        Some(proof) if old.bots.accept(&proof) => Some(old.bots.identify_by(fields, &proof, false)),
+        Some(_) => None,
+        None => Some(old.bots.identify(fields)),
+    });
+    let is_configured = logged.bot.is_some() && logged.identity != "product-token";
+    let is_same = |found: Identity<'_>| {
+        found.name() == logged.bot.as_deref() && matches!(found, Identity::Bot(_)) == is_configured
+    };
+    match found.is_none_or(is_same) {
+        true => Ok(Some(field)),
+        false => Err(Unknown::UserAgent),
+    }
+}
+
+/// Returns what the client's address proves.
+fn proof_by_address(logged: &LoggedDecision<'_>, config: &Config) -> Result<Proof<'static>, Unknown> {
+    if config.bots.iter().all(|bot| bot.bindings.networks.is_empty()) {
+        return Ok(Proof::None);
+    }
+    let address: SocketAddr = logged.client.parse().map_err(|_| Unknown::Address)?;
+    let presented = Presented {
+        address: Some(address.ip()),
+        ..Presented::default()
+    };
+    Ok(match config.bots.prove(&presented) {
+        Proof::Network(address) => Proof::Network(address),
+        _ => Proof::None,
+    })
+}
+
+fn rules(copy: &Arc<RobotsCopy>, policy: &Policy) -> Lookup {
+    let at = SystemTime::UNIX_EPOCH + super::START;
+    let state = OriginState::unknown();
+    let state = state.after(Meaning::Rules(copy.clone()), 200, Freshness::default(), at, 0.0, policy);
+    Lookup::at_once(Arc::new(state), at, policy, &Arc::default())
+}
+
+/// Returns whether a failed fetch means the same under both policies.
+fn fails_alike(old: &Policy, new: &Policy) -> bool {
+    let means = |policy: &Policy| {
+        let unreachable = policy.unreachable;
+        let after = (unreachable.deny_for, unreachable.then, unreachable.without_copy);
+        (policy.profile, policy.soft_404, after)
+    };
+    means(old) == means(new)
+}
+
+const PROFILES: [Profile; 2] = [Profile::Google, Profile::Rfc9309];

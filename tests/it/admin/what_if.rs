@@ -1,0 +1,92 @@
+//! `/api/v1/what-if` decides the latest requests again, under a change.
+
+use serde_json::{Value, json};
+
+use super::post;
+use crate::support::{Gate, Origin, allowed, refused};
+
+const PATH: &str = "/api/v1/what-if";
+const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+
+async fn problem(gate: &Gate, content: &Value) -> String {
+    let request = gate
+        .ask_admin("POST", PATH)
+        .header("Content-Type", "application/json")
+        .body(content.to_string().as_bytes());
+    let problem = super::answer(request.await, "post", PATH, 400);
+    problem["detail"].as_str().expect("a text").to_owned()
+}
+
+#[tokio::test]
+async fn the_latest_requests_are_decided_again_under_a_change() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    // The texts are in memory, so no store of evidence is needed.
+    let gate = Gate::with("evidence.enabled = false").await;
+    let site = origin.url("");
+    let nothing = post(&gate, PATH, &json!({"agent": "B"})).await;
+    assert_eq!((&nothing["decisions"], &nothing["groups"]), (&json!(0), &json!([])));
+    allowed(&gate.get(&origin.url("/open")).user_agent("A/1").await, "no-rule");
+    refused(&gate.get(&origin.url("/private/1")).user_agent("A/1").await, "rule");
+    refused(&gate.get(&origin.url("/private/2")).user_agent("A/1").await, "rule");
+
+    let robots = json!({"robots": [{"origin": site, "text": "User-agent: *\nDisallow: /open\n"}]});
+    let found = post(&gate, PATH, &robots).await;
+    assert_eq!(
+        (&found["decisions"], &found["refused"], &found["forwarded"]),
+        (&json!(3), &json!(1), &json!(2)),
+        "{found:#}"
+    );
+    let largest = &found["groups"][0];
+    assert_eq!((&largest["decisions"], &largest["origin"]), (&json!(2), &json!(site)));
+    assert_eq!(largest["was"]["rule"], "Disallow: /private");
+    assert_eq!(largest["now"]["reason"], "no-rule");
+    // The newest request is the example.
+    assert_eq!(largest["example"]["url"], json!(origin.url("/private/2")));
+
+    // The egress stays open, and the files that the configuration names do not exist.
+    let config = "egress.allow = [\"127.0.0.1\"]\nhttps.extra-roots = [\"/gone.pem\"]\n\
+                  identity.credentials = \"/gone\"\nadmin.token-file = \"/gone\"\n\
+                  [[bot]]\nname = \"A\"\nuser-agents = [\"A\"]\nenforcement = \"report\"\ncredentials = [\"a\"]\n";
+    let found = post(&gate, PATH, &json!({"config": config})).await;
+    let unproven = "the configuration wants a proof of who the client is, and the log has none that fits";
+    assert_eq!(found["unknown"], json!({unproven: 3}), "{found:#}");
+    let config = config
+        .replace("credentials = [\"a\"]\n", "")
+        .replace("identity.credentials = \"/gone\"\n", "");
+    let found = post(&gate, PATH, &json!({"config": config})).await;
+    assert_eq!(
+        (&found["forwarded"], &found["same"]),
+        (&json!(2), &json!(1)),
+        "{found:#}"
+    );
+    assert_eq!(origin.count("/private/1"), 0);
+    assert_eq!(gate.audited(3).await.0.len(), 3, "nothing is logged");
+}
+
+#[tokio::test]
+async fn what_cannot_be_assumed_gets_an_error() {
+    let gate = Gate::start().await;
+    for (content, error) in [
+        (json!({}), "nothing is to be assumed; send {\"robots\""),
+        (json!({"config": "[robots]\nprofle = 1\n"}), "the configuration:2"),
+        // A mistake in the syntax must not read a file either, not even to say what is wrong.
+        (
+            json!({"config": "https.extra-roots = [\"/gone.pem\"]\nhttps.mode = tunnel\n"}),
+            "the configuration:2",
+        ),
+        (
+            json!({"robots": [{"origin": "a.example", "text": ""}]}),
+            "is not an origin",
+        ),
+        (json!({"robot": []}), "there is no parameter robot"),
+    ] {
+        let problem = problem(&gate, &content).await;
+        assert!(problem.contains(error), "{content}: {problem}");
+        assert!(!problem.contains("gone.pem"), "{problem}");
+    }
+    let long = gate
+        .ask_admin("POST", PATH)
+        .header("Content-Type", "application/json")
+        .body(json!({"config": "#".repeat(1 << 20)}).to_string().as_bytes());
+    assert_eq!(long.await.status, 413);
+}

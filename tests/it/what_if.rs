@@ -1,0 +1,197 @@
+//! `robotgate what-if` on the log of a proxy that ran: it says what the proxy then decides under the change.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{CliOutput, Gate, Origin};
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /private\nAllow: /private/open\n\nUser-agent: B\nDisallow: /b\n";
+const OLD: &str = "
+    [[bot]]
+    name = \"A\"
+    user-agents = [\"A\"]
+    [[bot]]
+    name = \"Reporter\"
+    user-agents = [\"Reporter\"]
+    enforcement = \"report\"
+";
+const AGENTS: [&str; 5] = ["A/1", "B/2", "Reporter", "Other", "Mozilla/5.0"];
+const PATHS: [&str; 5] = ["/private/x", "/private/open", "/b", "/x/../private", "/robots.txt"];
+
+async fn what_if(gate: &Gate, args: &[&str]) -> CliOutput {
+    let (store, log) = (gate.file("evidence.redb"), gate.file("audit.jsonl"));
+    let [store, log] = [store, log].map(|path| path.display().to_string());
+    CliOutput::of(&[&["what-if", &log, "--evidence", &store], args].concat(), "").await
+}
+
+/// Sends every request, and returns the decisions.
+async fn visit(gate: &Gate, origin: &Origin) -> Vec<Value> {
+    let before = gate.events("decision").len();
+    for agent in AGENTS {
+        for path in PATHS {
+            gate.get(&origin.url(path)).user_agent(agent).await;
+        }
+    }
+    let made = AGENTS.len() * PATHS.len();
+    gate.audited(before + made).await;
+    gate.events("decision").split_off(before)
+}
+
+/// Returns the effect of a change on a decision.
+fn effect(was: &Value, now: &Value) -> &'static str {
+    let differs = |field: &str| was[field] != now[field];
+    match (&was["forwarded"], &now["forwarded"]) {
+        (Value::Bool(true), Value::Bool(false)) => "refused",
+        (Value::Bool(false), Value::Bool(true)) => "forwarded",
+        _ if differs("verdict") => "verdict",
+        _ if differs("reason") || differs("rule") => "basis",
+        _ => "same",
+    }
+}
+
+#[tokio::test]
+async fn it_predicts_what_the_proxy_decides_under_the_new_configuration() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let gate = Gate::with(OLD).await;
+    let before = visit(&gate, &origin).await;
+    let text = fs::read_to_string(gate.file("robotgate.toml")).expect("the file");
+    let text = text.replace("enforcement = \"report\"", "enforcement = \"enforce\"");
+    // No file that the new configuration names is read.
+    let text = text.replace("origin-ca.pem", "./origin-ca.pem")
+        + "\n[[bot]]\nname = \"B2\"\nuser-agents = [\"Other\"]\nrobots-agents = [\"B\"]\n"
+        + "[[bot]]\nname = \"Gone\"\nuser-agents = [\"B\"]\nenforcement = \"exempt\"\n";
+    let new = gate.file("new.toml");
+    fs::write(&new, text.replace("./origin-ca.pem", "gone.pem")).expect("written");
+    let new = new.display().to_string();
+    let report = what_if(&gate, &["--config", &new, "--json", "--all"]).await;
+    let found = report.json();
+    let cases = what_if(&gate, &["--config", &new, "--expect=all"]).await;
+    let shown = what_if(&gate, &["--config", &new]).await;
+
+    gate.rewrite_config(&text);
+    gate.reloaded(1).await;
+    let after = visit(&gate, &origin).await;
+    let pairs = || before.iter().zip(&after);
+    for word in ["refused", "forwarded", "verdict", "basis", "same"] {
+        let count = pairs().filter(|(was, now)| effect(was, now) == word).count();
+        assert_eq!(found[word], json!(count), "{word}: {found:#}");
+    }
+    assert_eq!(
+        (&found["unknown"], &found["as_logged"]),
+        (&json!({}), &json!(0)),
+        "{found:#}"
+    );
+    assert_eq!(report.code, Some(1));
+    for group in found["groups"].as_array().expect("an array") {
+        let field = |record: &Value, field: &str| record[field].clone();
+        let fits = |outline: &Value, record: &Value| {
+            ["verdict", "reason", "rule", "forwarded"]
+                .iter()
+                .all(|name| outline[name] == field(record, name))
+        };
+        let count = pairs().filter(|(was, now)| {
+            fits(&group["was"], was)
+                && fits(&group["now"], now)
+                && (&group["bot"], &group["new_bot"]) == (&was["bot"], &now["bot"])
+        });
+        assert_eq!(group["decisions"], json!(count.count()), "{group:#}");
+        assert_eq!(group["origin"], json!(origin.url("")));
+    }
+    assert!(
+        found["refused"].as_u64() > Some(0) && found["forwarded"].as_u64() > Some(0),
+        "{found:#}"
+    );
+    let first = shown.out.lines().next();
+    assert_eq!(first, Some("25 decisions"), "{}", shown.out);
+    assert!(
+        shown.out.contains("would be refused that were forwarded\n"),
+        "{}",
+        shown.out
+    );
+    assert!(
+        shown.out.contains("\n            now  deny: Disallow: /private\n"),
+        "{}",
+        shown.out
+    );
+
+    // The cases are a part of a valid configuration, which meets them.
+    fs::write(&new, text + "\n" + &cases.out).expect("written");
+    let checked = CliOutput::of(&["check", &new], "").await;
+    assert_eq!(checked.code, Some(0), "{}\n{}", checked.errors, cases.out);
+    assert!(cases.out.matches("[[expect]]").count() > 8, "{}", cases.out);
+}
+
+#[tokio::test]
+async fn a_new_robots_txt_and_a_new_user_agent_change_what_they_concern() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let other = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let gate = Gate::with(OLD).await;
+    visit(&gate, &origin).await;
+    gate.get(&other.url("/x")).user_agent("A").await;
+    gate.audited(26).await;
+    let file = gate.file("new.txt");
+    fs::write(&file, "User-agent: *\nDisallow: /b\n").expect("written");
+    let site = format!("{}={}", origin.url(""), file.display());
+    let report = what_if(&gate, &["--robots", &site, "--json"]).await;
+    let found = report.json();
+    // /private/x and /x/../private open for A and Other (B was free there), and /b closes for them. The Reporter is
+    // forwarded all the same. /private/open is open without a rule.
+    let counts = ["refused", "forwarded", "verdict", "basis", "same"].map(|word| &found[word]);
+    assert_eq!(
+        counts,
+        [2, 4, 3, 3, 14].map(|count| json!(count)).each_ref(),
+        "{found:#}"
+    );
+    let same = what_if(
+        &gate,
+        &[
+            "--agent",
+            "A/1",
+            "--robots",
+            &format!("http://elsewhere={}", file.display()),
+        ],
+    )
+    .await;
+    assert_eq!(same.code, Some(1), "{}", same.out);
+    assert!(same.out.contains("B, which would be A, at"), "{}", same.out);
+}
+
+#[tokio::test]
+async fn without_a_difference_the_exit_status_is_zero() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let gate = Gate::with(OLD).await;
+    visit(&gate, &origin).await;
+    let config = gate.file("robotgate.toml").display().to_string();
+    // The store is found by the configuration.
+    let log = gate.file("audit.jsonl").display().to_string();
+    let report = CliOutput::of(&["what-if", "--config", &config, &log], "").await;
+    assert_eq!((&*report.errors, report.code), ("", Some(0)), "{}", report.out);
+    assert_eq!(report.out, "25 decisions\n         25 stay the same\n");
+}
+
+#[tokio::test]
+async fn errors_say_what_to_do() {
+    let gate = Gate::start().await;
+    let log = gate.file("audit.jsonl").display().to_string();
+    let bad = gate.file("bad.toml");
+    fs::write(&bad, "[robots]\nprofle = \"google\"\n").expect("written");
+    let elsewhere = gate.file("elsewhere.toml");
+    fs::write(&elsewhere, "evidence.path = \"gone.redb\"\n").expect("written");
+    let [bad, elsewhere] = [bad, elsewhere].map(|path| path.display().to_string());
+    for (args, code, error) in [
+        (&[][..], 2, "required"),
+        (&["--config", &*bad], 1, "bad.toml:2"),
+        (
+            &["--config", &*elsewhere],
+            1,
+            "name that of the proxy that wrote the log with --evidence FILE",
+        ),
+        (&["--robots", "a.example=x"], 2, "is not an origin"),
+        (&["--robots", "http://a.example=gone.txt"], 1, "gone.txt: No such file"),
+    ] {
+        let output = CliOutput::of(&[&["what-if", &log], args].concat(), "").await;
+        assert!(output.errors.contains(error), "{args:?}: {}", output.errors);
+        assert_eq!(output.code, Some(code), "{args:?}: {}", output.errors);
+    }
+}
