@@ -2,12 +2,13 @@
 //!
 //! A `decision` reaches the operating system before robotgate forwards or refuses the request. A `completion` follows
 //! when the exchange has ended. A `robots` record describes a fetch of a robots.txt and precedes every decision based
-//! on it. No record is dropped: requests wait for a slow disk, and are not forwarded if it accepts nothing. A `start`, a
+//! on it, and a `robots-changed` record says what another text changed. No record is dropped: requests wait for a slow disk, and are not forwarded if it accepts nothing. A `start`, a
 //! `stop`, a `reload` and a `forget` say what happened to robotgate itself.
 
 mod counts;
 mod decision;
 mod generation_fields;
+mod latest;
 mod line;
 mod log;
 mod recent;
@@ -19,9 +20,13 @@ pub use self::{
     counts::AuditCounts,
     decision::{RequestFacts, decision_line},
     generation_fields::{GenerationFields, Instance},
+    latest::{LatestDecisions, MAX_DECISIONS},
     line::Line,
     log::{AuditError, AuditLog, MAX_WAIT, Output, Reserved},
     recent::{Recent, Tail},
-    record::{Completion, ForgetRecord, Redirect, ReloadRecord, RobotsRecord, SharedRecord, StartRecord, StopRecord},
+    record::{
+        ChangeExample, ChangedGroup, Completion, ForgetRecord, Json, Redirect, ReloadRecord, RobotsChangedRecord,
+        RobotsRecord, SharedRecord, StartRecord, StopRecord,
+    },
     text::LogFormat,
 };

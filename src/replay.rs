@@ -6,6 +6,7 @@
 
 mod batch;
 mod line;
+mod recheck;
 
 use std::{
     borrow::Cow,
@@ -18,6 +19,7 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 pub use self::{
     batch::{Replayed, Replayer},
     line::LoggedDecision,
+    recheck::AnsweredSite,
 };
 use crate::{
     bot::{Cause, Identity},
@@ -101,43 +103,60 @@ pub fn decide(
     config: &Config,
     text: Option<&Arc<RobotsCopy>>,
 ) -> Result<Decision, Missing> {
-    if logged.url.ends_with("?redacted") {
-        return Err(Missing::Redacted);
-    }
-    if logged.url.contains("\\u{") || logged.url.ends_with('…') {
-        return Err(Missing::Escaped);
-    }
-    let target = Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))?;
+    let target = target(logged)?;
     let scope = match &*logged.method {
-        "CONNECT" => {
-            let time = OffsetDateTime::parse(&logged.time, &Rfc3339).map_err(|_| Missing::Malformed("time"))?;
-            let host = target.origin.host.to_string();
-            let exception = config.https.tunnel_exception(&host, time.into());
-            Scope::Tunnel {
-                exception: exception.map(|exception| exception.reason.clone()),
-            }
-        }
-        // Whether the request was for the robots.txt alone depends on its fields, which the log does not have.
-        _ => Scope::Path {
-            alone: logged.reason == Reason::RobotsFile.as_str(),
+        "CONNECT" => Scope::Tunnel {
+            exception: exception(logged, &target, config)?,
         },
+        _ => path_scope(logged),
     };
-    let target = match scope {
-        Scope::Tunnel { .. } => Target::of_connect(target.origin),
-        Scope::Path { .. } => target,
-    };
-    let question = Question {
-        subject: Subject::of(identity(logged, config)?),
-        target,
-        scope,
-        terms: config.terms(0),
-    };
+    let question = question(identity(logged, config)?, target, scope, config);
     match question.begin(None) {
         Begun::Decided(decision) => Ok(match text {
             Some(_) => decision.with_lookup(lookup(logged, &config.robots.policy, text)?),
             None => decision,
         }),
         Begun::NeedsCopy(undecided) => Ok(undecided.decide(lookup(logged, &config.robots.policy, text)?)),
+    }
+}
+
+fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
+    if logged.url.ends_with("?redacted") {
+        return Err(Missing::Redacted);
+    }
+    if logged.url.contains("\\u{") || logged.url.ends_with('…') {
+        return Err(Missing::Escaped);
+    }
+    Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))
+}
+
+/// Returns why `config` lets tunnels to the host through at the time of the line.
+fn exception(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> Result<Option<Arc<str>>, Missing> {
+    if config.https.tunnels.is_empty() {
+        return Ok(None);
+    }
+    let time = OffsetDateTime::parse(&logged.time, &Rfc3339).map_err(|_| Missing::Malformed("time"))?;
+    let host = target.origin.host.to_string();
+    let exception = config.https.tunnel_exception(&host, time.into());
+    Ok(exception.map(|exception| exception.reason.clone()))
+}
+
+fn path_scope(logged: &LoggedDecision<'_>) -> Scope {
+    // Whether the request was for the robots.txt alone depends on its fields, which the log does not have.
+    Scope::Path {
+        alone: logged.reason == Reason::RobotsFile.as_str(),
+    }
+}
+
+fn question(identity: Identity<'_>, target: Target, scope: Scope, config: &Config) -> Question {
+    Question {
+        subject: Subject::of(identity),
+        target: match scope {
+            Scope::Tunnel { .. } => Target::of_connect(target.origin),
+            Scope::Path { .. } => target,
+        },
+        scope,
+        terms: config.terms(0),
     }
 }
 

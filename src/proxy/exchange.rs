@@ -158,6 +158,7 @@ impl Exchange {
             lookup.tally.add(decision.verdict as usize);
         }
         let is_allowed = decision.verdict == Verdict::Allow;
+        generation.recent.decisions().add(&line);
         if !is_allowed {
             generation.recent.refused(&line);
         }
