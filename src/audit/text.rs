@@ -287,13 +287,13 @@ impl TextLines {
                 newly_allowed,
             } => {
                 let what = match (&robots_sha256_before, &robots_sha256) {
-                    (None, _) => "the site has a robots.txt now: ",
-                    (_, None) => "the site has no robots.txt any more: ",
+                    (None, _) => "the site has a robots.txt now; ",
+                    (_, None) => "the site has no robots.txt any more; ",
                     _ => "",
                 };
                 let rules = match rules.as_deref() {
                     Some("unchanged") => "the rules are the same".to_owned(),
-                    Some(_) => format!("{rules_added} rules added, {rules_removed} removed"),
+                    Some(_) => format!("rules: {rules_added} added, {rules_removed} removed"),
                     None => "not compared".to_owned(),
                 };
                 let effect = match requests {
@@ -583,7 +583,7 @@ mod tests {
             (
                 r#""robots_sha256_before":"1f","robots_sha256":"2e","rules":"changed","rules_added":2,"rules_removed":1,
                    "requests":40,"newly_denied":3,"newly_allowed":0"#,
-                "2 rules added, 1 removed; of 40 recent requests, 3 newly denied, 0 newly allowed",
+                "rules: 2 added, 1 removed; of 40 recent requests, 3 newly denied, 0 newly allowed",
             ),
             (
                 r#""robots_sha256_before":"1f","robots_sha256":"2e","rules":"unchanged","rules_added":0,"rules_removed":0,
@@ -593,12 +593,12 @@ mod tests {
             (
                 r#""robots_sha256_before":"1f","robots_sha256":null,"rules":"changed","rules_added":0,"rules_removed":1,
                    "requests":0,"newly_denied":0,"newly_allowed":0"#,
-                "the site has no robots.txt any more: 0 rules added, 1 removed",
+                "the site has no robots.txt any more; rules: 0 added, 1 removed",
             ),
             (
                 r#""robots_sha256_before":null,"robots_sha256":"2e","rules":null,"rules_added":0,"rules_removed":0,
                    "requests":0,"newly_denied":0,"newly_allowed":0"#,
-                "the site has a robots.txt now: not compared",
+                "the site has a robots.txt now; not compared",
             ),
         ] {
             let record = format!(
