@@ -2,7 +2,7 @@
 //!
 //! A `decision` reaches the operating system before robotgate forwards or refuses the request. A `completion` follows
 //! when the exchange has ended. A `robots` record describes a fetch of a robots.txt and precedes every decision based
-//! on it. No record is dropped: requests wait for a slow disk, and are not forwarded if it accepts nothing. A `start`, a
+//! on it, and a `robots-changed` record says what another text changed. No record is dropped: requests wait for a slow disk, and are not forwarded if it accepts nothing. A `start`, a
 //! `stop`, a `reload` and a `forget` say what happened to robotgate itself.
 
 mod counts;
@@ -26,6 +26,9 @@ pub use self::{
     log::{AuditError, AuditLog, MAX_WAIT, Output, Reserved},
     privacy::{ClientMask, LoggedUserAgent, Privacy, RedactQuery},
     recent::{Recent, Tail},
-    record::{Completion, ForgetRecord, Redirect, ReloadRecord, RobotsRecord, SharedRecord, StartRecord, StopRecord},
+    record::{
+        ChangeExample, ChangedGroup, Completion, ForgetRecord, Json, Redirect, ReloadRecord, RobotsChangedRecord,
+        RobotsRecord, SharedRecord, StartRecord, StopRecord,
+    },
     text::LogFormat,
 };

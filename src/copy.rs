@@ -21,5 +21,5 @@ pub use self::{
     meaning::{Fetched, Meaning, Received},
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
     robots_copy::{RobotsCopy, Sha256},
-    state::{Answer, AnswerKind, Due, OriginState, Saved, SavedCopy, SourceFetch},
+    state::{Answer, AnswerKind, Due, LastAnswer, OriginState, Saved, SavedCopy, SourceFetch},
 };

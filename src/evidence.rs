@@ -1,6 +1,8 @@
 //! The store of evidence: the texts that decisions rest on, by their SHA-256. It keeps each robots.txt that decided,
 //! and the text of each configuration, so that a decision in the audit log can be checked and replayed months later.
 //!
+//! It also keeps which text each origin had, and when ([`EvidenceReader::history`]).
+//!
 //! A text is stored before the first decision that rests on it. The texts are written by a thread of their own, many in
 //! one transaction. A decision on a copy that is in memory already writes nothing. If the store fails, decisions go on,
 //! unless the configuration says that they must not ([`EvidenceOptions::required`]).
@@ -9,6 +11,7 @@
 //! several robotgates can share one file.
 
 mod file;
+mod history;
 mod queue;
 mod reader;
 mod writer;
@@ -21,8 +24,11 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-pub use self::reader::EvidenceReader;
 use self::{file::day_of, queue::Place, writer::Shared};
+pub use self::{
+    history::{SeenText, Sighting, Version},
+    reader::EvidenceReader,
+};
 pub use crate::database::FileError;
 use crate::{
     copy::Sha256,
@@ -156,6 +162,13 @@ impl Evidence {
                 Err(NotStored)
             }
         }
+    }
+
+    /// Notes what a site answered, and its last answer if that was another one. Does not wait until that is stored. An
+    /// answer that stays the same is stored once a day.
+    pub fn saw(&self, before: Option<Sighting>, seen: Sighting) {
+        let day = day_of(seen.at);
+        self.shared.saw(before, seen, day);
     }
 
     pub fn path(&self) -> &Path {

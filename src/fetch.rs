@@ -82,6 +82,17 @@ pub trait Fetch: Send + Sync + 'static {
 
     /// Called for each copy that another gate fetched, before it is used.
     fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Self::Reservation);
+
+    /// Called after a fetch, or another gate's fetch, has become the state of the origin. Must not block.
+    fn learned(&self, _learned: &Learned<'_>) {}
+}
+
+/// The states of an origin before and after a fetch of this or another gate.
+#[derive(Debug)]
+pub struct Learned<'a> {
+    pub origin: &'a Origin,
+    pub before: &'a OriginState,
+    pub after: &'a OriginState,
 }
 
 /// A copy that another gate fetched, with the states of the origin before and after.

@@ -21,8 +21,9 @@
 //! The core, which uses no socket, no file and no clock:
 //!
 //! - [`robots`]: parses a robots.txt once and matches it many times. A match names the rule and the line that decided.
-//!   For people, three functions read the text again: [`robots::explain()`] says why each rule won or lost,
-//!   [`robots::statements`] lists what else the file says, and [`robots::lint()`] finds mistakes in it.
+//!   For people, four functions read the text again: [`robots::explain()`] says why each rule won or lost,
+//!   [`robots::statements`] lists what else the file says, [`robots::lint()`] finds mistakes in it, and
+//!   [`robots::changes()`] compares two files.
 //! - [`origin`]: scheme, host and port; the target of a request ([`origin::Target`]); and the readings of its path.
 //! - [`bot`]: finds the configured bot or the product token, from a client's proof and its User-Agent.
 //! - [`copy`]: the state machine of an origin: the current copy, when to fetch again, what a failure means.
@@ -36,7 +37,8 @@
 //!
 //! - [`store`]: the copies in memory, and all copies on disk (`store::disk`). [`fetch`]: fetches a robots.txt.
 //! - [`fleet`]: shares copies and one pace with other robotgates through a Redis or Valkey server.
-//! - [`evidence`]: keeps the texts that decisions rest on, by their SHA-256. `database`: opens redb files with care.
+//! - [`evidence`]: keeps the texts that decisions rest on, by their SHA-256, and which of them each site had, and when.
+//!   `database`: opens redb files with care.
 //! - [`egress`]: resolves names to checked addresses. [`upstream`]: makes, keeps and shares connections to origins,
 //!   sends a request and receives its response over HTTP/1.1 and HTTP/2, and defines the errors. `wire`: a connection
 //!   whose writes never wait.

@@ -5,6 +5,7 @@
 //! contain a host and have few values: closed lists, or the names of configured bots.
 
 mod bots;
+mod change_effect;
 mod fetch_result;
 mod histogram;
 mod label;
@@ -30,6 +31,7 @@ use self::{
 };
 pub use self::{
     bots::Meter,
+    change_effect::ChangeEffect,
     fetch_result::FetchResult,
     label::{Class, GaugeGuard, Listener, Method, Outcome, Tunnel},
     page::Format,
@@ -64,6 +66,7 @@ pub struct Metrics {
     audit_wait: Histogram,
     fetches: Counts<FetchResult>,
     fetch: Histogram,
+    robots_changes: Counts<ChangeEffect>,
     connections: Gauges<Listener>,
     connections_accepted: Counts<Listener>,
     tunnels: Gauges<Tunnel>,
@@ -170,6 +173,7 @@ impl Default for Metrics {
             audit_wait: Histogram::new(&histogram::OF_DISK),
             fetches: Counts::default(),
             fetch: Histogram::new(&histogram::OF_NETWORK),
+            robots_changes: Counts::default(),
             connections: Gauges::default(),
             connections_accepted: Counts::default(),
             tunnels: Gauges::default(),
@@ -236,6 +240,11 @@ impl Metrics {
     pub fn fetched(&self, result: FetchResult, took: Duration) {
         self.fetches.add(result);
         self.fetch.observe(took);
+    }
+
+    /// Counts a robots.txt that is another one than before.
+    pub fn robots_changed(&self, effect: ChangeEffect) {
+        self.robots_changes.add(effect);
     }
 
     /// Counts a client connection as open until the result is dropped.

@@ -17,10 +17,12 @@
 //!    the origin's response: `gate/forward` sends the request on a connection of [`crate::upstream`], and `relay`
 //!    passes heads (`rewrite`, `fields`, `websocket`) and content both ways. All waits share one `timer`.
 //!
-//! `rejections` logs clients that reject the certificates of the interception. [`crate::metrics`] counts events, and
+//! `changes` notes which sites changed their robots.txt, and what that means. `rejections` logs clients that reject
+//! the certificates of the interception. [`crate::metrics`] counts events, and
 //! `snapshot` reads the other values when the metrics are requested.
 
 mod cached_response;
+mod changes;
 mod check;
 mod client;
 mod client_connection;

@@ -7,6 +7,7 @@
 mod batch;
 mod cases;
 mod line;
+mod recheck;
 mod summary;
 mod what_if;
 
@@ -23,6 +24,7 @@ pub use self::{
     batch::{ReadTexts, Replayed, Replayer},
     cases::Cases,
     line::LoggedDecision,
+    recheck::AnsweredSite,
     summary::{Example, Group, Outline, Place, Report, Summary},
     what_if::{Assumed, Change, Effect, Finding, Unknown, what_if},
 };

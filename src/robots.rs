@@ -10,11 +10,12 @@
 //! [`RobotsTxt::rule`], which parses the rule's line again. [`Agent::usage_within`] (`usage`) says what the content of a
 //! path may be used for.
 //!
-//! For people, three functions parse the text again: [`explain()`] says why each rule won or lost, [`statements`]
-//! returns what else a file says ([`which_apply`]: to which agents), and [`lint()`] returns what is wrong or surprising in
-//! it.
+//! For people, four functions parse the text again: [`explain()`] says why each rule won or lost, [`statements`]
+//! returns what else a file says ([`which_apply`]: to which agents), [`lint()`] returns what is wrong or surprising in
+//! it, and [`changes()`] compares two texts.
 
 mod agent;
+mod changes;
 mod crawl_delay;
 mod draft;
 mod entry;
@@ -39,6 +40,7 @@ mod usage;
 mod wild;
 
 pub use agent::{Agent, Match};
+pub use changes::{ChangedRule, ChangedStatement, Changes, GroupChange, GroupChangeKind, changes};
 pub use explain::{Competitor, Explanation, Group, LossReason, Weighed, explain, numbered_lines};
 pub use groups::{AgentLine, Choice};
 pub use line::{BEYOND, LIMIT, counted};
@@ -132,7 +134,7 @@ pub struct RuleId {
 }
 
 /// Whether a rule allows or disallows paths (RFC 9309 §2.2.2).
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum RuleKind {
     /// Allows paths. Ordered before `Disallow`, because it wins a tie.
     Allow,

@@ -389,6 +389,7 @@ async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u64>) {
     let (logs, store) = (live.audit_logs(), live.store().clone());
     // The records of the fetches belong in the logs.
     let _ = tokio::time::timeout(MAX_WAIT, store.end_fetches()).await;
+    let _ = tokio::time::timeout(MAX_WAIT, live.generation().finish_changes()).await;
     let cut_off = aborted.map(|before| live.metrics().aborted() - before);
     live.generation().log_stop(cause, cut_off);
     let evidence = live.generation().evidence().cloned();

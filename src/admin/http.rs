@@ -9,6 +9,7 @@
 //! and root can open.
 
 mod access;
+mod changes;
 mod connection;
 mod decide;
 mod documents;

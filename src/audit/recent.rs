@@ -1,5 +1,5 @@
-//! The latest requests that were not allowed, as recorded in the audit log, for operators who are watching; and the
-//! latest decisions of all kinds.
+//! The latest records of the audit log for operators who are watching: requests that were not allowed, changes of
+//! robots.txt files, and all decisions.
 //!
 //! Keeps the newest in memory, up to a limit in bytes. All of them are also in the log.
 
@@ -11,14 +11,17 @@ use std::{
 use super::LatestDecisions;
 
 /// The latest lines.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Recent {
     refused: Mutex<Ring>,
+    changed: Mutex<Ring>,
     decisions: LatestDecisions,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Ring {
+    max_lines: usize,
+    max_bytes: usize,
     lines: VecDeque<Arc<[u8]>>,
     bytes: usize,
     /// The number of the newest line. The first line had the number 1.
@@ -47,21 +50,35 @@ impl Recent {
     /// Stores the line of a decision whose verdict was not `allow`.
     pub fn refused(&self, line: &[u8]) {
         let line = Arc::from(line);
-        self.lock().push(line);
+        lock(&self.refused).push(line);
+    }
+
+    /// Stores the line of a changed robots.txt.
+    pub fn changed(&self, line: &[u8]) {
+        let line = Arc::from(line);
+        lock(&self.changed).push(line);
+    }
+
+    /// Returns the last `limit` lines of changed robots.txt files, the newest last.
+    pub fn changes(&self, limit: usize) -> Vec<Arc<[u8]>> {
+        let ring = lock(&self.changed);
+        let skipped = ring.lines.len().saturating_sub(limit);
+        ring.lines.iter().skip(skipped).cloned().collect()
     }
 
     /// Removes all lines, because they may show what a new configuration leaves out.
     pub fn clear(&self) {
-        let mut ring = self.lock();
-        ring.lines.clear();
-        ring.bytes = 0;
-        drop(ring);
+        for ring in [&self.refused, &self.changed] {
+            let mut ring = lock(ring);
+            ring.lines.clear();
+            ring.bytes = 0;
+        }
         self.decisions.clear();
     }
 
     /// Returns the first `limit` lines after the line number `after`, or the last `limit` lines if it is `None`.
     pub fn tail(&self, after: Option<u64>, limit: usize) -> Tail {
-        let ring = self.lock();
+        let ring = lock(&self.refused);
         let oldest = ring.newest + 1 - ring.lines.len() as u64;
         // A number that is not in use yet comes from an earlier run of robotgate.
         let after = after.filter(|after| *after <= ring.newest);
@@ -80,21 +97,41 @@ impl Recent {
             lines,
         }
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Ring> {
-        // Lines are added and removed whole, so a panic cannot leave half of one.
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+impl Default for Recent {
+    fn default() -> Self {
+        Self {
+            refused: Mutex::new(Ring::new(MAX_LINES, MAX_BYTES)),
+            changed: Mutex::new(Ring::new(MAX_CHANGES, MAX_CHANGES_BYTES)),
+            decisions: LatestDecisions::default(),
+        }
     }
+}
+
+fn lock(ring: &Mutex<Ring>) -> MutexGuard<'_, Ring> {
+    // Lines are added and removed whole, so a panic cannot leave half of one.
+    ring.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // === impl Ring ===
 
 impl Ring {
+    fn new(max_lines: usize, max_bytes: usize) -> Self {
+        Self {
+            max_lines,
+            max_bytes,
+            lines: VecDeque::new(),
+            bytes: 0,
+            newest: 0,
+        }
+    }
+
     fn push(&mut self, line: Arc<[u8]>) {
         self.bytes += line.len();
         self.newest += 1;
         self.lines.push_back(line);
-        while self.lines.len() > MAX_LINES || self.bytes > MAX_BYTES {
+        while self.lines.len() > self.max_lines || self.bytes > self.max_bytes {
             let Some(gone) = self.lines.pop_front() else { return };
             self.bytes -= gone.len();
         }
@@ -105,6 +142,9 @@ const MAX_LINES: usize = 1000;
 /// Maximum bytes of the stored lines. A typical line takes a kilobyte, and a line with the longest URL a hundred times
 /// that.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
+/// Maximum number of stored changes, and of their bytes. A typical change takes a kilobyte, the longest about thirty.
+const MAX_CHANGES: usize = 200;
+const MAX_CHANGES_BYTES: usize = 1024 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,12 @@ use super::{
     GenerationFields, Line,
     value::{Url, Value},
 };
-use crate::{copy::Sha256, decision::Exemption, text::Timestamp};
+use crate::{
+    copy::Sha256,
+    decision::Exemption,
+    robots::{ChangedRule, ChangedStatement, GroupChangeKind},
+    text::Timestamp,
+};
 
 /// Defines the struct of a record, and how it is written as a JSON object: its `event`, then its fields in order.
 macro_rules! record {
@@ -192,6 +197,50 @@ record! {
 }
 
 record! {
+    /// A site answered with another robots.txt than before. Written soon after the first decision on it, because the
+    /// comparison delays no request.
+    pub struct RobotsChangedRecord<'a> as "robots-changed" {
+        pub time: Timestamp,
+        pub instance: &'a str,
+        pub origin: &'a str,
+        /// When the fetch that brought the new text ended.
+        pub fetched: Option<Timestamp>,
+        /// `site`, or `fleet` if another gate fetched it.
+        pub source: &'static str,
+        /// The digests and statuses before and after. There is no digest if the site had no robots.txt.
+        pub robots_sha256_before: Option<Sha256>,
+        pub robots_sha256: Option<Sha256>,
+        pub robots_status_before: Option<u16>,
+        pub robots_status: Option<u16>,
+        /// `changed` or `unchanged`; `null` if the texts were not compared.
+        pub rules: Option<&'static str>,
+        /// Number of rules that came and went, over all groups.
+        pub rules_added: usize,
+        pub rules_removed: usize,
+        pub groups: Json<Vec<ChangedGroup<'a>>>,
+        /// Number of other statements that came and went, such as sitemaps.
+        pub statements_added: usize,
+        pub statements_removed: usize,
+        pub added: Json<Vec<ChangedStatement>>,
+        pub removed: Json<Vec<ChangedStatement>>,
+        /// Whether a list leaves something out.
+        pub cut: bool,
+        /// What the change means for the requests that are held in memory.
+        pub effect: &'static str,
+        /// Number of these requests to the site that were decided with both texts, and that could not be.
+        pub requests: usize,
+        pub undecided: usize,
+        /// Number of these requests that only the old text or only the new text allows.
+        pub newly_denied: usize,
+        pub newly_allowed: usize,
+        pub examples: Json<Vec<ChangeExample>>,
+        pub profile: &'static str,
+        /// The configuration's generation.
+        pub config: u64,
+    }
+}
+
+record! {
     /// robotgate has started. It is in the log before any other record of this run.
     pub struct StartRecord<'a> as "start" {
         pub time: Timestamp,
@@ -245,6 +294,41 @@ record! {
         pub by: &'a str,
         /// Whether anything was known of the origin; `null` if only the disk could tell.
         pub known: Option<bool>,
+    }
+}
+
+/// Agents whose rules changed in the same way.
+#[derive(Debug, Serialize)]
+pub struct ChangedGroup<'a> {
+    pub agents: Vec<Cow<'a, str>>,
+    pub change: GroupChangeKind,
+    pub added: Vec<ChangedRule>,
+    pub removed: Vec<ChangedRule>,
+}
+
+/// A request that would now be decided otherwise.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct ChangeExample {
+    /// The id of its decision.
+    pub id: String,
+    pub bot: Option<String>,
+    pub url: String,
+    /// The verdict with the new text, and the rule that leads to it.
+    pub verdict: &'static str,
+    pub rule: Option<String>,
+    pub line: Option<u32>,
+}
+
+/// A value that serde writes. For rare records only.
+#[derive(Debug)]
+pub struct Json<T>(pub T);
+
+// === impl Json ===
+
+impl<T: Serialize> Value for Json<T> {
+    fn write(&self, line: &mut Vec<u8>) {
+        // Serialising strings and numbers into memory cannot fail.
+        let _ = serde_json::to_writer(line, &self.0);
     }
 }
 

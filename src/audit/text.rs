@@ -82,6 +82,19 @@ enum Record {
         origin: String,
         holds: String,
     },
+    #[serde(rename = "robots-changed")]
+    RobotsChanged {
+        time: String,
+        origin: String,
+        robots_sha256_before: Option<String>,
+        robots_sha256: Option<String>,
+        rules: Option<String>,
+        rules_added: usize,
+        rules_removed: usize,
+        requests: usize,
+        newly_denied: usize,
+        newly_allowed: usize,
+    },
     Start {
         time: String,
         instance: String,
@@ -261,6 +274,48 @@ impl TextLines {
                 },
                 why: format!("{holds}, fetched by another gate"),
             },
+            Record::RobotsChanged {
+                time,
+                origin,
+                robots_sha256_before,
+                robots_sha256,
+                rules,
+                rules_added,
+                rules_removed,
+                requests,
+                newly_denied,
+                newly_allowed,
+            } => {
+                let what = match (&robots_sha256_before, &robots_sha256) {
+                    (None, _) => "the site has a robots.txt now; ",
+                    (_, None) => "the site has no robots.txt any more; ",
+                    _ => "",
+                };
+                let rules = match rules.as_deref() {
+                    Some("unchanged") => "the rules are the same".to_owned(),
+                    Some(_) => format!("rules: {rules_added} added, {rules_removed} removed"),
+                    None => "not compared".to_owned(),
+                };
+                let effect = match requests {
+                    0 => String::new(),
+                    _ => format!(
+                        "; of {requests} recent requests, {newly_denied} newly denied, {newly_allowed} newly allowed"
+                    ),
+                };
+                let colour = match newly_denied + newly_allowed {
+                    0 => Colour::Faint,
+                    _ => Colour::Warning,
+                };
+                LineFields {
+                    time,
+                    label: (colour, "change".to_owned()),
+                    request: Request {
+                        who: String::new(),
+                        url: format!("{origin}/robots.txt"),
+                    },
+                    why: format!("{what}{rules}{effect}"),
+                }
+            }
             Record::Start {
                 time,
                 instance,
@@ -520,6 +575,38 @@ mod tests {
             r#"{"event":"shared","time":"2026-11-22T13:24:48.9Z","origin":"http://a.example","holds":"rules"}"#;
         let line = "13:24:48Z robots http://a.example/robots.txt  rules, fetched by another gate\n";
         assert_eq!(shown(&lines(), shared, None), line);
+    }
+
+    #[test]
+    fn a_changed_robots_txt_is_a_line() {
+        for (fields, line) in [
+            (
+                r#""robots_sha256_before":"1f","robots_sha256":"2e","rules":"changed","rules_added":2,"rules_removed":1,
+                   "requests":40,"newly_denied":3,"newly_allowed":0"#,
+                "rules: 2 added, 1 removed; of 40 recent requests, 3 newly denied, 0 newly allowed",
+            ),
+            (
+                r#""robots_sha256_before":"1f","robots_sha256":"2e","rules":"unchanged","rules_added":0,"rules_removed":0,
+                   "requests":0,"newly_denied":0,"newly_allowed":0"#,
+                "the rules are the same",
+            ),
+            (
+                r#""robots_sha256_before":"1f","robots_sha256":null,"rules":"changed","rules_added":0,"rules_removed":1,
+                   "requests":0,"newly_denied":0,"newly_allowed":0"#,
+                "the site has no robots.txt any more; rules: 0 added, 1 removed",
+            ),
+            (
+                r#""robots_sha256_before":null,"robots_sha256":"2e","rules":null,"rules_added":0,"rules_removed":0,
+                   "requests":0,"newly_denied":0,"newly_allowed":0"#,
+                "the site has a robots.txt now; not compared",
+            ),
+        ] {
+            let record = format!(
+                r#"{{"event":"robots-changed","time":"2026-11-22T13:24:48.9Z","origin":"http://a.example",{fields}}}"#
+            );
+            let line = format!("13:24:48Z change http://a.example/robots.txt  {line}\n");
+            assert_eq!(shown(&lines(), &record, None), line);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! [`crate::admin`] decides whether to ask a running proxy or to read the file.
 
+mod history;
 mod list;
 mod show;
 mod stats;
@@ -18,6 +19,7 @@ use super::{colour::Paint, config_option, fail, load, progress::Progress};
 use crate::{
     admin::{AdminError, Copies},
     config::{Config, ConfigError},
+    evidence::FileError,
     origin::{Origin, Target, TargetError},
     text::plain,
 };
@@ -46,6 +48,7 @@ pub struct CacheArgs {
 enum Action {
     List(list::ListArgs),
     Show(show::ShowArgs),
+    History(history::HistoryArgs),
     Forget(ForgetArgs),
     Stats(stats::StatsArgs),
 }
@@ -70,6 +73,8 @@ enum CacheError {
     Admin(#[from] AdminError),
     #[error("{url}: {error}")]
     Url { url: String, error: TargetError },
+    #[error("the store of evidence {} cannot be read: {error}", path.display())]
+    Evidence { path: PathBuf, error: FileError },
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
     #[error("{0}")]
@@ -81,6 +86,7 @@ pub fn run(args: &CacheArgs) -> ExitCode {
     let done = match &args.action {
         Action::List(list) => list.run(args),
         Action::Show(show) => show.run(args),
+        Action::History(history) => history.run(args),
         Action::Forget(forget) => forget.run(args),
         Action::Stats(stats) => stats.run(args),
     };
@@ -183,6 +189,7 @@ error.
 Try it:
   robotgate cache list
   robotgate cache show example.com
+  robotgate cache history example.com --diff
   robotgate cache forget https://example.com";
 
 #[cfg(test)]

@@ -43,6 +43,17 @@ struct LastResponse {
     life: Duration,
 }
 
+/// The last answer of a site about its robots.txt, however old.
+#[derive(Debug, Clone, Copy)]
+pub struct LastAnswer<'s> {
+    /// `None` if there is no robots.txt.
+    pub copy: Option<&'s Arc<RobotsCopy>>,
+    /// HTTP status; 0 if unknown.
+    pub status: u16,
+    /// When the site gave or last confirmed it.
+    pub fetched: SystemTime,
+}
+
 /// The content of a response: [`Meaning`] without its failures.
 #[derive(Debug, Clone, PartialEq)]
 enum Content {
@@ -278,6 +289,23 @@ impl OriginState {
     /// Returns the entity tag of the current copy, for asking the origin whether the copy has changed.
     pub fn etag(&self) -> Option<&str> {
         self.current()?.etag.as_deref()
+    }
+
+    /// Returns what the site last answered. Failures since then do not count, because they say nothing about the file.
+    pub fn last_answer(&self) -> Option<LastAnswer<'_>> {
+        match (&self.answered, &self.last_good) {
+            (Some(answered), _) => Some(LastAnswer {
+                copy: self.current(),
+                status: answered.status,
+                fetched: answered.fetched,
+            }),
+            (None, Some(copy)) => Some(LastAnswer {
+                copy: Some(copy),
+                status: copy.status,
+                fetched: copy.fetched,
+            }),
+            (None, None) => None,
+        }
     }
 
     /// Returns the last copy with rules, whether it decides or not.

@@ -13,6 +13,7 @@ use redb::{
     Database, ReadTransaction, ReadableDatabase, ReadableTable as _, ReadableTableMetadata as _, TableDefinition,
 };
 
+use super::history::{History, Sighting};
 use crate::{
     copy::Sha256,
     database::{FileError, Kind},
@@ -28,9 +29,10 @@ pub(super) struct EvidenceFile {
 /// Texts to store, and the limits to keep.
 pub(super) struct Batch<'a> {
     pub(super) texts: &'a [(Sha256, &'a [u8])],
+    pub(super) seen: &'a [Sighting],
     /// Today. The texts were in use today.
     pub(super) day: u32,
-    /// Texts whose last day is before this one are removed.
+    /// Texts and versions whose last day is before this one are removed.
     pub(super) oldest: u32,
     pub(super) max_bytes: u64,
 }
@@ -40,6 +42,8 @@ pub(super) struct Batch<'a> {
 pub(super) struct Written {
     pub(super) texts: u64,
     pub(super) bytes: u64,
+    /// Bytes of the history.
+    pub(super) rows: u64,
     /// The texts that the write removed because they were too old, and because there was no room.
     pub(super) expired: Vec<Sha256>,
     pub(super) crowded_out: Vec<Sha256>,
@@ -90,6 +94,7 @@ impl EvidenceFile {
             let mut texts = transaction.open_table(TEXTS)?;
             let mut last = transaction.open_table(LAST)?;
             let mut days = transaction.open_table(DAYS)?;
+            let mut history = History::open(&transaction)?;
             let mut bytes = about.get(BYTES_KEY)?.map_or(0, |bytes| bytes.value());
             for (sha256, text) in batch.texts {
                 let known = last.get(&sha256.0)?.map(|last| last.value());
@@ -110,11 +115,22 @@ impl EvidenceFile {
                 last.insert(&sha256.0, (batch.day, size))?;
                 days.insert((batch.day, &sha256.0), ())?;
             }
+            let mut rows = about.get(ROWS_KEY)?.map_or(0, |bytes| bytes.value());
+            for seen in batch.seen {
+                history.note(seen, &mut rows)?;
+            }
             for _ in 0..MAX_REMOVED {
-                let Some((day, sha256)) = days.first()?.map(|(key, _)| (key.value().0, *key.value().1)) else {
-                    break;
-                };
-                match (day < batch.oldest, bytes > batch.max_bytes) {
+                let text = days.first()?.map(|(key, _)| (key.value().0, *key.value().1));
+                let is_full = bytes + rows > batch.max_bytes;
+                if let Some(row) = history.oldest()?
+                    && text.is_none_or(|(day, _)| row.day < day)
+                    && (row.day < batch.oldest || is_full)
+                {
+                    history.remove(&row, &mut rows)?;
+                    continue;
+                }
+                let Some((day, sha256)) = text else { break };
+                match (day < batch.oldest, is_full) {
                     (true, _) => written.expired.push(Sha256(sha256)),
                     (false, true) => written.crowded_out.push(Sha256(sha256)),
                     (false, false) => break,
@@ -125,7 +141,8 @@ impl EvidenceFile {
                 bytes = bytes.saturating_sub(size);
             }
             about.insert(BYTES_KEY, bytes)?;
-            (written.texts, written.bytes) = (texts.len()?, bytes);
+            about.insert(ROWS_KEY, rows)?;
+            (written.texts, written.bytes, written.rows) = (texts.len()?, bytes, rows);
         }
         transaction.commit()?;
         Ok(written)
@@ -176,9 +193,19 @@ const DAYS: TableDefinition<'_, (u32, &[u8; 32]), ()> = TableDefinition::new("da
 const VERSION_KEY: &str = "version";
 const ID_KEY: &str = "id";
 const BYTES_KEY: &str = "bytes";
+const ROWS_KEY: &str = "history-bytes";
 /// Version of the tables' format.
 pub(super) const VERSION: u64 = 1;
 /// How many texts one write removes at most.
 const MAX_REMOVED: usize = 10_000;
 /// Maximum bytes of a text. A robots.txt has 500 KiB at most; a configuration can be longer.
 const MAX_TEXT: u64 = 64 * 1024 * 1024;
+
+/// Removes the tables of the history, as in a file of an earlier version.
+#[cfg(test)]
+pub(super) fn without_history(path: &std::path::Path) {
+    let database = Database::open(path).expect("opens");
+    let transaction = database.begin_write().expect("a transaction");
+    super::history::delete_tables(&transaction);
+    transaction.commit().expect("committed");
+}

@@ -1,9 +1,14 @@
 //! The texts that wait to be written, and which texts are known to be in the file.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher as _, RandomState},
+    sync::Arc,
+};
 
 use tokio::sync::oneshot;
 
+use super::history::{SeenText, Sighting};
 use crate::copy::Sha256;
 
 /// Where a text is.
@@ -25,6 +30,12 @@ pub(super) struct Queue {
     /// The day on which this process last wrote each text, or found it in the file. It is incomplete, so that it stays
     /// small.
     known: HashMap<Sha256, u32>,
+    /// What sites answered and waits to be written. Never more than [`MAX_SEEN`].
+    seen: Vec<Sighting>,
+    /// What each origin last answered, and the day on which this process noted that, by the hash of the origin. It is
+    /// incomplete, so that it stays small.
+    noted: HashMap<u64, (Option<SeenText>, u32)>,
+    hasher: RandomState,
     pub(super) closed: bool,
 }
 
@@ -32,6 +43,7 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pub(super) texts: HashMap<Sha256, Arc<[u8]>>,
+    pub(super) seen: Vec<Sighting>,
     pub(super) callers: Vec<oneshot::Sender<bool>>,
 }
 
@@ -68,6 +80,23 @@ impl Queue {
         }
     }
 
+    /// Queues what a site answered on `day`, unless that was noted on this day. `before` is its last answer, if that was
+    /// another one.
+    pub(super) fn saw(&mut self, before: Option<Sighting>, seen: Sighting, day: u32) {
+        let key = self.hasher.hash_one(&seen.origin);
+        let is_noted = |(text, noted): &(Option<SeenText>, u32)| *text == seen.text && *noted >= day;
+        let is_known = before.is_none() && self.noted.get(&key).is_some_and(is_noted);
+        if self.closed || self.seen.len() >= MAX_SEEN || is_known {
+            return;
+        }
+        if self.noted.len() >= MAX_KNOWN {
+            self.noted.clear();
+        }
+        self.noted.insert(key, (seen.text, day));
+        // The time of the last answer is when the version before was last seen.
+        self.seen.extend(before.into_iter().chain([seen]));
+    }
+
     fn make_room_for(&mut self, sha256: Sha256, text: &[u8]) -> bool {
         if !self.waiting.contains_key(&sha256) {
             if self.bytes + text.len() > MAX_BYTES {
@@ -80,13 +109,14 @@ impl Queue {
     }
 
     pub(super) fn has_work(&self) -> bool {
-        !self.waiting.is_empty()
+        !self.waiting.is_empty() || !self.seen.is_empty()
     }
 
     pub(super) fn take(&mut self) -> Taken {
         self.bytes = 0;
         Taken {
             texts: std::mem::take(&mut self.waiting),
+            seen: std::mem::take(&mut self.seen),
             callers: std::mem::take(&mut self.callers),
         }
     }
@@ -96,6 +126,10 @@ impl Queue {
         for (sha256, text) in taken.texts {
             self.make_room_for(sha256, &text);
         }
+        // Those that came meanwhile are newer.
+        taken.seen.append(&mut self.seen);
+        taken.seen.truncate(MAX_SEEN);
+        self.seen = taken.seen;
         taken.callers.append(&mut self.callers);
         taken.callers
     }
@@ -118,6 +152,7 @@ impl Queue {
     /// Forgets what the file contains, because there is another file.
     pub(super) fn forget_all(&mut self) {
         self.known.clear();
+        self.noted.clear();
     }
 }
 
@@ -125,3 +160,5 @@ impl Queue {
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum number of texts that are known to be in the file. They take about 10 MB.
 const MAX_KNOWN: usize = 200_000;
+/// Maximum number of answers that wait while the disk is slow or full. They take a few megabytes.
+const MAX_SEEN: usize = 20_000;

@@ -6,12 +6,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redb::{Builder, ReadableDatabase};
+use redb::{Builder, ReadTransaction, ReadableDatabase};
 
-use super::file::{self, EVIDENCE, VERSION};
+use super::{
+    Version,
+    file::{self, EVIDENCE, VERSION},
+    history,
+};
 use crate::{
     copy::Sha256,
     database::{FileError, guarded, open_existing},
+    origin::Origin,
 };
 
 /// A file of evidence to read from.
@@ -37,16 +42,39 @@ impl EvidenceReader {
     /// # Errors
     /// Fails if the file cannot be read.
     pub fn read(&self, digests: &[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, FileError> {
+        let texts = self.patiently(|transaction| {
+            let mut texts = HashMap::with_capacity(digests.len());
+            for sha256 in digests {
+                if let Some(text) = file::read(transaction, sha256)? {
+                    texts.insert(*sha256, text);
+                }
+            }
+            Ok(texts)
+        })?;
+        Ok(texts.unwrap_or_default())
+    }
+
+    /// Reads the versions of an origin's robots.txt, the oldest first.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read.
+    pub fn history(&self, origin: &Origin) -> Result<Vec<Version>, FileError> {
+        let versions = self.patiently(|transaction| history::read(transaction, &origin.to_string()))?;
+        Ok(versions.unwrap_or_default())
+    }
+
+    /// Runs `read` on the file, and waits for its turn. Returns `None` for a file without tables.
+    fn patiently<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, FileError>) -> Result<Option<T>, FileError> {
         let started = Instant::now();
         loop {
-            match guarded(|| self.read_now(digests)) {
+            match guarded(|| self.read_now(&read)) {
                 Err(FileError::Locked) if started.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
                 read => return read,
             }
         }
     }
 
-    fn read_now(&self, digests: &[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, FileError> {
+    fn read_now<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, FileError>) -> Result<Option<T>, FileError> {
         let transaction = match Builder::new().set_cache_size(CACHE).open_read_only(&self.path) {
             Ok(database) => database.begin_read()?,
             // The proxy was killed. Opening the file to write repairs it.
@@ -57,17 +85,10 @@ impl EvidenceReader {
             Err(error) => return Err(error.into()),
         };
         match file::version(&transaction)? {
-            Some(VERSION) => {}
-            Some(later) => return Err(FileError::Later(format!("in version {later} of its format"))),
-            None => return Ok(HashMap::new()),
+            Some(VERSION) => read(&transaction).map(Some),
+            Some(later) => Err(FileError::Later(format!("in version {later} of its format"))),
+            None => Ok(None),
         }
-        let mut texts = HashMap::with_capacity(digests.len());
-        for sha256 in digests {
-            if let Some(text) = file::read(&transaction, sha256)? {
-                texts.insert(*sha256, text);
-            }
-        }
-        Ok(texts)
     }
 }
 

@@ -59,6 +59,7 @@ fn write(file: &EvidenceFile, texts: &[&str], day: u32, oldest: u32, max_bytes: 
     let texts: Vec<_> = texts.iter().map(|text| (digest(text), text.as_bytes())).collect();
     let batch = Batch {
         texts: &texts,
+        seen: &[],
         day,
         oldest,
         max_bytes,
@@ -152,6 +153,7 @@ fn bytes_that_do_not_have_the_digest_are_not_read() {
     let file = bench.open();
     let batch = Batch {
         texts: &[(digest("a"), b"b")],
+        seen: &[],
         day: 1,
         oldest: 0,
         max_bytes: u64::MAX,
@@ -245,4 +247,177 @@ async fn two_robotgates_can_share_a_file() {
         evidence.close();
         assert!(bench.read(name).is_some(), "{name}");
     }
+}
+
+/// Writes what an origin answered at some seconds of a day.
+fn see(file: &EvidenceFile, seen: &[(&str, Option<&str>, u64)], oldest: u32, max_bytes: u64) -> file::Written {
+    let seen: Vec<_> = seen
+        .iter()
+        .map(|(origin, text, at)| sighting(origin, *text, *at))
+        .collect();
+    let batch = Batch {
+        texts: &[],
+        seen: &seen,
+        day: 1,
+        oldest,
+        max_bytes,
+    };
+    file.write(&batch).expect("written")
+}
+
+fn sighting(origin: &str, text: Option<&str>, at: u64) -> Sighting {
+    Sighting {
+        origin: origin.into(),
+        text: text.map(|text| SeenText {
+            sha256: digest(text),
+            bytes: u32::try_from(text.len()).expect("short"),
+        }),
+        status: if text.is_some() { 200 } else { 404 },
+        at: SystemTime::UNIX_EPOCH + Duration::from_secs(at),
+    }
+}
+
+/// Returns the versions of an origin: text, first and last second, and status.
+fn history(bench: &Bench, origin: &str) -> Vec<(Option<Sha256>, u64, u64, u16)> {
+    let reader = EvidenceReader::open(&bench.options().path).expect("the file can be read");
+    let versions = reader.history(&origin.parse().expect("an origin")).expect("read");
+    let second = |time: SystemTime| {
+        time.duration_since(SystemTime::UNIX_EPOCH)
+            .expect("after 1970")
+            .as_secs()
+    };
+    let version = |found: Version| {
+        (
+            found.text.map(|text| text.sha256),
+            second(found.first_seen),
+            second(found.last_seen),
+            found.status,
+        )
+    };
+    versions.into_iter().map(version).collect()
+}
+
+const A: &str = "https://a.example";
+const DAY: u64 = 24 * 60 * 60;
+
+#[test]
+fn an_origin_has_a_version_for_each_text_that_follows_another() {
+    let bench = Bench::new();
+    let file = bench.open();
+    let other = "https://a.example:8443";
+    for (origin, text, at) in [
+        (A, Some("1"), 10),
+        (A, Some("1"), 20),
+        (other, Some("1"), 25),
+        (A, None, 30),
+        (A, Some("1"), 40),
+        // From a robotgate that shares the file and is late.
+        (A, Some("1"), 15),
+        (A, Some("2"), 50),
+        (A, None, 35),
+    ] {
+        see(&file, &[(origin, text, at)], 0, u64::MAX);
+    }
+    drop(file);
+    let (one, two) = (Some(digest("1")), Some(digest("2")));
+    assert_eq!(
+        history(&bench, A),
+        [
+            (one, 10, 20, 200),
+            (None, 30, 35, 404),
+            (one, 40, 40, 200),
+            (two, 50, 50, 200)
+        ]
+    );
+    assert_eq!(history(&bench, other), [(one, 25, 25, 200)]);
+    assert_eq!(history(&bench, "https://b.example"), []);
+}
+
+#[test]
+fn versions_are_removed_with_the_texts_and_the_books_balance() {
+    let bench = Bench::new();
+    let file = bench.open();
+    let row = see(&file, &[(A, Some("1"), 0)], 0, u64::MAX).rows;
+    assert!(row > 0, "rows count");
+    see(
+        &file,
+        &[(A, Some("2"), DAY), (A, Some("3"), 2 * DAY), (A, Some("3"), 9 * DAY)],
+        0,
+        u64::MAX,
+    );
+    write(&file, &["2"], 1, 0, u64::MAX);
+    write(&file, &["3"], 9, 0, u64::MAX);
+    let expired = write(&file, &[], 9, 1, u64::MAX);
+    assert_eq!(
+        (expired.texts, expired.expired.len()),
+        (2, 0),
+        "only the first row is too old"
+    );
+    let crowded = write(&file, &[], 9, 0, expired.bytes + expired.rows - 1);
+    assert_eq!(crowded.crowded_out, [digest("2")], "of one day, the text goes first");
+    drop(file);
+    let days = |bench: &Bench| {
+        history(bench, A)
+            .iter()
+            .map(|version| version.2 / DAY)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(days(&bench), [1, 9]);
+    let file = bench.open();
+    let empty = write(&file, &[], 20, 15, u64::MAX);
+    assert_eq!((empty.texts, empty.bytes, empty.rows), (0, 0, 0));
+    drop(file);
+    assert_eq!(history(&bench, A), []);
+}
+
+#[test]
+fn an_origin_keeps_its_last_500_versions() {
+    let bench = Bench::new();
+    let file = bench.open();
+    let texts: Vec<String> = (0..510).map(|number| number.to_string()).collect();
+    let seen: Vec<_> = (1..).zip(&texts).map(|(at, text)| (A, Some(&**text), at)).collect();
+    let written = see(&file, &seen, 0, u64::MAX);
+    let one = see(&file, &[("https://b.example", Some("1"), 1)], 0, u64::MAX).rows - written.rows;
+    assert_eq!(written.rows, 500 * one);
+    drop(file);
+    let found = history(&bench, A);
+    assert_eq!((found.len(), found[0].1, found[499].1), (500, 11, 510));
+}
+
+#[test]
+fn a_file_from_before_the_history_gets_one() {
+    let bench = Bench::new();
+    let file = bench.open();
+    write(&file, &["1"], 1, 0, u64::MAX);
+    drop(file);
+    file::without_history(&bench.options().path);
+    assert_eq!(history(&bench, A), []);
+    let file = bench.open();
+    see(&file, &[(A, Some("1"), 10)], 0, u64::MAX);
+    drop(file);
+    assert_eq!(history(&bench, A).len(), 1);
+    assert!(bench.read("1").is_some());
+}
+
+#[tokio::test]
+async fn an_answer_that_stays_the_same_is_noted_once_a_day() {
+    let bench = Bench::new();
+    let evidence = bench.start();
+    let day = u64::from(day_of(SystemTime::now()) - 3) * DAY;
+    for (before, text, at) in [
+        (None, Some("1"), day),
+        (None, Some("1"), day + 10),
+        (None, Some("1"), day + DAY),
+        (Some((Some("1"), day + DAY + 20)), None, day + DAY + 30),
+        (None, None, day + DAY + 40),
+    ] {
+        let before = before.map(|(text, at)| sighting(A, text, at));
+        evidence.saw(before, sighting(A, text, at));
+    }
+    evidence.close();
+    let expected = [
+        (Some(digest("1")), day, day + DAY + 20, 200),
+        (None, day + DAY + 30, day + DAY + 30, 404),
+    ];
+    assert_eq!(history(&bench, A), expected, "the second and the last were not noted");
 }

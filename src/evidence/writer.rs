@@ -14,6 +14,7 @@ use std::{
 use super::{
     EvidenceOptions,
     file::{Batch, EVIDENCE, EvidenceFile, Written, day_of},
+    history::Sighting,
     queue::{Place, Queue},
 };
 use crate::{
@@ -100,6 +101,16 @@ impl Shared {
             self.work.notify_one();
         }
         place
+    }
+
+    /// Queues what a site answered.
+    pub(super) fn saw(&self, before: Option<Sighting>, seen: Sighting, day: u32) {
+        let mut queue = self.lock();
+        let had_work = queue.has_work();
+        queue.saw(before, seen, day);
+        if !had_work && queue.has_work() {
+            self.work.notify_one();
+        }
     }
 
     /// Queues the text of the configuration, and returns its digest.
@@ -238,6 +249,7 @@ impl Shared {
         let day = day_of(SystemTime::now());
         let batch = Batch {
             texts: &texts,
+            seen: &taken.seen,
             day,
             oldest: day.saturating_sub(u32::try_from(limits.keep.as_secs() / (24 * 60 * 60)).unwrap_or(u32::MAX)),
             max_bytes: limits.max_bytes,

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use super::{FetchResult, sharded::ShardedCounters};
+use super::{ChangeEffect, FetchResult, sharded::ShardedCounters};
 use crate::{
     bot::Enforcement,
     decision::{Reason, Verdict},
@@ -73,7 +73,8 @@ impl_label!(
     Class,
     Listener,
     Tunnel,
-    FetchResult
+    FetchResult,
+    ChangeEffect
 );
 
 words! {
@@ -251,6 +252,7 @@ mod tests {
         check::<Tunnel>();
         check::<RejectionKind>();
         check::<FetchResult>();
+        check::<ChangeEffect>();
     }
 
     #[test]

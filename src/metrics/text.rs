@@ -184,6 +184,11 @@ impl MetricsCollector {
             "Time that fetches of a robots.txt took, without the wait for their turn.",
             &metrics.fetch,
         )?;
+        page.counters(
+            "robotgate_robots_changes",
+            "Changes of robots.txt files, by what they mean for the recent requests to their sites.",
+            labelled("effect", metrics.robots_changes.iter()),
+        )?;
         page.gauge(
             "robotgate_cache_memory_bytes",
             "Memory that copies of robots.txt files use, in bytes.",

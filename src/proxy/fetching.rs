@@ -4,12 +4,16 @@ use std::{borrow::Cow, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 
-use super::seen_texts::SeenTexts;
+use super::{
+    changes::{Answered, Change, ChangeNotes},
+    seen_texts::SeenTexts,
+};
 use crate::{
-    audit::{AuditLog, Line, RedactQuery, Redirect, Reserved, RobotsRecord, SharedRecord},
-    copy::{AnswerKind, Fetched, RobotsCopy},
-    evidence::Evidence,
-    fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, LookupError, Requester, SharedCopy, Traced},
+    audit::{AuditLog, Instance, Line, Recent, RedactQuery, Redirect, Reserved, RobotsRecord, SharedRecord},
+    config::Config,
+    copy::{AnswerKind, Fetched, LastAnswer, RobotsCopy, Sha256},
+    evidence::{Evidence, SeenText, Sighting},
+    fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, Learned, LookupError, Requester, SharedCopy, Traced},
     fleet::Fleet,
     metrics::{FetchResult, Metrics},
     origin::{Origin, Target},
@@ -34,6 +38,11 @@ pub(super) struct LoggedFetcher {
     /// The number of the configuration's generation.
     pub(super) config: u64,
     pub(super) seen_texts: Arc<SeenTexts>,
+    /// The configuration, the decisions in memory and the run, to say what a changed robots.txt means.
+    pub(super) settings: Arc<Config>,
+    pub(super) recent: Arc<Recent>,
+    pub(super) instance: Instance,
+    pub(super) changes: Arc<ChangeNotes>,
 }
 
 #[async_trait]
@@ -94,6 +103,41 @@ impl Fetch for LoggedFetcher {
 
     fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Reserved) {
         reservation.append(&self.shared_line(shared));
+    }
+
+    fn learned(&self, learned: &Learned<'_>) {
+        // A failure says nothing about the file.
+        let Some(after) = learned
+            .after
+            .last_answer()
+            .filter(|_| learned.after.failure().is_none())
+        else {
+            return;
+        };
+        let before = learned.before.last_answer();
+        let changed_from = before.filter(|before| digest(before) != digest(&after));
+        if let Some(evidence) = &self.evidence {
+            let seen = |answer: LastAnswer<'_>| sighting(learned.origin, &answer);
+            evidence.saw(changed_from.map(seen), seen(after));
+        }
+        let Some(before) = changed_from else { return };
+        let answered = |answer: LastAnswer<'_>| Answered {
+            copy: answer.copy.cloned(),
+            status: answer.status,
+            fetched: answer.fetched,
+        };
+        self.changes.note(Change {
+            origin: learned.origin.clone(),
+            before: answered(before),
+            after: answered(after),
+            is_shared: learned.after.is_shared(),
+            audit: self.audit.clone(),
+            metrics: self.metrics.clone(),
+            recent: self.recent.clone(),
+            config: self.settings.clone(),
+            generation: self.config,
+            instance: self.instance,
+        });
     }
 }
 
@@ -189,6 +233,23 @@ impl LoggedFetcher {
         }
         .line()
     }
+}
+
+fn sighting(origin: &Origin, answer: &LastAnswer<'_>) -> Sighting {
+    Sighting {
+        origin: origin.to_string().into(),
+        text: answer.copy.map(|copy| SeenText {
+            sha256: copy.sha256,
+            // A text is never longer than the size limit of a robots.txt.
+            bytes: u32::try_from(copy.robots.body().len()).unwrap_or(u32::MAX),
+        }),
+        status: answer.status,
+        at: answer.fetched,
+    }
+}
+
+fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
+    answer.copy.map(|copy| copy.sha256)
 }
 
 /// Records the requests of a fetch at every origin that it asked, and a pause at the last one. A redirect to another

@@ -14,6 +14,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 
 use super::{
+    changes::ChangeNotes,
     clients::kept_connections,
     fetching::LoggedFetcher,
     live::open_files,
@@ -41,7 +42,7 @@ pub struct Generation {
     /// 1 at the start, and one more with each reload.
     pub number: u64,
     pub made: SystemTime,
-    pub config: Config,
+    pub config: Arc<Config>,
     /// The parts of `config` that decisions depend on.
     pub(crate) terms: Terms,
     pub(super) egress: Egress,
@@ -53,6 +54,7 @@ pub struct Generation {
     /// The log of the generation in force, for messages of the fleet, which can outlive a generation.
     pub(super) audit_in_force: Arc<ArcSwapOption<AuditLog>>,
     seen_texts: Arc<SeenTexts>,
+    changes: Arc<ChangeNotes>,
     /// Format of the audit log on standard output. A file always has JSON.
     log_format: LogFormat,
     pub(super) store: Arc<Store>,
@@ -234,6 +236,9 @@ impl Generation {
         let number = before.map_or(1, |before| before.number + 1);
         let instance = before.map_or_else(Instance::random, |before| before.instance);
         let seen_texts = before.map(|before| before.seen_texts.clone()).unwrap_or_default();
+        let recent = before.map(|before| before.recent.clone()).unwrap_or_default();
+        let changes = before.map(|before| before.changes.clone()).unwrap_or_default();
+        let config = Arc::new(config);
         let fetcher = LoggedFetcher {
             fetcher,
             audit: audit.clone(),
@@ -245,6 +250,10 @@ impl Generation {
             redact_query: config.audit.privacy.redact_query.clone(),
             config: number,
             seen_texts: seen_texts.clone(),
+            settings: config.clone(),
+            recent: recent.clone(),
+            instance,
+            changes: changes.clone(),
         };
         Ok(Self {
             number,
@@ -257,12 +266,13 @@ impl Generation {
             instance,
             audit_in_force,
             seen_texts,
+            changes,
             log_format,
             store,
             meter: Meter::new(metrics, &config.bots),
             leaves,
             server_tls,
-            recent: before.map(|before| before.recent.clone()).unwrap_or_default(),
+            recent,
             long_decisions: match before {
                 Some(before) => before.long_decisions.clone(),
                 None => FairSemaphore::new(half_of_the_cores()),
@@ -335,6 +345,11 @@ impl Generation {
     /// Returns whether no new robots.txt can be decided on, because its text cannot be stored.
     pub fn evidence_is_stalled(&self) -> bool {
         self.fetcher.check_evidence().is_err()
+    }
+
+    /// Notes the changes of robots.txt files that wait, and returns when they are in the log.
+    pub async fn finish_changes(&self) {
+        self.changes.finish().await;
     }
 
     /// Returns the number of roots that origins' certificates are checked against: the system's, and the operator's.

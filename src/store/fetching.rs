@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     copy::{Answer, CacheStatus, Due, FetchError, Fetched, Lookup, OriginState, Policy},
-    fetch::{Fetch, FetchPermit, FinishedFetch, LookupError, SharedCopy, Traced},
+    fetch::{Fetch, FetchPermit, FinishedFetch, Learned, LookupError, SharedCopy, Traced},
     fleet::{CopyOrLease, Fleet, Lease},
     origin::Origin,
 };
@@ -226,6 +226,10 @@ impl Store {
                     let (fleet, answered) = (fleet.clone(), is_answer.then(|| after.clone()));
                     self.running.spawn(async move { fleet.end(lease, answered).await });
                 }
+                if is_remembered {
+                    let (before, after) = (&before, &after);
+                    fetcher.learned(&Learned { origin, before, after });
+                }
                 if let Some(disk) = self.disk.as_ref().filter(|_| is_remembered) {
                     disk.keep(origin, after, slot.is_recalled());
                 }
@@ -280,8 +284,10 @@ impl Store {
             }
             let found = slot.state.compare_and_swap(&before, after.clone());
             if Arc::ptr_eq(&found, &before) {
+                let (before, after) = (&before, &after);
+                begun.fetcher.learned(&Learned { origin, before, after });
                 if let Some(disk) = &self.disk {
-                    disk.keep(origin, after, slot.is_recalled());
+                    disk.keep(origin, after.clone(), slot.is_recalled());
                 }
                 self.weigh_anew(origin, slot);
                 return flow;

@@ -112,6 +112,39 @@ async fn the_page_shows_decisions_and_their_reasons() {
 }
 
 #[tokio::test]
+async fn the_page_shows_what_a_site_changed() {
+    needs!("python3", "chromium");
+    let brief = |text: &str| Reply::ok("text/plain", text).header("Cache-Control", "max-age=1");
+    let origin = Origin::start()
+        .reply("/robots.txt", brief(ROBOTS))
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::with("[robots]\nmin-ttl = \"1s\"").await;
+    allowed(&gate.get(&origin.url("/news")).await, "no-rule");
+    origin.change("/robots.txt", brief("User-agent: *\nDisallow: /news\nSitemap: <b>\n"));
+    wait::until_async("a change", async || {
+        gate.get(&origin.url("/x")).await;
+        (!gate.events("robots-changed").is_empty()).then_some(())
+    })
+    .await;
+    let mut operator = Operator::open(&gate).await;
+    operator
+        .perform(json!([
+            "changed",
+            origin.url(""),
+            "1 rule added, 2 removed",
+            "1 newly denied and 0 newly allowed",
+            "+ line 2: Disallow: /news",
+            "− line 4: Disallow: /private",
+            "Sitemap: <b>",
+            format!("{} (line 2: Disallow: /news)", origin.url("/news")),
+        ]))
+        .await;
+    operator.close().await;
+}
+
+#[tokio::test]
 async fn the_page_finds_origins_and_answers_whether_a_bot_may_fetch() {
     needs!("python3", "chromium");
     let (origin, other, gate) = (origin().await, origin().await, Gate::start().await);

@@ -15,6 +15,7 @@ mod audit;
 mod authority;
 mod bot;
 mod cache_command;
+mod changes;
 mod config;
 mod connections;
 mod copies;

@@ -12,7 +12,7 @@ use axum::{
 use http::{HeaderValue, header};
 
 use super::{
-    Context, access, decide, documents, explain, health, origins, problem::Problem, refusals, status, what_if,
+    Context, access, changes, decide, documents, explain, health, origins, problem::Problem, refusals, status, what_if,
 };
 
 /// A path and its documented methods. Every path with GET supports HEAD too.
@@ -39,6 +39,7 @@ fn routes() -> Vec<Route> {
         Route("/api/v1/openapi.json", GET, get(documents::openapi)),
         Route("/api/v1/status", GET, get(status::status)),
         Route("/api/v1/refusals", GET, get(refusals::refusals)),
+        Route("/api/v1/changes", GET, get(changes::changes)),
         Route("/api/v1/origins", GET, get(origins::list)),
         Route("/api/v1/origins/detail", GET, get(origins::detail)),
         Route("/api/v1/origins/stats", GET, get(origins::stats)),

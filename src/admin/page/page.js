@@ -10,6 +10,7 @@ const SLOWEST = 5000; // maximum ms between two attempts while robotgate does no
 const WINDOW = 120; // seconds that the chart shows
 const SHOWN = 50; // maximum number of rules that did not decide, and of other statements, to show
 const MAX_TAIL = 500; // refusals that the page keeps
+const CHANGES_PERIOD = 5000; // ms between two looks at the changes of robots.txt files
 const VERDICTS = ["allow", "deny", "unverifiable", "defer"];
 
 const HOLDS = {
@@ -38,6 +39,7 @@ let samples = []; // {at, allow, deny, unverifiable, defer}, for the chart
 let timer = null;
 let failures = 0;
 let polling = false;
+let lookedForChanges = -Infinity; // when the page last asked for changes, in ms
 let view = "now";
 let asked = 0; // number of the latest question, to ignore late answers to earlier ones
 
@@ -250,7 +252,10 @@ async function poll() {
     const fresh = await api("status");
     failures = 0;
     seen(fresh);
-    if (view === "now") await follow();
+    if (view === "now") {
+      await follow();
+      await showChanges();
+    }
   } catch (problem) {
     failures += 1;
     if (problem.status !== 401) gone(problem);
@@ -548,6 +553,82 @@ function whole(record) {
       link("origin", { origin: record.origin }, "This origin"),
     ),
     make("dl", { class: "facts" }, facts(Object.keys(fields).map((name) => [name, value(name)]))),
+  );
+}
+
+// === Changes of robots.txt files ===
+
+async function showChanges() {
+  if (performance.now() - lookedForChanges < CHANGES_PERIOD) return;
+  const { changes } = await api("changes");
+  lookedForChanges = performance.now();
+  show($("changes"), changes, () =>
+    changes.length === 0
+      ? muted("No site has changed its robots.txt since robotgate started.")
+      : make("ul", { class: "plain" }, changes.reverse().map((record) => make("li", {}, change(record)))),
+  );
+}
+
+/** What a change did, in a sentence. */
+function changed(record) {
+  const what =
+    record.robots_sha256_before == null
+      ? "The site has a robots.txt now. "
+      : record.robots_sha256 == null
+        ? "The site has no robots.txt any more. "
+        : "";
+  const rules =
+    record.rules == null
+      ? "Not compared"
+      : record.rules === "unchanged"
+        ? "The rules are the same"
+        : `${plural(record.rules_added, "rule")} added, ${count(record.rules_removed)} removed`;
+  const effect =
+    record.requests === 0
+      ? ""
+      : `; of ${plural(record.requests, "recent request")}, ${count(record.newly_denied)} newly denied and ` +
+        `${count(record.newly_allowed)} newly allowed`;
+  return `${what}${rules}${effect}.`;
+}
+
+function change(record) {
+  const rules = ({ agents, added, removed }) => [
+    make("dt", {}, data(agents.join(", "))),
+    ...removed.map(({ line, rule }) => make("dd", { class: "data" }, `− line ${line}: ${rule}`)),
+    ...added.map(({ line, rule }) => make("dd", { class: "data" }, `+ line ${line}: ${rule}`)),
+  ];
+  const statements = (sign, all) =>
+    all.map(({ line, kind, value }) => make("li", { class: "data" }, `${sign} line ${line}: ${kind}: ${value}`));
+  return make(
+    "details",
+    {},
+    make(
+      "summary",
+      {},
+      time(record.time),
+      " ",
+      data(record.origin),
+      ": ",
+      changed(record),
+    ),
+    make("dl", { class: "facts" }, record.groups.flatMap(rules)),
+    make("ul", { class: "plain" }, statements("−", record.removed), statements("+", record.added)),
+    record.cut && muted("Some changes are left out. See robotgate cache history --diff."),
+    make(
+      "ul",
+      { class: "plain" },
+      record.examples.map(({ bot, url, verdict, rule, line }) =>
+        make(
+          "li",
+          {},
+          make("b", { class: verdict }, verdict),
+          ` ${bot ?? "(no bot)"} `,
+          data(url),
+          rule != null && ` (line ${line}: ${rule})`,
+        ),
+      ),
+    ),
+    make("p", {}, link("origin", { origin: record.origin }, "This origin")),
   );
 }
 

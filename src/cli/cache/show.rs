@@ -195,7 +195,7 @@ fn numbered(text: &[u8], paint: Paint) -> String {
 }
 
 /// Escapes control characters in the text, for a terminal.
-fn tamed(text: &[u8]) -> String {
+pub(super) fn tamed(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.lines()
         .map(|line| plain(line, usize::MAX).into_owned() + "\n")

@@ -48,6 +48,15 @@ class Operator:
         self.wait("its record", f"{row}.querySelector('dl')?.checkVisibility()")
         expect(self.run(f"{row}.querySelector('dl').innerText"), url, "robots_sha256", "user_agent")
 
+    def changed(self, *texts):
+        """Checks the newest change of a robots.txt, opens it, and checks its texts."""
+        self.go("now")
+        row = "document.querySelector('#changes li details')"
+        self.wait("a change", f"{row} !== null")
+        self.browser.click("#changes li summary")
+        self.wait("its rules", f"{row}.querySelector('dl')?.checkVisibility()")
+        expect(self.run(f"{row}.innerText"), *texts)
+
     def badge(self, id, text):
         """Checks the badge of the refusal with this id. An empty text means no badge."""
         self.go("now")

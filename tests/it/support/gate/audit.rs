@@ -72,7 +72,7 @@ impl Gate {
 }
 
 /// Events that say what happened to the gate itself.
-const OF_SERVICE: [&str; 4] = ["start", "stop", "reload", "forget"];
+const OF_SERVICE: [&str; 5] = ["robots-changed", "start", "stop", "reload", "forget"];
 
 /// Reads the records in a file; none if there is no file.
 pub fn read(path: &Path) -> Vec<Record> {

@@ -1,0 +1,414 @@
+//! Notes when a site changes its robots.txt: in the audit log, the metrics and the list of recent changes. Says which
+//! rules came and went, and which of the requests that are held in memory would now be decided otherwise.
+//!
+//! Nothing waits for this. A blocking thread compares one change at a time. If too many wait, or if robotgate stops, a
+//! change is noted without a comparison.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant, SystemTime},
+};
+
+use memchr::{memchr, memmem, memrchr};
+use tokio::sync::Notify;
+
+use crate::{
+    audit::{AuditLog, ChangeExample, ChangedGroup, Instance, Json, MAX_DECISIONS, Recent, RobotsChangedRecord},
+    config::Config,
+    copy::RobotsCopy,
+    decision::{MAX_TEXT, Verdict},
+    metrics::{ChangeEffect, Metrics},
+    origin::Origin,
+    replay::{AnsweredSite, LoggedDecision},
+    robots::{ChangedRule, ChangedStatement, Changes, changes},
+    text::{Timestamp, plain, plain_message},
+};
+
+/// The changes that wait to be noted.
+#[derive(Debug, Default)]
+pub(super) struct ChangeNotes {
+    queue: Mutex<Queue>,
+    /// Notified when nothing waits.
+    idle: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Change>,
+    /// Memory that the copies of the waiting changes take.
+    weight: usize,
+    /// Whether a thread works on the queue.
+    is_running: bool,
+    is_closing: bool,
+}
+
+/// A site that answers with another text than before.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) origin: Origin,
+    pub(super) before: Answered,
+    pub(super) after: Answered,
+    /// Whether another gate of the fleet fetched the new text.
+    pub(super) is_shared: bool,
+    pub(super) audit: Arc<AuditLog>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) recent: Arc<Recent>,
+    pub(super) config: Arc<Config>,
+    /// The number of the configuration's generation.
+    pub(super) generation: u64,
+    pub(super) instance: Instance,
+}
+
+/// What a site answered.
+#[derive(Debug)]
+pub(super) struct Answered {
+    /// `None` if it has no robots.txt.
+    pub(super) copy: Option<Arc<RobotsCopy>>,
+    /// 0 if unknown.
+    pub(super) status: u16,
+    pub(super) fetched: SystemTime,
+}
+
+/// What a change means for the requests that are held in memory.
+#[derive(Debug, Default)]
+struct Effect {
+    requests: usize,
+    undecided: usize,
+    newly_denied: usize,
+    newly_allowed: usize,
+    examples: Vec<ChangeExample>,
+}
+
+// === impl ChangeNotes ===
+
+impl ChangeNotes {
+    /// Queues a change. Call it within a runtime.
+    pub(super) fn note(self: &Arc<Self>, change: Change) {
+        let weight = change.weight();
+        let mut queue = self.lock();
+        let is_full = queue.waiting.len() >= MAX_WAITING || queue.weight + weight > MAX_WEIGHT;
+        if is_full && !queue.waiting.is_empty() {
+            drop(queue);
+            return change.log(None);
+        }
+        queue.weight += weight;
+        queue.waiting.push_back(change);
+        if !std::mem::replace(&mut queue.is_running, true) {
+            let notes = self.clone();
+            tokio::task::spawn_blocking(move || notes.work());
+        }
+    }
+
+    /// Notes what waits, without comparing it, and returns when that is done.
+    pub(super) async fn finish(&self) {
+        loop {
+            // Registered before the check, so that no notification is missed.
+            let idle = self.idle.notified();
+            tokio::pin!(idle);
+            idle.as_mut().enable();
+            {
+                let mut queue = self.lock();
+                queue.is_closing = true;
+                if !queue.is_running {
+                    return;
+                }
+            }
+            idle.await;
+        }
+    }
+
+    fn work(&self) {
+        // If comparing panics, the next change starts another thread.
+        let _ended = Ended(self);
+        while let Some((change, is_closing)) = self.next() {
+            let compared = (!is_closing).then(|| change.compare());
+            change.log(compared);
+        }
+    }
+
+    fn next(&self) -> Option<(Change, bool)> {
+        let mut queue = self.lock();
+        let Some(change) = queue.waiting.pop_front() else {
+            queue.is_running = false;
+            return None;
+        };
+        queue.weight -= change.weight();
+        Some((change, queue.is_closing))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // Nothing under this lock can panic halfway.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Marks the end of the work when it is dropped.
+struct Ended<'n>(&'n ChangeNotes);
+
+// === impl Ended ===
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().is_running = false;
+        }
+        self.0.idle.notify_waiters();
+    }
+}
+
+// === impl Change ===
+
+impl Change {
+    fn weight(&self) -> usize {
+        let copies = [&self.before, &self.after];
+        copies.iter().map(|answered| answered.weight()).sum()
+    }
+
+    /// Compares the texts, and what they mean for the requests that are held in memory. Blocks for some time.
+    fn compare(&self) -> (Changes, Effect) {
+        let profile = self.config.robots.policy.profile;
+        let found = changes(profile, self.before.text(), self.after.text());
+        let effect = match found.has_rules() {
+            true => self.effect(),
+            false => Effect::default(),
+        };
+        (found, effect)
+    }
+
+    fn effect(&self) -> Effect {
+        let (deadline, config) = (Instant::now() + MAX_TIME, &*self.config);
+        let [before, after] = [&self.before, &self.after]
+            .map(|answered| AnsweredSite::new(answered.copy.as_ref(), answered.fetched, config));
+        let mut effect = Effect::default();
+        let mut shown = HashSet::new();
+        let decisions = self.recent.decisions().read();
+        for line in lines_on(&self.origin, &decisions).take(MAX_DECISIONS) {
+            let parsed = serde_json::from_slice::<LoggedDecision<'_>>(line);
+            let Some(logged) = parsed.ok().filter(|_| Instant::now() < deadline) else {
+                effect.undecided += 1;
+                continue;
+            };
+            let (was, is) = match (before.decide(&logged, config), after.decide(&logged, config)) {
+                (Ok(Some(was)), Ok(Some(is))) => (was, is),
+                (Ok(None), _) | (_, Ok(None)) => continue,
+                (Err(_), _) | (_, Err(_)) => {
+                    effect.undecided += 1;
+                    continue;
+                }
+            };
+            effect.requests += 1;
+            let count = match (was.verdict == Verdict::Allow, is.verdict == Verdict::Allow) {
+                (true, false) => &mut effect.newly_denied,
+                (false, true) => &mut effect.newly_allowed,
+                _ => continue,
+            };
+            *count += 1;
+            let is_new = shown.len() < MAX_EXAMPLES && shown.insert((logged.bot.clone(), logged.url.to_string()));
+            if is_new {
+                effect.examples.push(ChangeExample {
+                    id: logged.id.to_string(),
+                    url: plain_message(&logged.url, MAX_TEXT).into_owned(),
+                    verdict: is.verdict.as_str(),
+                    rule: is.rule().map(|rule| plain(&rule.text, MAX_TEXT).into_owned()),
+                    line: is.rule().map(|rule| rule.line),
+                    bot: logged.bot,
+                });
+            }
+        }
+        effect
+    }
+
+    /// Logs and counts the change. `compared` is `None` if there was no time to compare.
+    fn log(&self, compared: Option<(Changes, Effect)>) {
+        let is_compared = compared.is_some();
+        let (found, effect) = compared.unwrap_or_default();
+        let meaning = match (is_compared, found.has_rules()) {
+            (false, _) => ChangeEffect::Unknown,
+            (true, false) => ChangeEffect::None,
+            (true, true) => effect.meaning(),
+        };
+        let mut cut = found.is_cut;
+        let rules = is_compared.then(|| if found.has_rules() { "changed" } else { "unchanged" });
+        let (rules_added, rules_removed) = (found.rules_added(), found.rules_removed());
+        let line = RobotsChangedRecord {
+            time: Timestamp(SystemTime::now()),
+            instance: self.instance.as_str(),
+            origin: &self.origin.to_string(),
+            fetched: Some(Timestamp(self.after.fetched)),
+            source: if self.is_shared { "fleet" } else { "site" },
+            robots_sha256_before: self.before.copy.as_ref().map(|copy| copy.sha256),
+            robots_sha256: self.after.copy.as_ref().map(|copy| copy.sha256),
+            robots_status_before: self.before.known_status(),
+            robots_status: self.after.known_status(),
+            rules,
+            rules_added,
+            rules_removed,
+            groups: Json(groups(&found, &mut cut)),
+            statements_added: found.statements_added.len(),
+            statements_removed: found.statements_removed.len(),
+            added: Json(statements(&found.statements_added, &mut cut)),
+            removed: Json(statements(&found.statements_removed, &mut cut)),
+            cut,
+            effect: meaning.as_str(),
+            requests: effect.requests,
+            undecided: effect.undecided,
+            newly_denied: effect.newly_denied,
+            newly_allowed: effect.newly_allowed,
+            examples: Json(effect.examples),
+            profile: self.config.robots.policy.profile.as_str(),
+            config: self.generation,
+        }
+        .line();
+        self.audit.append_now(&line);
+        self.recent.changed(&line);
+        self.metrics.robots_changed(meaning);
+    }
+}
+
+// === impl Answered ===
+
+impl Answered {
+    fn text(&self) -> &[u8] {
+        self.copy.as_ref().map_or(b"", |copy| copy.robots.body())
+    }
+
+    fn weight(&self) -> usize {
+        self.copy.as_ref().map_or(0, |copy| copy.weight())
+    }
+
+    fn known_status(&self) -> Option<u16> {
+        Some(self.status).filter(|status| *status != 0)
+    }
+}
+
+// === impl Effect ===
+
+impl Effect {
+    fn meaning(&self) -> ChangeEffect {
+        match (self.newly_denied, self.newly_allowed) {
+            _ if self.requests == 0 => ChangeEffect::Unknown,
+            (0, 0) if self.undecided > 0 => ChangeEffect::Unknown,
+            (0, 0) => ChangeEffect::None,
+            (_, 0) => ChangeEffect::Stricter,
+            (0, _) => ChangeEffect::Looser,
+            _ => ChangeEffect::Both,
+        }
+    }
+}
+
+/// Iterates over the lines of the decisions on `origin`, the newest first.
+fn lines_on<'d>(origin: &Origin, decisions: &'d [u8]) -> impl Iterator<Item = &'d [u8]> {
+    // Inside the text of another field, the quotation marks would be escaped.
+    let finder = memmem::FinderRev::new(format!("\"origin\":\"{origin}\"").as_bytes()).into_owned();
+    let mut end = decisions.len();
+    std::iter::from_fn(move || {
+        let at = finder.rfind(&decisions[..end])?;
+        let line_end = memchr(b'\n', &decisions[at..]).map_or(decisions.len(), |end| at + end);
+        end = memrchr(b'\n', &decisions[..at]).map_or(0, |end| end + 1);
+        Some(&decisions[end..line_end])
+    })
+}
+
+/// Returns the changed groups as they are logged, and sets `cut` if that leaves something out.
+fn groups<'f>(found: &'f Changes, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
+    let mut left = MAX_RULES;
+    let mut rules = |rules: &[ChangedRule]| -> (Vec<ChangedRule>, bool) {
+        let taken = rules.len().min(MAX_LISTED).min(left);
+        left -= taken;
+        let listed = rules[..taken].iter().map(|rule| ChangedRule {
+            line: rule.line,
+            rule: plain(&rule.rule, MAX_RULE).into_owned(),
+        });
+        (listed.collect(), taken < rules.len())
+    };
+    *cut |= found.groups.len() > MAX_LISTED;
+    let listed = found.groups.iter().take(MAX_LISTED).map(|group| {
+        let (added, is_cut_added) = rules(&group.added);
+        let (removed, is_cut_removed) = rules(&group.removed);
+        *cut |= is_cut_added || is_cut_removed || group.agents.len() > MAX_LISTED;
+        let agents = group.agents.iter().take(MAX_LISTED);
+        ChangedGroup {
+            agents: agents.map(|agent| plain(agent, MAX_NAME)).collect(),
+            change: group.kind,
+            added,
+            removed,
+        }
+    });
+    listed.collect()
+}
+
+/// Returns changed statements as they are logged, and sets `cut` if that leaves something out.
+fn statements(all: &[ChangedStatement], cut: &mut bool) -> Vec<ChangedStatement> {
+    *cut |= all.len() > MAX_LISTED;
+    let listed = all.iter().take(MAX_LISTED).map(|statement| ChangedStatement {
+        line: statement.line,
+        kind: statement.kind,
+        value: plain(&statement.value, MAX_RULE).into_owned(),
+        agents: (statement.agents.iter())
+            .map(|agent| plain(agent, MAX_NAME).into_owned())
+            .collect(),
+    });
+    listed.collect()
+}
+
+/// How many changes wait at most, and how much memory their copies take.
+const MAX_WAITING: usize = 1000;
+const MAX_WEIGHT: usize = 64 * 1024 * 1024;
+/// For how long a change is tried on requests.
+const MAX_TIME: Duration = Duration::from_secs(2);
+/// How many requests are listed as examples.
+const MAX_EXAMPLES: usize = 5;
+/// How many groups, agents of a group, rules of a group and statements are listed, and how many rules of all groups.
+const MAX_LISTED: usize = 20;
+const MAX_RULES: usize = 100;
+/// Maximum lengths of a rule and of a name in the log, in bytes.
+const MAX_RULE: usize = 200;
+const MAX_NAME: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_decisions_on_an_origin_are_found_the_newest_first() {
+        let mut decisions = String::new();
+        for number in 0..30 {
+            let origin = ["http://a", "http://b", "http://a:8080"][number % 3];
+            decisions.push_str(&format!(
+                "{{\"agent\":\"\\\"origin\\\":\\\"http://b\\\"\",\"origin\":\"{origin}\",\"n\":{number}}}\n"
+            ));
+        }
+        let on = |origin: &str| -> Vec<u64> {
+            let origin = origin.parse().unwrap();
+            let lines = lines_on(&origin, decisions.as_bytes());
+            let number = |line: &[u8]| serde_json::from_slice::<serde_json::Value>(line).unwrap()["n"].as_u64();
+            lines.filter_map(number).collect()
+        };
+        assert_eq!(on("http://b"), [28, 25, 22, 19, 16, 13, 10, 7, 4, 1]);
+        assert_eq!(on("http://a").len(), 10);
+        assert!(on("http://c").is_empty());
+    }
+
+    #[test]
+    fn the_effect_is_none_only_if_requests_show_it() {
+        for (requests, undecided, newly_denied, newly_allowed, expected) in [
+            (0, 0, 0, 0, ChangeEffect::Unknown),
+            (0, 3, 0, 0, ChangeEffect::Unknown),
+            (3, 1, 0, 0, ChangeEffect::Unknown),
+            (3, 0, 0, 0, ChangeEffect::None),
+            (3, 1, 1, 0, ChangeEffect::Stricter),
+            (3, 0, 0, 1, ChangeEffect::Looser),
+            (3, 0, 1, 1, ChangeEffect::Both),
+        ] {
+            let effect = Effect {
+                requests,
+                undecided,
+                newly_denied,
+                newly_allowed,
+                examples: Vec::new(),
+            };
+            assert_eq!(effect.meaning(), expected, "{effect:?}");
+        }
+    }
+}

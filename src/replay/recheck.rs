@@ -1,0 +1,71 @@
+//! Decides a logged request with another robots.txt than the one that decided it.
+
+use std::{sync::Arc, time::SystemTime};
+
+use super::{LoggedDecision, Missing, check_whole, exception, identity, path_scope, question, target};
+use crate::{
+    config::Config,
+    copy::{Freshness, Lookup, Meaning, OriginState, RobotsCopy},
+    decision::{Begun, Decision, Question, Reason, Scope},
+};
+
+/// A site that answered with a robots.txt, or has none.
+#[derive(Debug)]
+pub struct AnsweredSite {
+    state: Arc<OriginState>,
+    at: SystemTime,
+}
+
+// === impl AnsweredSite ===
+
+impl AnsweredSite {
+    /// Creates the site that answered at `at`. `None` if it has no robots.txt.
+    pub fn new(copy: Option<&Arc<RobotsCopy>>, at: SystemTime, config: &Config) -> Self {
+        let policy = &config.robots.policy;
+        let (meaning, status) = match copy {
+            Some(copy) if copy.robots.profile() == policy.profile => (Meaning::Rules(copy.clone()), copy.status),
+            Some(copy) => (Meaning::Rules(Arc::new(copy.under(policy.profile))), copy.status),
+            None => (Meaning::NoRobots, 404),
+        };
+        let state = OriginState::unknown().after(meaning, status, Freshness::default(), at, 0.0, policy);
+        Self {
+            state: Arc::new(state),
+            at,
+        }
+    }
+
+    /// Decides the request of `logged` as if the site had given this answer. Returns `None` for a request that was
+    /// refused before any robots.txt was considered, for its address or its client.
+    ///
+    /// # Errors
+    /// If the line does not tell enough of the request.
+    pub fn decide(&self, logged: &LoggedDecision<'_>, config: &Config) -> Result<Option<Decision>, Missing> {
+        let is_refused_before = [Reason::Egress, Reason::Unauthenticated, Reason::Identity]
+            .iter()
+            .any(|reason| reason.as_str() == logged.reason);
+        if is_refused_before {
+            return Ok(None);
+        }
+        let decision = match asked(logged, config)?.begin(None) {
+            Begun::Decided(decision) => decision,
+            Begun::NeedsCopy(undecided) => {
+                let policy = &config.robots.policy;
+                undecided.decide(Lookup::at_once(self.state.clone(), self.at, policy, &Arc::default()))
+            }
+        };
+        Ok(Some(decision))
+    }
+}
+
+/// Returns what the request of `logged` asked.
+fn asked(logged: &LoggedDecision<'_>, config: &Config) -> Result<Question, Missing> {
+    check_whole(logged, Some(config))?;
+    let target = target(logged)?;
+    let scope = match &*logged.method {
+        "CONNECT" => Scope::Tunnel {
+            exception: exception(logged, &target, config)?,
+        },
+        _ => path_scope(logged),
+    };
+    Ok(question(identity(logged, config)?, target, scope, config))
+}
