@@ -19,6 +19,7 @@ pub mod man;
 mod progress;
 pub mod replay;
 pub mod run;
+pub mod seal;
 mod source;
 
 use std::{
@@ -52,6 +53,7 @@ enum Command {
     Check(check::CheckArgs),
     Cache(cache::CacheArgs),
     Replay(replay::ReplayArgs),
+    Seal(seal::SealArgs),
     Ca(ca::CaArgs),
     Credential(credential::CredentialArgs),
     Lint(lint::LintArgs),
@@ -75,6 +77,7 @@ impl Cli {
             Command::Lint(args) => lint::run(&args),
             Command::Cache(args) => cache::run(&args),
             Command::Replay(args) => replay::run(&args),
+            Command::Seal(args) => seal::run(&args),
             Command::Credential(args) => credential::run(&args),
             Command::Ca(args) => ca::run(&args),
             Command::Env(args) => env::run(&args),

@@ -53,6 +53,7 @@
 //!   has options defines their type, such as [`copy::Policy`]; a section of the configuration holds it as it is.
 //! - `explanation`: why a URL would be allowed or refused, with the rules that won and lost.
 //! - [`replay`]: decides the lines of an audit log again, with the texts of [`evidence`].
+//! - [`mod@seal`]: makes later changes of the audit log evident, by a signed Merkle tree of its lines.
 //! - [`expect`]: checks a configuration against its own `[[expect]]` cases.
 //! - `files`: reads files, but no pipe, which could block forever, and no secret that others can read.
 //! - `fair_semaphore`: permits for work that only a few may do at the same time, fair between clients. `ratelimited`:
@@ -137,6 +138,7 @@ pub mod proxy;
 mod ratelimited;
 pub mod replay;
 pub mod robots;
+pub mod seal;
 pub mod service;
 pub mod store;
 pub mod text;

@@ -48,6 +48,7 @@ mod rejections;
 mod reload;
 mod replay;
 mod robots;
+mod seal;
 mod sharing;
 mod smuggling;
 mod spelling;
