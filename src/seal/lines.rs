@@ -137,17 +137,17 @@ pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
     let mut names = names_of(logs)?;
     // A rotation that runs meanwhile could hide a file.
     for _ in 0..MAX_TRIES {
-        let files = identify_all(&names)?;
+        let files = identify_all(logs, &names)?;
         let again = names_of(logs)?;
         if names == again {
             return Ok(files);
         }
         names = again;
     }
-    identify_all(&names)
+    identify_all(logs, &names)
 }
 
-fn identify_all(names: &[(PathBuf, u64)]) -> Result<Vec<LogFile>, SealError> {
+fn identify_all(logs: &[PathBuf], names: &[(PathBuf, u64)]) -> Result<Vec<LogFile>, SealError> {
     let mut files: Vec<LogFile> = Vec::new();
     for (path, _) in names {
         let file = match identify(path) {
@@ -163,7 +163,8 @@ fn identify_all(names: &[(PathBuf, u64)]) -> Result<Vec<LogFile>, SealError> {
             None => files.push(file),
         }
     }
-    files.sort_by(|one, other| one.time.cmp(&other.time));
+    // The log itself is the newest of its files, even if the clock was set back.
+    files.sort_by_key(|file| (matches!(logs, [log] if *log == file.path), file.time.clone()));
     Ok(files)
 }
 

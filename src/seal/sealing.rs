@@ -207,7 +207,9 @@ impl<'a> Writer<'a> {
     fn go_to(&mut self, files: Vec<LogFile>, position: Option<Position>) -> Result<(Walk, u64), SealError> {
         let mut later = VecDeque::from(files);
         let has_position = position.is_some();
-        let Some(mut position) = position.filter(|position| position.size <= self.sealed) else {
+        let Some(mut position) =
+            position.filter(|position| position.size <= self.sealed && position.entry <= position.size)
+        else {
             // The first sealing, or it was killed before it wrote the position.
             let is_first = match (self.sealed, later.front()) {
                 (0, _) => true,

@@ -4,6 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Instant,
 };
 
 use rustix::process::Signal;
@@ -196,7 +197,9 @@ async fn a_kill_while_sealing_leaves_one_history() {
     let folder = log_of(0..1);
     let path = |name: &str| folder.path().join(name);
     let text = |path: PathBuf| path.display().to_string();
+    let started = Instant::now();
     assert_eq!(seal(folder.path(), &[]).await.code, Some(0));
+    let took = started.elapsed();
     let key = vkey(&path("seal"));
     let (mut lines, mut killed) = (1, 0);
     let mut checkpoints = Vec::new();
@@ -211,7 +214,7 @@ async fn a_kill_while_sealing_leaves_one_history() {
             .spawn()
             .expect("the binary");
         // From before the first write to after the last one.
-        std::thread::sleep(std::time::Duration::from_micros(200 * (round * 7919 % 400)));
+        std::thread::sleep(took * u32::try_from(round * 7919 % 300).expect("small") / 100);
         drop(sealing.kill());
         killed += u64::from(!sealing.wait().expect("ours").success());
         fs::copy(path("seal/checkpoint"), path(&format!("checkpoint-{round}"))).expect("copied");
