@@ -121,7 +121,8 @@ where
     loop {
         match (entries.front()?, lines.front()?) {
             (Some((sealed, _)), Some((found, is_erased))) if sealed == found => {
-                (entries.pop(), lines.pop());
+                entries.pop();
+                lines.pop();
                 compared.same += 1;
                 compared.erased += u64::from(is_erased);
             }
@@ -223,7 +224,7 @@ mod tests {
             text.chars().map(hash).collect()
         };
         let all = hashes(entries);
-        let from = |start: u64| all[start as usize..].to_vec().into_iter();
+        let from = |start: u64| all[start as usize..].iter().copied();
         let Ok(compared) = compare(from, all.len() as u64, hashes(lines).into_iter());
         compared
     }

@@ -204,6 +204,13 @@ fn step() -> io::Result<()> {
     Ok(())
 }
 
+/// The bytes of an entry in its bundle: a length of 16 bits, and a SHA-256.
+const ENTRY: usize = 34;
+const ENTRY_LENGTH: [u8; 2] = [0, 32];
+/// The mode of the files that are no secret.
+pub(super) const PUBLIC: u32 = 0o640;
+pub(super) const SECRET: u32 = 0o600;
+
 /// Stops at a chosen change of the disk. Nothing after it succeeds, as after a kill.
 #[cfg(test)]
 pub(super) mod crash {
@@ -232,10 +239,3 @@ pub(super) mod crash {
         }
     }
 }
-
-/// The bytes of an entry in its bundle: a length of 16 bits, and a SHA-256.
-const ENTRY: usize = 34;
-const ENTRY_LENGTH: [u8; 2] = [0, 32];
-/// The mode of the files that are no secret.
-pub(super) const PUBLIC: u32 = 0o640;
-pub(super) const SECRET: u32 = 0o600;

@@ -262,7 +262,8 @@ fn a_new_folder_takes_the_rotated_files_too_and_a_copy_once() {
 fn every_change_of_the_log_is_found_with_its_reason_and_its_line() {
     use Kind::{Added, Changed, CutShort, Missing, Moved};
     type Edit = fn(&mut Vec<String>);
-    let cases: [(&str, Edit, &[(Kind, Option<u64>, u64)]); 11] = [
+    type Found = &'static [(Kind, Option<u64>, u64)];
+    let cases: [(&str, Edit, Found); 11] = [
         ("nothing", |_| (), &[]),
         (
             "a byte",
