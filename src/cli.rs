@@ -20,6 +20,7 @@ mod progress;
 pub mod replay;
 pub mod report;
 pub mod run;
+pub mod seal;
 mod source;
 pub mod what_if;
 
@@ -55,6 +56,7 @@ enum Command {
     Cache(cache::CacheArgs),
     Replay(replay::ReplayArgs),
     Report(report::ReportArgs),
+    Seal(seal::SealArgs),
     WhatIf(what_if::WhatIfArgs),
     Ca(ca::CaArgs),
     Credential(credential::CredentialArgs),
@@ -81,6 +83,7 @@ impl Cli {
             Command::Replay(args) => replay::run(&args),
             Command::Report(args) => report::run(&args),
             Command::WhatIf(args) => what_if::run(&args),
+            Command::Seal(args) => seal::run(&args),
             Command::Credential(args) => credential::run(&args),
             Command::Ca(args) => ca::run(&args),
             Command::Env(args) => env::run(&args),

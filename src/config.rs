@@ -15,6 +15,7 @@ use toml::de::DeTable;
 use crate::bot::{AgentPattern, Bot, Bots, Enforcement};
 use crate::evidence::EvidenceOptions;
 use crate::pace::Policy as Pace;
+use crate::seal::SealOptions;
 
 mod admin;
 mod bots;
@@ -74,6 +75,10 @@ pub struct Config {
     pub cache: Cache,
     /// `[evidence]`: the store of the texts that decisions rest on; `None` if there is none.
     pub evidence: Option<EvidenceOptions>,
+    /// `evidence.seal-path` and `evidence.seal-origin`: where and as what the audit log is sealed.
+    pub seal: SealOptions,
+    /// `evidence.seal`: whether the proxy itself seals the audit log.
+    pub seals: bool,
     /// `[fleet]`: the server by which several robotgates share copies; `None` without `fleet.url`.
     pub fleet: Option<Fleet>,
     /// `[egress]`: which addresses bots may reach, and which name servers are used.
@@ -233,7 +238,7 @@ impl Config {
             let robots = file.table("robots", Robots::read);
             let refusals = file.table("refusals", Refusals::read);
             let cache = file.table("cache", Cache::read);
-            let evidence = file.table("evidence", |table| sections::evidence(table, &cache));
+            let (evidence, seal, seals) = file.table("evidence", |table| sections::evidence(table, &cache));
             let fleet = file.table("fleet", |table| Fleet::read(table, file.span_of("pace").is_some()));
             let egress = file.table("egress", Egress::read);
             let pace = file.table("pace", pace::read);
@@ -247,6 +252,8 @@ impl Config {
                 refusals,
                 cache,
                 evidence,
+                seal,
+                seals,
                 fleet,
                 egress,
                 pace,
@@ -258,6 +265,12 @@ impl Config {
                 settings: Settings::default(),
                 canonical: Canonical::default(),
             };
+            if config.seals && config.audit.output == Output::Stdout {
+                checker.complain(
+                    file.span_of("evidence.seal").unwrap_or_default(),
+                    "the log is on standard output, and only a file can be sealed; name one in audit.path",
+                );
+            }
             let evidence = config.evidence.as_ref().map(|evidence| &*evidence.path);
             for (key, path) in [
                 ("cache.path", config.cache.path.as_deref()),

@@ -57,6 +57,7 @@
 //! - [`replay`]: decides the lines of an audit log again, with the texts of [`evidence`]; or as if the configuration, a
 //!   robots.txt or the User-Agent had been otherwise.
 //! - [`report`]: summarises audit logs for people.
+//! - [`mod@seal`]: makes later changes of the audit log evident, by a signed Merkle tree of its lines.
 //! - [`expect`]: checks a configuration against its own `[[expect]]` cases.
 //! - `files`: reads files, but no pipe, which could block forever, and no secret that others can read.
 //! - `fair_semaphore`: permits for work that only a few may do at the same time, fair between clients. `ratelimited`:
@@ -142,6 +143,7 @@ mod ratelimited;
 pub mod replay;
 pub mod report;
 pub mod robots;
+pub mod seal;
 pub mod service;
 pub mod store;
 pub mod text;

@@ -38,8 +38,8 @@ pub use self::{
     process::Process,
 };
 use crate::{
-    audit::AuditCounts, decision::Verdict, evidence::EvidenceState, fleet, store::Memory, text::micros_since_1970,
-    trust::RejectionKind, upstream::ProxyError,
+    audit::AuditCounts, decision::Verdict, evidence::EvidenceState, fleet, seal::SealState, store::Memory,
+    text::micros_since_1970, trust::RejectionKind, upstream::ProxyError,
 };
 
 /// Everything counted since the start, across reloads.
@@ -125,6 +125,8 @@ pub struct Snapshot {
     pub disk_fails: bool,
     /// The store of evidence, if there is one.
     pub evidence: Option<EvidenceState>,
+    /// The sealing of the audit log, if the proxy seals it.
+    pub seal: Option<SealState>,
     /// Whether the store of the fleet is used; `None` where there is no fleet.
     pub fleet_connected: Option<bool>,
     /// Number of cached leaf certificates.

@@ -394,6 +394,7 @@ async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u64>) {
     live.generation().log_stop(cause, cut_off);
     let evidence = live.generation().evidence().cloned();
     let closing_evidence = tokio::task::spawn_blocking(move || evidence.map(|evidence| evidence.close()));
+    let sealer = live.generation().sealer().cloned();
     let closing_logs = tokio::task::spawn_blocking(move || logs.iter().for_each(|log| log.close()));
     let closing_copies = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
     let (_, logs, copies) = tokio::join!(
@@ -401,6 +402,9 @@ async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u64>) {
         tokio::time::timeout(MAX_WAIT, closing_logs),
         tokio::time::timeout(MAX_WAIT, closing_copies),
     );
+    // The last lines are in the log now. What is not sealed in time is sealed after the next start.
+    let closing_seal = tokio::task::spawn_blocking(move || sealer.map(|sealer| sealer.close()));
+    let _ = tokio::time::timeout(MAX_WAIT, closing_seal).await;
     if logs.is_err() {
         tracing::error!("the last lines of the audit log are lost, because its output does not accept them");
     }

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use super::environment::host_name;
 use super::table::{Table, ValueOr as _};
 use crate::audit::{ClientMask, Output, Privacy, RedactQuery};
 use crate::evidence::EvidenceOptions;
+use crate::seal::{self, SealOptions};
 use crate::store::DiskOptions;
 
 /// Two copies of the largest size must fit. More than a tebibyte is probably a wrong unit.
@@ -121,8 +123,9 @@ impl Cache {
 }
 
 /// Reads the `[evidence]` section. The default file is next to the cache file. Without a cache file, the operator wants
-/// nothing on disk, so there is a store only if the section asks for one.
-pub(super) fn evidence(table: &Table<'_>, cache: &Cache) -> Option<EvidenceOptions> {
+/// nothing on disk, so there is a store only if the section asks for one. Returns how the audit log is sealed too, and
+/// whether the proxy does it.
+pub(super) fn evidence(table: &Table<'_>, cache: &Cache) -> (Option<EvidenceOptions>, SealOptions, bool) {
     let path = table.text("path");
     let enabled = table.flag("enabled");
     let is_enabled = match &enabled {
@@ -146,9 +149,23 @@ pub(super) fn evidence(table: &Table<'_>, cache: &Cache) -> Option<EvidenceOptio
         max_bytes: table.size("max-bytes", 4 << 30, DISK_LIMITS),
         required: table.flag("required").value_or(false),
     };
-    is_enabled.then_some(options)
+    let seal = match table.text("seal-path") {
+        None => options.path.with_file_name(SEAL_FOLDER),
+        path => table.checker.path_or_state(path, SEAL_FOLDER),
+    };
+    let origin = table.parsed("seal-origin", |name| match seal::is_origin(name) {
+        true => Ok(name.to_owned()),
+        false => Err("a name has no spaces and no +; write one like example.com/robotgate-1"),
+    });
+    let seal = SealOptions {
+        path: seal,
+        new_origin: origin.clone().unwrap_or_else(|| format!("{}/robotgate", host_name())),
+        origin,
+    };
+    (is_enabled.then_some(options), seal, table.flag("seal").value_or(false))
 }
 
+const SEAL_FOLDER: &str = "seal";
 const EVIDENCE_FILE: &str = "evidence.redb";
 
 // === impl Audit ===

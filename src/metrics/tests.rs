@@ -8,6 +8,7 @@ use crate::{
     bot::{AgentPattern, Bindings, Bot, Bots, Cause, Enforcement, Identity},
     decision::{Decision, Reason},
     evidence::EvidenceState,
+    seal::SealState,
 };
 
 fn snapshot() -> Snapshot {
@@ -37,6 +38,7 @@ fn snapshot() -> Snapshot {
             failures: 4,
             trouble: Some("the disk is full".to_owned()),
         }),
+        seal: Some(SealState { lines: 12, fails: true }),
         fleet_connected: Some(true),
         leaves: 1,
         connections_max: 65_536,

@@ -51,6 +51,7 @@ impl Collector for MetricsCollector {
         self.pace(&mut page)?;
         self.robots(&mut page)?;
         self.evidence(&mut page)?;
+        self.seal(&mut page)?;
         self.fleet(&mut page)?;
         self.connections(&mut page)?;
         self.audit(&mut page)?;
@@ -252,6 +253,20 @@ impl MetricsCollector {
             "robotgate_evidence_failed",
             "Texts that were not stored as evidence before a decision could rest on them.",
             optional(evidence.map(|evidence| evidence.failures)),
+        )
+    }
+
+    fn seal(&self, page: &mut Page<'_>) -> fmt::Result {
+        let seal = self.snapshot.seal;
+        page.gauges(
+            "robotgate_seal_lines",
+            "Lines of the audit log that are sealed.",
+            optional(seal.map(|seal| seal.lines)),
+        )?;
+        page.gauges(
+            "robotgate_seal_fails",
+            "1 while the audit log cannot be sealed.",
+            optional(seal.map(|seal| seal.fails.into())),
         )
     }
 

@@ -33,6 +33,7 @@ use crate::{
     fleet::{Fleet, FleetError, Notice, Paused},
     metrics::Meter,
     pacer::{FleetPace, Pacer, SharedPacer},
+    seal::Sealer,
     store::{Disk, DiskError, Store},
     upstream::Origins,
 };
@@ -74,6 +75,8 @@ pub struct Generation {
     fleet: Option<Arc<Fleet>>,
     /// The store of the texts that decisions rest on, if one is configured.
     evidence: Option<Arc<Evidence>>,
+    /// Seals the audit log; `None` if nothing does.
+    sealer: Option<Arc<Sealer>>,
     pub(super) origins: Arc<Origins>,
     limiter: Arc<FetchLimiter>,
 }
@@ -233,6 +236,7 @@ impl Generation {
                     .counting(counts),
             ),
         };
+        let sealer = sealer(&config, before);
         let number = before.map_or(1, |before| before.number + 1);
         let instance = before.map_or_else(Instance::random, |before| before.instance);
         let seen_texts = before.map(|before| before.seen_texts.clone()).unwrap_or_default();
@@ -281,6 +285,7 @@ impl Generation {
             roots,
             fleet,
             evidence,
+            sealer,
             origins,
             limiter,
             config,
@@ -340,6 +345,11 @@ impl Generation {
     /// Returns the store of the texts that decisions rest on, if one is configured.
     pub fn evidence(&self) -> Option<&Arc<Evidence>> {
         self.evidence.as_ref()
+    }
+
+    /// Returns what seals the audit log, if something does.
+    pub fn sealer(&self) -> Option<&Arc<Sealer>> {
+        self.sealer.as_ref()
     }
 
     /// Returns whether no new robots.txt can be decided on, because its text cannot be stored.
@@ -431,6 +441,18 @@ fn evidence(config: &Config, before: Option<&Generation>) -> Result<Option<Arc<E
         }
         None => Arc::new(Evidence::start(options, text)?),
     }))
+}
+
+/// Starts sealing the audit log, or keeps the sealer that does.
+fn sealer(config: &Config, before: Option<&Generation>) -> Option<Arc<Sealer>> {
+    let Output::File(log) = &config.audit.output else {
+        return None;
+    };
+    let same = before.and_then(|before| before.sealer.as_ref());
+    let same = same.filter(|sealer| sealer.is_of(&config.seal, log)).cloned();
+    config
+        .seals
+        .then(|| same.unwrap_or_else(|| Arc::new(Sealer::start(&config.seal, log))))
 }
 
 /// Number of leaves that are kept ready.

@@ -37,6 +37,7 @@ impl Live {
             disk: self.store().disk().map(disk_use),
             disk_fails: self.store().disk_trouble().is_some(),
             evidence: generation.evidence().map(|evidence| evidence.state()),
+            seal: generation.sealer().map(|sealer| sealer.state()),
             fleet_connected: generation.fleet().map(|fleet| fleet.error().is_none()),
             leaves: leaves.map_or(0, |leaves| leaves.len()),
             connections_max: self.clients.room(&generation.config.proxy.limits),

@@ -249,6 +249,28 @@ fn default_ttls_adapt_to_the_configured_ones() {
 }
 
 #[test]
+fn the_log_is_sealed_next_to_the_evidence_unless_the_file_says_otherwise() {
+    let none = good("[cache]\npath = '/var/lib/a/robots.redb'");
+    assert_eq!((none.seals, none.seal.origin), (false, None));
+    assert_eq!(none.seal.path, Path::new("/var/lib/a/seal"));
+    let all = good(
+        "[audit]\npath = '/log'\n[evidence]\nenabled = false\nseal = true\nseal-path = '/s'\nseal-origin = 'a.example/1'",
+    );
+    assert_eq!((all.seals, &*all.seal.path), (true, Path::new("/s")));
+    assert_eq!(all.seal.origin.as_deref(), Some("a.example/1"));
+    for (bad, why) in [
+        (
+            "[evidence]\nseal = true",
+            "the log is on standard output, and only a file can be sealed",
+        ),
+        ("[evidence]\nseal-origin = 'a b'", "a name has no spaces and no +"),
+    ] {
+        let error = parse(bad).expect_err(bad).to_string();
+        assert!(error.contains(why), "{bad}: {error}");
+    }
+}
+
+#[test]
 fn the_store_of_evidence_is_next_to_the_cache_file() {
     let path = |text: &str| good(text).evidence.map(|evidence| evidence.path);
     let cache = "[cache]\npath = '/var/lib/a/robots.redb'\n";

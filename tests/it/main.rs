@@ -50,6 +50,7 @@ mod reload;
 mod replay;
 mod report;
 mod robots;
+mod seal;
 mod sharing;
 mod smuggling;
 mod spelling;

@@ -14,8 +14,8 @@ pub(super) async fn alive() -> impl IntoResponse {
 
 /// Returns whether the proxy is ready. It is not while the audit log cannot be written, because then no request is
 /// forwarded, nor once shutdown has begun. A load balancer then sends bots elsewhere. The same
-/// holds while evidence is required and cannot be stored. If copies cannot be kept on disk, or evidence not be stored,
-/// the text says why.
+/// holds while evidence is required and cannot be stored. If copies cannot be kept on disk, evidence cannot be
+/// stored or the log not be sealed, the text says so.
 pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, Cow<'static, str>) {
     if context.live.is_stopping() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into())
@@ -26,9 +26,12 @@ pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, C
         )
     } else {
         let evidence = context.live.generation().evidence().cloned();
+        let sealer = context.live.generation().sealer().cloned();
+        let sealing = sealer.filter(|sealer| sealer.state().fails).map(drop);
         let troubles = [
             context.live.store().disk_trouble(),
             evidence.and_then(|evidence| evidence.trouble()),
+            sealing.map(|()| "the audit log cannot be sealed; the operational log says why".to_owned()),
         ];
         let troubles = troubles.into_iter().flatten().map(|trouble| format!("{trouble}\n"));
         let (status, state) = match context.live.generation().evidence_is_stalled() {

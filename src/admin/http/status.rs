@@ -35,6 +35,8 @@ pub(super) struct Status {
     origins: Origins,
     /// `null` without a store of evidence.
     evidence: Option<EvidenceStatus>,
+    /// `null` if the proxy does not seal the audit log.
+    seal: Option<SealStatus>,
     /// `null` without a fleet.
     fleet: Option<FleetStatus>,
     audit: Audit,
@@ -76,6 +78,14 @@ struct EvidenceStatus {
     failures: u64,
     /// Why texts cannot be stored now.
     error: Option<String>,
+}
+
+/// The sealing of the audit log.
+#[derive(Serialize)]
+struct SealStatus {
+    lines: u64,
+    /// Whether the last attempt failed. The operational log says why.
+    fails: bool,
 }
 
 /// The fleet, whose gates share copies.
@@ -176,6 +186,13 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
                 max_bytes: state.max_bytes,
                 failures: state.failures,
                 error: state.trouble,
+            }
+        }),
+        seal: generation.sealer().map(|sealer| {
+            let state = sealer.state();
+            SealStatus {
+                lines: state.lines,
+                fails: state.fails,
             }
         }),
         fleet: generation

@@ -347,6 +347,9 @@ function showBanners(s) {
   banner("evidence", "warn", s.evidence?.error && "Evidence cannot be stored.", s.evidence?.error, () =>
     make("p", {}, "Decisions that rest on new texts cannot be replayed later. ", s.evidence.error ?? ""),
   );
+  banner("seal", "warn", s.seal?.fails && "The audit log cannot be sealed.", null, () =>
+    make("p", {}, "Later changes of its new lines cannot be found. robotgate's own log says why."),
+  );
   banner("fleet", "warn", s.fleet && !s.fleet.connected && "The fleet's server is not used.", s.fleet?.error, () =>
     make("p", {}, "Until it is back, robotgate fetches every robots.txt itself and keeps its own pace (fleet.on-loss). ", s.fleet.error ?? ""),
   );

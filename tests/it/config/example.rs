@@ -83,6 +83,7 @@ fn the_example_shows_every_key() {
             let no_default = matches!(
                 (section, &*key),
                 ("audit", "path" | "mask-client")
+                    | ("evidence", "seal-origin")
                     | (
                         "fleet",
                         "url" | "username-file" | "password-file" | "ca-file" | "key-file" | "size"

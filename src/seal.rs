@@ -1,0 +1,137 @@
+//! Seals the audit log: makes later changes of its lines evident.
+//!
+//! The SHA-256 of each line is an entry of a Merkle tree (RFC 6962 §2.1). A folder holds the tree as tiles
+//! (c2sp.org/tlog-tiles), with a checkpoint that an Ed25519 key signs (c2sp.org/tlog-checkpoint). The lines stay in the
+//! log. Somebody who has the key could seal a changed log anew, but no such tree fits a checkpoint that was handed out
+//! before.
+//!
+//! - `tree`, `note` and `compare` are pure: the tree and its tiles, signed notes, and the comparison of a log with the
+//!   entries.
+//! - `folder` reads and writes the files, `keys` handles the keys, and `lines` reads the log.
+//! - [`seal()`] seals new lines, [`verify()`] checks a folder and a log, [`prove()`] makes a proof of a line, and
+//!   [`Sealer`] seals in the background.
+//!
+//! # Order of writes
+//!
+//! Sealing writes bundles of entries, then tiles, then the checkpoint, then its own position in the log. Each file gets
+//! its name when it is complete and on disk. A kill before the checkpoint leaves the old checkpoint, whose files are
+//! untouched; a kill after it leaves an old position, from which the next sealing compares the lines with their entries.
+
+mod background;
+mod compare;
+mod folder;
+mod keys;
+mod lines;
+mod note;
+mod prove;
+mod sealing;
+mod tree;
+mod verify;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use self::folder::Folder;
+pub use self::{
+    background::{SealState, Sealer},
+    note::{NoteError, VerifierKey},
+    prove::{Proven, prove},
+    sealing::{Sealed, rotate_key, seal},
+    verify::{Verification, Verify, verify},
+};
+use crate::files::SecretError;
+
+/// Where and as what a log is sealed: `evidence.seal-path` and `evidence.seal-origin`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealOptions {
+    /// The folder. It may not exist yet.
+    pub path: PathBuf,
+    /// The name of the log in its checkpoints. `None` takes the folder's.
+    pub origin: Option<String>,
+    /// The name for a new folder.
+    pub new_origin: String,
+}
+
+/// Why a log cannot be sealed, verified or proven.
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    #[error("cannot read {}: {}", path.display(), crate::files::Unreadable(error))]
+    Read { path: PathBuf, error: io::Error },
+    #[error("cannot write {}: {}", path.display(), without_number(error))]
+    Write { path: PathBuf, error: io::Error },
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error("{}: {error}", path.display())]
+    Note { path: PathBuf, error: NoteError },
+    #[error("{}: it is signed by a key that was replaced when the tree had {size} entries", path.display())]
+    Replaced { path: PathBuf, size: u64 },
+    #[error("{}: it is damaged or missing; restore it from a backup", .0.display())]
+    Damaged(PathBuf),
+    #[error("another process seals in {}; only one may at a time", .0.display())]
+    Locked(PathBuf),
+    #[error("{}: nothing is sealed here yet", .0.display())]
+    Empty(PathBuf),
+    #[error("{}: none of its keys is the one that you trust", .0.display())]
+    Untrusted(PathBuf),
+    #[error("{}: the private key with the id {id} is missing; restore it, or seal into a new folder", path.display())]
+    NoKey { path: PathBuf, id: String },
+    #[error(
+        "{} seals the log {is}, not {wanted}; give each log a folder of its own (evidence.seal-path)",
+        folder.display()
+    )]
+    Origin {
+        folder: PathBuf,
+        is: String,
+        wanted: String,
+    },
+    #[error("{}: no line of it is a record of an audit log", .0.display())]
+    NoLog(PathBuf),
+    #[error(
+        "{}:{line}: this is not the line that was sealed (entry {entry}): it was changed, or lines before it were added \
+         or removed. {GO_ON}",
+        path.display()
+    )]
+    Changed { path: PathBuf, line: u64, entry: u64 },
+    #[error("{}: the last {missing} sealed lines are missing: the log was cut short. {GO_ON}", path.display())]
+    CutShort { path: PathBuf, missing: u64 },
+    #[error("the file of the log that was sealed last, {name}, is missing. {GO_ON}")]
+    LogGone { name: String },
+    #[error("{}: it does not say where in the log sealing stopped, or is not of the same time as the checkpoint. {GO_ON}", .0.display())]
+    Position(PathBuf),
+    #[error("{0} has no line that is sealed")]
+    NotSealed(String),
+}
+
+/// The text of an error without the system's number.
+fn without_number(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error ").next().unwrap_or_default().to_owned()
+}
+
+/// Checks the current checkpoint's signature and returns the checkpoint as it is.
+///
+/// # Errors
+/// Fails if it cannot be read or its signature is wrong.
+pub fn checkpoint(folder: &Path) -> Result<String, SealError> {
+    let folder = Folder(folder.to_owned());
+    let chain = keys::Chain::load(&folder, &[])?;
+    let bytes = folder
+        .read(CHECKPOINT)?
+        .ok_or_else(|| SealError::Empty(folder.0.clone()))?;
+    chain.check(&bytes, &folder.path(CHECKPOINT))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Whether `name` can be the name of a log.
+pub fn is_origin(name: &str) -> bool {
+    note::checked_name(name).is_some()
+}
+
+const CHECKPOINT: &str = "checkpoint";
+const GO_ON: &str = "\"robotgate seal verify\" lists what differs. To seal the new lines in spite of that, run \
+                     \"robotgate seal --go-on\"";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+//! Reads the lines of an audit log, and finds its rotated files.
+
+use std::{
+    borrow::Cow,
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, BufRead, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom},
+    os::unix::fs::DirEntryExt as _,
+    path::{Path, PathBuf},
+};
+
+use flate2::read::MultiGzDecoder;
+
+use super::SealError;
+use crate::{copy::Sha256, files};
+
+/// Reads the complete lines of a file, which it decompresses if its name ends in `.gz`.
+pub(super) struct Lines {
+    pub(super) path: PathBuf,
+    input: Box<dyn BufRead + Send>,
+    /// The file itself, to sync it.
+    file: File,
+    line: Vec<u8>,
+    /// Bytes before the next line, after decompression.
+    pub(super) offset: u64,
+    /// Whether the file ends in an incomplete line. Known at the end.
+    pub(super) ends_incomplete: bool,
+}
+
+/// A file of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LogFile {
+    pub(super) path: PathBuf,
+    /// The entry of the first line. It identifies the file under any name.
+    pub(super) first: Sha256,
+    /// The time in the first line that has one.
+    pub(super) time: String,
+}
+
+/// The fields of a record that matter here.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Record<'a> {
+    #[serde(borrow)]
+    pub(super) event: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(super) id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    time: Option<Cow<'a, str>>,
+    sha256: Option<Sha256>,
+}
+
+// === impl Lines ===
+
+impl Lines {
+    /// Opens a file at an offset after decompression, which is the start of a line.
+    pub(super) fn open(path: &Path, offset: u64) -> Result<Self, SealError> {
+        Self::opened(path, offset).map_err(|error| SealError::Read {
+            path: path.to_owned(),
+            error,
+        })
+    }
+
+    fn opened(path: &Path, offset: u64) -> io::Result<Self> {
+        let (mut file, _) = files::open(path)?;
+        let kept = file.try_clone()?;
+        let input: Box<dyn BufRead + Send> = match is_gz(path) {
+            true => {
+                let mut input = BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file));
+                io::copy(&mut input.by_ref().take(offset), &mut io::sink())?;
+                Box::new(input)
+            }
+            false => {
+                file.seek(SeekFrom::Start(offset))?;
+                Box::new(BufReader::with_capacity(BUFFER, file))
+            }
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            input,
+            file: kept,
+            line: Vec::new(),
+            offset,
+            ends_incomplete: false,
+        })
+    }
+
+    /// Returns the next complete line without its line feed.
+    pub(super) fn next_line(&mut self) -> Result<Option<&[u8]>, SealError> {
+        self.line.clear();
+        let read = self.input.read_until(b'\n', &mut self.line);
+        read.map_err(|error| SealError::Read {
+            path: self.path.clone(),
+            error,
+        })?;
+        match self.line.split_last() {
+            Some((b'\n', line)) => {
+                self.offset += self.line.len() as u64;
+                Ok(Some(line))
+            }
+            rest => {
+                self.ends_incomplete = rest.is_some();
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes the lines that were read to the disk, so that no loss of power takes sealed lines away.
+    pub(super) fn sync(&self) -> Result<(), SealError> {
+        self.file.sync_data().map_err(|error| SealError::Write {
+            path: self.path.clone(),
+            error,
+        })
+    }
+}
+
+/// Returns the entry of a line: its SHA-256, or the one that a line `{"event":"erased","sha256":"…"}` names in place of
+/// the line that was removed.
+pub(super) fn entry_of(line: &[u8]) -> (Sha256, bool) {
+    let erased = line
+        .starts_with(ERASED)
+        .then(|| parse(line).and_then(|record| record.sha256));
+    match erased.flatten() {
+        Some(sha256) => (sha256, true),
+        None => (Sha256::of(line), false),
+    }
+}
+
+pub(super) fn parse(line: &[u8]) -> Option<Record<'_>> {
+    serde_json::from_slice(line).ok()
+}
+
+/// Finds the files of the log: each path, and the files next to it whose names begin with its name, as rotation names
+/// them. Returns them from the oldest to the newest. Files without a complete line, and those that contain no records,
+/// are left out.
+pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
+    let mut names = names_of(logs)?;
+    // A rotation that runs meanwhile could hide a file.
+    for _ in 0..MAX_TRIES {
+        let files = identify_all(logs, &names)?;
+        let again = names_of(logs)?;
+        if names == again {
+            return Ok(files);
+        }
+        names = again;
+    }
+    identify_all(logs, &names)
+}
+
+fn identify_all(logs: &[PathBuf], names: &[(PathBuf, u64)]) -> Result<Vec<LogFile>, SealError> {
+    let mut files: Vec<LogFile> = Vec::new();
+    for (path, _) in names {
+        let file = match identify(path) {
+            Ok(Some(file)) => file,
+            Err(SealError::Read { error, .. }) if error.kind() == ErrorKind::NotFound => continue,
+            Ok(None) => continue,
+            Err(error) => return Err(error),
+        };
+        match files.iter_mut().find(|known| known.first == file.first) {
+            // A copy, or a file that is being compressed.
+            Some(known) if is_gz(&known.path) => *known = file,
+            Some(_) => {}
+            None => files.push(file),
+        }
+    }
+    // The log itself is the newest of its files, even if the clock was set back.
+    files.sort_by_key(|file| (matches!(logs, [log] if *log == file.path), file.time.clone()));
+    Ok(files)
+}
+
+/// Returns the paths and the inodes: for each log the path itself first, then its rotated files.
+fn names_of(logs: &[PathBuf]) -> Result<Vec<(PathBuf, u64)>, SealError> {
+    let mut names = Vec::new();
+    for log in logs {
+        let folder = files::folder_of(log);
+        let unreadable = |error| SealError::Read {
+            path: folder.to_owned(),
+            error,
+        };
+        let name = log.file_name().unwrap_or_default().as_encoded_bytes();
+        let mut found = Vec::new();
+        for file in fs::read_dir(folder).map_err(unreadable)? {
+            let file = file.map_err(unreadable)?;
+            let path = log.with_file_name(file.file_name());
+            if file.file_name().as_encoded_bytes().starts_with(name) && path.is_file() {
+                found.push((path, file.ino()));
+            }
+        }
+        if found.is_empty() {
+            return Err(SealError::Read {
+                path: log.clone(),
+                error: ErrorKind::NotFound.into(),
+            });
+        }
+        found.sort_by_key(|(path, _)| (path != log, path.clone()));
+        names.extend(found);
+    }
+    Ok(names)
+}
+
+/// Returns what identifies a file, or `None` for a file without records.
+pub(super) fn identify(path: &Path) -> Result<Option<LogFile>, SealError> {
+    let mut lines = Lines::open(path, 0)?;
+    let mut first = None;
+    for _ in 0..MAX_WITHOUT_TIME {
+        let line = match lines.next_line() {
+            Ok(Some(line)) => line,
+            Ok(None) => break,
+            // A file that is being compressed ends early. A later attempt reads it.
+            Err(_) if is_gz(path) => break,
+            Err(error) => return Err(error),
+        };
+        let first = *first.get_or_insert_with(|| entry_of(line).0);
+        if let Some(time) = parse(line).and_then(|record| record.time) {
+            let time = time.into_owned();
+            let path = path.to_owned();
+            return Ok(Some(LogFile { path, first, time }));
+        }
+    }
+    Ok(None)
+}
+
+fn is_gz(path: &Path) -> bool {
+    path.extension() == Some(OsStr::new("gz"))
+}
+
+const ERASED: &[u8] = b"{\"event\":\"erased\"";
+/// How many lines without a time a file may begin with.
+const MAX_WITHOUT_TIME: usize = 10_000;
+/// How often to look again after a rotation.
+const MAX_TRIES: usize = 10;
+const BUFFER: usize = 256 * 1024;

@@ -1,0 +1,374 @@
+//! Signed notes (c2sp.org/signed-note) with Ed25519 keys, and the checkpoints in them (c2sp.org/tlog-checkpoint). It
+//! does no I/O, apart from the random bytes of a new key.
+
+use std::fmt;
+
+use data_encoding::{BASE64, HEXLOWER};
+use ring::{
+    rand::{SecureRandom as _, SystemRandom},
+    signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey},
+};
+
+use crate::copy::Sha256;
+
+/// A public key, with the name that its signatures carry. `Display` and `parse` use the format of a vkey.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifierKey {
+    name: String,
+    public: [u8; 32],
+}
+
+/// A private key. `text` and `parse` use the format of Go's package `note`, as other programs for signed notes do:
+/// `PRIVATE+KEY+<name>+<key id>+<base64(0x01 || seed)>`.
+pub(super) struct SigningKey {
+    pair: Ed25519KeyPair,
+    seed: [u8; 32],
+    pub(super) public: VerifierKey,
+}
+
+/// A text and its signatures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Note {
+    /// It ends in a line feed.
+    pub(super) text: String,
+    signatures: Vec<Signature>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Signature {
+    name: String,
+    id: [u8; 4],
+    bytes: Vec<u8>,
+}
+
+/// What a checkpoint says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    pub origin: String,
+    pub size: u64,
+    pub root: Sha256,
+    /// The key that replaces the one that signs. It is an extension line, so that the signature of the old key covers
+    /// the whole new key.
+    pub next_key: Option<VerifierKey>,
+}
+
+/// The error for a text that is no note, checkpoint or key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoteError {
+    #[error("it is not a signed note (c2sp.org/signed-note)")]
+    Note,
+    #[error("it is not a checkpoint (c2sp.org/tlog-checkpoint)")]
+    Checkpoint,
+    #[error("it is not an Ed25519 key of a signed note (c2sp.org/signed-note)")]
+    Key,
+    #[error("its signature is wrong: the text was changed, or another key signed it")]
+    Signature,
+    #[error("no known key signed it")]
+    Unsigned,
+}
+
+// === impl VerifierKey ===
+
+impl VerifierKey {
+    /// Parses a vkey.
+    ///
+    /// # Errors
+    /// Fails for other texts, and for keys of other types than Ed25519.
+    pub fn parse(text: &str) -> Result<Self, NoteError> {
+        let mut parts = text.trim_end().splitn(3, '+');
+        let mut part = || parts.next().ok_or(NoteError::Key);
+        let (name, id, key) = (part()?, part()?, part()?);
+        let key = BASE64.decode(key.as_bytes()).map_err(|_| NoteError::Key)?;
+        let public = key.strip_prefix(&[ED25519_TYPE]).and_then(|key| key.try_into().ok());
+        let key = Self {
+            name: checked_name(name).ok_or(NoteError::Key)?.to_owned(),
+            public: public.ok_or(NoteError::Key)?,
+        };
+        match key.id_text() == id {
+            true => Ok(key),
+            false => Err(NoteError::Key),
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn id(&self) -> [u8; 4] {
+        let input = [self.name.as_bytes(), b"\n", &[ED25519_TYPE], &self.public].concat();
+        let [a, b, c, d, ..] = Sha256::of(&input).0;
+        [a, b, c, d]
+    }
+
+    pub fn id_text(&self) -> String {
+        HEXLOWER.encode(&self.id())
+    }
+}
+
+impl fmt::Display for VerifierKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = BASE64.encode(&[&[ED25519_TYPE], &self.public[..]].concat());
+        write!(f, "{}+{}+{key}", self.name, self.id_text())
+    }
+}
+
+/// Returns the name of a key or an origin if it is a valid one: not empty, no spaces, control characters and `+`.
+pub(crate) fn checked_name(name: &str) -> Option<&str> {
+    let is_bad = |character: char| character.is_whitespace() || character.is_control() || character == '+';
+    (!name.is_empty() && !name.contains(is_bad)).then_some(name)
+}
+
+// === impl SigningKey ===
+
+impl SigningKey {
+    /// Creates a key. `name` is a valid name.
+    ///
+    /// # Errors
+    /// Fails if the system has no random numbers.
+    pub(super) fn generate(name: &str) -> Result<Self, std::io::Error> {
+        let mut seed = [0; 32];
+        let filled = SystemRandom::new().fill(&mut seed).map_err(|_| NoteError::Key);
+        let made = filled.and_then(|()| Self::of_seed(name, seed));
+        made.map_err(|_| std::io::Error::other("the system provides no random numbers"))
+    }
+
+    fn of_seed(name: &str, seed: [u8; 32]) -> Result<Self, NoteError> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteError::Key)?;
+        let public = pair.public_key().as_ref().try_into().map_err(|_| NoteError::Key)?;
+        let public = VerifierKey {
+            name: name.to_owned(),
+            public,
+        };
+        Ok(Self { pair, seed, public })
+    }
+
+    pub(super) fn parse(text: &str) -> Result<Self, NoteError> {
+        let rest = text.trim_end().strip_prefix(PRIVATE).ok_or(NoteError::Key)?;
+        let mut parts = rest.splitn(3, '+');
+        let mut part = || parts.next().ok_or(NoteError::Key);
+        let (name, id, key) = (part()?, part()?, part()?);
+        let key = BASE64.decode(key.as_bytes()).map_err(|_| NoteError::Key)?;
+        let seed = key.strip_prefix(&[ED25519_TYPE]).and_then(|seed| seed.try_into().ok());
+        let name = checked_name(name).ok_or(NoteError::Key)?;
+        let key = Self::of_seed(name, seed.ok_or(NoteError::Key)?)?;
+        match key.public.id_text() == id {
+            true => Ok(key),
+            false => Err(NoteError::Key),
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let seed = BASE64.encode(&[&[ED25519_TYPE], &self.seed[..]].concat());
+        format!("{PRIVATE}{}+{}+{seed}\n", self.public.name, self.public.id_text())
+    }
+}
+
+// === impl Note ===
+
+impl Note {
+    /// Signs a text, which ends in a line feed, with each of the keys.
+    pub(super) fn sign(text: String, keys: &[&SigningKey]) -> Self {
+        let signature = |key: &&SigningKey| Signature {
+            name: key.public.name.clone(),
+            id: key.public.id(),
+            bytes: key.pair.sign(text.as_bytes()).as_ref().to_vec(),
+        };
+        let signatures = keys.iter().map(signature).collect();
+        Self { text, signatures }
+    }
+
+    /// # Errors
+    /// Fails if the bytes are no note.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, NoteError> {
+        Self::parsed(bytes).ok_or(NoteError::Note)
+    }
+
+    fn parsed(bytes: &[u8]) -> Option<Self> {
+        let note = str::from_utf8(bytes).ok()?;
+        let is_control = |byte: u8| byte < 0x20 && byte != b'\n';
+        if note.len() > MAX_NOTE || note.bytes().any(is_control) {
+            return None;
+        }
+        let end = note.rfind("\n\n")?;
+        let (text, lines) = (&note[..=end], &note[end + 2..]);
+        let signature = |line: &str| {
+            let (name, bytes) = line.strip_prefix("\u{2014} ")?.split_once(' ')?;
+            let bytes = BASE64.decode(bytes.as_bytes()).ok()?;
+            let (id, bytes) = bytes.split_first_chunk()?;
+            Some(Signature {
+                name: checked_name(name)?.to_owned(),
+                id: *id,
+                bytes: bytes.to_vec(),
+            })
+        };
+        let signatures = lines.strip_suffix('\n')?.split('\n').map(signature);
+        Some(Self {
+            text: text.to_owned(),
+            signatures: signatures.collect::<Option<_>>()?,
+        })
+    }
+
+    /// Returns whether the key signed the note.
+    ///
+    /// # Errors
+    /// Fails if a signature with the key's name and id is not the key's.
+    pub(super) fn is_signed_by(&self, key: &VerifierKey) -> Result<bool, NoteError> {
+        let id = key.id();
+        let mut of_key = self
+            .signatures
+            .iter()
+            .filter(|one| one.name == key.name && one.id == id);
+        of_key.try_fold(false, |_, signature| {
+            UnparsedPublicKey::new(&ED25519, &key.public)
+                .verify(self.text.as_bytes(), &signature.bytes)
+                .map_err(|_| NoteError::Signature)?;
+            Ok(true)
+        })
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.text)?;
+        for Signature { name, id, bytes } in &self.signatures {
+            let bytes = BASE64.encode(&[id, &**bytes].concat());
+            writeln!(f, "\u{2014} {name} {bytes}")?;
+        }
+        Ok(())
+    }
+}
+
+// === impl Checkpoint ===
+
+impl Checkpoint {
+    /// Parses the text of a note. Ignores unknown extension lines.
+    ///
+    /// # Errors
+    /// Fails if it is no checkpoint.
+    pub(super) fn parse(text: &str) -> Result<Self, NoteError> {
+        Self::parsed(text).ok_or(NoteError::Checkpoint)
+    }
+
+    fn parsed(text: &str) -> Option<Self> {
+        let lines: Vec<&str> = text.strip_suffix('\n')?.split('\n').collect();
+        let [origin, size, root, extensions @ ..] = &*lines else {
+            return None;
+        };
+        if origin.is_empty() || extensions.iter().any(|line| line.is_empty()) {
+            return None;
+        }
+        let number: u64 = size.parse().ok()?;
+        let root = BASE64.decode(root.as_bytes()).ok()?;
+        let next_key = extensions.iter().find_map(|line| line.strip_prefix(NEXT_KEY));
+        Some(Self {
+            origin: (*origin).to_owned(),
+            // No sign, no leading zeroes.
+            size: (number.to_string() == *size).then_some(number)?,
+            root: Sha256(root.try_into().ok()?),
+            next_key: next_key.map(VerifierKey::parse).transpose().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for Checkpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n{}\n{}", self.origin, self.size, BASE64.encode(&self.root.0))?;
+        match &self.next_key {
+            Some(key) => writeln!(f, "{NEXT_KEY}{key}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The signature type of Ed25519.
+const ED25519_TYPE: u8 = 1;
+const PRIVATE: &str = "PRIVATE+KEY+";
+/// Begins the extension line with a new key.
+const NEXT_KEY: &str = "next-key ";
+/// Maximum bytes of a note. Cosignatures of witnesses take up to 5 kB each.
+const MAX_NOTE: usize = 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VKEY: &str = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
+    const NOTE: &str = "This is an example message.\n\n\
+        \u{2014} example.com/foo Uw2QOkn8srV1yJGh2VYRlL1Tnagv1YEq6TfXppzi2ONncAlTgK7Ztg1ERYNZXsYjOBH3mFXmRKuwHjG1Yu72IneyaQM=\n";
+
+    #[test]
+    fn the_example_of_the_specification_is_read_and_verified() {
+        let key = VerifierKey::parse(VKEY).unwrap();
+        assert_eq!((key.to_string(), key.name()), (VKEY.to_owned(), "example.com/foo"));
+        let note = Note::parse(NOTE.as_bytes()).unwrap();
+        assert_eq!(note.text, "This is an example message.\n");
+        assert_eq!(note.is_signed_by(&key), Ok(true));
+        assert_eq!(note.to_string(), NOTE);
+        let other = Note::parse(NOTE.replace("example message", "Example message").as_bytes()).unwrap();
+        assert_eq!(other.is_signed_by(&key), Err(NoteError::Signature));
+        let unknown = SigningKey::generate("example.com/foo").unwrap().public;
+        assert_eq!(note.is_signed_by(&unknown), Ok(false), "an unknown key is ignored");
+    }
+
+    #[test]
+    fn texts_that_are_no_notes_are_refused() {
+        for bad in [
+            "",
+            "text\n",
+            "text\n\n",
+            "text\n\nname bytes\n",
+            &NOTE.replace("This", "\tThis"),
+            &NOTE.replace("foo Uw", "f oo Uw"),
+            &NOTE.replace("aQM=", "aQM"),
+            NOTE.trim_end(),
+        ] {
+            assert_eq!(Note::parse(bad.as_bytes()), Err(NoteError::Note), "{bad:?}");
+        }
+        let text = "a\n\nb\n";
+        let note = Note::parse(NOTE.replace("This is an example message.\n", text).as_bytes());
+        assert_eq!(note.unwrap().text, text, "the last empty line ends the text");
+    }
+
+    #[test]
+    fn keys_are_written_as_they_are_read() {
+        let key = SigningKey::generate("example.com/a").unwrap();
+        let again = SigningKey::parse(&key.text()).unwrap();
+        assert_eq!(again.public, key.public);
+        let note = Note::sign("a\n".to_owned(), &[&again]);
+        assert_eq!(note.is_signed_by(&key.public), Ok(true));
+        let other_name = VKEY.replace("foo", "bar");
+        for bad in [
+            "",
+            "a+b",
+            &VKEY.replace("+A", "+B"),
+            &other_name,
+            &VKEY[..VKEY.len() - 4],
+        ] {
+            assert_eq!(VerifierKey::parse(bad), Err(NoteError::Key), "{bad}");
+        }
+        let renamed = key.text().replace("com/a", "com/b");
+        assert!(SigningKey::parse(&renamed).is_err(), "the id holds the name");
+    }
+
+    #[test]
+    fn a_checkpoint_is_written_as_it_is_read_and_others_are_refused() {
+        let example = "example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n";
+        let mut checkpoint = Checkpoint::parse(example).unwrap();
+        assert_eq!(
+            (checkpoint.to_string(), checkpoint.size),
+            (example.to_owned(), 20_852_163)
+        );
+        checkpoint.next_key = Some(VerifierKey::parse(VKEY).unwrap());
+        assert_eq!(Checkpoint::parse(&checkpoint.to_string()).unwrap(), checkpoint);
+        for bad in [
+            "",
+            &example[1 + example.find('\n').unwrap()..],
+            &example.replace("20852163", "020852163"),
+            &example.replace("20852163", "+20852163"),
+            &example.replace("CsUY", ""),
+            &format!("{example}\n"),
+        ] {
+            assert_eq!(Checkpoint::parse(bad), Err(NoteError::Checkpoint), "{bad:?}");
+        }
+    }
+}

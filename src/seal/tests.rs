@@ -1,0 +1,705 @@
+use std::{
+    fs,
+    io::Write as _,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use flate2::{Compression, write::GzEncoder};
+use tempfile::TempDir;
+
+use super::{
+    folder::crash,
+    note::Checkpoint,
+    tree::{Tree, leaf},
+    verify::{Finding, Kind},
+    *,
+};
+use crate::copy::Sha256;
+
+/// A folder with a log and its seal.
+struct Bench {
+    folder: TempDir,
+}
+
+// === impl Bench ===
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            folder: TempDir::new().unwrap(),
+        }
+    }
+
+    /// A bench with `number` sealed lines.
+    fn sealed(number: u64) -> Self {
+        let bench = Self::new();
+        bench.append(0..number);
+        assert_eq!(bench.seal().unwrap().new, number);
+        bench
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn options(&self) -> SealOptions {
+        SealOptions {
+            path: self.file("seal"),
+            origin: Some("example.com/log".to_owned()),
+            new_origin: "example.com/log".to_owned(),
+        }
+    }
+
+    fn write(&self, text: &str) {
+        let log = fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(self.file("audit.jsonl"));
+        log.unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    fn append(&self, lines: std::ops::Range<u64>) {
+        self.write(&lines.map(|number| line(number) + "\n").collect::<String>());
+    }
+
+    fn rotate(&self, name: &str) {
+        fs::rename(self.file("audit.jsonl"), self.file(name)).unwrap();
+    }
+
+    fn compress(&self, name: &str) {
+        let packed = fs::File::create(self.file(&format!("{name}.gz"))).unwrap();
+        let mut packed = GzEncoder::new(packed, Compression::fast());
+        packed.write_all(&fs::read(self.file(name)).unwrap()).unwrap();
+        packed.finish().unwrap();
+        fs::remove_file(self.file(name)).unwrap();
+    }
+
+    fn seal(&self) -> Result<Sealed, SealError> {
+        seal(&self.options(), &[self.file("audit.jsonl")], false, || false)
+    }
+
+    fn go_on(&self) -> Result<Sealed, SealError> {
+        seal(&self.options(), &[self.file("audit.jsonl")], true, || false)
+    }
+
+    /// Changes the log.
+    fn edit(&self, edit: impl FnOnce(&mut Vec<String>)) {
+        let path = self.file("audit.jsonl");
+        let text = fs::read_to_string(&path).unwrap();
+        let mut lines = text.lines().map(str::to_owned).collect();
+        edit(&mut lines);
+        fs::write(path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    }
+
+    fn verify_with(&self, what: Verify) -> Result<Verification, SealError> {
+        verify(&Verify {
+            folder: self.file("seal"),
+            ..what
+        })
+    }
+
+    fn verify(&self, logs: &[&str]) -> Verification {
+        let logs = logs.iter().map(|log| self.file(log)).collect();
+        self.verify_with(Verify {
+            logs,
+            ..Verify::default()
+        })
+        .unwrap()
+    }
+
+    fn checkpoint(&self) -> Checkpoint {
+        let note = checkpoint(&self.file("seal")).unwrap();
+        Checkpoint::parse(note.split_inclusive("\n\n").next().unwrap().strip_suffix('\n').unwrap()).unwrap()
+    }
+}
+
+fn line(number: u64) -> String {
+    format!("{{\"event\":\"decision\",\"time\":\"2026-11-22T00:00:00.{number:06}Z\",\"id\":\"id-{number}\"}}")
+}
+
+fn erased(number: u64) -> String {
+    format!(
+        "{{\"event\":\"erased\",\"sha256\":\"{}\"}}",
+        Sha256::of(line(number).as_bytes())
+    )
+}
+
+/// The root of the first lines.
+fn root(lines: u64) -> Sha256 {
+    let mut tree = Tree::default();
+    for number in 0..lines {
+        tree.push(leaf(&Sha256::of(line(number).as_bytes()).0), |_, _| ());
+    }
+    tree.root()
+}
+
+fn kinds(found: &Verification) -> Vec<(Kind, Option<u64>, u64)> {
+    let kind = |finding: &Finding| (finding.kind, finding.line, finding.count);
+    found.findings.iter().map(kind).collect()
+}
+
+/// Every file below a folder, sorted.
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.extend(files_in(&path)),
+            false => files.push(path),
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn logs_of_every_size_are_sealed_and_verified() {
+    for size in [1, 2, 255, 256, 257, 512, 1000] {
+        let bench = Bench::sealed(size);
+        assert_eq!((bench.checkpoint().size, bench.checkpoint().root), (size, root(size)));
+        let found = bench.verify(&["audit.jsonl"]);
+        assert_eq!((found.same, found.findings), (size, vec![]), "{size}");
+    }
+}
+
+#[test]
+fn sealing_goes_on_where_it_stopped() {
+    let bench = Bench::new();
+    let mut size = 0;
+    for new in [1, 1, 0, 253, 1, 1, 255, 300, 3, 0] {
+        bench.append(size..size + new);
+        size += new;
+        let sealed = bench.seal().unwrap();
+        assert_eq!(
+            (sealed.new, sealed.size, sealed.created.is_some()),
+            (new, size, size == 1)
+        );
+        assert_eq!(bench.checkpoint().root, root(size), "{size}");
+        let found = bench.verify(&["audit.jsonl"]);
+        assert_eq!((found.same, found.findings), (size, vec![]), "{size}");
+    }
+    let names: Vec<_> = files_in(&bench.file("seal/tile"));
+    let names = names.iter().map(|path| {
+        path.strip_prefix(bench.file("seal/tile"))
+            .unwrap()
+            .display()
+            .to_string()
+    });
+    let is_old = |name: &String| name.contains("000.p") || name.contains("001.p") || name.contains("002.p");
+    let old: Vec<_> = names.filter(is_old).filter(|name| !name.starts_with('1')).collect();
+    assert_eq!(old, [] as [&str; 0], "partial tiles go once the full one is there");
+}
+
+#[test]
+fn a_line_is_sealed_once_it_is_complete() {
+    let bench = Bench::sealed(2);
+    let (head, tail) = (&line(2)[..20], &line(2)[20..]);
+    bench.write(head);
+    assert_eq!(bench.seal().unwrap().new, 0);
+    let found = bench.verify(&["audit.jsonl"]);
+    assert_eq!((found.incomplete.len(), found.findings), (1, vec![]));
+    bench.write(&format!("{tail}\n{}\n{}", line(3), line(4)));
+    assert_eq!(bench.seal().unwrap().new, 2);
+    assert_eq!(bench.checkpoint().root, root(4));
+}
+
+#[test]
+fn rotated_files_are_sealed_to_their_end_under_any_name() {
+    let bench = Bench::sealed(5);
+    // After the rename, the proxy still writes to the old file.
+    bench.append(5..7);
+    bench.rotate("audit.jsonl-20261122");
+    assert_eq!(bench.seal().unwrap().size, 7);
+    fs::write(bench.file("audit.jsonl"), "").unwrap();
+    let mut old = fs::OpenOptions::new()
+        .append(true)
+        .open(bench.file("audit.jsonl-20261122"))
+        .unwrap();
+    old.write_all(format!("{}\n{}", line(7), &line(8)[..9]).as_bytes())
+        .unwrap();
+    bench.append(8..10);
+    assert_eq!(bench.seal().unwrap().size, 10, "an incomplete last line stays out");
+    // Several rotations in between, and compressed files.
+    bench.append(10..12);
+    bench.compress("audit.jsonl-20261122");
+    bench.rotate("audit.jsonl-20261123");
+    bench.append(12..14);
+    bench.compress("audit.jsonl-20261123");
+    bench.rotate("audit.jsonl-20261124");
+    bench.append(14..600);
+    fs::write(bench.file("audit.jsonl-notes"), "not a log\n").unwrap();
+    assert_eq!(bench.seal().unwrap().size, 600);
+    assert_eq!(bench.checkpoint().root, root(600));
+    let logs = [
+        "audit.jsonl-20261122.gz",
+        "audit.jsonl-20261123.gz",
+        "audit.jsonl-20261124",
+        "audit.jsonl",
+    ];
+    let found = bench.verify(&logs);
+    assert_eq!((found.same, found.incomplete.len(), found.findings), (600, 1, vec![]));
+    // Files that were sealed completely can go.
+    fs::remove_file(bench.file("audit.jsonl-20261122.gz")).unwrap();
+    bench.append(600..601);
+    assert_eq!(bench.seal().unwrap().size, 601);
+}
+
+#[test]
+fn a_new_folder_takes_the_rotated_files_too_and_a_copy_once() {
+    let bench = Bench::new();
+    bench.append(0..3);
+    bench.rotate("audit.jsonl.2");
+    bench.append(3..5);
+    bench.rotate("audit.jsonl.1");
+    fs::copy(bench.file("audit.jsonl.2"), bench.file("audit.jsonl.2.bak")).unwrap();
+    bench.append(5..7);
+    assert_eq!(bench.seal().unwrap().size, 7);
+    assert_eq!(bench.checkpoint().root, root(7));
+}
+
+#[test]
+fn every_change_of_the_log_is_found_with_its_reason_and_its_line() {
+    use Kind::{Added, Changed, CutShort, Missing, Moved};
+    type Edit = fn(&mut Vec<String>);
+    type Found = &'static [(Kind, Option<u64>, u64)];
+    let cases: [(&str, Edit, Found); 11] = [
+        ("nothing", |_| (), &[]),
+        (
+            "a byte",
+            |lines| lines[9] = lines[9].replace("id-", "iD-"),
+            &[(Changed, Some(10), 1)],
+        ),
+        ("the first line", |lines| lines[0].push(' '), &[(Changed, Some(1), 1)]),
+        (
+            "the last line",
+            |lines| lines[299].push(' '),
+            &[(Changed, Some(300), 1)],
+        ),
+        ("a line less", |lines| drop(lines.remove(9)), &[(Missing, Some(10), 1)]),
+        (
+            "the first three less",
+            |lines| drop(lines.drain(..3)),
+            &[(Missing, Some(1), 3)],
+        ),
+        (
+            "a line more",
+            |lines| lines.insert(9, line(999)),
+            &[(Added, Some(10), 1)],
+        ),
+        (
+            "a line moved",
+            |lines| {
+                let moved = lines.remove(9);
+                lines.insert(19, moved);
+            },
+            &[(Moved, Some(20), 1)],
+        ),
+        (
+            "two swapped",
+            |lines| lines.swap(9, 19),
+            &[(Moved, Some(10), 1), (Moved, Some(20), 1)],
+        ),
+        ("cut", |lines| lines.truncate(290), &[(CutShort, Some(290), 10)]),
+        ("empty", |lines| lines.clear(), &[(Missing, Some(1), 300)]),
+    ];
+    for (name, edit, expected) in cases {
+        let bench = Bench::sealed(300);
+        bench.edit(edit);
+        let found = bench.verify(&["audit.jsonl"]);
+        assert_eq!(kinds(&found), expected, "{name}: {:?}", found.findings);
+    }
+    let bench = Bench::sealed(300);
+    bench.append(300..302);
+    let found = bench.verify(&["audit.jsonl"]);
+    assert_eq!((found.unsealed, found.findings), (2, vec![]), "not sealed yet");
+}
+
+#[test]
+fn a_part_of_the_log_is_verified_if_the_caller_says_so() {
+    let bench = Bench::sealed(5);
+    bench.rotate("audit.jsonl.1");
+    bench.append(5..9);
+    bench.seal().unwrap();
+    assert_eq!(kinds(&bench.verify(&["audit.jsonl"])), [(Kind::Missing, Some(1), 5)]);
+    assert_eq!(kinds(&bench.verify(&["audit.jsonl.1"])), [(Kind::CutShort, Some(5), 4)]);
+    for (log, older, newer) in [("audit.jsonl", 5, 0), ("audit.jsonl.1", 0, 4)] {
+        let what = Verify {
+            logs: vec![bench.file(log)],
+            skip_older: older > 0,
+            skip_newer: newer > 0,
+            ..Verify::default()
+        };
+        let found = bench.verify_with(what).unwrap();
+        assert_eq!(
+            (found.older, found.newer, found.findings),
+            (older, newer, vec![]),
+            "{log}"
+        );
+    }
+    let found = bench.verify(&["audit.jsonl", "audit.jsonl.1"]);
+    assert!(
+        found.findings.iter().all(|one| one.kind == Kind::Moved),
+        "{:?}",
+        found.findings
+    );
+    let place = &found.findings[0];
+    assert!(place.file.ends_with("audit.jsonl.1") || place.file.ends_with("audit.jsonl"));
+}
+
+#[test]
+fn erased_lines_stand_for_their_hashes_before_and_after_sealing() {
+    let bench = Bench::sealed(10);
+    bench.append(10..12);
+    bench.edit(|lines| {
+        for number in [0, 3, 9, 11] {
+            lines[number] = erased(number as u64);
+        }
+    });
+    assert_eq!(bench.seal().unwrap().size, 12);
+    assert_eq!(bench.checkpoint().root, root(12));
+    let found = bench.verify(&["audit.jsonl"]);
+    assert_eq!((found.same, found.erased, found.findings), (8, 4, vec![]));
+    bench.edit(|lines| lines[5] = erased(6));
+    let expected = [(Kind::Missing, Some(6), 1), (Kind::Added, Some(7), 1)];
+    assert_eq!(
+        kinds(&bench.verify(&["audit.jsonl"])),
+        expected,
+        "a hash counts only at its place"
+    );
+}
+
+#[test]
+fn sealing_stops_at_a_changed_log_until_it_is_told_to_go_on() {
+    type Edit = fn(&Bench);
+    let cases: [(&str, Edit, &str, u64); 6] = [
+        (
+            "changed",
+            |bench| bench.edit(|lines| lines[9].push(' ')),
+            "audit.jsonl:10: this is not the line",
+            3,
+        ),
+        (
+            "shorter",
+            |bench| bench.edit(|lines| drop(lines.drain(4..6))),
+            "audit.jsonl:5: this is not the line",
+            2,
+        ),
+        (
+            "gone",
+            |bench| fs::remove_file(bench.file("audit.jsonl")).unwrap(),
+            "the file of the log that was sealed last, audit.jsonl, is missing",
+            2,
+        ),
+        (
+            "replaced",
+            |bench| fs::write(bench.file("audit.jsonl"), line(99) + "\n").unwrap(),
+            "the file of the log that was sealed last, audit.jsonl, is missing",
+            3,
+        ),
+        (
+            "position lost",
+            |bench| {
+                fs::remove_file(bench.file("seal/position")).unwrap();
+                bench.edit(|lines| drop(lines.remove(0)));
+            },
+            "it does not say where",
+            2,
+        ),
+        (
+            "checkpoint put back",
+            |bench| {
+                let position = fs::read_to_string(bench.file("seal/position")).unwrap();
+                let later = position.replace("\"size\":10", "\"size\":11");
+                fs::write(bench.file("seal/position"), later).unwrap();
+            },
+            "is not of the same time",
+            2,
+        ),
+    ];
+    for (name, edit, expected, new) in cases {
+        let bench = Bench::sealed(10);
+        edit(&bench);
+        bench.append(100..102);
+        for _ in 0..2 {
+            let error = bench.seal().unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains("--go-on"), "{name}: {error}");
+        }
+        assert_eq!(bench.checkpoint().size, 10, "{name}: nothing is sealed");
+        assert_eq!(bench.go_on().unwrap().new, new, "{name}");
+        bench.append(102..103);
+        assert_eq!(bench.seal().unwrap().new, 1, "{name}: all is well again");
+    }
+    let bench = Bench::sealed(10);
+    bench.edit(|lines| lines.truncate(7));
+    let error = bench.seal().unwrap_err().to_string();
+    assert!(error.contains("the last 3 sealed lines are missing"), "{error}");
+}
+
+#[test]
+fn a_flipped_bit_in_any_file_is_found() {
+    let bench = Bench::sealed(300);
+    let good = bench.verify(&["audit.jsonl"]);
+    assert_eq!(good.findings, []);
+    for path in files_in(&bench.file("seal")) {
+        let name = path.strip_prefix(bench.file("seal")).unwrap().display().to_string();
+        // Only the sealer needs these.
+        if ["key", "position"].contains(&&*name) {
+            continue;
+        }
+        let bytes = fs::read(&path).unwrap();
+        for at in (0..bytes.len()).step_by(bytes.len() / 40 + 1) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            fs::write(&path, &changed).unwrap();
+            let what = Verify {
+                logs: vec![bench.file("audit.jsonl")],
+                ..Verify::default()
+            };
+            match bench.verify_with(what) {
+                Ok(found) => assert!(
+                    found.findings.iter().any(|one| one.file.ends_with(&name)),
+                    "{name}, byte {at}: {:?}",
+                    found.findings
+                ),
+                Err(error) => assert!(name == "checkpoint" || name == "vkeys", "{name}, byte {at}: {error}"),
+            }
+        }
+        fs::write(&path, &bytes).unwrap();
+    }
+}
+
+#[test]
+fn a_log_that_was_sealed_anew_does_not_fit_an_older_checkpoint() {
+    let bench = Bench::sealed(300);
+    let old = bench.file("old");
+    fs::write(&old, checkpoint(&bench.file("seal")).unwrap()).unwrap();
+    bench.append(300..400);
+    bench.seal().unwrap();
+    let against = |bench: &Bench| {
+        let found = bench.verify_with(Verify {
+            logs: vec![bench.file("audit.jsonl")],
+            checkpoints: vec![old.clone()],
+            ..Verify::default()
+        });
+        let found = found.unwrap();
+        (found.checkpoints, found.findings)
+    };
+    assert_eq!(against(&bench), (1, vec![]));
+    // Somebody with the key seals another log.
+    let forge = |edit: fn(&mut Vec<String>)| {
+        for name in ["seal/checkpoint", "seal/position"] {
+            fs::remove_file(bench.file(name)).unwrap();
+        }
+        fs::remove_dir_all(bench.file("seal/tile")).unwrap();
+        bench.edit(edit);
+        bench.seal().unwrap();
+        assert_eq!(bench.verify(&["audit.jsonl"]).findings, [], "it looks good by itself");
+        against(&bench).1
+    };
+    let found = forge(|lines| lines[7].push(' '));
+    assert!(
+        found[0].text.contains("first 300 entries of the tree are not"),
+        "{found:?}"
+    );
+    let found = forge(|lines| lines.truncate(299));
+    assert!(
+        found[0].text.contains("it has 300 entries, but the tree has only 299"),
+        "{found:?}"
+    );
+    let foreign = Bench::sealed(3);
+    let found = against(&foreign).1;
+    assert!(found[0].text.contains("no known key signed it"), "{found:?}");
+}
+
+#[test]
+fn keys_rotate_and_the_old_one_signs_nothing_new() {
+    let bench = Bench::sealed(10);
+    let (old_key, old_vkeys) = (
+        fs::read(bench.file("seal/key")).unwrap(),
+        fs::read_to_string(bench.file("seal/vkeys")),
+    );
+    let old_vkey = VerifierKey::parse(&old_vkeys.unwrap()).unwrap();
+    let new = rotate_key(&bench.options()).unwrap();
+    let announced = checkpoint(&bench.file("seal")).unwrap();
+    assert_eq!(announced.matches("\u{2014} example.com/log ").count(), 2, "{announced}");
+    assert!(announced.contains(&format!("\nnext-key {new}\n\n")), "{announced}");
+    let verify = |keys: &[&VerifierKey]| {
+        bench.verify_with(Verify {
+            logs: vec![bench.file("audit.jsonl")],
+            keys: keys.iter().map(|key| (*key).clone()).collect(),
+            ..Verify::default()
+        })
+    };
+    assert_eq!(verify(&[]).unwrap().findings, []);
+    bench.append(10..20);
+    bench.seal().unwrap();
+    let newest = rotate_key(&bench.options()).unwrap();
+    bench.append(20..21);
+    bench.seal().unwrap();
+    assert_eq!(files_in(&bench.file("seal/rotations")).len(), 2);
+    for keys in [&[][..], &[&old_vkey], &[&new], &[&newest]] {
+        let found = verify(keys).unwrap();
+        assert_eq!(
+            (found.key, found.checkpoints, found.findings),
+            (newest.id_text(), 2, vec![]),
+            "{keys:?}"
+        );
+    }
+    let error = verify(&[&VerifierKey::parse(STRANGER).unwrap()]).unwrap_err();
+    assert!(matches!(error, SealError::Untrusted(_)), "{error}");
+
+    // Somebody stole the first key.
+    let key = note::SigningKey::parse(str::from_utf8(&old_key).unwrap()).unwrap();
+    let forged = note::Note::sign(bench.checkpoint().to_string(), &[&key]).to_string();
+    fs::write(bench.file("seal/checkpoint"), forged).unwrap();
+    let error = verify(&[]).unwrap_err().to_string();
+    assert!(
+        error.contains("signed by a key that was replaced when the tree had 10 entries"),
+        "{error}"
+    );
+    let error = verify(&[&newest]).unwrap_err().to_string();
+    assert!(error.contains("no known key signed it"), "{error}");
+}
+
+#[test]
+fn a_kill_at_any_step_of_sealing_leaves_one_history() {
+    let mut checkpoints = 0;
+    for (before, after) in [(0, 2), (250, 600), (511, 513)] {
+        for steps in 0.. {
+            let bench = Bench::new();
+            if before > 0 {
+                bench.append(0..before);
+                bench.seal().unwrap();
+            }
+            bench.append(before..after);
+            let killed = crash::after(steps, || bench.seal());
+            let size = match checkpoint(&bench.file("seal")) {
+                Ok(_) => bench.checkpoint().size,
+                Err(_) => 0,
+            };
+            assert!(size == before || size == after, "{size} after {steps} steps");
+            if size > 0 {
+                checkpoints += 1;
+                assert_eq!(bench.checkpoint().root, root(size), "after {steps} steps");
+                assert_eq!(bench.verify(&["audit.jsonl"]).findings, [], "after {steps} steps");
+            }
+            // Goes on with more lines, so that a tile that the kill left is written with other contents.
+            bench.append(after..after + 2);
+            bench.seal().unwrap();
+            assert_eq!(bench.checkpoint().root, root(after + 2), "after {steps} steps");
+            assert_eq!(bench.verify(&["audit.jsonl"]).findings, [], "after {steps} steps");
+            if killed.is_ok() {
+                assert!(steps > 15, "{steps} steps");
+                break;
+            }
+        }
+    }
+    assert!(checkpoints > 50, "{checkpoints}");
+}
+
+#[test]
+fn a_kill_at_any_step_of_a_rotation_leaves_a_key_that_signs() {
+    for steps in 0.. {
+        let bench = Bench::sealed(3);
+        let first = VerifierKey::parse(fs::read_to_string(bench.file("seal/vkeys")).unwrap().trim()).unwrap();
+        let killed = crash::after(steps, || rotate_key(&bench.options()));
+        assert_eq!(bench.verify(&["audit.jsonl"]).findings, [], "after {steps} steps");
+        bench.append(3..5);
+        bench.seal().unwrap();
+        let found = bench.verify_with(Verify {
+            logs: vec![bench.file("audit.jsonl")],
+            keys: vec![first],
+            ..Verify::default()
+        });
+        let found = found.unwrap();
+        assert_eq!((found.same, found.findings), (5, vec![]), "after {steps} steps");
+        let keys = fs::read_to_string(bench.file("seal/vkeys")).unwrap().lines().count();
+        assert_eq!(
+            keys,
+            files_in(&bench.file("seal/rotations"))
+                .iter()
+                .filter(|path| is_final(path))
+                .count()
+                + 1
+        );
+        if killed.is_ok() {
+            assert!(steps > 15, "{steps} steps");
+            break;
+        }
+    }
+}
+
+fn is_final(path: &Path) -> bool {
+    !path.file_name().unwrap().to_string_lossy().starts_with('.')
+}
+
+#[test]
+fn a_folder_belongs_to_one_log_and_one_sealer() {
+    let bench = Bench::sealed(3);
+    let other = SealOptions {
+        origin: Some("example.com/other".to_owned()),
+        ..bench.options()
+    };
+    let error = seal(&other, &[bench.file("audit.jsonl")], false, || false)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("seals the log example.com/log, not example.com/other"),
+        "{error}"
+    );
+    let any = SealOptions {
+        origin: None,
+        ..bench.options()
+    };
+    assert_eq!(
+        seal(&any, &[bench.file("audit.jsonl")], false, || false).unwrap().size,
+        3
+    );
+    let mode = |name: &str| fs::metadata(bench.file(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("seal/key"), mode("seal/checkpoint")), (0o600, 0o640));
+    fs::set_permissions(bench.file("seal/key"), fs::Permissions::from_mode(0o644)).unwrap();
+    let error = bench.seal().unwrap_err().to_string();
+    assert!(error.contains("every user can read it; run: chmod 640"), "{error}");
+    fs::remove_file(bench.file("seal/key")).unwrap();
+    let error = bench.seal().unwrap_err().to_string();
+    assert!(error.contains("the private key with the id"), "{error}");
+    let _lock = folder::Folder(bench.file("seal")).lock().unwrap();
+    let error = bench.seal().unwrap_err();
+    assert!(matches!(error, SealError::Locked(_)), "{error}");
+}
+
+#[test]
+fn what_is_no_log_leaves_no_folder() {
+    let bench = Bench::new();
+    let error = bench.seal().unwrap_err().to_string();
+    assert!(error.contains("audit.jsonl: there is no such file"), "{error}");
+    fs::write(bench.file("audit.jsonl"), "hello\n").unwrap();
+    let error = bench.seal().unwrap_err().to_string();
+    assert!(error.contains("no line of it is a record"), "{error}");
+    assert!(!bench.file("seal").exists());
+}
+
+#[test]
+fn a_proof_names_the_line_its_entry_and_the_checkpoint() {
+    let bench = Bench::sealed(300);
+    let proven = prove(&bench.file("seal"), "id-77", &[bench.file("audit.jsonl")]).unwrap();
+    let [proven] = &*proven else {
+        panic!("one line has the id")
+    };
+    assert_eq!(
+        (proven.entry, &*proven.line, &*proven.event),
+        (77, line(77).as_bytes(), "decision")
+    );
+    let (head, checkpoint) = proven.proof.split_once("\n\n").unwrap();
+    assert!(head.starts_with("c2sp.org/tlog-proof@v1\nindex 77\n"), "{head}");
+    assert_eq!(head.lines().count(), 2 + 9, "the tree of 300 is nine levels high");
+    assert_eq!(checkpoint, super::checkpoint(&bench.file("seal")).unwrap());
+    bench.append(300..301);
+    for id in ["id-300", "id-7777"] {
+        let error = prove(&bench.file("seal"), id, &[bench.file("audit.jsonl")]).unwrap_err();
+        assert!(matches!(error, SealError::NotSealed(_)), "{error}");
+    }
+}
+
+const STRANGER: &str = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";

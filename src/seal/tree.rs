@@ -1,0 +1,411 @@
+//! The Merkle tree of RFC 6962 §2.1, and its layout as tiles (c2sp.org/tlog-tiles). It does no I/O: callers read and
+//! write the tiles.
+
+use std::fmt;
+
+use sha2::Digest as _;
+
+use crate::copy::Sha256;
+
+/// A tree as far as a log needs it to append: the hashes of its partial tiles.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tree {
+    size: u64,
+    /// By level, at most 255 hashes each.
+    levels: Vec<Vec<Sha256>>,
+}
+
+/// A tile's place in the tree. `Display` is its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TileName {
+    /// `None` for a bundle of entries.
+    pub(super) level: Option<u8>,
+    pub(super) index: u64,
+    /// Number of hashes or entries, from 1 to 256. A tile of fewer than 256 is partial.
+    pub(super) width: usize,
+}
+
+// === impl Tree ===
+
+impl Tree {
+    /// Loads the tree of `size` entries from its partial tiles.
+    ///
+    /// # Errors
+    /// Those of `read`, which returns as many hashes as the name says.
+    pub(super) fn load<E>(size: u64, mut read: impl FnMut(TileName) -> Result<Vec<Sha256>, E>) -> Result<Self, E> {
+        let mut tree = Self {
+            size,
+            levels: Vec::new(),
+        };
+        for level in (0..).take_while(|level| at_level(size, *level) > 0) {
+            let hashes = match TileName::last(level, size) {
+                Some(name) => read(name)?,
+                None => Vec::new(),
+            };
+            tree.levels.push(hashes);
+        }
+        Ok(tree)
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Appends an entry by the hash of its leaf. Calls `full` with each tile that this completes.
+    pub(super) fn push(&mut self, leaf: Sha256, mut full: impl FnMut(TileName, &[Sha256])) {
+        self.size += 1;
+        let mut hash = leaf;
+        for level in 0.. {
+            if self.levels.len() == usize::from(level) {
+                self.levels.push(Vec::new());
+            }
+            let hashes = &mut self.levels[usize::from(level)];
+            hashes.push(hash);
+            if hashes.len() < FULL {
+                break;
+            }
+            let name = TileName {
+                level: Some(level),
+                index: at_level(self.size, level) / FULL as u64 - 1,
+                width: FULL,
+            };
+            full(name, hashes);
+            hash = root_of([(0, &**hashes)]);
+            hashes.clear();
+        }
+    }
+
+    /// Returns the partial tiles that a tree of the size `since` does not have.
+    pub(super) fn partial_tiles(&self, since: u64) -> impl Iterator<Item = (TileName, &[Sha256])> {
+        (0_u8..).zip(&self.levels).filter_map(move |(level, hashes)| {
+            let is_new = at_level(self.size, level) != at_level(since, level);
+            let name = TileName::last(level, self.size).filter(|_| is_new)?;
+            Some((name, &**hashes))
+        })
+    }
+
+    /// Returns the Merkle Tree Hash of all entries.
+    pub(super) fn root(&self) -> Sha256 {
+        let levels = self.levels.iter().enumerate();
+        root_of(levels.rev().map(|(level, hashes)| (level * 8, &**hashes)))
+    }
+}
+
+/// Returns the root of subtrees from left to right: each item is the height of the subtrees and their hashes. Heights
+/// descend.
+fn root_of<'a>(subtrees: impl IntoIterator<Item = (usize, &'a [Sha256])>) -> Sha256 {
+    let mut stack: Vec<(usize, Sha256)> = Vec::new();
+    for (height, hashes) in subtrees {
+        for hash in hashes {
+            let (mut height, mut hash) = (height, *hash);
+            while let Some((_, left)) = stack.pop_if(|(left, _)| *left == height) {
+                (height, hash) = (height + 1, node(&left, &hash));
+            }
+            stack.push((height, hash));
+        }
+    }
+    let hashes = stack.into_iter().rev().map(|(_, hash)| hash);
+    hashes
+        .reduce(|right, left| node(&left, &right))
+        .unwrap_or_else(|| Sha256::of(b""))
+}
+
+// === impl TileName ===
+
+impl TileName {
+    /// Returns the partial tile of a level in a tree of `size` entries; `None` if all its tiles are full.
+    fn last(level: u8, size: u64) -> Option<Self> {
+        let hashes = at_level(size, level);
+        let width = (hashes % FULL as u64) as usize;
+        (width > 0).then_some(Self {
+            level: Some(level),
+            index: hashes / FULL as u64,
+            width,
+        })
+    }
+
+    /// Returns the bundle with the entry `entry` in a tree of `size` entries.
+    pub(super) fn bundle(entry: u64, size: u64) -> Self {
+        Self::with(None, entry, size)
+    }
+
+    /// Returns the tile with the hash `hash` of its level, in a level of `hashes` hashes.
+    fn with(level: Option<u8>, hash: u64, hashes: u64) -> Self {
+        let index = hash / FULL as u64;
+        Self {
+            level,
+            index,
+            width: (hashes - index * FULL as u64).min(FULL as u64) as usize,
+        }
+    }
+
+    /// Returns the tile with the leaves of a bundle.
+    pub(super) fn leaves(self) -> Self {
+        Self { level: Some(0), ..self }
+    }
+
+    /// Returns the full tile at this place.
+    pub(super) fn full(self) -> Self {
+        Self { width: FULL, ..self }
+    }
+}
+
+impl fmt::Display for TileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.level {
+            Some(level) => write!(f, "tile/{level}")?,
+            None => f.write_str("tile/entries")?,
+        }
+        let digits = format!("{:03}", self.index);
+        let digits = format!("{}{digits}", "0".repeat((3 - digits.len() % 3) % 3));
+        let groups = digits.len() / 3;
+        for group in 0..groups {
+            let mark = if group + 1 < groups { "x" } else { "" };
+            write!(f, "/{mark}{}", &digits[group * 3..][..3])?;
+        }
+        match self.width {
+            FULL => Ok(()),
+            width => write!(f, ".p/{width}"),
+        }
+    }
+}
+
+/// Returns the hash of a leaf.
+pub(super) fn leaf(entry: &[u8]) -> Sha256 {
+    Sha256(
+        sha2::Sha256::new()
+            .chain_update([0])
+            .chain_update(entry)
+            .finalize()
+            .into(),
+    )
+}
+
+fn node(left: &Sha256, right: &Sha256) -> Sha256 {
+    let hasher = sha2::Sha256::new().chain_update([1]);
+    Sha256(hasher.chain_update(left.0).chain_update(right.0).finalize().into())
+}
+
+/// Returns the Merkle Tree Hash of the entries from `from` to before `to`, as the tree of the first `to` entries
+/// divides them. `read` returns the hashes of a tile of the tree of `size` entries.
+///
+/// # Errors
+/// Those of `read`.
+pub(super) fn range_hash<E>(
+    from: u64,
+    to: u64,
+    size: u64,
+    read: &mut impl FnMut(TileName) -> Result<Vec<Sha256>, E>,
+) -> Result<Sha256, E> {
+    let length = to - from;
+    if length == 0 {
+        return Ok(Sha256::of(b""));
+    }
+    if !length.is_power_of_two() {
+        let left = from + split(length);
+        return Ok(node(
+            &range_hash(from, left, size, read)?,
+            &range_hash(left, to, size, read)?,
+        ));
+    }
+    // A whole subtree: one hash of a tile, or up to 128 that are neighbours in one tile.
+    let level = (length.trailing_zeros() / 8) as u8;
+    let first = at_level(from, level);
+    let hashes = read(TileName::with(Some(level), first, at_level(size, level)))?;
+    let start = (first % FULL as u64) as usize;
+    Ok(root_of([(0, &hashes[start..][..at_level(length, level) as usize])]))
+}
+
+/// Returns the inclusion proof of an entry in the tree of `size` entries (RFC 6962 §2.1.1): the hashes from the leaf's
+/// sibling to the root's child.
+///
+/// # Errors
+/// Those of `read`.
+pub(super) fn inclusion_proof<E>(
+    entry: u64,
+    size: u64,
+    read: &mut impl FnMut(TileName) -> Result<Vec<Sha256>, E>,
+) -> Result<Vec<Sha256>, E> {
+    let (mut from, mut to) = (0, size);
+    let mut proof = Vec::new();
+    while to - from > 1 {
+        let middle = from + split(to - from);
+        let sibling = if entry < middle { (middle, to) } else { (from, middle) };
+        proof.push(range_hash(sibling.0, sibling.1, size, read)?);
+        (from, to) = if entry < middle { (from, middle) } else { (middle, to) };
+    }
+    proof.reverse();
+    Ok(proof)
+}
+
+/// Returns the largest power of two below `length`, which is at least 2.
+fn split(length: u64) -> u64 {
+    1 << (length - 1).ilog2()
+}
+
+/// Returns how many hashes a level has in a tree of `size` entries.
+fn at_level(size: u64, level: u8) -> u64 {
+    size.checked_shr(u32::from(level) * 8).unwrap_or(0)
+}
+
+/// Number of hashes in a full tile.
+pub(super) const FULL: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::HashMap, convert::Infallible};
+
+    use super::*;
+
+    /// Every tile of a tree, full and partial, by its path.
+    fn tiles_of(leaves: &[Sha256]) -> (Tree, HashMap<String, Vec<Sha256>>) {
+        let (mut tree, mut tiles) = (Tree::default(), HashMap::new());
+        for leaf in leaves {
+            tree.push(*leaf, |name, hashes| {
+                tiles.insert(name.to_string(), hashes.to_vec());
+            });
+        }
+        for (name, hashes) in tree.partial_tiles(0) {
+            assert_eq!(name.width, hashes.len());
+            tiles.insert(name.to_string(), hashes.to_vec());
+        }
+        (tree, tiles)
+    }
+
+    /// RFC 6962 §2.1, word for word.
+    fn model(leaves: &[Sha256]) -> Sha256 {
+        match leaves {
+            [] => Sha256::of(b""),
+            [one] => *one,
+            _ => {
+                let (left, right) = leaves.split_at(split(leaves.len() as u64) as usize);
+                node(&model(left), &model(right))
+            }
+        }
+    }
+
+    /// RFC 9162 §2.1.3.2.
+    fn root_by(proof: &[Sha256], entry: u64, size: u64, leaf: Sha256) -> Sha256 {
+        let (mut position, mut last, mut hash) = (entry, size - 1, leaf);
+        for sibling in proof {
+            if position % 2 == 1 || position == last {
+                hash = node(sibling, &hash);
+                while position % 2 == 0 && position != 0 {
+                    (position, last) = (position >> 1, last >> 1);
+                }
+            } else {
+                hash = node(&hash, sibling);
+            }
+            (position, last) = (position >> 1, last >> 1);
+        }
+        assert_eq!(last, 0, "the proof has the right length");
+        hash
+    }
+
+    fn leaves(number: u64) -> Vec<Sha256> {
+        (0..number).map(|number| leaf(&number.to_be_bytes())).collect()
+    }
+
+    #[test]
+    fn roots_are_those_of_certificate_transparency() {
+        let entries = [
+            "",
+            "00",
+            "10",
+            "2021",
+            "3031",
+            "40414243",
+            "5051525354555657",
+            "606162636465666768696a6b6c6d6e6f",
+        ];
+        let roots = [
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+            "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
+            "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
+            "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77",
+            "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
+            "4e3bbb1f7b478dcfe71fb631631519a3bca12c9aefca1612bfce4c13a86264d4",
+            "76e67dadbcdf1e10e1b74ddc608abd2f98dfb16fbce75277b5232a127f2087ef",
+            "ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c",
+            "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
+        ];
+        let mut tree = Tree::default();
+        assert_eq!(tree.root().to_string(), roots[0]);
+        for (entry, root) in entries.iter().zip(&roots[1..]) {
+            let entry = data_encoding::HEXLOWER.decode(entry.as_bytes()).unwrap();
+            tree.push(leaf(&entry), |_, _| panic!("no tile is full"));
+            assert_eq!(tree.root().to_string(), *root);
+        }
+    }
+
+    #[test]
+    fn tiles_have_the_paths_and_widths_of_the_specification() {
+        for (index, width, path) in [
+            (0, 256, "tile/1/000"),
+            (5, 9, "tile/1/005.p/9"),
+            (1000, 256, "tile/1/x001/000"),
+            (1_234_067, 1, "tile/1/x001/x234/067.p/1"),
+        ] {
+            let level = Some(1);
+            assert_eq!(TileName { level, index, width }.to_string(), path);
+        }
+        let (_, tiles) = tiles_of(&leaves(70_000));
+        let count = |of: &dyn Fn(&String) -> bool| tiles.keys().filter(|name| of(name)).count();
+        assert_eq!(count(&|name| name.starts_with("tile/0/") && !name.contains(".p")), 273);
+        for path in ["tile/0/273.p/112", "tile/1/000", "tile/1/001.p/17", "tile/2/000.p/1"] {
+            assert!(tiles.contains_key(path), "{path}");
+        }
+        assert_eq!(tiles.len(), 277);
+        let (_, tiles) = tiles_of(&leaves(256));
+        let mut names: Vec<_> = tiles.keys().map(|name| &**name).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["tile/0/000", "tile/1/000.p/1"]);
+    }
+
+    #[test]
+    fn every_hash_comes_from_the_tiles() {
+        for size in [1_u64, 2, 3, 255, 256, 257, 511, 513, 1000, 65_535, 65_536, 65_537] {
+            let leaves = leaves(size);
+            let (tree, tiles) = tiles_of(&leaves);
+            let mut read = |name: TileName| Ok::<_, Infallible>(tiles[&name.to_string()].clone());
+            let root = model(&leaves);
+            assert_eq!(tree.root(), root, "{size}");
+            let Ok(loaded) = Tree::load(size, &mut read);
+            assert_eq!((loaded.root(), loaded.levels), (root, tree.levels), "{size}");
+            for part in [0, 1, size / 3, size - 1, size] {
+                let Ok(hash) = range_hash(0, part, size, &mut read);
+                assert_eq!(hash, model(&leaves[..part as usize]), "{part} of {size}");
+            }
+            for entry in [0, size / 2, size - 1] {
+                let Ok(proof) = inclusion_proof(entry, size, &mut read);
+                assert_eq!(
+                    root_by(&proof, entry, size, leaves[entry as usize]),
+                    root,
+                    "{entry} of {size}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_loaded_tree_goes_on_like_the_one_that_was_saved() {
+        let all = leaves(1000);
+        let (mut tree, tiles) = tiles_of(&all[..300]);
+        let Ok(mut loaded) = Tree::load(300, |name| Ok::<_, Infallible>(tiles[&name.to_string()].clone()));
+        for leaf in &all[300..] {
+            let (mut one, mut other) = (Vec::new(), Vec::new());
+            tree.push(*leaf, |name, hashes| one.push((name, hashes.to_vec())));
+            loaded.push(*leaf, |name, hashes| other.push((name, hashes.to_vec())));
+            assert_eq!(one, other);
+        }
+        assert_eq!(loaded.root(), model(&all));
+        let names = |since| {
+            loaded
+                .partial_tiles(since)
+                .map(|(name, _)| name.to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(999), ["tile/0/003.p/232"]);
+        assert_eq!(names(767), ["tile/0/003.p/232", "tile/1/000.p/3"]);
+    }
+}

@@ -1,0 +1,238 @@
+//! `robotgate seal`: the log of a proxy is sealed, and a verifier that shares no code with robotgate agrees.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use rustix::process::Signal;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{CliOutput, Gate, Origin, programs::needs, refused, wait};
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+
+/// A folder with a log of so many lines and a configuration.
+fn log_of(lines: std::ops::Range<u64>) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(&folder.path().join("audit.jsonl"), lines);
+    let config =
+        "[audit]\npath = \"audit.jsonl\"\n[evidence]\nseal-path = \"seal\"\nseal-origin = \"example.com/test\"\n";
+    fs::write(folder.path().join("robotgate.toml"), config).expect("written");
+    folder
+}
+
+fn write(path: &Path, lines: std::ops::Range<u64>) {
+    let line =
+        |n: u64| format!("{{\"event\":\"decision\",\"time\":\"2026-11-22T00:00:00.{n:06}Z\",\"id\":\"id-{n}\"}}\n");
+    let before = fs::read_to_string(path).unwrap_or_default();
+    fs::write(path, before + &lines.map(line).collect::<String>()).expect("written");
+}
+
+async fn seal(folder: &Path, args: &[&str]) -> CliOutput {
+    let config = folder.join("robotgate.toml").display().to_string();
+    CliOutput::of(&[&["seal"], args, &["--config", &config]].concat(), "").await
+}
+
+fn vkey(seal: &Path) -> String {
+    let keys = fs::read_to_string(seal.join("vkeys")).expect("the keys");
+    keys.lines().last().expect("a key").to_owned()
+}
+
+/// Runs the independent verifier. Returns what it says.
+fn independent(args: &[&str]) -> Result<String, String> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/seal/verify.py");
+    let output = Command::new("/usr/bin/python3")
+        .arg(script)
+        .args(args)
+        .output()
+        .expect("python");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text").trim().to_owned();
+    match output.status.success() {
+        true => Ok(text(output.stdout)),
+        false => Err(text(output.stderr)),
+    }
+}
+
+#[tokio::test]
+async fn an_independent_verifier_agrees_about_logs_of_every_size() {
+    needs!("python3-cryptography");
+    for size in [1, 255, 256, 257, 70_000] {
+        let folder = log_of(0..size);
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let sealed = seal(folder.path(), &[]).await;
+        assert_eq!((sealed.code, &*sealed.errors), (Some(0), ""), "{}", sealed.out);
+        let key = vkey(&folder.path().join("seal"));
+        assert!(
+            sealed.out.contains(&key) && sealed.out.contains(&format!("; {size} line")),
+            "{}",
+            sealed.out
+        );
+        let check = || independent(&["tree", &key, &path("seal"), &path("audit.jsonl")]);
+        assert_eq!(check(), Ok(format!("{size} entries are good")));
+        for id in [0, size / 2, size - 1] {
+            let name = format!("id-{id}");
+            let out = folder.path().display().to_string();
+            let proven = seal(folder.path(), &["prove", &name, "--out", &out]).await;
+            assert_eq!(proven.code, Some(0), "{}", proven.errors);
+            let (proof, line) = (
+                path(&format!("{name}-decision.tlog-proof")),
+                path(&format!("{name}-decision.json")),
+            );
+            assert_eq!(
+                independent(&["proof", &key, &proof, &line]),
+                Ok(format!("entry {id} is proven"))
+            );
+            let text = fs::read(&line).expect("the line");
+            fs::write(&line, [&text, &b" "[..]].concat()).expect("changed");
+            assert!(
+                independent(&["proof", &key, &proof, &line])
+                    .unwrap_err()
+                    .contains("not in the tree")
+            );
+        }
+        write(&folder.path().join("audit.jsonl"), size..size + 300);
+        assert_eq!(seal(folder.path(), &[]).await.code, Some(0));
+        assert_eq!(check(), Ok(format!("{} entries are good", size + 300)));
+    }
+}
+
+#[tokio::test]
+async fn verify_names_the_file_the_line_and_the_reason() {
+    let folder = log_of(0..300);
+    assert_eq!(seal(folder.path(), &[]).await.code, Some(0));
+    let log = folder.path().join("audit.jsonl").display().to_string();
+    let good = seal(folder.path(), &["verify", &log]).await;
+    assert_eq!(good.code, Some(0), "{}", good.out);
+    for part in [
+        "example.com/test: 300 lines sealed",
+        "300 lines are as they were sealed",
+        "nothing is wrong",
+    ] {
+        assert!(good.out.contains(part), "{part}: {}", good.out);
+    }
+    let old = folder.path().join("old").display().to_string();
+    fs::write(&old, seal(folder.path(), &["checkpoint"]).await.out).expect("written");
+    let text = fs::read_to_string(&log).expect("the log");
+    fs::write(&log, text.replace("\"id-41\"", "\"id-999\"")).expect("changed");
+    let bad = seal(folder.path(), &["verify", "--checkpoint", &old, &log]).await;
+    let expected = format!("{log}:42: this line was changed after sealing (entry 41)\n");
+    assert_eq!((bad.code, bad.out.lines().next()), (Some(1), Some(expected.trim())));
+    assert!(bad.out.contains("1 older checkpoints fit"), "{}", bad.out);
+    let bad = seal(folder.path(), &["verify", "--json", &log]).await.json();
+    assert_eq!(bad["findings"][0]["kind"], json!("changed"), "{bad}");
+    let stranger = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
+    let bad = seal(folder.path(), &["verify", "--key", stranger]).await;
+    assert!(
+        bad.errors.contains("none of its keys is the one that you trust"),
+        "{}",
+        bad.errors
+    );
+}
+
+#[tokio::test]
+async fn the_proxy_seals_its_log_while_it_is_rotated_and_to_its_end() {
+    needs!("python3-cryptography");
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let mut gate = Gate::with("[evidence]\nseal = true\nseal-origin = \"example.com/proxy\"").await;
+    for number in 0..20 {
+        refused(&gate.get(&origin.url(&format!("/private/{number}"))).await, "rule");
+    }
+    let log = gate.file("audit.jsonl");
+    fs::rename(&log, gate.file("audit.jsonl.1")).expect("rotated");
+    gate.signal(Signal::USR1);
+    wait::until("the log is reopened", || log.exists().then_some(())).await;
+    refused(&gate.get(&origin.url("/private/last")).await, "rule");
+    let status = gate.admin("/api/v1/status").await.json();
+    assert_eq!(status["seal"]["fails"], json!(false), "{status}");
+    gate.stop().await;
+    let folder = log.parent().expect("a folder");
+    let logs = [folder.join("audit.jsonl.1"), log.clone()].map(|path| path.display().to_string());
+    let found = seal(folder, &["verify", "--json", &logs[0], &logs[1]]).await.json();
+    assert_eq!(
+        (&found["findings"], &found["unsealed"]),
+        (&json!([]), &json!(0)),
+        "{found}"
+    );
+    let sealed = folder.join("seal");
+    let checked = independent(&[
+        "tree",
+        &vkey(&sealed),
+        &sealed.display().to_string(),
+        &logs[0],
+        &logs[1],
+    ]);
+    assert_eq!(checked, Ok(format!("{} entries are good", found["sealed"])));
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_sealed_is_reported_and_stops_nothing() {
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let seal = folder.path().join("seal");
+    fs::write(&seal, "a file, no folder").expect("written");
+    let gate = Gate::with(&format!("[evidence]\nseal = true\nseal-path = {seal:?}")).await;
+    wait::until_async("the sealing fails", async || {
+        let metrics = gate.admin("/metrics").await.text();
+        metrics.contains("\nrobotgate_seal_fails 1\n").then_some(())
+    })
+    .await;
+    refused(&gate.get(&origin.url("/private")).await, "rule");
+    let ready = gate.admin("/readyz").await;
+    assert_eq!(ready.status, 200);
+    assert!(
+        ready.text().contains("the audit log cannot be sealed"),
+        "{}",
+        ready.text()
+    );
+}
+
+#[tokio::test]
+async fn a_kill_while_sealing_leaves_one_history() {
+    needs!("python3-cryptography");
+    let rounds = std::env::var("ROBOTGATE_SEAL_KILLS").map_or(10, |rounds| rounds.parse().expect("a number"));
+    let folder = log_of(0..1);
+    let path = |name: &str| folder.path().join(name);
+    let text = |path: PathBuf| path.display().to_string();
+    let started = Instant::now();
+    assert_eq!(seal(folder.path(), &[]).await.code, Some(0));
+    let took = started.elapsed();
+    let key = vkey(&path("seal"));
+    let (mut lines, mut killed) = (1, 0);
+    let mut checkpoints = Vec::new();
+    for round in 0..rounds {
+        let new = 1 + round * 37 % 700;
+        write(&path("audit.jsonl"), lines..lines + new);
+        lines += new;
+        let mut sealing = Command::new(env!("CARGO_BIN_EXE_robotgate"))
+            .args(["seal", "--config", &text(path("robotgate.toml"))])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary");
+        // From before the first write to after the last one.
+        std::thread::sleep(took * u32::try_from(round * 7919 % 300).expect("small") / 100);
+        drop(sealing.kill());
+        killed += u64::from(!sealing.wait().expect("ours").success());
+        fs::copy(path("seal/checkpoint"), path(&format!("checkpoint-{round}"))).expect("copied");
+        checkpoints.push(text(path(&format!("checkpoint-{round}"))));
+        assert!(independent(&["tree", &key, &text(path("seal")), &text(path("audit.jsonl"))]).is_ok());
+    }
+    assert_eq!(seal(folder.path(), &[]).await.code, Some(0));
+    let mut args = vec!["verify".to_owned(), text(path("audit.jsonl"))];
+    for checkpoint in &checkpoints {
+        args.extend(["--checkpoint".to_owned(), checkpoint.clone()]);
+    }
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let found = seal(folder.path(), &args).await;
+    assert_eq!(found.code, Some(0), "{}", found.out);
+    assert!(
+        found.out.contains(&format!("{lines} lines are as they were sealed")),
+        "{}",
+        found.out
+    );
+    eprintln!("{killed} of {rounds} sealings were killed before their end");
+}

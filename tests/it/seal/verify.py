@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Verifies a sealed log, or a proof of a line.
+
+Written from the C2SP texts alone (tlog-tiles, tlog-checkpoint, signed-note, tlog-proof) and RFC 6962, without
+knowledge of robotgate's code, except that an entry is the SHA-256 of a line without its line feed.
+
+    verify.py tree VKEY FOLDER LOG...
+    verify.py proof VKEY PROOF LINE
+"""
+
+import base64
+import hashlib
+import pathlib
+import sys
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+
+def sha256(*parts):
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def leaf(entry):
+    return sha256(b"\x00", entry)
+
+
+def node(left, right):
+    return sha256(b"\x01", left, right)
+
+
+def merkle(hashes):
+    """MTH of RFC 6962 2.1, over hashes of leaves or of equal subtrees."""
+    if not hashes:
+        return sha256(b"")
+    if len(hashes) == 1:
+        return hashes[0]
+    k = 1 << (len(hashes) - 1).bit_length() - 1
+    return node(merkle(hashes[:k]), merkle(hashes[k:]))
+
+
+def checkpoint(note, vkey):
+    """Checks a signed checkpoint. Returns its size and root."""
+    name, key_id, key = vkey.split("+", 2)
+    key = base64.b64decode(key, validate=True)
+    assert key[0] == 1 and len(key) == 33, "an Ed25519 vkey"
+    assert sha256(name.encode(), b"\n", key)[:4].hex() == key_id, "the id of the vkey"
+    assert not any(ord(c) < 0x20 and c != "\n" for c in note), "control characters"
+    text, signatures = note.rsplit("\n\n", 1)
+    text += "\n"
+    valid = 0
+    for line in signatures.splitlines():
+        dash, signer, signature = line.split(" ")
+        assert dash == "\u2014", line
+        signature = base64.b64decode(signature, validate=True)
+        if signer == name and signature[:4].hex() == key_id:
+            Ed25519PublicKey.from_public_bytes(key[1:]).verify(signature[4:], text.encode())
+            valid += 1
+    assert valid, "no signature of the key"
+    origin, size, root, *_ = text.splitlines()
+    assert origin == name and str(int(size)) == size, text
+    return int(size), base64.b64decode(root, validate=True)
+
+
+def tile_path(level, index, width):
+    digits = str(index)
+    digits = digits.zfill(-(-len(digits) // 3) * 3)
+    groups = [digits[i : i + 3] for i in range(0, len(digits), 3)]
+    path = "/".join(["x" + group for group in groups[:-1]] + groups[-1:])
+    return f"tile/{level}/{path}" + (f".p/{width}" if width < 256 else "")
+
+
+def tiles(folder, level, count):
+    """Reads the tiles of a level that has `count` hashes, or the bundles of so many entries."""
+    for index in range(-(-count // 256)):
+        width = min(256, count - index * 256)
+        yield index, width, (folder / tile_path(level, index, width)).read_bytes()
+
+
+def tree(vkey, folder, logs):
+    folder = pathlib.Path(folder)
+    size, root = checkpoint((folder / "checkpoint").read_text("utf-8"), vkey)
+    entries = []
+    for index, width, data in tiles(folder, "entries", size):
+        for at in range(width):
+            assert data[at * 34 : at * 34 + 2] == b"\x00\x20", f"bundle {index}: a length"
+            entries.append(data[at * 34 + 2 : at * 34 + 34])
+        assert len(data) == width * 34, f"bundle {index}: its size"
+    hashes, level = [leaf(entry) for entry in entries], 0
+    assert merkle(hashes) == root, "the root of the entries"
+    while hashes:
+        for index, width, data in tiles(folder, level, len(hashes)):
+            assert data == b"".join(hashes[index * 256 : index * 256 + width]), f"tile {level}/{index}"
+        full = len(hashes) // 256
+        hashes, level = [merkle(hashes[i * 256 : i * 256 + 256]) for i in range(full)], level + 1
+    lines = b"".join(pathlib.Path(log).read_bytes() for log in logs).split(b"\n")[:-1]
+    assert [sha256(line) for line in lines[:size]] == entries, "the lines are not the entries"
+    print(f"{size} entries are good")
+
+
+def proof(vkey, path, line):
+    head, note = pathlib.Path(path).read_text("utf-8").split("\n\n", 1)
+    magic, index, *hashes = head.split("\n")
+    assert magic == "c2sp.org/tlog-proof@v1", magic
+    if index.startswith("extra "):
+        index, *hashes = hashes
+    assert index.startswith("index "), index
+    index = int(index.removeprefix("index "))
+    size, root = checkpoint(note, vkey)
+    assert index < size, "the index"
+    # RFC 9162 2.1.3.2.
+    place, last, computed = index, size - 1, leaf(sha256(pathlib.Path(line).read_bytes()))
+    for sibling in hashes:
+        sibling = base64.b64decode(sibling, validate=True)
+        assert last > 0 and len(sibling) == 32, "the length of the proof"
+        if place & 1 or place == last:
+            computed = node(sibling, computed)
+            while not place & 1 and place:
+                place, last = place >> 1, last >> 1
+        else:
+            computed = node(computed, sibling)
+        place, last = place >> 1, last >> 1
+    assert last == 0 and computed == root, "the line is not in the tree"
+    print(f"entry {index} is proven")
+
+
+if __name__ == "__main__":
+    what, vkey, first, *rest = sys.argv[1:]
+    tree(vkey, first, rest) if what == "tree" else proof(vkey, first, *rest)
