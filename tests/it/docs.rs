@@ -180,9 +180,10 @@ fn name_all(command: &clap::Command, path: &str, section: &str, missing: &mut Ve
     }
 }
 
-/// Returns the arguments of the `robotgate` command at the start of a shell line, after `sudo` and variables. Knows no
-/// shell syntax except quoting; the command ends at other syntax.
+/// Returns the arguments of the `robotgate` command at the start of a shell line, after `sudo`, `runuser` and variables.
+/// Knows no shell syntax except quoting; the command ends at other syntax.
 fn arguments(line: &str) -> Option<Vec<String>> {
+    let line = line.replace("$(command -v sudo)", "sudo");
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -201,7 +202,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
     }
     words.extend(word);
     let start = words.iter().position(|word| word == "robotgate")?;
-    let leads = |word: &String| word == "sudo" || word.contains('=');
+    let leads = |word: &String| ["sudo", "runuser", "--", "env"].contains(&&**word) || word.contains('=');
     words[..start].iter().all(leads).then(|| words.split_off(start))
 }
 

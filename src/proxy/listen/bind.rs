@@ -1,6 +1,10 @@
 //! Binds sockets, even if a socket that is about to be closed still has the port.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{
+    fs, io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use rustix::net::sockopt::set_socket_reuseport;
 use tokio::net::{TcpListener, TcpSocket};
@@ -50,8 +54,29 @@ pub(super) fn check(address: SocketAddr, speaks: Speaks) -> Result<bool, ListenE
     match socket(address).and_then(|socket| socket.bind(address)) {
         Ok(()) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(true),
+        // systemd opens ports for robotgate that robotgate itself must not open.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && has_listener(address) => Ok(true),
         Err(error) => Err(ListenError::new(address, speaks, error)),
     }
+}
+
+/// Returns whether a socket listens on exactly this address, as far as the system tells.
+fn has_listener(address: SocketAddr) -> bool {
+    let (file, ip) = match address.ip() {
+        IpAddr::V4(ip) => ("/proc/self/net/tcp", ip.octets().to_vec()),
+        IpAddr::V6(ip) => ("/proc/self/net/tcp6", ip.octets().to_vec()),
+    };
+    // The kernel prints an address as words in the machine's own byte order.
+    let words = ip
+        .chunks_exact(4)
+        .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    let local: String = words.map(|word| format!("{word:08X}")).collect();
+    let local = format!("{local}:{:04X}", address.port());
+    let table = fs::read_to_string(file).unwrap_or_default();
+    table.lines().any(|line| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        fields.next() == Some(&*local) && fields.nth(1) == Some(LISTENING)
+    })
 }
 
 fn silent(address: SocketAddr, all: &[Socket], leaving: &[Socket], shared: &mut SharedPorts) -> io::Result<TcpSocket> {
@@ -144,5 +169,35 @@ fn hint(error: &io::Error, key: &str) -> String {
     }
 }
 
+/// `TCP_LISTEN` of the kernel, as `/proc/net/tcp` has it.
+const LISTENING: &str = "0A";
+
 /// Connections that may wait to be accepted. The system may grant fewer.
 pub(super) const BACKLOG: u32 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn a_listener_is_found_by_its_exact_address() {
+        for ip in ["127.0.0.1", "0.0.0.0", "::1", "::"] {
+            let listener = TcpListener::bind((ip, 0)).unwrap();
+            let address = listener.local_addr().unwrap();
+
+            assert!(has_listener(address), "{address}");
+            let other = SocketAddr::new([127, 0, 0, 99].into(), address.port());
+            assert!(!has_listener(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_connection_is_no_listener() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+
+        assert!(!has_listener(client.local_addr().unwrap()));
+    }
+}
