@@ -93,7 +93,13 @@ fn without_password(line: &str, is_address: bool) -> String {
     let (Some(from), Some(to)) = (colon, end) else {
         return line.to_owned();
     };
-    let hide = |(at, c): (usize, char)| if at < from || at >= to || "/\"'".contains(c) { c } else { '*' };
+    let hide = |(at, c): (usize, char)| {
+        if at < from || at >= to || "/\"'".contains(c) {
+            c
+        } else {
+            '*'
+        }
+    };
     line.char_indices().map(hide).collect()
 }
 

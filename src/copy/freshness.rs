@@ -163,7 +163,11 @@ mod tests {
             for (name, value) in fields {
                 both.append(name, value.parse().expect("a value"));
             }
-            assert_eq!(retry_after(&both, received), Some(Duration::from_secs(delay)), "{several:?}");
+            assert_eq!(
+                retry_after(&both, received),
+                Some(Duration::from_secs(delay)),
+                "{several:?}"
+            );
         }
     }
 }
