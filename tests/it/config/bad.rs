@@ -191,7 +191,10 @@ fn a_mistyped_address_with_a_password_is_never_quoted() {
         let ConfigError::Invalid(problems) = &error else {
             panic!("{error}")
         };
-        assert!(problems.iter().all(|problem| problem.source_line.starts_with("u")), "{error}");
+        assert!(
+            problems.iter().all(|problem| problem.source_line.starts_with("u")),
+            "{error}"
+        );
     }
 }
 
