@@ -28,7 +28,7 @@ use crate::{
     bot::{Enforcement, Identity},
     copy::{Answer, Lookup, RobotsCopy, SourceFetch},
     origin::{HostPattern, Reading, Scheme, Target, readings},
-    pace::{CrawlDelay, CrawlDelayTooLong, Limits},
+    pace::{Cause, CrawlDelay, CrawlDelayTooLong, Limits},
     robots::{Agent, Choice, Rule, RuleId},
     text::words,
 };
@@ -80,11 +80,12 @@ pub enum Exemption<'a> {
     Enforcement,
 }
 
-/// When a request came that was too early for its site, and when it may come again.
+/// When a request came that was too early for its site, when it may come again, and why not earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deferral {
     pub at: SystemTime,
     pub not_before: SystemTime,
+    pub cause: Cause,
 }
 
 // === impl Decision ===
@@ -164,8 +165,18 @@ impl Decision {
                 "The client does not prove which bot it is, and the configuration requires it. Inside a CONNECT, the \
                  proof that came with the CONNECT counts."
             }
+            (Reason::Pace, Verdict::Defer, _) => match self.pace_cause() {
+                Some(cause) => sentence_of(cause),
+                None => Reason::Pace.sentence(),
+            },
             (reason, ..) => reason.sentence(),
         }
+    }
+
+    /// Returns which limit of `[pace]` refuses the request, if that is the reason.
+    pub fn pace_cause(&self) -> Option<Cause> {
+        let cause = || self.deferral.map_or(Cause::CrawlDelay, |deferral| deferral.cause);
+        (self.reason == Reason::Pace).then(cause)
     }
 
     /// Returns the target of the request.
@@ -269,7 +280,7 @@ impl Decision {
     /// 9110 §10.2.3). `None` if the refusal is not temporary.
     pub fn retry_after(&self) -> Option<u64> {
         let left = match (&self.deferral, &self.lookup) {
-            (Some(Deferral { at, not_before }), _) => not_before.duration_since(*at).unwrap_or(Duration::ZERO),
+            (Some(Deferral { at, not_before, .. }), _) => not_before.duration_since(*at).unwrap_or(Duration::ZERO),
             (None, Some(lookup)) if self.reason == Reason::Unreachable => match self.source_fetch().expires {
                 Some(expires) => expires.duration_since(lookup.at).unwrap_or(Duration::ZERO),
                 // The fetch is still running, and its duration is unknown.
@@ -289,6 +300,34 @@ impl fmt::Display for Exemption<'_> {
         match self {
             Self::Host(pattern) => pattern.fmt(f),
             Self::Enforcement => f.write_str("enforcement"),
+        }
+    }
+}
+
+/// Returns why a request has to come later, as a sentence for people.
+fn sentence_of(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Delay => {
+            "This proxy leaves some time between two requests to a site (pace.delay), and this request came too early."
+        }
+        Cause::BotDelay => {
+            "This proxy leaves some time between a request to a site and one of this bot (the delay of its [[bot]]), and \
+             this request came too early."
+        }
+        Cause::CrawlDelay => {
+            "The site's robots.txt asks for some time between two requests (Crawl-delay), and this request came too early."
+        }
+        Cause::Pause => {
+            "The site has answered a request with 429 or 503, so this proxy sends it none until the pause is over."
+        }
+        Cause::Concurrency => {
+            "As many requests to this site are under way as this proxy allows (pace.concurrency), and none of them \
+             ended in time."
+        }
+        Cause::Waiting => "Too many requests wait already, for this site or for all sites (pace.max-waiting).",
+        Cause::Fleet => {
+            "The server by which several proxies share the pace of a site cannot be used (fleet.on-loss), so this proxy \
+             sends nothing."
         }
     }
 }

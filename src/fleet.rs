@@ -7,7 +7,9 @@
 
 mod breaker;
 mod client;
+mod connection;
 mod lease;
+mod message;
 mod pace;
 mod settings;
 mod value;
@@ -22,21 +24,22 @@ use std::{
 use http::HeaderValue;
 use redis::{Msg, PushInfo};
 use ring::hmac;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 use self::{
     client::Client,
-    lease::{FETCHED, FORGOTTEN},
+    message::{Channel, FETCHED, INBOX, Message, deliver},
 };
 pub(crate) use self::{
     lease::{CopyOrLease, Lease},
-    pace::Slot,
+    pace::Reservation,
 };
 pub use self::{
+    message::{Notice, Paused},
     settings::{Address, AddressError, OnLoss, Secret, Settings},
     value::Rejection,
 };
-use crate::{copy::Sha256, origin::Origin, robots::Profile};
+use crate::{copy::Sha256, robots::Profile};
 
 /// A gate's membership of a fleet.
 pub struct Fleet {
@@ -47,7 +50,8 @@ pub struct Fleet {
     prefix: String,
     /// The digest of [`FetchedAs`] in hex, which is part of each key.
     fetched_as: String,
-    secret: Option<hmac::Key>,
+    /// Where the gates send messages, and the key that they share.
+    channel: Channel,
     /// How long to wait for another gate's fetch.
     longest_wait: Duration,
     counts: Arc<Counts>,
@@ -65,25 +69,14 @@ pub struct Counts {
     pub rejected: [AtomicU64; Rejection::ALL.len()],
 }
 
-/// What another gate tells this one.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// An operator made the fleet forget this origin.
-    Forgotten(Origin),
-    Paused(Paused),
-}
-
-/// An origin wants a pause, of which this much is left.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Paused {
-    pub origin: Origin,
-    pub left: Duration,
-}
-
 /// Why a fleet cannot be joined.
 #[derive(Debug, thiserror::Error)]
-#[error("fleet.url: {0}")]
-pub struct FleetError(#[from] redis::RedisError);
+pub enum FleetError {
+    #[error("fleet.url: {0} is neither a name nor an address of a server")]
+    Name(String),
+    #[error("fleet.ca-file: {0}")]
+    Tls(#[from] rustls::Error),
+}
 
 /// The tasks that wait for another gate's fetch, by the key of the copy.
 #[derive(Debug, Default)]
@@ -122,28 +115,36 @@ impl Fleet {
         let name = uuid::Uuid::now_v7().simple().to_string();
         let listeners = Arc::<Listeners>::default();
         let secret = settings.key.as_ref();
-        let secret = secret.map(|secret| hmac::Key::new(hmac::HMAC_SHA256, secret.bytes()));
-        let on_message = Box::new({
-            let (listeners, name, secret) = (listeners.clone(), name.clone(), secret.clone());
-            move |push| handle_message(push, &name, secret.as_ref(), &listeners, &on_notice)
+        let channel = Channel {
+            name: format!("{}:messages", settings.prefix),
+            secret: secret.map(|secret| hmac::Key::new(hmac::HMAC_SHA256, secret.bytes())),
+        };
+        let (outbox, inbox) = mpsc::channel(INBOX);
+        let on_push = Box::new({
+            let (listeners, name, channel) = (listeners.clone(), name.clone(), channel.clone());
+            move |push| handle_push(push, &name, &channel, &listeners, &outbox)
         });
         let FetchedAs {
             profile, user_agent, ..
         } = fetched_as;
         let digest = Sha256::of(&[profile.as_str().as_bytes(), b"\0", user_agent.as_bytes()].concat());
+        let server = settings.server()?;
+        let client = Client::start(
+            server,
+            &settings.prefix,
+            &channel.name,
+            settings.call_timeout,
+            counts.clone(),
+            on_push,
+        );
+        tokio::spawn(deliver(Arc::downgrade(&client), inbox, on_notice));
         Ok(Self {
-            client: Client::start(
-                settings.server()?,
-                &settings.prefix,
-                settings.call_timeout,
-                counts.clone(),
-                on_message,
-            ),
+            client,
             listeners,
             name,
             prefix: settings.prefix.clone(),
             fetched_as: data_encoding::HEXLOWER.encode(&digest.0[..8]),
-            secret,
+            channel,
             longest_wait: fetched_as.timeout,
             counts,
         })
@@ -152,6 +153,11 @@ impl Fleet {
     /// Returns why the server is not used now; `None` while it is used.
     pub fn error(&self) -> Option<String> {
         self.client.error()
+    }
+
+    /// Returns why this gate does not get the messages of the others; `None` while it does.
+    pub fn subscription_error(&self) -> Option<String> {
+        self.client.subscription_error()
     }
 
     /// Returns whether the server is used now.
@@ -179,15 +185,8 @@ impl fmt::Debug for Fleet {
     }
 }
 
-/// Handles a message of another gate. A message about the end of a fetch needs no tag: it only makes this
-/// gate ask the server.
-fn handle_message(
-    push: PushInfo,
-    name: &str,
-    secret: Option<&hmac::Key>,
-    listeners: &Listeners,
-    on_notice: &impl Fn(Notice),
-) {
+/// Handles what the server pushes.
+fn handle_push(push: PushInfo, name: &str, channel: &Channel, listeners: &Listeners, inbox: &mpsc::Sender<Message>) {
     let payload = Msg::from_push_info(push).and_then(|message| message.get_payload::<String>().ok());
     let Some(payload) = payload else { return };
     if let Some(key) = payload.strip_prefix(FETCHED) {
@@ -196,61 +195,12 @@ fn handle_message(
             // A task that does not wait yet receives it when it begins to wait.
             listener.notify_one();
         }
-    } else if let Some((by, origin)) = parse_forget_message(&payload, secret)
-        && by != name
+    } else if let Some(message) = channel.read(&payload)
+        // This gate's own message about a pause counts, too: the pause of the fleet can be longer than its own.
+        && !(message.by == name && matches!(message.notice, Notice::Forgotten(_)))
+        && inbox.try_send(message).is_err()
     {
-        on_notice(Notice::Forgotten(origin));
-    } else if let Some(paused) = Paused::parse(&payload, secret) {
-        // This gate's own message, too: the pause of the fleet can be longer than its own.
-        on_notice(Notice::Paused(paused));
-    }
-}
-
-/// Returns the message by which the gate `name` makes the fleet forget an origin.
-fn forget_message(name: &str, origin: &Origin, secret: Option<&hmac::Key>) -> String {
-    tagged(format!("{FORGOTTEN}{name} {origin}"), secret)
-}
-
-/// Reads a forget message: which gate sent it, and the origin. `None` for other messages and for a wrong tag.
-fn parse_forget_message<'m>(message: &'m str, secret: Option<&hmac::Key>) -> Option<(&'m str, Origin)> {
-    let (name, origin) = without_tag(message, secret)?.strip_prefix(FORGOTTEN)?.split_once(' ')?;
-    Some((name, origin.parse().ok()?))
-}
-
-/// Adds a tag to a message, as a copy has one.
-fn tagged(said: String, secret: Option<&hmac::Key>) -> String {
-    match secret {
-        Some(secret) => {
-            let tag = hmac::sign(secret, said.as_bytes());
-            format!("{said} {}", data_encoding::HEXLOWER.encode(tag.as_ref()))
-        }
-        None => said,
-    }
-}
-
-/// Removes the tag of a message, or returns `None` if the tag is wrong.
-fn without_tag<'m>(message: &'m str, secret: Option<&hmac::Key>) -> Option<&'m str> {
-    let Some(secret) = secret else { return Some(message) };
-    let (said, tag) = message.rsplit_once(' ')?;
-    let tag = data_encoding::HEXLOWER.decode(tag.as_bytes()).ok()?;
-    hmac::verify(secret, said.as_bytes(), &tag).ok()?;
-    Some(said)
-}
-
-// === impl Paused ===
-
-impl Paused {
-    fn message(&self, secret: Option<&hmac::Key>) -> String {
-        tagged(format!("{PAUSED}{} {}", self.origin, self.left.as_micros()), secret)
-    }
-
-    /// Reads a message about a pause, or returns `None` for other messages and for a wrong tag.
-    fn parse(message: &str, secret: Option<&hmac::Key>) -> Option<Self> {
-        let (origin, left) = without_tag(message, secret)?.strip_prefix(PAUSED)?.split_once(' ')?;
-        Some(Self {
-            origin: origin.parse().ok()?,
-            left: Duration::from_micros(left.parse().ok()?),
-        })
+        tracing::debug!("dropped a message of the fleet, because too many wait");
     }
 }
 
@@ -283,9 +233,6 @@ impl Drop for FetchListener {
         }
     }
 }
-
-/// The first word of messages about pauses.
-const PAUSED: &str = "paused ";
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -15,6 +15,34 @@ pub use self::{
     limiter::{Limiter, Step},
     policy::{BeyondMax, CrawlDelay, CrawlDelayTooLong, Limits, MAX_GAP, MAX_WAIT, Policy},
 };
+use crate::text::words;
+
+words! {
+    /// Why a request may not go yet.
+    pub enum Cause {
+        /// `pace.delay`.
+        Delay = "delay",
+        /// The `delay` of the bot.
+        BotDelay = "bot-delay",
+        /// The site's `Crawl-delay`.
+        CrawlDelay = "crawl-delay",
+        /// The site answered a request with 429 or 503.
+        Pause = "pause",
+        /// `pace.concurrency`.
+        Concurrency = "concurrency",
+        /// Too many requests wait for the site, or for all sites together.
+        Waiting = "waiting",
+        /// The fleet's server cannot be used, and `fleet.on-loss` is `refuse`.
+        Fleet = "fleet",
+    }
+}
+
+/// When a request may go, and why not earlier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Later {
+    pub at: std::time::Instant,
+    pub cause: Cause,
+}
 
 #[cfg(test)]
 pub(crate) use self::backoff::INCIDENTS;

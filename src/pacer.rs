@@ -18,6 +18,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::sync::watch;
+
 use self::origin_pacer::{OriginPacer, State, Waiting, WaitingRequest};
 pub(crate) use self::{
     fleet_pace::FleetPace,
@@ -26,7 +28,7 @@ pub(crate) use self::{
 };
 use crate::{
     origin::Origin,
-    pace::{Limits, MAX_GAP},
+    pace::{Later, Limits, MAX_GAP, Policy},
 };
 
 /// The limiters of all origins.
@@ -37,6 +39,8 @@ pub(crate) struct Pacer {
     waiting: Arc<Waiting>,
     /// Whether requests go without waiting, because the limits were removed.
     is_lifted: AtomicBool,
+    /// Tells the requests that wait for a slot of the fleet about other limits: `None` if they were removed.
+    reloaded: watch::Sender<Option<Policy>>,
 }
 
 #[derive(Default)]
@@ -59,11 +63,15 @@ impl Pacer {
                 most: AtomicUsize::new(max_waiting),
             }),
             is_lifted: AtomicBool::new(false),
+            reloaded: watch::Sender::new(None),
         }
     }
 
-    pub(crate) fn set_max_waiting(&self, max_waiting: usize) {
-        self.waiting.most.store(max_waiting, Ordering::Relaxed);
+    /// Gives later requests, and those that wait, the limits of another policy.
+    pub(crate) fn reconfigure(&self, policy: &Policy) {
+        self.waiting.most.store(policy.max_waiting, Ordering::Relaxed);
+        self.each(|pacer| pacer.reconfigure(policy));
+        self.reloaded.send_replace(Some(*policy));
     }
 
     /// Returns the number of waiting requests.
@@ -84,7 +92,7 @@ impl Pacer {
     }
 
     /// Returns when a request of `bot` could be sent, or `None` if it could be sent now. Reserves nothing.
-    pub(crate) fn not_before(&self, origin: &Origin, bot: &str, limits: &Limits) -> Option<Instant> {
+    pub(crate) fn not_before(&self, origin: &Origin, bot: &str, limits: &Limits) -> Option<Later> {
         let pacer = self.shard(origin).pacers.get(origin)?.clone();
         pacer.state().limiter.not_before(now(), &bot.into(), limits)
     }
@@ -123,9 +131,14 @@ impl Pacer {
     /// Gives all waiting requests their turn, and lets later requests go without waiting.
     pub(crate) fn lift(&self) {
         self.is_lifted.store(true, Ordering::Relaxed);
+        self.each(OriginPacer::release);
+        self.reloaded.send_replace(None);
+    }
+
+    fn each(&self, act: impl Fn(&Arc<OriginPacer>)) {
         for shard in &self.shards {
             let pacers: Vec<_> = lock(shard).pacers.values().cloned().collect();
-            pacers.iter().for_each(OriginPacer::release);
+            pacers.iter().for_each(&act);
         }
     }
 

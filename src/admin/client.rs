@@ -36,6 +36,8 @@ pub struct Copies {
     /// The cache file.
     path: PathBuf,
     policy: Policy,
+    /// Whether the configuration has a fleet.
+    has_fleet: bool,
     source: Source,
     warn: fn(&str),
 }
@@ -113,7 +115,7 @@ impl Copies {
         let path = config.cache.path.as_deref().ok_or(AdminError::NotKept)?;
         let started = Instant::now();
         loop {
-            let found = Self::look(path, config.robots.policy, warn);
+            let found = Self::look(path, config, warn);
             match found {
                 // A starting proxy opens the file before it answers, and another command is done soon.
                 Err(AdminError::Locked { .. }) if started.elapsed() < PERMIT_TIMEOUT => std::thread::sleep(PAUSE),
@@ -122,10 +124,11 @@ impl Copies {
         }
     }
 
-    fn look(path: &Path, policy: Policy, warn: fn(&str)) -> Result<Self, AdminError> {
+    fn look(path: &Path, config: &Config, warn: fn(&str)) -> Result<Self, AdminError> {
         let found = |source| Self {
             path: path.to_owned(),
-            policy,
+            policy: config.robots.policy,
+            has_fleet: config.fleet.is_some(),
             source,
             warn,
         };
@@ -190,12 +193,14 @@ impl Copies {
     /// # Errors
     /// If that fails, or the origin can be back after a restart.
     pub fn forget(self, origin: &Origin) -> Result<Forgot, AdminError> {
-        let origin = origin.to_string();
+        let (origin, has_fleet) = (origin.to_string(), self.has_fleet);
         self.ask(
             |file, _| {
                 Ok(Forgot {
                     forgotten: file.forget(&origin)?,
                     origin: origin.clone(),
+                    // Only a running proxy is connected to it.
+                    fleet_told: has_fleet.then_some(false),
                 })
             },
             async |talk| {

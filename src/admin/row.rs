@@ -92,6 +92,9 @@ pub struct Forgot {
     pub origin: String,
     /// Whether anything was known about the origin.
     pub forgotten: bool,
+    /// Whether the fleet's server was told. `None` without a fleet. If it was not, the other gates keep their copies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet_told: Option<bool>,
 }
 
 // === impl Row ===

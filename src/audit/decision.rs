@@ -6,6 +6,7 @@ use super::{GenerationFields, Line, Privacy, record::DecisionRecord, value::Url}
 use crate::{
     decision::{Decision, DecisionTexts, MAX_TEXT},
     origin::Reading,
+    pace::Cause,
     text::{Timestamp, plain},
 };
 
@@ -69,6 +70,7 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
         profile: terms.policy.profile.as_str(),
         config: request.generation,
         not_before: texts.not_before.map(Timestamp),
+        pace_cause: texts.pace_cause.map(Cause::as_str),
     }
     .line()
 }

@@ -104,6 +104,8 @@ record! {
         pub config: &'a GenerationFields,
         /// When the request can be retried; `null` unless it came too early (`defer`).
         pub not_before: Option<Timestamp>,
+        /// Which limit of `[pace]` refused the request; `null` unless that is the reason.
+        pub pace_cause: Option<&'static str>,
     }
 }
 

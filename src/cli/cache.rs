@@ -79,6 +79,12 @@ enum CacheError {
     Output(#[from] io::Error),
     #[error("{0}")]
     Unknown(String),
+    #[error(
+        "this robotgate has forgotten {0}, but the fleet's server could not be told, so the others keep their copies and \
+         this one may take one of them again; repeat the command when robotgate runs and is connected to the server \
+         (its status says so)"
+    )]
+    FleetNotTold(Origin),
 }
 
 /// Runs the action. Fails if the site is unknown. A reader that closes the output early is not an error.
@@ -123,6 +129,9 @@ impl ForgetArgs {
         let forgot = args.ask(|copies| copies.forget(&origin))?;
         if args.json {
             print_json(&forgot)?;
+        }
+        if forgot.fleet_told == Some(false) {
+            return Err(CacheError::FleetNotTold(origin));
         }
         match (forgot.forgotten, args.json) {
             (false, _) => Err(unknown(&origin, &self.origin, args.config.as_deref())),
@@ -183,8 +192,8 @@ const AFTER_HELP: &str = "\
 While the proxy runs, the command asks it over a socket beside the file. Only the proxy's own user
 and root can open that socket.
 
-Exit status: 0 if all is well, 1 if the site is not known or nothing can be shown, 2 for a usage
-error.
+Exit status: 0 if all is well, 1 if the site is not known, nothing can be shown or the server of a
+fleet could not be told to forget, 2 for a usage error.
 
 Try it:
   robotgate cache list

@@ -81,6 +81,28 @@ pub(super) fn line(text: &str, at: usize) -> usize {
     1 + text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count()
 }
 
+/// Replaces what can be a password in `line` with asterisks, of which there are as many: what stands between the first colon
+/// and the last `@`, as in `redis://:secret@host`. If the line sets an `address`, a mistyped password can be anywhere after
+/// the colon.
+fn without_password(line: &str, is_address: bool) -> String {
+    let colon = line.find(':').map(|colon| colon + 1);
+    let end = match is_address {
+        true => Some(line.len()),
+        false => line.rfind('@'),
+    };
+    let (Some(from), Some(to)) = (colon, end) else {
+        return line.to_owned();
+    };
+    let hide = |(at, c): (usize, char)| {
+        if at < from || at >= to || "/\"'".contains(c) {
+            c
+        } else {
+            '*'
+        }
+    };
+    line.char_indices().map(hide).collect()
+}
+
 /// Escapes control characters, such as line ends and terminal sequences in a quoted key or value.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
@@ -144,12 +166,18 @@ impl Problem {
             key.extend([dot, missing]);
         }
 
+        let is_address = key == "fleet.url";
+        let mut message = without_password(&complaint.message, false);
+        if let Some((_, value)) = source_line.split_once('=').filter(|_| is_address) {
+            message = message.replace(value.trim(), "the URL");
+        }
+        let source_line = without_password(source_line, is_address);
         Self {
             file: Arc::clone(file),
             line: line(text, start),
             column: column + 1,
             key,
-            message: printable(&complaint.message),
+            message: printable(&message),
             source_line: source_line.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}"),
             width: marked.min(shown.saturating_sub(column)).max(1),
         }

@@ -38,13 +38,14 @@ impl Freshness {
     }
 }
 
-/// Returns `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3), as a delay from now.
+/// Returns `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3), as a delay from now. Of several fields, the longest
+/// delay counts: one of them may come from a server in front of the site, and both have to be kept to.
 pub(crate) fn retry_after(headers: &HeaderMap, received: SystemTime) -> Option<Duration> {
-    let value = headers.get(header::RETRY_AFTER)?;
-    match seconds(value.to_str().ok()?) {
+    let delay = |value: &http::HeaderValue| match seconds(value.to_str().ok()?) {
         Some(delay) => Some(delay),
         None => Some(date(value)?.duration_since(received).unwrap_or(Duration::ZERO)),
-    }
+    };
+    headers.get_all(header::RETRY_AFTER).iter().filter_map(delay).max()
 }
 
 /// Returns the lifetime that one directive of `Cache-Control` sets.
@@ -154,6 +155,18 @@ mod tests {
                 retry_after(&headers(&[("retry-after", value)]), received),
                 seconds.map(Duration::from_secs),
                 "{value}"
+            );
+        }
+        for (several, delay) in [(["60", "3600"], 3600), (["3600", "soon"], 3600), (["soon", "5"], 5)] {
+            let fields = several.map(|value| ("retry-after", value));
+            let mut both = HeaderMap::new();
+            for (name, value) in fields {
+                both.append(name, value.parse().expect("a value"));
+            }
+            assert_eq!(
+                retry_after(&both, received),
+                Some(Duration::from_secs(delay)),
+                "{several:?}"
             );
         }
     }

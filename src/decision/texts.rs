@@ -6,6 +6,7 @@ use super::{Decision, Reason, Verdict};
 use crate::{
     bot::{Enforcement, Identity, IdentityMismatch, ProofKinds},
     origin::Reading,
+    pace::Cause,
     text::{plain, plain_message},
 };
 
@@ -43,6 +44,8 @@ pub struct DecisionTexts<'a> {
     pub retry_after: Option<u64>,
     /// When the request may come again. `None` unless it came too early.
     pub not_before: Option<SystemTime>,
+    /// Which limit of `[pace]` refuses the request, if that is the reason.
+    pub pace_cause: Option<Cause>,
 }
 
 // === impl DecisionTexts ===
@@ -80,6 +83,7 @@ impl<'a> DecisionTexts<'a> {
             },
             retry_after: decision.retry_after(),
             not_before: decision.deferral.map(|deferral| deferral.not_before),
+            pace_cause: decision.pace_cause(),
         }
     }
 }

@@ -1,39 +1,50 @@
-//! The connection to the shared server. Each call is bounded in time. When calls fail, the circuit breaker opens: no call
-//! is made until a probe in the background has written to the server again.
+//! The calls of the shared server. Each is bounded in time. When calls fail or the connection ends, the circuit breaker
+//! opens: no call is made until a probe in the background has connected and written to the server again.
 
 use std::{
     fmt,
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
+    sync::{
+        Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwapOption;
-use redis::{
-    PushInfo, RedisError, ScriptInvocation, Value,
-    aio::{ConnectionManager, ConnectionManagerConfig},
+use redis::{PushInfo, PushKind, RedisError, Script, ScriptInvocation, Value};
+use tokio::{
+    task::yield_now,
+    time::{sleep, timeout},
 };
-use tokio::{task::yield_now, time::timeout};
 
-use super::{Counts, breaker::Breaker};
+use super::{
+    Counts,
+    breaker::Breaker,
+    connection::{Connection, Server},
+};
 use crate::text::plain_message;
 
 /// A connection to the server with a circuit breaker.
 pub(super) struct Client {
     /// For tasks that must not keep the client alive.
     this: Weak<Self>,
-    server: redis::Client,
+    server: Server,
     /// The channel for messages between gates.
     channel: String,
     /// The key that a probe writes.
     probe_key: String,
-    /// Handles messages of other gates.
-    on_message: Box<dyn Fn(PushInfo) + Send + Sync>,
-    /// `None` until the first connection is made.
-    connection: ArcSwapOption<ConnectionManager>,
+    /// Handles what the server pushes.
+    on_push: Box<dyn Fn(PushInfo) + Send + Sync>,
+    /// `None` while the breaker is not closed. Changes only while the breaker is locked, except that a probe sets it.
+    connection: ArcSwapOption<Connection>,
+    /// Number of connections so far, which tells them apart.
+    connections: AtomicU64,
     breaker: Mutex<Breaker>,
     /// Why the breaker is not closed.
     error: Mutex<Option<String>>,
+    /// Why this gate does not get the messages of the others.
+    subscription_error: Mutex<Option<String>>,
     /// How long a request waits for the server.
     pub(super) call_timeout: Duration,
     counts: Arc<Counts>,
@@ -57,28 +68,34 @@ enum CallError {
     Refused(RedisError),
     #[error("it cannot be reached: {}", shown(.0))]
     Broken(RedisError),
+    #[error("it ended the connection, or sent an answer that is too long")]
+    Ended,
 }
 
 // === impl Client ===
 
 impl Client {
-    /// Starts to connect in the background. Messages of other gates go to `on_message`. Needs a tokio runtime.
+    /// Starts to connect in the background and to listen on `channel`. What the server pushes goes to `on_push`. Needs a
+    /// tokio runtime.
     pub(super) fn start(
-        server: redis::Client,
+        server: Server,
         prefix: &str,
+        channel: &str,
         call_timeout: Duration,
         counts: Arc<Counts>,
-        on_message: Box<dyn Fn(PushInfo) + Send + Sync>,
+        on_push: Box<dyn Fn(PushInfo) + Send + Sync>,
     ) -> Arc<Self> {
         let client = Arc::new_cyclic(|this| Self {
             this: this.clone(),
             server,
-            channel: format!("{prefix}:messages"),
+            channel: channel.to_owned(),
             probe_key: format!("{prefix}:probe"),
-            on_message,
+            on_push,
             connection: ArcSwapOption::empty(),
+            connections: AtomicU64::new(0),
             breaker: Mutex::new(Breaker::new(Instant::now())),
             error: Mutex::new(Some("robotgate has not connected yet".to_owned())),
+            subscription_error: Mutex::default(),
             call_timeout,
             counts,
         });
@@ -86,13 +103,22 @@ impl Client {
         client
     }
 
-    pub(super) fn channel(&self) -> &str {
-        &self.channel
-    }
-
     /// Returns why no calls are made now; `None` while they are made.
     pub(super) fn error(&self) -> Option<String> {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        text(&self.error).clone()
+    }
+
+    /// Returns why this gate does not get the messages of the others, although calls are made.
+    pub(super) fn subscription_error(&self) -> Option<String> {
+        text(&self.subscription_error).clone().filter(|_| self.is_used())
+    }
+
+    /// Asks for the server's time, in microseconds since 1970.
+    pub(super) async fn time(&self) -> Option<u64> {
+        match self.call(&TIME.prepare_invoke(), TIME_CALLS * self.call_timeout).await {
+            Ok(Value::Int(now)) => u64::try_from(now).ok(),
+            _ => None,
+        }
     }
 
     /// Returns whether calls are made now.
@@ -108,11 +134,12 @@ impl Client {
     /// Runs a script, within `time_left`.
     pub(super) async fn call(&self, script: &ScriptInvocation<'_>, time_left: Duration) -> Result<Value, Unavailable> {
         let connection = self.connection.load_full().filter(|_| self.breaker().is_closed());
-        let mut connection = ConnectionManager::clone(&*connection.ok_or(Unavailable::NotRun)?);
+        let connection = connection.ok_or(Unavailable::NotRun)?;
         self.counts.calls.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
-        match bounded(time_left, script.invoke_async(&mut connection)).await {
+        match bounded(time_left, script.invoke_async(&mut connection.redis.clone())).await {
             Ok(value) => {
+                connection.answered();
                 // A write may take longer, but that is no sign that requests would get their answers in time.
                 if began.elapsed() <= self.call_timeout {
                     self.breaker().call_succeeded();
@@ -121,26 +148,41 @@ impl Client {
             }
             Err(error) => {
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
-                let has_opened = match error {
+                let (why, now) = (error.unavailable(), Instant::now());
+                self.fail(error, |breaker, error| match error {
                     // The server works, but accepts no writes, for example. Calls that only read would go on to succeed.
-                    CallError::Refused(_) => self.breaker().call_refused(Instant::now()),
-                    CallError::Late(_) | CallError::Broken(_) => self.breaker().call_failed(began, Instant::now()),
-                };
-                if has_opened {
-                    // Otherwise it would go on reading an answer that has no end.
-                    self.connection.store(None);
-                    tracing::error!(
-                        %error,
-                        "the fleet's server cannot be used; until it can, robotgate works without it"
-                    );
-                    self.set_error(Some(&error));
-                    self.probe_in_background();
-                }
-                Err(match error {
-                    CallError::Refused(_) => Unavailable::NotRun,
-                    CallError::Late(_) | CallError::Broken(_) => Unavailable::Unknown,
-                })
+                    CallError::Refused(_) | CallError::Ended => breaker.call_refused(now),
+                    CallError::Late(_) | CallError::Broken(_) => breaker.call_failed(began, now),
+                });
+                Err(why)
             }
+        }
+    }
+
+    /// Notes a failure in the breaker. If `note` opens it, begins to probe.
+    fn fail(&self, error: CallError, note: impl FnOnce(&mut Breaker, &CallError) -> bool) {
+        {
+            let mut breaker = self.breaker();
+            if !note(&mut breaker, &error) {
+                return;
+            }
+            // Otherwise it would go on reading an answer that has no end.
+            self.connection.store(None);
+        }
+        tracing::error!(%error, "the fleet's server cannot be used; until it can, robotgate works without it");
+        *text(&self.error) = Some(error.to_string());
+        self.probe_in_background();
+    }
+
+    /// Notes that a connection has ended. Without it, the gate would get no messages until it makes a call.
+    fn connection_ended(&self, number: u64) {
+        if number == self.connections.load(Ordering::Relaxed) {
+            self.fail(CallError::Ended, |breaker, _| {
+                let is_closed = breaker.call_refused(Instant::now());
+                // A probe that has just succeeded must not close the breaker.
+                self.connection.store(None);
+                is_closed
+            });
         }
     }
 
@@ -160,55 +202,87 @@ impl Client {
                     continue;
                 }
                 let Some(client) = this.upgrade() else { return };
-                let probed = client.probe().await;
+                let mut probed = client.probe().await;
+                {
+                    let mut breaker = client.breaker();
+                    if probed.is_ok() && client.connection.load().is_none() {
+                        probed = Err(CallError::Ended);
+                    }
+                    breaker.probed(probed.is_ok(), Instant::now());
+                }
                 match &probed {
                     Ok(()) => tracing::info!("connected to the fleet's server"),
                     Err(error) => tracing::debug!(%error, "the fleet's server cannot be used yet"),
                 }
-                client.set_error(probed.as_ref().err());
-                client.breaker().probed(probed.is_ok(), Instant::now());
+                *text(&client.error) = probed.err().map(|error| error.to_string());
             }
         });
     }
 
     /// Makes a new connection and writes. A server that accepts no writes is useless, because no gate could take a lease.
-    ///
-    /// With TLS, the client reads the system's roots from disk each time (3 ms for 150 of them), also if it has others.
-    /// That is too short to need a blocking thread.
     async fn probe(&self) -> Result<(), CallError> {
         let this = self.this.clone();
-        let config = ConnectionManagerConfig::new()
-            // The breaker decides when to retry.
-            .set_number_of_retries(0)
-            .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            .set_response_timeout(Some(CONNECT_TIMEOUT))
-            .set_push_sender(move |push: PushInfo| {
-                if let Some(client) = this.upgrade() {
-                    (client.on_message)(push);
+        let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
+        let connecting = self.server.connect(move |push: PushInfo| {
+            if let Some(client) = this.upgrade() {
+                match push.kind {
+                    PushKind::Disconnection => client.connection_ended(number),
+                    _ => (client.on_push)(push),
                 }
-                Ok::<(), ()>(())
-            })
-            .set_automatic_resubscription();
-        let connecting = ConnectionManager::new_with_config(self.server.clone(), config);
-        let mut connection = bounded(2 * CONNECT_TIMEOUT, connecting).await?;
+            }
+        });
+        let connection = Arc::new(bounded(CONNECT_TIMEOUT, connecting).await?);
         let mut write = redis::cmd("SET");
         write.arg(&self.probe_key).arg("").arg("PX").arg(PROBE_TTL_MS);
-        let () = bounded(self.call_timeout, write.query_async(&mut connection)).await?;
-        // Without a subscription, the gate still finds the copies by polling, but later.
-        if let Err(error) = bounded(CONNECT_TIMEOUT, connection.subscribe(&self.channel)).await {
-            tracing::warn!(%error, "cannot subscribe to the messages of the fleet; robotgate polls instead");
+        let () = bounded(self.call_timeout, write.query_async(&mut connection.redis.clone())).await?;
+        connection.answered();
+        // Before the subscription, so that its end is noticed from now on.
+        self.connection.store(Some(connection.clone()));
+        if !self.subscribe(&connection).await {
+            self.subscribe_in_background(&connection);
         }
-        self.connection.store(Some(Arc::new(connection)));
         Ok(())
+    }
+
+    /// Subscribes to the messages of the other gates. Without them, this gate still finds copies by polling, but later.
+    async fn subscribe(&self, connection: &Connection) -> bool {
+        let mut redis = connection.redis.clone();
+        let subscribed = bounded(CONNECT_TIMEOUT, redis.subscribe(&self.channel)).await;
+        connection.answered();
+        let error = subscribed.err().map(|error| error.to_string());
+        let before = std::mem::replace(&mut *text(&self.subscription_error), error.clone());
+        match (error, before) {
+            (Some(error), None) => tracing::warn!(
+                %error,
+                "cannot subscribe to the messages of the fleet; robotgate polls instead, and tries again"
+            ),
+            (None, Some(_)) => tracing::info!("subscribed to the messages of the fleet"),
+            (Some(_), Some(_)) | (None, None) => {}
+        }
+        text(&self.subscription_error).is_none()
+    }
+
+    /// Tries to subscribe until it succeeds or the connection ends.
+    fn subscribe_in_background(&self, connection: &Arc<Connection>) {
+        let (this, connection) = (self.this.clone(), Arc::downgrade(connection));
+        tokio::spawn(async move {
+            let mut pause = FIRST_SUBSCRIBE_PAUSE;
+            loop {
+                sleep(pause).await;
+                pause = (2 * pause).min(LONGEST_SUBSCRIBE_PAUSE);
+                let (Some(client), Some(connection)) = (this.upgrade(), connection.upgrade()) else {
+                    return;
+                };
+                if client.subscribe(&connection).await {
+                    return;
+                }
+            }
+        });
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
         // Each change replaces the whole value.
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set_error(&self, error: Option<&CallError>) {
-        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = error.map(CallError::to_string);
     }
 }
 
@@ -220,7 +294,23 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Waits for `call` at most for `time_left`.
+// === impl CallError ===
+
+impl CallError {
+    /// Returns what the caller needs to know.
+    fn unavailable(&self) -> Unavailable {
+        match self {
+            Self::Refused(_) => Unavailable::NotRun,
+            Self::Late(_) | Self::Broken(_) | Self::Ended => Unavailable::Unknown,
+        }
+    }
+}
+
+fn text(error: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
+    // Each change replaces the whole value.
+    error.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Returns the text of an error, shortened and safe to show. A server that rejects a command quotes its arguments, which can
 /// be the password.
 fn shown(error: &RedisError) -> String {
@@ -229,6 +319,7 @@ fn shown(error: &RedisError) -> String {
     plain_message(text, MAX_ERROR).into_owned()
 }
 
+/// Waits for `call` at most for `time_left`.
 async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, RedisError>>) -> Result<T, CallError> {
     let mut call = pin!(call);
     let mut answer = timeout(time_left, &mut call).await;
@@ -249,8 +340,16 @@ async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, Re
 /// How long connecting may take. No request waits for it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const PROBE_TTL_MS: u32 = 10_000;
+/// How long the call for the time may take, in time-outs of a request's call. No request waits for it.
+const TIME_CALLS: u32 = 10;
+/// The pause before the next attempt to subscribe. It doubles with each.
+const FIRST_SUBSCRIBE_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_SUBSCRIBE_PAUSE: Duration = Duration::from_secs(60);
 /// Bytes of the text of an error.
 const MAX_ERROR: usize = 300;
+
+static TIME: LazyLock<Script> =
+    LazyLock::new(|| Script::new("local now = redis.call('TIME') return now[1] * 1000000 + now[2]"));
 
 #[cfg(test)]
 mod tests {

@@ -20,6 +20,7 @@ use tokio::time::{sleep, timeout};
 use super::{
     Fleet,
     client::Unavailable,
+    message::{FETCHED, Message, Notice},
     value::{self, MAX_BYTES, Rejection},
 };
 use crate::{
@@ -118,7 +119,7 @@ impl Fleet {
 
     /// Decodes a stored value. Counts and drops a value that does not fit.
     async fn read(&self, key: &str, bytes: Vec<u8>, policy: &Policy) -> Option<OriginState> {
-        let (key, secret, now) = (key.to_owned(), self.secret.clone(), SystemTime::now());
+        let (key, secret, now) = (key.to_owned(), self.channel.secret.clone(), SystemTime::now());
         let takes_long = bytes.len() > LARGE;
         let decode = move || value::decode(&key, &bytes, secret.as_ref(), now);
         let decoded = match takes_long {
@@ -164,7 +165,7 @@ impl Fleet {
     /// Ends a lease and wakes the waiting gates. Writes the result for them, unless a later lease was granted. Without a
     /// result, one of the waiting gates fetches.
     pub(crate) async fn end(&self, lease: Lease, fetched: Option<Arc<OriginState>>) {
-        let (key, secret) = (lease.keys.copy.clone(), self.secret.clone());
+        let (key, secret) = (lease.keys.copy.clone(), self.channel.secret.clone());
         let encode = move || {
             let state = fetched?;
             let life = value::life(&state, SystemTime::now());
@@ -176,20 +177,29 @@ impl Fleet {
         let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
         let mut end = lease.script(&END, &self.name);
         end.arg(&value).arg(life);
-        end.arg(self.client.channel())
-            .arg(format!("{FETCHED}{}", lease.keys.copy));
+        end.arg(&self.channel.name).arg(format!("{FETCHED}{}", lease.keys.copy));
         let _ = self.client.call(&end, self.write_timeout()).await;
     }
 
     /// Makes the whole fleet forget an origin, and drops the result of a running fetch. Returns whether the server accepted
-    /// it.
+    /// it and told the others.
     pub(crate) async fn forget(&self, origin: &Origin) -> bool {
         let keys = self.keys(origin);
-        let mut forget = keys.script(&FORGET);
-        forget
-            .arg(self.client.channel())
-            .arg(super::forget_message(&self.name, origin, self.secret.as_ref()));
-        self.client.call(&forget, self.write_timeout()).await.is_ok()
+        match self.client.call(&keys.script(&FORGET), self.write_timeout()).await {
+            Ok(Value::Int(at)) => self.tell(&keys.copy, at, Notice::Forgotten(origin.clone())).await,
+            _ => false,
+        }
+    }
+
+    /// Tells the other gates what became true at the server's time `at`. `key` is any key of the origin. Returns whether the
+    /// server accepted it.
+    pub(super) async fn tell(&self, key: &str, at: i64, notice: Notice) -> bool {
+        let Ok(at) = u64::try_from(at) else { return false };
+        let by = self.name.clone();
+        let message = self.channel.write(&Message { by, at, notice });
+        let mut publish = PUBLISH.key(key);
+        publish.arg(&self.channel.name).arg(message);
+        self.client.call(&publish, self.write_timeout()).await.is_ok()
     }
 
     /// Bounds calls that no request waits for.
@@ -243,9 +253,6 @@ const TOKEN_MS: u64 = 60 * 60 * 1000;
 const POLL: Duration = Duration::from_millis(250);
 /// Values above this size, in bytes, are decoded on a blocking thread.
 const LARGE: usize = 16 * 1024;
-/// The first words of the messages between gates.
-pub(super) const FETCHED: &str = "fetched ";
-pub(super) const FORGOTTEN: &str = "forgotten ";
 
 /// Returns the copy if the gate has not seen it, else a token if the lease is free, else nothing. A gate asks once at a
 /// time for an origin. If it holds the lease already, an earlier answer was lost, and it gets the lease again.
@@ -302,11 +309,14 @@ return 1";
     Script::new(&[IF_HOLDER, end].concat())
 });
 
+/// Returns the server's time, which the message to the others has to carry.
 static FORGET: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
-redis.call('PUBLISH', ARGV[1], ARGV[2])
-return 1",
+local now = redis.call('TIME')
+return now[1] * 1000000 + now[2]",
     )
 });
+
+static PUBLISH: LazyLock<Script> = LazyLock::new(|| Script::new("return redis.call('PUBLISH', ARGV[1], ARGV[2])"));

@@ -12,7 +12,7 @@ use std::{
 
 use redis::{Script, Value};
 
-use super::{Fleet, Paused};
+use super::{Fleet, Notice, Paused};
 use crate::{
     origin::Origin,
     pace::{FIRST_PAUSE, JITTER, LONGEST_PAUSE, MAX_GAP, MAX_WAIT, QUIET},
@@ -20,13 +20,20 @@ use crate::{
 
 /// What the server says to a request that wants to be sent. The durations begin with the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Slot {
+pub(crate) enum Reservation {
     /// The request may be sent after this time. No other request gets the same slot.
     Reserved(Duration),
     /// The origin wants a pause of this length. Nothing was reserved.
     Paused(Duration),
     /// The next slot is this far away, and that is too far. Nothing was reserved.
     TooLate(Duration),
+}
+
+/// How far away the next slot is, and whether a pause lasts until then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NextSlot {
+    pub(crate) wait: Duration,
+    pub(crate) is_paused: bool,
 }
 
 // === impl Fleet ===
@@ -42,25 +49,28 @@ impl Fleet {
         gap: Duration,
         longest_wait: Duration,
         time_left: Duration,
-    ) -> Option<Slot> {
+    ) -> Option<Reservation> {
         if self.client.has_just_failed() {
             return None;
         }
         let longest_wait = micros(longest_wait);
-        let slot = parse_slot(&self.ask_for_slot(origin, gap, longest_wait, time_left).await?)?;
+        let slot = parse_reservation(&self.ask_for_slot(origin, gap, longest_wait, time_left).await?)?;
         // The script never answers with a longer wait.
         let is_sound = match slot {
-            Slot::Reserved(wait) => micros(wait) <= longest_wait,
-            Slot::Paused(wait) | Slot::TooLate(wait) => wait <= LONGEST_PAUSE + MAX_WAIT + MAX_GAP,
+            Reservation::Reserved(wait) => micros(wait) <= longest_wait,
+            Reservation::Paused(wait) | Reservation::TooLate(wait) => wait <= LONGEST_PAUSE + MAX_WAIT + MAX_GAP,
         };
         is_sound.then_some(slot)
     }
 
     /// Returns how far away the next slot is, or `None` if the server does not answer. Reserves nothing.
-    pub(crate) async fn next_slot(&self, origin: &Origin, gap: Duration) -> Option<Duration> {
+    pub(crate) async fn next_slot(&self, origin: &Origin, gap: Duration) -> Option<NextSlot> {
         let answer = self.ask_for_slot(origin, gap, -1, self.client.call_timeout).await?;
-        let [_, wait, _] = numbers(&answer)?;
-        Some(Duration::from_micros(wait))
+        let [_, wait, pause] = numbers(&answer)?;
+        Some(NextSlot {
+            wait: Duration::from_micros(wait),
+            is_paused: pause > 0,
+        })
     }
 
     /// Returns how long a request waits for the server at most.
@@ -106,13 +116,11 @@ impl Fleet {
             busy.arg(micros(asked)).arg(micros(age + NEWS)).arg(spread);
             let answer = fleet.client.call(&busy, fleet.write_timeout()).await;
             if let Ok(answer) = answer
-                && let Some([1, left]) = numbers(&answer)
+                && let Some([1, left, now]) = numbers(&answer)
+                && let Ok(now) = i64::try_from(now)
             {
                 let left = Duration::from_micros(left);
-                let message = Paused { origin, left }.message(fleet.secret.as_ref());
-                let mut publish = PUBLISH.key(key);
-                publish.arg(fleet.client.channel()).arg(message);
-                let _ = fleet.client.call(&publish, fleet.write_timeout()).await;
+                fleet.tell(&key, now, Notice::Paused(Paused { origin, left })).await;
             }
         });
     }
@@ -123,11 +131,11 @@ impl Fleet {
 }
 
 /// Returns the meaning of an answer of [`RESERVE`].
-fn parse_slot(answer: &Value) -> Option<Slot> {
+fn parse_reservation(answer: &Value) -> Option<Reservation> {
     match numbers(answer)? {
-        [1, wait, 0] => Some(Slot::Reserved(Duration::from_micros(wait))),
-        [0, wait, 0] => Some(Slot::TooLate(Duration::from_micros(wait))),
-        [0, _, pause] => Some(Slot::Paused(Duration::from_micros(pause))),
+        [1, wait, 0] => Some(Reservation::Reserved(Duration::from_micros(wait))),
+        [0, wait, 0] => Some(Reservation::TooLate(Duration::from_micros(wait))),
+        [0, _, pause] => Some(Reservation::Paused(Duration::from_micros(pause))),
         _ => None,
     }
 }
@@ -204,7 +212,7 @@ return 1",
 static BUSY: LazyLock<Script> = LazyLock::new(|| script(CLOCK, NOTE_BUSY));
 
 /// Does the same as `pace::backoff`. Takes the `Retry-After`, the age of the request, and the spread. Returns whether the
-/// pause is longer now, and what is left of it.
+/// pause is longer now, what is left of it, and the time.
 const NOTE_BUSY: &str = "
 local asked, request_began, spread = tonumber(ARGV[1]), now - tonumber(ARGV[2]), tonumber(ARGV[3])
 local is_new = request_began > began
@@ -214,7 +222,7 @@ if is_new then
 end
 local pause = math.min(asked, LONGEST_PAUSE)
 if asked == 0 then
-  if not is_new then return {0, 0} end
+  if not is_new then return {0, 0, now} end
   pause = math.min(FIRST_PAUSE * 2 ^ n, LONGEST_PAUSE) * (1 + JITTER * spread)
   pause = math.floor(math.min(pause, LONGEST_PAUSE))
   n = math.min(n + 1, MAX_N)
@@ -222,9 +230,7 @@ end
 local is_longer = now + pause > ends
 ends = math.max(ends, now + pause)
 keep('until', text(ends), 'began', text(began), 'n', text(n))
-return {is_longer and 1 or 0, ends - now}";
-
-static PUBLISH: LazyLock<Script> = LazyLock::new(|| Script::new("return redis.call('PUBLISH', ARGV[1], ARGV[2])"));
+return {is_longer and 1 or 0, ends - now, now}";
 
 fn script(clock: &str, body: &str) -> Script {
     let mut text = format!("local JITTER, MAX_N = {JITTER}, 64\n");

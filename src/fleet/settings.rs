@@ -2,13 +2,15 @@
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
-use redis::{
-    Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion, RedisError, TlsCertificates,
-    io::tcp::TcpSettings,
-};
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, ProtocolVersion};
+use rustls::{ClientConfig, RootCertStore, crypto::ring, pki_types::ServerName};
 use serde::Deserialize;
 
-use crate::pace::MAX_GAP;
+use super::{
+    FleetError,
+    connection::{Place, Server},
+};
+use crate::{pace::MAX_GAP, pem};
 
 /// What a gate needs to join a fleet, with the contents of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub enum OnLoss {
 #[derive(Clone, Debug)]
 pub struct Address {
     url: String,
+    is_tls: bool,
+    /// The same without TLS, for which `redis` would need its own.
     info: ConnectionInfo,
 }
 
@@ -71,8 +75,11 @@ impl Settings {
     /// The `call_timeout` of a gate. Tests on a busy machine wait longer.
     pub const CALL_TIMEOUT: Duration = Duration::from_millis(50);
 
-    /// Returns the client for the server. It does not connect yet.
-    pub(super) fn server(&self) -> Result<Client, RedisError> {
+    /// Returns where the server is and how to log in.
+    ///
+    /// # Errors
+    /// The server's name or the certificates cannot be used.
+    pub(super) fn server(&self) -> Result<Server, FleetError> {
         let info = &self.address.info;
         // RESP3 allows subscriptions on the same connection.
         let mut login = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
@@ -82,18 +89,32 @@ impl Settings {
         if let Some(password) = &self.password {
             login = login.set_password(password.text());
         }
-        let tcp = TcpSettings::default().set_nodelay(true);
-        let info = info.clone().set_redis_settings(login).set_tcp_settings(tcp);
-        match &self.ca {
-            Some(ca) => Client::build_with_tls(
-                info,
-                TlsCertificates {
-                    client_tls: None,
-                    root_cert: Some(ca.bytes().to_vec()),
-                },
-            ),
-            None => Client::open(info),
-        }
+        let place = match info.addr() {
+            ConnectionAddr::Tcp(host, port) if !self.address.is_tls => Place::Tcp(host.clone(), *port),
+            ConnectionAddr::Tcp(host, port) => Place::Tls {
+                host: host.clone(),
+                port: *port,
+                name: ServerName::try_from(host.clone()).map_err(|_| FleetError::Name(host.clone()))?,
+                tls: Arc::new(self.tls()?),
+            },
+            ConnectionAddr::Unix(path) => Place::Unix(path.clone()),
+            // No URL that `Address` accepts is anything else.
+            other => return Err(FleetError::Name(other.to_string())),
+        };
+        Ok(Server { place, login })
+    }
+
+    /// Returns how the server's certificate is checked. Reads the system's roots, if no others are configured.
+    fn tls(&self) -> Result<ClientConfig, rustls::Error> {
+        let mut roots = RootCertStore::empty();
+        // The configuration was read with this check, so the file has certificates.
+        match self.ca.as_ref().and_then(|ca| pem::roots(ca.bytes()).ok()) {
+            Some(own) => roots.add_parsable_certificates(own),
+            None => roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs),
+        };
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions()?;
+        Ok(builder.with_root_certificates(roots).with_no_client_auth())
     }
 }
 
@@ -116,7 +137,7 @@ impl OnLoss {
 impl Address {
     /// Returns whether the connection is encrypted.
     pub fn is_tls(&self) -> bool {
-        matches!(self.info.addr(), ConnectionAddr::TcpTls { .. })
+        self.is_tls
     }
 }
 
@@ -134,11 +155,17 @@ impl FromStr for Address {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(AddressError::Rest);
         }
-        let info = url.into_connection_info();
+        let is_tls = url.scheme() == "rediss";
+        let plain = match url.as_str().strip_prefix("rediss:") {
+            Some(rest) => format!("redis:{rest}"),
+            None => url.as_str().to_owned(),
+        };
+        let info = plain.into_connection_info();
         let info =
             info.map_err(|error| AddressError::Other(error.detail().map_or(error.to_string(), str::to_owned)))?;
         Ok(Self {
             url: text.to_owned(),
+            is_tls,
             info,
         })
     }

@@ -13,7 +13,10 @@ use std::sync::atomic::Ordering;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
-use crate::copy::{Fetched, Freshness, OriginState, Policy, Received};
+use crate::{
+    copy::{Fetched, Freshness, OriginState, Policy, Received},
+    origin::Origin,
+};
 
 /// A server on a socket in its own folder. It ends with the test.
 pub(crate) struct Server {
@@ -92,10 +95,38 @@ impl Server {
         kill_process(Pid::from_child(&self.child), signal).expect("it is ours");
     }
 
+    fn client(&self) -> redis::Client {
+        redis::Client::open(self.settings().address.to_string()).expect("a URL")
+    }
+
+    /// Returns the messages on a channel.
+    async fn messages(&self, channel: &str) -> tokio::sync::mpsc::UnboundedReceiver<String> {
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+        let info = redis::IntoConnectionInfo::into_connection_info(self.settings().address.to_string()).expect("a URL");
+        let login = info
+            .redis_settings()
+            .clone()
+            .set_protocol(redis::ProtocolVersion::RESP3);
+        let client = redis::Client::open(info.set_redis_settings(login)).expect("it can be used");
+        let config = redis::AsyncConnectionConfig::new().set_push_sender(move |push| {
+            let message = Msg::from_push_info(push).and_then(|message| message.get_payload().ok());
+            message.map_or(Ok(()), |message| sender.send(message))
+        });
+        let connection = client.get_multiplexed_async_connection_with_config(&config).await;
+        let mut connection = connection.expect("it answers");
+        connection.subscribe(channel).await.expect("it may");
+        // It listens until the end of the test.
+        std::mem::forget(connection);
+        receiver
+    }
+
     /// Asks the server directly.
     pub(crate) async fn command(&self, words: &[&[u8]]) -> redis::Value {
-        let client = self.settings().server().expect("it can be used");
-        let mut connection = client.get_multiplexed_async_connection().await.expect("it answers");
+        let mut connection = self
+            .client()
+            .get_multiplexed_async_connection()
+            .await
+            .expect("it answers");
         let mut command = redis::Cmd::new();
         for word in words {
             command.arg(word);
@@ -467,25 +498,67 @@ async fn what_one_gate_forgets_the_others_forget_too() {
     first.end(held, None).await;
 }
 
-#[test]
-fn only_gates_with_the_key_can_make_others_forget() {
-    let [secret, other] = [&b"a key"[..], b"another"].map(|key| hmac::Key::new(hmac::HMAC_SHA256, key));
-    let (open, tagged) = (
-        forget_message("g", &site(), None),
-        forget_message("g", &site(), Some(&secret)),
-    );
-    assert_eq!(parse_forget_message(&open, None), Some(("g", site())));
-    assert_eq!(parse_forget_message(&tagged, Some(&secret)), Some(("g", site())));
-    for message in [
-        &*open,
-        &forget_message("g", &site(), Some(&other)),
-        "forgotten ",
-        "forgotten g",
-        "landed x",
-        "",
-    ] {
-        assert_eq!(parse_forget_message(message, Some(&secret)), None, "{message}");
-    }
+#[tokio::test]
+async fn a_message_that_is_repeated_later_changes_nothing() {
+    let Some(server) = Server::start() else { return };
+    let mut settings = server.settings();
+    settings.key = Some(Secret::new(b"a key that the gates share"));
+    let first = server.gate_with(&settings, |_| ()).await;
+    let (tell, told) = mpsc::channel();
+    let second = server.gate_with(&settings, move |notice| drop(tell.send(notice))).await;
+    let mut eavesdropper = server.messages("test:messages").await;
+    assert!(first.forget(&site()).await);
+    let message = eavesdropper.recv().await.expect("it is published");
+    until(|| told.try_recv() == Ok(Notice::Forgotten(site()))).await;
+    // The next message shows that the repeated one has been read.
+    let calls = get(&second.counts.calls);
+    server
+        .command(&[b"PUBLISH", b"test:messages", message.as_bytes()])
+        .await;
+    until(|| get(&second.counts.calls) > calls).await;
+    let other: Origin = "https://b.example".parse().expect("an origin");
+    assert!(first.forget(&other).await);
+    let mut notice = None;
+    until(|| {
+        notice = told.try_recv().ok();
+        notice.is_some()
+    })
+    .await;
+    assert_eq!(notice, Some(Notice::Forgotten(other)));
+}
+
+#[tokio::test]
+async fn a_failed_subscription_is_repeated_and_told() {
+    let Some(server) = Server::start() else { return };
+    let acl = |rule: &'static str| [&b"ACL"[..], b"SETUSER", b"default", rule.as_bytes()];
+    let other = server.gate().await;
+    server.command(&acl("-subscribe")).await;
+    let (tell, told) = mpsc::channel();
+    let gate = server
+        .gate_with(&server.settings(), move |notice| drop(tell.send(notice)))
+        .await;
+    let error = gate.subscription_error().expect("it is told");
+    assert!(error.contains("permission"), "{error}");
+    server.command(&acl("+subscribe")).await;
+    until(|| gate.subscription_error().is_none()).await;
+    assert!(other.forget(&site()).await);
+    until(|| told.try_recv() == Ok(Notice::Forgotten(site()))).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_is_made_again_without_a_call() {
+    let Some(server) = Server::start() else { return };
+    let (tell, told) = mpsc::channel();
+    let gate = server
+        .gate_with(&server.settings(), move |notice| drop(tell.send(notice)))
+        .await;
+    server.command(&[b"CLIENT", b"KILL", b"TYPE", b"pubsub"]).await;
+    until(|| gate.error().is_some()).await;
+    until(|| gate.error().is_none()).await;
+    assert_eq!(get(&gate.counts.calls), 0);
+    let other = server.gate().await;
+    assert!(other.forget(&site()).await);
+    until(|| told.try_recv() == Ok(Notice::Forgotten(site()))).await;
 }
 
 #[tokio::test]

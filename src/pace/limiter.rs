@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Limits,
+    Cause, Later, Limits, Policy,
     backoff::{Backoff, LONGEST_PAUSE},
     queue::{Ahead, Queue, Waiter},
 };
@@ -30,8 +30,8 @@ pub struct Limiter<K, T> {
 pub enum Step<T> {
     /// This request has its turn.
     Go(T),
-    /// This request cannot have its turn before its deadline. It can be retried at this time.
-    Refuse(T, Instant),
+    /// This request cannot have its turn before its deadline. It can be retried later.
+    Refuse(T, Later),
     /// Nothing to do until this time or the next event.
     Wait(Instant),
     /// No request waits.
@@ -60,17 +60,45 @@ impl<K: Eq, T> Limiter<K, T> {
     /// Adds a request of `bot` to the queue and returns its number. [`next`](Self::next) says when it has its turn.
     ///
     /// # Errors
-    /// Fails if the request would have to wait longer than `max_wait`, or the queue is full. The error is the time at
-    /// which the request can be retried.
-    pub fn enter(&mut self, now: Instant, bot: K, limits: Limits, owner: T) -> Result<u64, Instant> {
+    /// Fails if the request would have to wait longer than `max_wait`, or the queue is full. The error says when the
+    /// request can be retried.
+    pub fn enter(&mut self, now: Instant, bot: K, limits: Limits, owner: T) -> Result<u64, Later> {
         let starts = self.estimate(now, self.queue.ahead(&bot), &limits);
         let deadline = now + limits.max_wait;
-        if starts > deadline || self.queue.len() >= MAX_WAITING {
-            return Err(starts.max(now + SOON));
-        }
-        Ok(self.queue.push(bot, limits, deadline, owner))
+        let cause = match starts > deadline {
+            true => self.cause(now, &limits),
+            false if self.queue.len() >= MAX_WAITING => Cause::Waiting,
+            false => return Ok(self.queue.push(bot, limits, deadline, owner)),
+        };
+        Err(Later {
+            at: starts.max(now + SOON),
+            cause,
+        })
     }
 
+    /// Gives the waiting requests the limits of another policy.
+    pub fn reconfigure(&mut self, policy: &Policy) {
+        for waiter in self.queue.iter_mut() {
+            let limits = waiter.limits.under(policy);
+            // Adds first, because an instant cannot be before the start of the clock.
+            waiter.deadline = waiter.deadline + limits.max_wait - waiter.limits.max_wait;
+            waiter.limits = limits;
+        }
+    }
+
+    /// Returns why a request with these limits has to wait.
+    fn cause(&self, now: Instant, limits: &Limits) -> Cause {
+        match () {
+            () if self.is_paused(now) => Cause::Pause,
+            () if self.reach(now).from(limits.gap) <= now && !self.has_room(limits) => Cause::Concurrency,
+            () => limits.gap_cause,
+        }
+    }
+
+    /// Returns whether the site wants a pause.
+    pub fn is_paused(&self, now: Instant) -> bool {
+        self.backoff.until().is_some_and(|until| until > now)
+    }
     /// Says whether the first waiting request may go now, or when to ask again. Turns are given only here.
     pub fn next(&mut self, now: Instant) -> Step<T> {
         let Some(first) = self.queue.first() else {
@@ -88,7 +116,11 @@ impl<K: Eq, T> Limiter<K, T> {
         let is_late = |waiter: &Waiter<T>| waiter.deadline <= now || waiter.deadline < reach.from(waiter.limits.gap);
         if let Some((ahead, late)) = self.queue.take(is_late) {
             let starts = self.estimate(now, ahead, &late.limits);
-            return Step::Refuse(late.owner, starts.max(now + SOON));
+            let later = Later {
+                at: starts.max(now + SOON),
+                cause: self.cause(now, &late.limits),
+            };
+            return Step::Refuse(late.owner, later);
         }
         let deadlines = self.queue.deadlines();
         let next = deadlines.chain(is_open.then_some(ready)).min();
@@ -145,12 +177,14 @@ impl<K: Eq, T> Limiter<K, T> {
     }
 
     /// Returns when a new request of `bot` could be sent, or `None` if it could be sent now. Reserves nothing.
-    pub fn not_before(&self, now: Instant, bot: &K, limits: &Limits) -> Option<Instant> {
+    pub fn not_before(&self, now: Instant, bot: &K, limits: &Limits) -> Option<Later> {
         let starts = self.estimate(now, self.queue.ahead(bot), limits);
-        match self.has_slot(limits) {
-            true => Some(starts).filter(|starts| *starts > now),
-            false => Some(starts.max(now + SOON)),
-        }
+        let at = match self.has_room(limits) {
+            true => starts,
+            false => starts.max(now + SOON),
+        };
+        let cause = self.cause(now, limits);
+        (at > now).then_some(Later { at, cause })
     }
 
     /// Returns whether a new limiter would behave the same, for requests with gaps up to `longest_gap`.
@@ -177,10 +211,10 @@ impl<K: Eq, T> Limiter<K, T> {
 
     /// Returns whether the running requests leave room for a request with these limits.
     fn is_open(&self, limits: &Limits) -> bool {
-        self.has_slot(limits) && (self.unsent == 0 || limits.gap.is_zero())
+        self.has_room(limits) && (self.unsent == 0 || limits.gap.is_zero())
     }
 
-    fn has_slot(&self, limits: &Limits) -> bool {
+    fn has_room(&self, limits: &Limits) -> bool {
         limits.concurrency.is_none_or(|most| self.running < most)
     }
 
@@ -222,5 +256,5 @@ impl Reach {
 
 /// The largest number of requests that wait for one origin.
 const MAX_WAITING: usize = 256;
-/// When to retry if the time of the next free slot is unknown.
+/// When to retry if the time at which a running request ends is unknown.
 const SOON: Duration = Duration::from_secs(1);

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::Cause;
+
 /// The `[pace]` section. Each limit applies to every origin separately, except `max_waiting`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
@@ -48,6 +50,11 @@ pub enum BeyondMax {
 pub struct Limits {
     /// The smallest time since the previous request to the origin.
     pub gap: Duration,
+    /// Which delay the gap is.
+    pub gap_cause: Cause,
+    /// The `delay` of the bot, and the `Crawl-delay` of the site if it counts. The gap under another policy follows from them.
+    pub bot_delay: Duration,
+    pub crawl_delay: Duration,
     /// The largest number of running requests, including this one; `None` for no limit.
     pub concurrency: Option<u32>,
     pub max_wait: Duration,
@@ -78,18 +85,49 @@ impl Policy {
         bot_delay: Option<Duration>,
         crawl_delay: Option<Duration>,
     ) -> Result<Limits, CrawlDelayTooLong> {
-        let max = self.crawl_delay_max;
-        let crawl_delay = match crawl_delay.unwrap_or_default() {
-            asked if asked > max && self.beyond_max == BeyondMax::Refuse => {
-                return Err(CrawlDelayTooLong { asked, max });
-            }
-            asked => asked.min(max),
+        let (max, asked) = (self.crawl_delay_max, crawl_delay.unwrap_or_default());
+        match asked > max && self.beyond_max == BeyondMax::Refuse {
+            true => Err(CrawlDelayTooLong { asked, max }),
+            false => Ok(self.clipped(bot_delay.unwrap_or_default(), asked)),
+        }
+    }
+
+    /// As [`limits`](Self::limits), with a `Crawl-delay` that is no longer than the maximum.
+    fn clipped(&self, bot_delay: Duration, crawl_delay: Duration) -> Limits {
+        let (gap, gap_cause) = match self.delay.max(bot_delay).max(crawl_delay.min(self.crawl_delay_max)) {
+            gap if gap == self.delay => (gap, Cause::Delay),
+            gap if gap == bot_delay => (gap, Cause::BotDelay),
+            gap => (gap, Cause::CrawlDelay),
         };
-        Ok(Limits {
-            gap: self.delay.max(bot_delay.unwrap_or_default()).max(crawl_delay),
+        Limits {
+            gap,
+            gap_cause,
+            bot_delay,
+            crawl_delay,
             concurrency: self.concurrency,
             max_wait: self.max_wait,
-        })
+        }
+    }
+}
+
+// === impl Limits ===
+
+impl Limits {
+    /// Returns the limits of the same request under another policy, which came into force while it waited.
+    #[must_use]
+    pub fn under(&self, policy: &Policy) -> Self {
+        let crawl_delay = match policy.crawl_delay {
+            CrawlDelay::Enforce => self.crawl_delay,
+            CrawlDelay::Ignore => Duration::ZERO,
+        };
+        policy.clipped(self.bot_delay, crawl_delay)
+    }
+}
+
+#[cfg(test)]
+impl Default for Limits {
+    fn default() -> Self {
+        Policy::default().clipped(Duration::ZERO, Duration::ZERO)
     }
 }
 

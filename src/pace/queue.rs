@@ -113,6 +113,10 @@ impl<K: Eq, T> Queue<K, T> {
         Some((ahead, waiter))
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Waiter<T>> {
+        self.lines.iter_mut().flat_map(|line| &mut line.waiting)
+    }
+
     pub(super) fn deadlines(&self) -> impl Iterator<Item = Instant> {
         let waiting = self.lines.iter().flat_map(|line| &line.waiting);
         waiting.map(|waiter| waiter.deadline)

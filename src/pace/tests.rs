@@ -11,9 +11,13 @@ const fn seconds(seconds: u64) -> Duration {
 fn limits(gap: u64) -> Limits {
     Limits {
         gap: seconds(gap),
-        concurrency: None,
         max_wait: seconds(10),
+        ..Limits::default()
     }
+}
+
+fn later(at: Instant, cause: Cause) -> Option<Later> {
+    Some(Later { at, cause })
 }
 
 /// A limiter and its clock. The name of a request is the letter of its bot and a number.
@@ -45,7 +49,7 @@ impl Site {
     fn enter(&mut self, name: &'static str, limits: Limits) -> Result<u64, u64> {
         let (now, bot) = (self.now(), name.chars().next().expect("a bot"));
         let entered = self.limiter.enter(now, bot, limits, name);
-        entered.map_err(|at| (at - now).as_secs())
+        entered.map_err(|later| (later.at - now).as_secs())
     }
 
     /// Runs the limiter until it waits, and sends each request that has its turn. Returns what happened.
@@ -58,7 +62,13 @@ impl Site {
                     self.limiter.sent(now, false);
                     happened.push(format!("{name} goes"));
                 }
-                Step::Refuse(name, at) => happened.push(format!("{name} again in {}", (at - now).as_secs())),
+                Step::Refuse(name, later) => {
+                    happened.push(format!(
+                        "{name} again in {}: {}",
+                        (later.at - now).as_secs(),
+                        later.cause
+                    ));
+                }
                 Step::Wait(at) => {
                     happened.push(format!("wait for {}", (at - self.start).as_secs()));
                     return happened;
@@ -165,11 +175,11 @@ fn so_many_run_at_once() {
     let now = site.now();
     assert_eq!(
         site.limiter.not_before(now, &'a', &two),
-        Some(now + seconds(1)),
+        later(now + seconds(1), Cause::Concurrency),
         "who knows when"
     );
     site.at(10);
-    assert_eq!(site.run(), ["a4 again in 1"]);
+    assert_eq!(site.run(), ["a4 again in 1: concurrency"]);
 }
 
 #[test]
@@ -190,7 +200,7 @@ fn what_would_wait_too_long_is_refused_at_once() {
     }
     let now = site.now();
     for (bot, expected) in [('a', 16), ('b', 16), ('c', 12)] {
-        let expected = Some(now + seconds(expected));
+        let expected = later(now + seconds(expected), Cause::Delay);
         assert_eq!(site.limiter.not_before(now, &bot, &limits(4)), expected, "{bot}");
     }
 }
@@ -217,7 +227,7 @@ fn a_pause_holds_everyone_back_and_refuses_those_who_cannot_wait_for_its_end() {
     site.limiter.note_busy(now, site.start, Some(seconds(9)), 0.0);
     assert_eq!(site.run(), ["wait for 10"]);
     site.limiter.note_busy(now, site.start, Some(seconds(120)), 0.0);
-    assert_eq!(site.run(), ["a2 again in 120"]);
+    assert_eq!(site.run(), ["a2 again in 120: pause"]);
     assert_eq!(site.enter("b1", limits(2)), Err(120));
     site.at(115);
     site.enter("b2", limits(2)).expect("it may wait");
@@ -274,6 +284,63 @@ fn it_can_be_forgotten_when_it_would_hold_nobody_back() {
     );
     let now = site.at(105);
     assert!(site.limiter.is_idle(now, seconds(60)) && site.limiter.is_unused(now));
+}
+
+#[test]
+fn other_limits_apply_to_those_who_wait() {
+    let mut site = Site::new();
+    for name in ["a1", "a2", "b1"] {
+        site.enter(name, limits(5)).expect("it may wait");
+    }
+    assert_eq!(site.run(), ["a1 goes", "wait for 5"]);
+    let policy = |delay: u64, max_wait: u64| Policy {
+        delay: seconds(delay),
+        max_wait: seconds(max_wait),
+        ..Policy::default()
+    };
+    site.at(1);
+    site.limiter.reconfigure(&policy(2, 10));
+    assert_eq!(site.run(), ["wait for 2"]);
+    site.at(2);
+    assert_eq!(site.run(), ["b1 goes", "wait for 4"]);
+    site.limiter.reconfigure(&policy(60, 10));
+    assert_eq!(site.run(), ["a2 again in 60: delay"]);
+    site.enter("a3", limits(5)).expect("it may wait");
+    site.limiter.reconfigure(&policy(5, 1));
+    assert_eq!(site.run(), ["a3 again in 5: delay"]);
+}
+
+#[test]
+fn a_refusal_says_which_limit_is_the_cause() {
+    let entered = |site: &mut Site, limits: Limits| {
+        let entered = site.limiter.enter(site.now(), 'z', limits, "z1");
+        entered.map_err(|later| later.cause)
+    };
+    let policy = Policy {
+        delay: seconds(30),
+        crawl_delay: CrawlDelay::Enforce,
+        ..Policy::default()
+    };
+    for (bot, crawl, cause) in [
+        (0, 0, Cause::Delay),
+        (60, 50, Cause::BotDelay),
+        (60, 70, Cause::CrawlDelay),
+    ] {
+        let mut site = Site::new();
+        site.limiter.note_request(site.start);
+        let limits = policy
+            .limits(Some(seconds(bot)), Some(seconds(crawl)))
+            .expect("not too long");
+        assert_eq!(entered(&mut site, limits), Err(cause));
+        site.limiter.note_busy(site.start, site.start, Some(seconds(20)), 0.0);
+        assert_eq!(entered(&mut site, limits), Err(Cause::Pause));
+    }
+    let mut site = Site::new();
+    site.limiter.note_request(site.start);
+    for _ in 0..256 {
+        site.enter("a1", limits(0)).expect("there is room");
+    }
+    assert_eq!(entered(&mut site, limits(0)), Err(Cause::Waiting));
 }
 
 #[test]

@@ -6,16 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::watch};
 
 use super::{
     Pacer, TooEarly, Turn, now,
     origin_pacer::{Present, SOON},
 };
 use crate::{
-    fleet::{Fleet, OnLoss, Slot},
+    fleet::{Fleet, OnLoss, Reservation},
     origin::Origin,
-    pace::Limits,
+    pace::{Cause, Later, Limits, Policy},
 };
 
 /// The fleet, and what happens while its server cannot be used.
@@ -47,8 +47,11 @@ struct HeldTurn {
 /// The wait of one request, from its arrival on.
 struct Wait<'p> {
     pacer: &'p Pacer,
+    /// Other limits, if a reload brings some.
+    reloaded: watch::Receiver<Option<Policy>>,
     began: Instant,
     deadline: Instant,
+    limits: Limits,
     /// Whether the request had to wait at all. The calls of the server do not count.
     has_waited: bool,
 }
@@ -68,44 +71,58 @@ impl FleetPace {
         bot: &str,
         limits: Limits,
     ) -> Result<Turn, TooEarly> {
-        let mut wait = Wait::new(pacer, limits.max_wait);
+        let mut wait = Wait::new(pacer, limits);
         let queued = match self.fleet.is_used() {
             true => limits,
-            false => self.without_server(limits).ok_or(wait.too_early(now() + SOON))?,
+            false => self.without_server(limits).ok_or(wait.too_early(no_server()))?,
         };
         let mut turn = pacer.turn(origin, bot, queued).await?;
         wait.has_waited = !turn.waited.is_zero();
-        if pacer.is_lifted() {
-            return Ok(turn);
-        }
+        wait.reconfigure();
         // For all calls of this request together.
         let mut time_left = self.fleet.call_timeout();
         let at = loop {
+            if pacer.is_lifted() {
+                turn.waited = wait.waited();
+                return Ok(turn);
+            }
             // A site may want a pause while this request waits for its slot.
-            wait.until(turn.earliest(Duration::ZERO)).await?;
+            wait.until(turn.earliest(Duration::ZERO), Cause::Pause).await?;
+            if turn.earliest(Duration::ZERO) > now() {
+                continue;
+            }
             let asked = now();
             let left = wait.deadline.saturating_duration_since(asked);
-            let slot = self.fleet.reserve(origin, limits.gap, left, time_left).await;
+            let reserved = self.fleet.reserve(origin, wait.limits.gap, left, time_left).await;
             time_left = time_left.saturating_sub(now().saturating_duration_since(asked));
-            match slot {
-                Some(Slot::Reserved(slot)) => {
+            match reserved {
+                Some(Reservation::Reserved(slot)) => {
                     let held = HeldTurn {
                         turn: Some(turn),
                         until: now() + slot,
                     };
-                    wait.sleep_until(held.until).await?;
+                    wait.until_slot(held.until).await?;
                     turn = held.take();
                     if turn.earliest(Duration::ZERO) <= now() {
                         // The earliest time that the server can mean, so that this gate is never stricter than the fleet.
                         break Some(asked + slot);
                     }
                 }
-                Some(Slot::Paused(left)) => turn.pause(left),
-                Some(Slot::TooLate(slot)) => return Err(wait.too_early(now() + slot)),
+                Some(Reservation::Paused(left)) => turn.pause(left),
+                Some(Reservation::TooLate(slot)) => {
+                    let cause = wait.limits.gap_cause;
+                    let at = now() + slot;
+                    return Err(wait.too_early(Later { at, cause }));
+                }
                 None => {
-                    let alone = self.without_server(limits).ok_or(wait.too_early(now() + SOON))?;
-                    wait.until(turn.earliest(alone.gap)).await?;
-                    // A pause may have begun meanwhile.
+                    let alone = self.without_server(wait.limits).ok_or(wait.too_early(no_server()))?;
+                    let cause = match turn.is_paused() {
+                        true => Cause::Pause,
+                        false => alone.gap_cause,
+                    };
+                    wait.until(turn.earliest(alone.gap), cause).await?;
+                    // A pause may have begun meanwhile, or the limits may have changed.
+                    let alone = self.without_server(wait.limits).ok_or(wait.too_early(no_server()))?;
                     if turn.earliest(alone.gap) <= now() {
                         break None;
                     }
@@ -116,29 +133,33 @@ impl FleetPace {
             fleet: self.fleet.clone(),
             origin: origin.clone(),
             at,
-            gap: limits.gap,
+            gap: wait.limits.gap,
         };
         turn.begin(slot, wait.waited());
         Ok(turn)
     }
 
     /// Returns when a request could be sent, or `None` if it could be sent now. Reserves nothing.
-    pub(super) async fn not_before(
-        &self,
-        pacer: &Pacer,
-        origin: &Origin,
-        bot: &str,
-        limits: &Limits,
-    ) -> Option<Instant> {
+    pub(super) async fn not_before(&self, pacer: &Pacer, origin: &Origin, bot: &str, limits: &Limits) -> Option<Later> {
         let here = |limits| pacer.not_before(origin, bot, &limits);
-        match self.fleet.next_slot(origin, limits.gap).await {
-            Some(Duration::ZERO) => here(*limits),
-            Some(slot) => here(*limits).max(Some(now() + slot)),
+        let later = match self.fleet.next_slot(origin, limits.gap).await {
+            Some(next) => {
+                let cause = match next.is_paused {
+                    true => Cause::Pause,
+                    false => limits.gap_cause,
+                };
+                let at = now() + next.wait;
+                (!next.wait.is_zero()).then_some(Later { at, cause })
+            }
             None => match self.without_server(*limits) {
-                Some(limits) => here(limits),
-                None => here(*limits).max(Some(now() + SOON)),
+                Some(limits) => return here(limits),
+                None => Some(no_server()),
             },
-        }
+        };
+        [here(*limits), later]
+            .into_iter()
+            .flatten()
+            .max_by_key(|later| later.at)
     }
 
     /// Returns the limits of this gate while the server cannot be used; `None` if nothing is sent.
@@ -196,41 +217,63 @@ impl Drop for HeldTurn {
 // === impl Wait ===
 
 impl<'p> Wait<'p> {
-    fn new(pacer: &'p Pacer, max_wait: Duration) -> Self {
+    fn new(pacer: &'p Pacer, limits: Limits) -> Self {
         let began = now();
         Self {
             pacer,
+            reloaded: pacer.reloaded.subscribe(),
             began,
-            deadline: began + max_wait,
+            deadline: began + limits.max_wait,
+            limits,
             has_waited: false,
         }
     }
 
-    /// Waits until `at`.
+    /// Waits until `at`, or until a reload changes the limits.
     ///
     /// # Errors
     /// Fails if that is after the deadline, or too many requests wait.
-    async fn until(&mut self, at: Instant) -> Result<(), TooEarly> {
-        match at > now() && at > self.deadline {
-            true => Err(self.too_early(at)),
-            false => self.sleep_until(at).await,
-        }
-    }
-
-    async fn sleep_until(&mut self, at: Instant) -> Result<(), TooEarly> {
-        if at <= now() {
+    async fn until(&mut self, at: Instant, cause: Cause) -> Result<(), TooEarly> {
+        if at <= now() || self.pacer.is_lifted() {
             return Ok(());
         }
+        if at > self.deadline {
+            return Err(self.too_early(Later { at, cause }));
+        }
         let present = Present::among(&self.pacer.waiting);
-        let _present = present.ok_or(self.too_early(at))?;
+        let cause = Cause::Waiting;
+        let _present = present.ok_or(self.too_early(Later { at, cause }))?;
         self.has_waited = true;
-        tokio::time::sleep_until(at.into()).await;
+        tokio::select! {
+            () = tokio::time::sleep_until(at.into()) => {}
+            _ = self.reloaded.changed() => self.reconfigure(),
+        }
         Ok(())
     }
 
-    fn too_early(&self, not_before: Instant) -> TooEarly {
+    /// Waits for the slot at `at`. If a reload makes the gap shorter meanwhile, it is that much earlier.
+    async fn until_slot(&mut self, mut at: Instant) -> Result<(), TooEarly> {
+        while at > now() && !self.pacer.is_lifted() {
+            // The slot is before the deadline, unless a reload has made that earlier.
+            let Limits { gap, gap_cause, .. } = self.limits;
+            self.until(at, gap_cause).await?;
+            at = at.checked_sub(gap.saturating_sub(self.limits.gap)).unwrap_or(at);
+        }
+        Ok(())
+    }
+
+    /// Takes over the limits of the last reload.
+    fn reconfigure(&mut self) {
+        let policy = *self.reloaded.borrow_and_update();
+        if let Some(policy) = policy.filter(|_| !self.pacer.is_lifted()) {
+            self.limits = self.limits.under(&policy);
+            self.deadline = self.began + self.limits.max_wait;
+        }
+    }
+
+    fn too_early(&self, later: Later) -> TooEarly {
         TooEarly {
-            not_before,
+            later,
             waited: self.waited(),
         }
     }
@@ -240,6 +283,14 @@ impl<'p> Wait<'p> {
             true => now().saturating_duration_since(self.began),
             false => Duration::ZERO,
         }
+    }
+}
+
+/// Returns when to retry while the fleet's server cannot be used and `on-loss` refuses.
+fn no_server() -> Later {
+    Later {
+        at: now() + SOON,
+        cause: Cause::Fleet,
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 use tokio::sync::{Notify, oneshot};
 
 use super::{fleet_pace::FleetSlot, lock, now};
-use crate::pace::{Limiter, Limits, Step};
+use crate::pace::{Cause, Later, Limiter, Limits, Policy, Step};
 
 /// Number of requests that wait, over all origins, and the largest number allowed.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct State {
 
 /// The queue's side of a waiting request. The request counts as waiting until this is dropped.
 pub(super) struct Ticket {
-    sender: oneshot::Sender<Result<Turn, Instant>>,
+    sender: oneshot::Sender<Result<Turn, Later>>,
     _present: Present,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Present(Arc<Waiting>);
 pub(super) struct WaitingRequest {
     pacer: Arc<OriginPacer>,
     number: u64,
-    receiver: oneshot::Receiver<Result<Turn, Instant>>,
+    receiver: oneshot::Receiver<Result<Turn, Later>>,
 }
 
 /// The turn of a request, which ends when this is dropped. If the request was not sent, the turn is given back.
@@ -67,8 +67,8 @@ pub(crate) struct Turn {
 /// A request cannot have its turn within its `max_wait`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooEarly {
-    /// When the request can be retried.
-    pub(crate) not_before: Instant,
+    /// When the request can be retried, and why not earlier.
+    pub(crate) later: Later,
     /// How long the request waited before it was refused.
     pub(crate) waited: Duration,
 }
@@ -83,7 +83,7 @@ impl OriginPacer {
             // Sends without the lock: sending to a request that has just left drops its turn, which takes the lock.
             match step {
                 Step::Go(ticket) => drop(ticket.sender.send(Ok(Turn::new(self.clone())))),
-                Step::Refuse(ticket, not_before) => drop(ticket.sender.send(Err(not_before))),
+                Step::Refuse(ticket, later) => drop(ticket.sender.send(Err(later))),
                 Step::Wait(at) => return Some(at),
                 Step::Idle => return None,
             }
@@ -118,6 +118,12 @@ impl OriginPacer {
             // If the request has just left, its turn is dropped.
             drop(ticket.sender.send(Ok(Turn::new(self.clone()))));
         }
+        self.changed.notify_one();
+    }
+
+    /// Gives all waiting requests the limits of another policy.
+    pub(super) fn reconfigure(&self, policy: &Policy) {
+        self.state().limiter.reconfigure(policy);
         self.changed.notify_one();
     }
 
@@ -188,8 +194,14 @@ impl WaitingRequest {
             let mut state = pacer.state();
             let now = now();
             let Some(present) = Present::among(waiting) else {
-                let not_before = state.limiter.not_before(now, &bot.into(), &limits);
-                return Err(TooEarly::at_once(not_before.unwrap_or(now).max(now + SOON)));
+                let at = state
+                    .limiter
+                    .not_before(now, &bot.into(), &limits)
+                    .map(|later| later.at);
+                return Err(TooEarly::at_once(Later {
+                    at: at.unwrap_or(now).max(now + SOON),
+                    cause: Cause::Waiting,
+                }));
             };
             let ticket = Ticket {
                 sender,
@@ -224,7 +236,7 @@ impl WaitingRequest {
                 turn.waited = waited;
                 Ok(turn)
             }
-            Ok(Err(not_before)) => Err(TooEarly { not_before, waited }),
+            Ok(Err(later)) => Err(TooEarly { later, waited }),
             // `self` holds the pacer, and a pacer answers every ticket that it removes.
             Err(_) => unreachable!("a ticket is answered before it is dropped"),
         }
@@ -244,9 +256,9 @@ impl Drop for WaitingRequest {
 // === impl TooEarly ===
 
 impl TooEarly {
-    fn at_once(not_before: Instant) -> Self {
+    fn at_once(later: Later) -> Self {
         Self {
-            not_before,
+            later,
             waited: Duration::ZERO,
         }
     }
@@ -275,6 +287,11 @@ impl Turn {
     /// Returns the earliest time for this request: after the pause, and `gap` after the last request of this gate.
     pub(super) fn earliest(&self, gap: Duration) -> Instant {
         self.pacer.state().limiter.earliest(now(), gap)
+    }
+
+    /// Returns whether the site wants a pause.
+    pub(super) fn is_paused(&self) -> bool {
+        self.pacer.state().limiter.is_paused(now())
     }
 
     /// Records a pause that another gate was asked for.

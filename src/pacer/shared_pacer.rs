@@ -6,7 +6,10 @@ use std::{
 };
 
 use super::{FleetPace, Pacer, TooEarly, Turn};
-use crate::{origin::Origin, pace::Limits};
+use crate::{
+    origin::Origin,
+    pace::{Later, Limits},
+};
 
 /// What requests and fetches use: the pacer of this gate, and the fleet if there is one.
 #[derive(Debug, Clone)]
@@ -27,7 +30,7 @@ impl SharedPacer {
     }
 
     /// As [`Pacer::not_before`].
-    pub(crate) async fn not_before(&self, origin: &Origin, bot: &str, limits: &Limits) -> Option<Instant> {
+    pub(crate) async fn not_before(&self, origin: &Origin, bot: &str, limits: &Limits) -> Option<Later> {
         match &self.fleet {
             Some(fleet) => fleet.not_before(&self.local, origin, bot, limits).await,
             None => self.local.not_before(origin, bot, limits),

@@ -7,6 +7,7 @@ use std::{
 use tokio::time::{Instant as Clock, advance};
 
 use super::*;
+use crate::pace::Cause;
 
 fn origin(host: &str) -> Origin {
     format!("https://{host}").parse().expect("an origin")
@@ -15,8 +16,8 @@ fn origin(host: &str) -> Origin {
 fn limits(gap: u64) -> Limits {
     Limits {
         gap: Duration::from_secs(gap),
-        concurrency: None,
         max_wait: Duration::from_secs(10),
+        ..Limits::default()
     }
 }
 
@@ -86,8 +87,9 @@ async fn a_turn_that_was_not_sent_costs_the_next_no_time() {
     assert_eq!(Clock::now(), now);
     let early = ask(&pacer, "a", limits(11)).await.expect_err("it would wait too long");
     let expected = now.into_std() + Duration::from_secs(11);
-    assert_eq!(early.not_before, expected);
-    assert_eq!(pacer.not_before(&origin("a.example"), "a", &limits(11)), Some(expected));
+    assert_eq!(early.later.at, expected);
+    let asked = pacer.not_before(&origin("a.example"), "a", &limits(11));
+    assert_eq!(asked.map(|later| later.at), Some(expected));
     assert_eq!(pacer.not_before(&origin("b.example"), "a", &limits(11)), None);
 }
 
@@ -102,11 +104,11 @@ async fn a_pause_is_told_at_once_to_those_who_wait_in_vain() {
     turn.note_busy(Some(Duration::from_secs(60)));
     let early = waiting.await.expect("it ends").expect_err("the site wants a pause");
     assert_eq!(Clock::now(), now);
-    assert_eq!(early.not_before, now.into_std() + Duration::from_secs(60));
+    assert_eq!(early.later.at, now.into_std() + Duration::from_secs(60));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slot_that_is_free_again_goes_to_the_next() {
+async fn a_turn_that_has_ended_goes_to_the_next() {
     let pacer = Arc::new(Pacer::new(100));
     let one = Limits {
         concurrency: Some(1),
@@ -129,8 +131,13 @@ async fn only_so_many_wait_over_all_origins() {
     let mut first = ask(&pacer, "a", limits(3));
     assert!(poll(&mut first).is_none());
     let early = ask(&pacer, "a", limits(3)).await.expect_err("another one waits");
-    assert_eq!(early.not_before, now() + Duration::from_secs(6));
-    pacer.set_max_waiting(2);
+    assert_eq!(early.later.at, now() + Duration::from_secs(6));
+    assert_eq!(early.later.cause, Cause::Waiting);
+    pacer.reconfigure(&Policy {
+        delay: Duration::from_secs(3),
+        max_waiting: 2,
+        ..Policy::default()
+    });
     assert!(poll(&mut ask(&pacer, "a", limits(3))).is_none());
 }
 
@@ -187,6 +194,7 @@ async fn many_at_once_never_run_more_than_may() {
         gap: Duration::from_micros(50),
         concurrency: Some(3),
         max_wait: Duration::from_secs(60),
+        ..Limits::default()
     };
     let running = Arc::new(AtomicU32::new(0));
     let tasks: Vec<_> = (0..200)

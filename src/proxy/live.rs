@@ -79,7 +79,7 @@ impl Live {
             generation.recent.clear();
         }
         match (&generation.pacer, generation.config.pace, &before.pacer) {
-            (Some(pacer), Some(pace), _) => pacer.local.set_max_waiting(pace.max_waiting),
+            (Some(pacer), Some(pace), _) => pacer.local.reconfigure(&pace),
             // The limits were removed.
             (_, _, Some(before)) => before.local.lift(),
             _ => {}

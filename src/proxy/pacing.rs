@@ -11,7 +11,7 @@ use super::{
 use crate::{
     decision::{Decision, Deferral},
     fetch::Requester,
-    pace::Limits,
+    pace::{Cause, Limits},
     pacer::{Pacer, SharedPacer, TooEarly},
 };
 
@@ -49,13 +49,14 @@ pub(super) async fn wait_for_turn(
     };
     let turn = match turn {
         Ok(turn) => turn,
-        Err(TooEarly { not_before, waited }) => {
+        Err(TooEarly { later, waited }) => {
             exchange.note_pace_wait(waited);
-            let left = not_before.saturating_duration_since(Pacer::now());
+            let left = later.at.saturating_duration_since(Pacer::now());
             let at = SystemTime::now();
             return Ok(decision.deferred(Deferral {
                 at,
                 not_before: at + left,
+                cause: later.cause,
             }));
         }
     };
@@ -83,14 +84,14 @@ impl Generation {
         Some((pacer, decision.limits().ok()??))
     }
 
-    /// Returns when a request with this decision would be forwarded, or `None` if now. Reserves nothing.
-    pub(crate) async fn not_before(&self, decision: &Decision) -> Option<SystemTime> {
+    /// Returns when a request with this decision would be forwarded and why not now, or `None` if now. Reserves nothing.
+    pub(crate) async fn not_before(&self, decision: &Decision) -> Option<(SystemTime, Cause)> {
         let (pacer, limits) = self.pace_of(decision)?;
         let bot = decision.bot().unwrap_or_default();
-        let not_before = pacer.not_before(&decision.target().origin, bot, &limits).await?;
+        let later = pacer.not_before(&decision.target().origin, bot, &limits).await?;
         // Reads the clocks in this order, so that a delay between them can make the result too late but never too
         // early.
-        let left = not_before.saturating_duration_since(Pacer::now());
-        Some(SystemTime::now() + left)
+        let left = later.at.saturating_duration_since(Pacer::now());
+        Some((SystemTime::now() + left, later.cause))
     }
 }

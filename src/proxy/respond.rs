@@ -22,6 +22,7 @@ use crate::{
     config::Refusals,
     copy::CacheStatus,
     decision::{DecisionTexts, MAX_TEXT, Reason, Verdict},
+    pace::Cause,
     text::{micros_since_1970, plain},
     upstream::ProxyError,
 };
@@ -58,6 +59,9 @@ struct Details<'a> {
     instance: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
+    /// Which limit of `[pace]` refuses the request.
+    #[serde(rename = "cause", skip_serializing_if = "Option::is_none")]
+    pace_cause: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,6 +86,11 @@ impl DecisionTexts<'_> {
         let mut out = String::with_capacity(256);
         for text in [self.verdict.as_str(), "; reason=", self.reason.as_str()] {
             out.push_str(text);
+        }
+        if let Some(cause) = self.pace_cause {
+            for text in ["; cause=", cause.as_str()] {
+                out.push_str(text);
+            }
         }
         if let Some(not_before) = self.not_before {
             // A Date (RFC 9651 §3.3.7). Rounded up, as a request that comes too early is refused again.
@@ -180,6 +189,7 @@ impl OwnResponse {
             detail: &detail,
             instance: Some(format!("urn:uuid:{}", texts.id)),
             reason: Some(reason.as_str()),
+            pace_cause: texts.pace_cause.map(Cause::as_str),
             rule: texts.rule.as_deref(),
             line: texts.line,
             group: texts.rule_group(),
@@ -221,6 +231,7 @@ impl OwnResponse {
             detail: &detail,
             instance: None,
             reason: None,
+            pace_cause: None,
             rule: None,
             line: None,
             group: None,

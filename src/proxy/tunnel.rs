@@ -73,7 +73,8 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
     exchange.complete().await;
 }
 
-/// Passes bytes both ways. If the client begins with TLS, checks first that it asks for the host that was decided on.
+/// Passes bytes both ways. If the client begins with TLS, checks first that it asks for the host that was decided on. On
+/// port 443 it has to begin with TLS.
 ///
 /// # Errors
 /// Returns the first bytes if their TLS asks for another host or for none, or cannot be read.
@@ -104,7 +105,7 @@ async fn pass_checked(
         FirstBytes::Nothing => stream.early().is_empty(),
         first_bytes => exchange
             .decision()
-            .is_some_and(|decision| first_bytes.means(&decision.target().origin.host)),
+            .is_some_and(|decision| first_bytes.means(&decision.target().origin)),
     };
     if !is_expected {
         return Err(first_bytes);

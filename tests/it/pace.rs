@@ -73,6 +73,14 @@ async fn a_request_that_comes_too_early_learns_when_to_retry() {
     assert!((3000..=3600).contains(&seconds), "{seconds}");
     assert_eq!(response.reason, "Disallowed: too fast for this site");
     let body = response.json();
+    assert_eq!(response.decision().param("cause").as_deref(), Some("delay"));
+    assert_eq!(body["cause"], "delay");
+    assert!(
+        body["detail"]
+            .as_str()
+            .is_some_and(|detail| detail.contains("pace.delay")),
+        "{body}"
+    );
     assert_eq!((&body["status"], &body["reason"]), (&json!(429), &json!("pace")));
     assert_eq!(site.count("/page"), 0);
 
@@ -81,6 +89,7 @@ async fn a_request_that_comes_too_early_learns_when_to_retry() {
         ("verdict", json!("defer")),
         ("reason", json!("pace")),
         ("forwarded", json!(false)),
+        ("pace_cause", json!("delay")),
         ("rule", Value::Null),
         ("robots_status", json!(200)),
         ("robots_error", Value::Null),
@@ -156,6 +165,7 @@ async fn a_crawl_delay_that_is_too_long_is_clipped_or_refused() {
     let gate = Gate::with("[pace]\ncrawl-delay = 'enforce'\nbeyond-max = 'refuse'\n").await;
     let response = gate.get(&site.url("/page")).await;
     assert_eq!(refused(&response, "pace").value(), "deny");
+    assert_eq!(response.decision().param("cause").as_deref(), Some("crawl-delay"));
     assert_eq!(response.field("Retry-After"), None);
     let cause = "the site's Crawl-delay, 86400 s, is longer than pace.crawl-delay-max, 300 s";
     assert!(response.text().contains(cause), "{}", response.text());

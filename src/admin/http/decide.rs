@@ -23,6 +23,7 @@ use crate::{
     decision::{Decision, DecisionTexts, MAX_TEXT},
     explanation::needs_proof,
     origin::{Reading, Target},
+    pace::Cause,
     proxy::{self, Generation, NoDecision},
     text::{Timestamp, plain},
 };
@@ -57,6 +58,8 @@ pub(super) struct Decided {
     retry_after: Option<u64>,
     /// When the request would be forwarded; `null` for at once.
     not_before: Option<Timestamp>,
+    /// Which limit of `[pace]` holds the request back or refuses it.
+    pace_cause: Option<&'static str>,
 }
 
 /// A question that could not be decided.
@@ -97,8 +100,8 @@ pub(super) async fn one(
     let target = question.target().map_err(Problem::Bad)?;
     let generation = context.live.generation();
     let decision = judge(&generation, &question, target).await?;
-    let not_before = generation.not_before(&decision).await;
-    Ok(Json(Decided::new(&generation, question, &decision, not_before)))
+    let later = generation.not_before(&decision).await;
+    Ok(Json(Decided::new(&generation, question, &decision, later)))
 }
 
 /// Decides many questions, a few at a time.
@@ -143,8 +146,8 @@ async fn decide(context: &Context, question: &Question) -> Result<Decided, Strin
     let generation = context.live.generation();
     let decision = judge(&generation, question, target).await;
     let decision = decision.map_err(|error| error.to_string())?;
-    let not_before = generation.not_before(&decision).await;
-    Ok(Decided::new(&generation, question.clone(), &decision, not_before))
+    let later = generation.not_before(&decision).await;
+    Ok(Decided::new(&generation, question.clone(), &decision, later))
 }
 
 /// Decides a question like a request of the bot.
@@ -162,12 +165,12 @@ pub(super) async fn judge(
 // === impl Decided ===
 
 impl Decided {
-    /// `not_before` is when the request would be forwarded; `None` for at once.
+    /// `later` is when the request would be forwarded, and why not earlier; `None` for at once.
     pub(super) fn new(
         generation: &Generation,
         question: Question,
         decision: &Decision,
-        not_before: Option<SystemTime>,
+        later: Option<(SystemTime, Cause)>,
     ) -> Self {
         let texts = DecisionTexts::of(decision, "", false);
         let source_fetch = decision.source_fetch();
@@ -191,7 +194,8 @@ impl Decided {
             robots_expires: source_fetch.expires.map(Timestamp),
             robots_error: texts.robots_error,
             retry_after: texts.retry_after,
-            not_before: not_before.map(Timestamp),
+            not_before: later.map(|(at, _)| Timestamp(at)),
+            pace_cause: later.map(|(_, cause)| cause).or(texts.pace_cause).map(Cause::as_str),
             agent: question.agent,
             url: question.url,
         }

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     decision::Decision,
     explanation::{FetchRecord, Report, to_json},
+    pace::Cause,
     proxy::Generation,
 };
 
@@ -44,11 +45,11 @@ pub(super) async fn explain(
     let turn = context.explaining.clone().acquire_owned().await.ok();
     let generation = context.live.generation();
     let decision = judge(&generation, &question, target).await?;
-    let not_before = generation.not_before(&decision).await;
+    let later = generation.not_before(&decision).await;
     // Explaining a large file takes long.
     let explaining = tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        explained(&generation, question, &decision, not_before)
+        explained(&generation, question, &decision, later)
     });
     let explained = explaining.await.ok().flatten();
     explained
@@ -60,7 +61,7 @@ fn explained(
     generation: &Generation,
     question: Question,
     decision: &Decision,
-    not_before: Option<SystemTime>,
+    later: Option<(SystemTime, Cause)>,
 ) -> Option<Explained> {
     let body = decision.copy().map(|copy| copy.robots.body());
     let report = Report::new(&generation.config, decision, &question.agent, &question.url, body);
@@ -74,7 +75,7 @@ fn explained(
         }
     });
     Some(Explained {
-        decision: Decided::new(generation, question, decision, not_before),
+        decision: Decided::new(generation, question, decision, later),
         report,
         file,
     })

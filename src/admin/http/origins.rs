@@ -151,9 +151,11 @@ pub(super) async fn forget(
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
     context.live.generation().log_forget(&origin, forgotten);
     // The fleet first, or a request in between could take its copy back.
-    if let Some(fleet) = context.live.generation().fleet()
-        && !fleet.forget(&origin).await
-    {
+    let fleet_told = match context.live.generation().fleet() {
+        Some(fleet) => Some(fleet.forget(&origin).await),
+        None => None,
+    };
+    if fleet_told == Some(false) {
         tracing::warn!(%origin, "cannot tell the fleet's server to forget an origin; the copies of the fleet stay in use");
     }
     store.forget(&origin);
@@ -166,6 +168,7 @@ pub(super) async fn forget(
         _ => Ok(Json(Forgot {
             origin: origin.to_string(),
             forgotten,
+            fleet_told,
         })),
     }
 }

@@ -97,6 +97,8 @@ struct FleetStatus {
     connected: bool,
     /// Why the server is not used.
     error: Option<String>,
+    /// Why robotgate does not get the messages of the others, although the server is used.
+    subscription_error: Option<String>,
     calls: u64,
     errors: u64,
     /// Copies of other gates that this gate used, and copies that it ignored.
@@ -205,6 +207,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
                     url: config.settings.address.to_string(),
                     connected: error.is_none(),
                     error,
+                    subscription_error: fleet.subscription_error(),
                     calls: counts.calls.load(Ordering::Relaxed),
                     errors: counts.errors.load(Ordering::Relaxed),
                     copies_used: counts.copies_used.load(Ordering::Relaxed),

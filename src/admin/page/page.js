@@ -911,7 +911,7 @@ function answer(decision, report) {
         ["robots.txt", [data(decision.robots_url), decision.robots_status != null && ` (${decision.robots_status})`]],
         ["Fetched", time(decision.robots_fetched)],
         ["Expires", time(decision.robots_expires)],
-        ["Not before", decision.not_before && [time(decision.not_before), " ([pace])"]],
+        ["Not before", decision.not_before && [time(decision.not_before), ` ([pace]: ${decision.pace_cause})`]],
         ["Error", decision.robots_error && make("span", { class: "error" }, decision.robots_error)],
       ]),
     ),

@@ -16,7 +16,7 @@ use crate::{
     },
     decision::{Decision, Reason, Scope, Verdict},
     explanation::{AudienceStatement, Report},
-    pace::CrawlDelay,
+    pace::{Cause, CrawlDelay},
     robots::{AgentLine, Disguise, Profile},
     text::plain,
 };
@@ -182,19 +182,17 @@ fn prohibited(decision: &Decision) -> Option<String> {
 /// `None` if there is none, or if the request is refused.
 fn delay(decision: &Decision) -> Option<(Duration, &'static str)> {
     let policy = decision.question.terms.pace.filter(|_| decision.forwarded)?;
-    let delay = decision.limits().ok()??.gap;
-    let of_bot = match &decision.question.subject.identity {
-        Identity::Bot(bot) => bot.delay,
-        _ => None,
+    let limits = decision.limits().ok()??;
+    let by = match limits.gap_cause {
+        _ if limits.gap.is_zero() => return None,
+        Cause::BotDelay => "the bot's delay",
+        Cause::CrawlDelay if limits.crawl_delay > policy.crawl_delay_max => {
+            "the site's Crawl-delay, up to pace.crawl-delay-max"
+        }
+        Cause::CrawlDelay => "the site's Crawl-delay",
+        _ => "pace.delay",
     };
-    let by = match delay {
-        Duration::ZERO => return None,
-        _ if delay == policy.delay => "pace.delay",
-        _ if of_bot == Some(delay) => "the bot's delay",
-        _ if delay == policy.crawl_delay_max => "the site's Crawl-delay, up to pace.crawl-delay-max",
-        _ => "the site's Crawl-delay",
-    };
-    Some((delay, by))
+    Some((limits.gap, by))
 }
 
 /// Writes that the input is not a robots.txt.

@@ -1,7 +1,7 @@
 //! How fast a bot may go, by its own delay and by the group of the robots.txt that counts for it.
 
 use super::*;
-use crate::pace::{BeyondMax, Policy as Pace};
+use crate::pace::{BeyondMax, Cause, Policy as Pace};
 
 const DELAYS: &str = "\
 User-agent: *
@@ -94,6 +94,7 @@ fn a_crawl_delay_beyond_the_longest_is_clipped_or_refused() {
     };
     let refused = paced(identity, &file, "/", refusing);
     assert_eq!((refused.verdict, refused.reason), (Verdict::Deny, Reason::Pace));
+    assert_eq!(refused.pace_cause(), Some(Cause::CrawlDelay));
     assert!(!refused.forwarded && refused.rule().is_none() && refused.retry_after().is_none());
     assert_eq!(
         refused.shown_error().as_deref(),
@@ -108,8 +109,17 @@ fn a_crawl_delay_beyond_the_longest_is_clipped_or_refused() {
 #[test]
 fn a_deferral_says_when_to_come_again() {
     let allowed = paced(RobotsIdentity::Token("acme"), &Known::rules(DELAYS), "/", enforcing());
+    assert_eq!(allowed.pace_cause(), None);
+    let mut sentences = std::collections::HashSet::new();
+    for cause in Cause::ALL {
+        let (at, not_before) = (at(3), at(4));
+        let deferred = allowed.clone().deferred(Deferral { at, not_before, cause });
+        assert_eq!(deferred.pace_cause(), Some(cause));
+        assert!(sentences.insert(deferred.sentence()), "{cause}");
+    }
     for (later, seconds) in [(0, 1), (1, 1), (1000, 1), (1001, 2), (90_000, 90)] {
         let deferral = Deferral {
+            cause: Cause::Delay,
             at: at(3),
             not_before: at(3) + Duration::from_millis(later),
         };

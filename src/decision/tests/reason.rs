@@ -28,6 +28,7 @@ fn every_reason_is_reached_by_some_decision() {
         decide(any, &Known::NoRobots, "/").deferred(Deferral {
             at: at(0),
             not_before: at(1),
+            cause: crate::pace::Cause::Delay,
         }),
     ]
     .map(|decision| decision.reason)

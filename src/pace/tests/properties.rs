@@ -85,6 +85,7 @@ impl Model {
             gap: Duration::from_millis(gap),
             concurrency: Some(self.concurrency),
             max_wait: Duration::from_millis(patience),
+            ..Limits::default()
         };
         self.next_name += 1;
         let name = self.next_name;
@@ -101,8 +102,8 @@ impl Model {
                     self.round.push_back(bot);
                 }
             }
-            Err(at) => {
-                assert!(at > self.now);
+            Err(later) => {
+                assert!(later.at > self.now);
                 let lone = self.waiting.is_empty();
                 assert!(!lone || self.earliest(limits.gap) > deadline, "it could have waited");
             }
@@ -128,9 +129,9 @@ impl Model {
     }
 
     fn may_go(&self, waiting: &Waiting) -> bool {
-        let has_slot = self.unsent.len() + self.running.len() < self.concurrency as usize;
+        let has_room = self.unsent.len() + self.running.len() < self.concurrency as usize;
         let may_follow = self.unsent.is_empty() || waiting.gap.is_zero();
-        has_slot && may_follow && self.earliest(waiting.gap) <= self.now
+        has_room && may_follow && self.earliest(waiting.gap) <= self.now
     }
 
     fn forget(&mut self, name: u64) -> Waiting {
@@ -155,11 +156,11 @@ impl Model {
                     }
                     self.unsent.push(name);
                 }
-                Step::Refuse(name, at) => {
+                Step::Refuse(name, later) => {
                     let waiting = self.forget(name);
                     let is_late = waiting.deadline <= self.now || self.earliest(waiting.gap) > waiting.deadline;
                     assert!(is_late, "{waiting:?} could have waited");
-                    assert!(at > self.now);
+                    assert!(later.at > self.now);
                 }
                 Step::Wait(at) => {
                     let (_, waiting) = self.next_in_turn().expect("somebody waits");

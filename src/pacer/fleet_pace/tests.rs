@@ -17,8 +17,8 @@ fn site() -> Origin {
 fn limits(gap: Duration, max_wait: Duration) -> Limits {
     Limits {
         gap,
-        concurrency: None,
         max_wait,
+        ..Limits::default()
     }
 }
 
@@ -63,7 +63,7 @@ async fn a_request_waits_for_its_slot_behind_those_of_other_gates() {
     // The first gate was here before, so it knows that it would wait too long only from the server.
     drop(first.turn(&site(), "a", limits(Duration::ZERO, Duration::ZERO)).await);
     let early = first.turn(&site(), "a", limits(GAP, GAP / 2)).await;
-    let not_before = early.expect_err("the slot of the second gate is in the way").not_before;
+    let not_before = early.expect_err("the slot of the second gate is in the way").later.at;
     assert!(not_before > now() + GAP / 2);
 }
 
@@ -83,7 +83,7 @@ async fn clients_that_leave_take_one_slot_of_the_others_at_most() {
         .not_before(&site(), "a", &long)
         .await
         .expect("a slot is reserved");
-    let ahead = not_before.saturating_duration_since(now());
+    let ahead = not_before.at.saturating_duration_since(now());
     assert!(ahead <= 2 * GAP, "the slot that was left, and one delay: {ahead:?}");
 }
 
@@ -99,8 +99,35 @@ async fn a_request_that_waits_for_its_slot_is_held_back_by_a_pause() {
     second.local.pause(&site(), 100 * GAP);
     let end = now() + 100 * GAP;
     let early = waiting.await.expect("it ends").expect_err("the site wants a pause");
-    assert_eq!(early.not_before, end);
+    assert_eq!(early.later.at, end);
     assert!(early.waited > GAP / 2, "it finds out when its slot comes: {early:?}");
+}
+
+#[tokio::test]
+async fn other_limits_wake_a_request_that_waits_for_its_slot() {
+    for (delay, expected) in [(Some(GAP / 4), GAP / 4), (None, Duration::ZERO)] {
+        let Some(server) = Server::start() else { return };
+        let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
+        let long = limits(GAP, 5 * GAP);
+        let began = Clock::now();
+        first.turn(&site(), "a", long).await.expect("nobody was there").sent();
+        let waiting = ask(&second, long);
+        until(|| second.local.waiting() == 1).await;
+        match delay {
+            Some(delay) => second.local.reconfigure(&Policy {
+                delay,
+                max_wait: 5 * GAP,
+                ..Policy::default()
+            }),
+            None => second.local.lift(),
+        }
+        pause();
+        waiting.await.expect("it ends").expect("there is time");
+        let waited = began.elapsed();
+        assert!(waited >= expected && waited < GAP / 2, "{delay:?}: {waited:?}");
+        assert_eq!(second.local.waiting(), 0);
+        resume();
+    }
 }
 
 #[tokio::test]
@@ -108,15 +135,24 @@ async fn a_gate_that_hears_of_a_pause_from_the_server_tells_those_who_wait() {
     let Some(server) = Server::start() else { return };
     let (first, second) = (gate(&server, OnLoss::Share).await, gate(&server, OnLoss::Share).await);
     first.note_busy(&site(), now(), Some(100 * GAP));
-    let is_paused = async || fleet(&second).next_slot(&site(), GAP).await > Some(GAP);
+    let is_paused = async || {
+        fleet(&second)
+            .next_slot(&site(), GAP)
+            .await
+            .is_some_and(|next| next.is_paused)
+    };
     while !is_paused().await {
         tokio::task::yield_now().await;
     }
     assert_eq!(second.local.not_before(&site(), "a", &limits(GAP, GAP)), None);
     let early = second.turn(&site(), "a", limits(Duration::ZERO, GAP)).await;
-    assert!(early.expect_err("the site wants a pause").not_before > now() + 50 * GAP);
+    assert!(early.expect_err("the site wants a pause").later.at > now() + 50 * GAP);
     let known = second.local.not_before(&site(), "a", &limits(GAP, GAP));
-    assert!(known > Some(now() + 50 * GAP), "the gate knows it now");
+    assert!(
+        known.is_some_and(|known| known.at > now() + 50 * GAP),
+        "the gate knows it now"
+    );
+    assert_eq!(known.map(|known| known.cause), Some(Cause::Pause));
 }
 
 #[tokio::test]
@@ -134,9 +170,10 @@ async fn a_scheduler_that_plans_by_any_gate_is_never_refused() {
             < gates
                 .iter()
                 .filter_map(|gate| gate.local.not_before(&site(), "a", &at_once))
+                .map(|later| later.at)
                 .max()
         {
-            at = asked.not_before(&site(), "a", &at_once).await;
+            at = asked.not_before(&site(), "a", &at_once).await.map(|later| later.at);
         }
         if let Some(at) = at {
             tokio::time::sleep_until(at.into()).await;
@@ -165,7 +202,7 @@ async fn without_the_server_the_pace_goes_by_on_loss() {
             fleet(&gate).next_slot(&site(), GAP).await;
         }
         pause();
-        let asked = gate.not_before(&site(), "a", &long).await;
+        let asked = gate.not_before(&site(), "a", &long).await.map(|later| later.at);
         let asking = gate.turn(&site(), "a", long).await;
         match gaps {
             Some(gaps) => {
@@ -186,8 +223,9 @@ async fn without_the_server_the_pace_goes_by_on_loss() {
             }
             None => {
                 let early = asking.expect_err("nothing is sent");
+                assert_eq!(early.later.cause, Cause::Fleet);
                 assert_eq!(early.waited, Duration::ZERO);
-                assert!(early.not_before >= now() + SOON && asked >= Some(now() + SOON));
+                assert!(early.later.at >= now() + SOON && asked >= Some(now() + SOON));
             }
         }
         resume();

@@ -29,6 +29,7 @@ pub(super) fn page(details: &Details<'_>) -> String {
     row(&mut out, "Line", details.line.map(|line| line.to_string()).as_deref());
     row(&mut out, "Group", details.group);
     row(&mut out, "Bot", details.bot);
+    row(&mut out, "Limit", details.pace_cause);
     if details.rule.is_some() || details.retry_after.is_some() {
         let url = escaped(robots);
         let _ = write!(

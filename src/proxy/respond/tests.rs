@@ -117,6 +117,7 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
         proofs: None,
         retry_after: None,
         not_before: None,
+        pace_cause: None,
     }
 }
 

@@ -5,7 +5,10 @@ use std::{fmt, net::IpAddr};
 
 use rustls::server::Acceptor;
 
-use crate::{origin::Host, proxy::handshake::TLS_HANDSHAKE};
+use crate::{
+    origin::{Host, Origin, Scheme},
+    proxy::handshake::TLS_HANDSHAKE,
+};
 
 /// The first bytes of a tunnel, as they come in.
 #[derive(Default)]
@@ -72,11 +75,12 @@ impl Opening {
 // === impl FirstBytes ===
 
 impl FirstBytes {
-    /// Returns whether a server can take these bytes only for a connection to `host`. Without a name, a server answers
-    /// for the site at its address, which need not be the site that a CONNECT to a name was decided for.
-    pub(super) fn means(&self, host: &Host) -> bool {
-        match (self, host) {
-            (Self::OtherProtocol, _) => true,
+    /// Returns whether a server can take these bytes only for a connection to `origin`. Without a name, a server answers
+    /// for the site at its address, which need not be the site that a CONNECT to a name was decided for. On the port of
+    /// https, another protocol can only be a plain HTTP request, which can name any host.
+    pub(super) fn means(&self, origin: &Origin) -> bool {
+        match (self, &origin.host) {
+            (Self::OtherProtocol, _) => origin.port != Scheme::Https.default_port(),
             (Self::NoName, host) => matches!(host, Host::Ip(_)),
             (Self::Name(name), Host::Ip(address)) => name.parse::<IpAddr>().is_ok_and(|named| named == *address),
             (Self::Name(name), host) => host.matches(name),
@@ -99,7 +103,7 @@ impl fmt::Display for FirstBytes {
                 "the TLS handshake in the tunnel has no server name (SNI), so the server might answer for a different \
                  host than the CONNECT named",
             ),
-            Self::OtherProtocol => f.write_str("the client does not speak TLS"),
+            Self::OtherProtocol => f.write_str("the client does not begin with TLS, which a tunnel to port 443 has to"),
         }
     }
 }
@@ -218,7 +222,7 @@ mod tests {
 
     #[test]
     fn first_bytes_fit_only_the_host_of_the_connect() {
-        let host = |host: &str| crate::origin::HostPort::parse(host.as_bytes()).unwrap().host;
+        let origin = |host: &str| format!("https://{host}").parse::<Origin>().unwrap();
         let name = |name: &str| FirstBytes::Name(name.to_owned());
         for (first_bytes, connect, means) in [
             (name("a.example"), "a.example", true),
@@ -232,10 +236,11 @@ mod tests {
             (name("a.example"), "192.0.2.7", false),
             (FirstBytes::NoName, "192.0.2.7", true),
             (FirstBytes::Unreadable, "192.0.2.7", false),
-            (FirstBytes::OtherProtocol, "a.example", true),
+            (FirstBytes::OtherProtocol, "a.example", false),
+            (FirstBytes::OtherProtocol, "a.example:8443", true),
         ] {
             assert_eq!(
-                first_bytes.means(&host(connect)),
+                first_bytes.means(&origin(connect)),
                 means,
                 "{first_bytes:?} through a CONNECT to {connect}"
             );

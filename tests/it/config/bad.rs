@@ -173,6 +173,35 @@ fn every_mistake_is_reported_with_its_position() {
 }
 
 #[test]
+fn a_mistyped_address_with_a_password_is_never_quoted() {
+    for line in [
+        "url = \"redis://gate:hidden@redis.example\"",
+        "url = \"redis://:hid den@redis.example\"",
+        "url = \"redis//:hidden@redis.example\"",
+        "url = \"http://gate:hidden@redis.example\"",
+        "url = \"redis://gate:hidden:redis.example\"",
+        "url = redis://gate:hidden@redis.example",
+        "url = redis://gate:hidden",
+        "url = \"redis://gate:hidden@redis.example",
+        "url = [\"redis://gate:hidden@redis.example\"]",
+        "ulr = \"redis://gate:hidden@redis.example\"",
+        "url == \"redis://gate:hidden@redis.example\"",
+    ] {
+        let error = parse(&format!("[fleet]\n{line}")).expect_err(line);
+        for shown in [error.to_string(), format!("{error:?}")] {
+            assert!(!shown.contains("hid") && !shown.contains("den"), "{line}: {shown}");
+        }
+        let ConfigError::Invalid(problems) = &error else {
+            panic!("{error}")
+        };
+        assert!(
+            problems.iter().all(|problem| problem.source_line.starts_with("u")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn the_error_for_a_value_without_quotes_shows_the_quotes() {
     for (text, expected) in [
         (

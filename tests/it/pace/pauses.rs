@@ -46,6 +46,17 @@ async fn a_busy_site_gets_no_request_for_as_long_as_it_asks() {
 }
 
 #[tokio::test]
+async fn of_two_fields_the_longer_pause_counts() {
+    for fields in [["5", "600"], ["600", "5"]] {
+        let reply = fields
+            .iter()
+            .fold(Reply::status(503), |reply, value| reply.header("Retry-After", value));
+        let seconds = after(reply).await;
+        assert!((500..=600).contains(&seconds), "{fields:?}: {seconds}");
+    }
+}
+
+#[tokio::test]
 async fn a_storm_of_answers_is_one_incident() {
     let latch = Latch::new();
     let site = site("User-agent: *\nDisallow: /private\n").await;

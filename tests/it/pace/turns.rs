@@ -233,6 +233,20 @@ async fn a_request_that_waited_is_decided_again() {
 }
 
 #[tokio::test]
+async fn a_reload_with_a_shorter_delay_wakes_those_who_wait() {
+    let (site, gate) = (
+        site(OPEN).await,
+        Gate::with("[pace]\ndelay = '5m'\nmax-wait = '10m'\n").await,
+    );
+    // The fetch of the robots.txt counts as a request.
+    let waits = begin(gate.get(&site.url("/page")));
+    until_waiting(&gate, 1).await;
+    gate.reconfigure("[pace]\ndelay = '1ms'\nmax-wait = '10m'\n");
+    gate.reloaded(1).await;
+    allowed(&waits.await.expect("it ends"), "no-rule");
+}
+
+#[tokio::test]
 async fn a_reload_without_the_section_lets_everyone_go() {
     let gate = Gate::start().await;
     gate.reconfigure(ONE_AT_A_TIME);

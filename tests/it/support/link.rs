@@ -3,7 +3,10 @@
 use std::{
     net::SocketAddr,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -23,12 +26,15 @@ pub enum Fault {
     Delay(Duration),
     /// The connection ends in the middle of one.
     Cut,
+    /// Instead of one, a text comes that does not end.
+    Endless,
 }
 
 /// A TCP proxy in front of a server's socket.
 pub struct Link {
     address: SocketAddr,
     fault: Arc<Mutex<Option<Fault>>>,
+    connections: Arc<AtomicUsize>,
     // Dropping it closes all connections.
     _accepting: JoinSet<()>,
 }
@@ -38,12 +44,14 @@ impl Link {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
         let fault = Arc::<Mutex<Option<Fault>>>::default();
+        let connections = Arc::<AtomicUsize>::default();
         let mut accepting = JoinSet::new();
         accepting.spawn({
-            let fault = fault.clone();
+            let (fault, count) = (fault.clone(), connections.clone());
             async move {
                 let mut connections = JoinSet::new();
                 while let Ok((client, _)) = listener.accept().await {
+                    count.fetch_add(1, Ordering::SeqCst);
                     let server = UnixStream::connect(&socket).await.expect("the server listens");
                     connections.spawn(forward(client, server, fault.clone()));
                 }
@@ -52,6 +60,7 @@ impl Link {
         Self {
             address,
             fault,
+            connections,
             _accepting: accepting,
         }
     }
@@ -59,6 +68,11 @@ impl Link {
     /// Returns the URL for a gate.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)
+    }
+
+    /// Returns how many connections there were.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
     }
 
     /// Begins a fault, or ends it.
@@ -80,6 +94,11 @@ async fn forward(client: TcpStream, server: UnixStream, fault: Arc<Mutex<Option<
                 None => {}
                 Some(Fault::Drop) => std::future::pending().await,
                 Some(Fault::Delay(delay)) => sleep(delay).await,
+                Some(Fault::Endless) => {
+                    let text = [&b"+"[..], &[b'x'; 64 * 1024]].concat();
+                    while to_client.write_all(&text).await.is_ok() {}
+                    return;
+                }
                 Some(Fault::Cut) => answer = &answer[..length / 2],
             }
             if to_client.write_all(answer).await.is_err() || matches!(fault, Some(Fault::Cut)) {

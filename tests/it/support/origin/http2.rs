@@ -70,6 +70,7 @@ async fn read(request: http::Request<h2::RecvStream>) -> Request {
         method: head.method.to_string(),
         target: head.uri.path_and_query().map_or_else(String::new, ToString::to_string),
         version: "HTTP/2".to_owned(),
+        received: std::time::Instant::now(),
         headers: Fields(host.into_iter().chain(head.headers.iter().map(field)).collect()),
         body,
         end,

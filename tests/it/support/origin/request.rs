@@ -1,6 +1,6 @@
 //! A request as received, with its body decoded and nothing else changed.
 
-use std::io;
+use std::{io, time::Instant};
 
 use super::super::wire::{End, Fields, Wire};
 
@@ -16,6 +16,8 @@ pub struct Request {
     pub end: End,
     /// The number of its connection at the origin, from zero.
     pub connection: usize,
+    /// When its head had arrived.
+    pub received: Instant,
     /// The server name in the TLS handshake.
     pub sni: Option<String>,
 }
@@ -25,6 +27,7 @@ impl Request {
         let Some((line, headers)) = wire.head().await? else {
             return Ok(None);
         };
+        let received = Instant::now();
         let mut words = line.splitn(3, ' ').map(str::to_owned);
         let mut word = || words.next().unwrap_or_default();
         let (method, target, version) = (word(), word(), word());
@@ -48,6 +51,7 @@ impl Request {
             body,
             end,
             connection: 0,
+            received,
             sni: None,
         }))
     }

@@ -1,0 +1,179 @@
+//! A connection to the shared server. It ends if the server sends more than a gate can have asked for, so a broken or
+//! hostile server cannot fill the gate's memory.
+
+use std::{
+    io,
+    path::PathBuf,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, ready},
+};
+
+use redis::{AsyncConnectionConfig, PushInfo, RedisConnectionInfo, RedisError, aio::MultiplexedConnection};
+use rustls::{ClientConfig, pki_types::ServerName};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpStream, UnixStream},
+    task::AbortHandle,
+};
+use tokio_rustls::TlsConnector;
+
+/// Where the server is, and how to log in.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) place: Place,
+    pub(super) login: RedisConnectionInfo,
+}
+
+#[derive(Debug)]
+pub(super) enum Place {
+    Tcp(String, u16),
+    Tls {
+        host: String,
+        port: u16,
+        name: ServerName<'static>,
+        tls: Arc<ClientConfig>,
+    },
+    Unix(PathBuf),
+}
+
+/// A connection that has logged in. It is closed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) redis: MultiplexedConnection,
+    reading: AbortHandle,
+    unread: Arc<Unread>,
+}
+
+/// Number of bytes that the server sent since the last whole answer or message.
+#[derive(Debug, Default)]
+struct Unread(AtomicUsize);
+
+/// A stream that fails if too much is unread.
+struct Bounded {
+    stream: Box<dyn Stream>,
+    unread: Arc<Unread>,
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+// === impl Server ===
+
+impl Server {
+    /// Connects and logs in. Passes on what the server pushes, and calls `on_push` a last time when the connection ends.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or does not accept the login.
+    pub(super) async fn connect(
+        &self,
+        on_push: impl Fn(PushInfo) + Send + Sync + 'static,
+    ) -> Result<Connection, RedisError> {
+        let unread = Arc::<Unread>::default();
+        let stream = Bounded {
+            stream: self.place.reach().await?,
+            unread: unread.clone(),
+        };
+        let config = AsyncConnectionConfig::new()
+            // Each call has a limit of its own.
+            .set_response_timeout(None)
+            .set_push_sender({
+                let unread = unread.clone();
+                move |push: PushInfo| {
+                    unread.clear();
+                    on_push(push);
+                    Ok::<(), ()>(())
+                }
+            });
+        let (redis, reading) = MultiplexedConnection::new_with_config(&self.login, stream, config).await?;
+        unread.clear();
+        Ok(Connection {
+            redis,
+            reading: tokio::spawn(reading).abort_handle(),
+            unread,
+        })
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    async fn reach(&self) -> io::Result<Box<dyn Stream>> {
+        let tcp = async |host: &str, port: u16| {
+            let stream = TcpStream::connect((host, port)).await?;
+            // Without it, a small write may wait for an acknowledgement.
+            stream.set_nodelay(true).map(|()| stream)
+        };
+        Ok(match self {
+            Self::Tcp(host, port) => Box::new(tcp(host, *port).await?),
+            Self::Tls { host, port, name, tls } => {
+                let stream = tcp(host, *port).await?;
+                Box::new(TlsConnector::from(tls.clone()).connect(name.clone(), stream).await?)
+            }
+            Self::Unix(path) => Box::new(UnixStream::connect(path).await?),
+        })
+    }
+}
+
+// === impl Connection ===
+
+impl Connection {
+    /// Notes that a whole answer was read.
+    pub(super) fn answered(&self) {
+        self.unread.clear();
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.reading.abort();
+    }
+}
+
+// === impl Unread ===
+
+impl Unread {
+    fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+// === impl Bounded ===
+
+impl AsyncRead for Bounded {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        let read = buffer.filled().len() - before;
+        let unread = self.unread.0.fetch_add(read, Ordering::Relaxed) + read;
+        Poll::Ready(match unread > MAX_UNREAD {
+            true => Err(io::Error::other("it sends an answer that is too long")),
+            false => Ok(()),
+        })
+    }
+}
+
+impl AsyncWrite for Bounded {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// Bytes between two whole answers or messages. Several answers of [`MAX_BYTES`](super::value::MAX_BYTES) can arrive
+/// together before the first of the waiting calls takes its own.
+const MAX_UNREAD: usize = 8 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests;

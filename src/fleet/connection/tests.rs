@@ -1,0 +1,60 @@
+use std::{sync::mpsc, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
+
+use super::*;
+
+/// A server that accepts the login and then sends `garbage` until the connection ends. Returns how much it sent.
+async fn endless(garbage: &'static [u8]) -> (Server, mpsc::Receiver<usize>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let (tell, told) = mpsc::channel();
+    tokio::spawn(async move {
+        let (mut client, _) = listener.accept().await.expect("a gate connects");
+        let _ = client.read(&mut [0; 1024]).await;
+        // The answers to HELLO and to CLIENT SETINFO, twice.
+        let mut sent = 0;
+        if client.write_all(b"%1\r\n+proto\r\n:3\r\n+OK\r\n+OK\r\n").await.is_ok() {
+            let block = garbage.repeat(64 * 1024 / garbage.len());
+            while let Ok(written @ 1..) = client.write(&block).await {
+                sent += written;
+            }
+        }
+        tell.send(sent)
+    });
+    let info = redis::IntoConnectionInfo::into_connection_info("redis://localhost").expect("a URL");
+    let login = info
+        .redis_settings()
+        .clone()
+        .set_protocol(redis::ProtocolVersion::RESP3);
+    let place = Place::Tcp("127.0.0.1".to_owned(), port);
+    (Server { place, login }, told)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_without_an_end_ends_the_connection() {
+    for (what, garbage) in [
+        ("a text without an end", &b"+endless"[..]),
+        ("a long text", b"$9223372036854775807\r\nxxxx"),
+        ("lists in lists", b"*1\r\n"),
+        ("a list without an end", b"*1000000000\r\n_\r\n_\r\n_\r\n"),
+        ("answers that nobody asked for", b"+OK\r\n"),
+        ("a message without an end", b">1000000000\r\n$7\r\nmessage\r\n"),
+    ] {
+        let (server, told) = endless(garbage).await;
+        let (end, ended) = mpsc::channel();
+        let connection = server.connect(move |push| drop(end.send(push.kind))).await.expect(what);
+        let sent = tokio::task::spawn_blocking(move || told.recv_timeout(Duration::from_secs(100)));
+        let sent = sent.await.expect("no panic").expect("it ends");
+        // What the operating system holds of it is not in the gate's memory.
+        assert!(sent < 8 * MAX_UNREAD, "{what}: {sent}");
+        let kind = ended.recv().expect("the gate is told");
+        assert_eq!(kind, redis::PushKind::Disconnection, "{what}");
+        let mut redis = connection.redis.clone();
+        let asked = redis::cmd("PING").query_async::<()>(&mut redis).await;
+        assert!(asked.is_err(), "{what}");
+    }
+}
