@@ -1,5 +1,5 @@
-//! Answers whether a bot may fetch a URL, before the bot requests it, with the same decision code and the same copies.
-//! The decision is not logged because nothing is sent. Fetches of a robots.txt are logged as always.
+//! Tells a bot whether it may fetch a URL, before the bot requests it, with the same decision code and the same copies
+//! as the proxy. The decision is not logged, because no request is sent. Fetches of a robots.txt are logged as always.
 
 use std::{
     borrow::Cow,
@@ -27,7 +27,7 @@ use crate::{
     text::{Timestamp, plain},
 };
 
-/// The decision that a request would get.
+/// The decision that a request for the URL would get.
 #[derive(Debug, Serialize)]
 pub(super) struct Decided {
     agent: String,
@@ -55,7 +55,7 @@ pub(super) struct Decided {
     robots_error: Option<String>,
     /// Seconds after which to ask again, if the refusal is temporary.
     retry_after: Option<u64>,
-    /// When the request would be forwarded; `null` for at once.
+    /// When the request would be forwarded; `null` for immediately.
     not_before: Option<Timestamp>,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Decisions {
     decisions: Vec<ListedDecision>,
 }
 
-/// Decides one question.
+/// Decides a single question.
 pub(super) async fn one(
     State(context): State<Arc<Context>>,
     StrictQuery(question): StrictQuery<Question>,
@@ -147,7 +147,7 @@ async fn decide(context: &Context, question: &Question) -> Result<Decided, Strin
     Ok(Decided::new(&generation, question.clone(), &decision, not_before))
 }
 
-/// Decides a question like a request of the bot.
+/// Decides a question in the same way as a request of the bot.
 pub(super) async fn judge(
     generation: &Generation,
     question: &Question,
@@ -162,7 +162,7 @@ pub(super) async fn judge(
 // === impl Decided ===
 
 impl Decided {
-    /// `not_before` is when the request would be forwarded; `None` for at once.
+    /// Creates the object for a decision. `not_before` is when the request would be forwarded; `None` for immediately.
     pub(super) fn new(
         generation: &Generation,
         question: Question,
@@ -214,7 +214,7 @@ impl ListedDecision {
 }
 
 const MAX_QUESTIONS: usize = 1000;
-/// Concurrent decisions for one request.
+/// Maximum number of decisions that run at the same time for one request.
 const AT_ONCE: usize = 32;
 /// Time limit for all questions of a request.
 const DECIDE_TIMEOUT: Duration = Duration::from_secs(50);

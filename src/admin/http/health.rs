@@ -7,15 +7,14 @@ use http::StatusCode;
 
 use super::Context;
 
-/// Any answer means that the process is alive.
+/// Responds always: any response means that the process is alive.
 pub(super) async fn alive() -> impl IntoResponse {
     "ok\n"
 }
 
-/// Returns whether the proxy is ready. It is not while the audit log cannot be written, because then no request is
-/// forwarded, nor once shutdown has begun. A load balancer then sends bots elsewhere. The same
-/// holds while evidence is required and cannot be stored. If copies cannot be kept on disk, or evidence not be stored,
-/// the text says why.
+/// Returns whether the proxy is ready. It is not ready after shutdown has begun, while the audit log cannot be written,
+/// or while evidence is required but cannot be stored, because no request is forwarded then. A load balancer then sends
+/// bots elsewhere. If copies cannot be kept on disk, or evidence cannot be stored, the text says why.
 pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, Cow<'static, str>) {
     if context.live.is_stopping() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into())
@@ -32,9 +31,9 @@ pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, C
         ];
         let troubles = troubles.into_iter().flatten().map(|trouble| format!("{trouble}\n"));
         let (status, state) = match context.live.generation().evidence_is_stalled() {
-            // No new robots.txt can be decided on (evidence.required).
+            // With `evidence.required`, no request can be decided with a robots.txt that is not stored yet.
             true => (StatusCode::SERVICE_UNAVAILABLE, "evidence cannot be stored\n"),
-            // Decisions still work.
+            // Decisions do not depend on stored evidence.
             false => (StatusCode::OK, "ready\n"),
         };
         (status, format!("{state}{}", troubles.collect::<String>()).into())
