@@ -1,4 +1,4 @@
-//! Reads the files of an audit log, rotated and compressed ones too, for the commands that take them.
+//! Reads the files of an audit log, including rotated and compressed ones, for the commands that take them.
 
 use std::{
     ffi::OsStr,
@@ -88,5 +88,5 @@ fn fill(input: &mut impl BufRead, chunk: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes of lines that are read at a time.
+/// Number of bytes to read at a time; the rest of the last line follows.
 const CHUNK: usize = 8 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! Reads the stored text of a configuration, to replay decisions.
+//! Reads the stored text of a configuration, for replaying decisions.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use toml::{Table, Value};
 use super::{Config, ConfigError, Environment};
 
 impl Config {
-    /// Reads what decisions depend on from the canonical text of a configuration. Everything else has its default, so
-    /// no certificate and no secret is read.
+    /// Reads the settings that decisions depend on from the canonical text of a configuration. All other settings have
+    /// their defaults, so no certificate and no secret is read.
     ///
     /// # Errors
     /// If this version does not accept the text.
@@ -19,7 +19,7 @@ impl Config {
             https.retain(|key: &str, _| HTTPS.contains(&key));
         }
         if let Some(Value::Table(identity)) = table.get_mut("identity") {
-            // Who sent a request is taken from the log.
+            // A replay takes the sender of a request from the log.
             identity.remove("required");
         }
         if let Some(Value::Array(bots)) = table.get_mut("bot") {
