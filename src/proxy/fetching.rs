@@ -23,13 +23,13 @@ pub(super) struct LoggedFetcher {
     pub(super) fetcher: Fetcher,
     pub(super) audit: Arc<AuditLog>,
     pub(super) metrics: Arc<Metrics>,
-    /// Fetches do not wait for a turn, but they delay the requests after them.
+    /// The pacer of the sites. Fetches do not wait for a turn there, but they delay the requests after them.
     pub(super) pacer: Option<SharedPacer>,
     pub(super) fleet: Option<Arc<Fleet>>,
     pub(super) evidence: Option<Arc<Evidence>>,
-    /// Whether no copy may be used whose text could not be stored as evidence.
+    /// Whether a copy may be used only if its text was stored as evidence.
     pub(super) evidence_required: bool,
-    /// Whether the log leaves out queries.
+    /// Whether the log leaves out the queries of URLs.
     pub(super) redact_query: bool,
     /// The number of the configuration's generation.
     pub(super) config: u64,
@@ -69,7 +69,7 @@ impl Fetch for LoggedFetcher {
         let stored = evidence.put(copy.sha256, copy.robots.body()).await;
         match stored {
             Err(_) if self.evidence_required => Err(LookupError::NotStored),
-            // The store logs its trouble by itself.
+            // The store logs its problems itself.
             _ => Ok(()),
         }
     }
@@ -188,7 +188,7 @@ impl LoggedFetcher {
         .line()
     }
 
-    /// Returns a URL as it may appear in the log.
+    /// Returns a URL in the form in which it may be logged.
     fn logged<'u>(&self, url: &'u str) -> Cow<'u, str> {
         match url.split_once('?') {
             Some((path, _)) if self.redact_query => format!("{path}?redacted").into(),
@@ -197,10 +197,10 @@ impl LoggedFetcher {
     }
 }
 
-/// Records the requests of a fetch at every origin that it asked, and a pause at the last one. A redirect to another
-/// site's page does not pause that site, or any site could pause any other.
+/// Records the requests of a fetch at every origin to which one was sent, and a pause at the last one. A redirect to a
+/// page of another site does not pause that site. Otherwise, any site could pause any other.
 fn note_pace(pacer: &SharedPacer, origin: &Origin, traced: &Traced, began: Instant) {
-    // Again, because connecting may have taken a while.
+    // Record the request again, because connecting may have taken a while.
     pacer.note_request(origin);
     let redirected = traced.redirects().filter_map(|(_, to)| Target::parse(&to.url).ok());
     let redirected: Vec<Target> = redirected.collect();
@@ -219,8 +219,8 @@ fn note_pace(pacer: &SharedPacer, origin: &Origin, traced: &Traced, began: Insta
     }
 }
 
-/// Approximate size of a fetch's line in the log, in bytes. The log has room for as many simultaneous fetches as
-/// `robots.max-fetches` allows at most (10,000).
+/// Approximate size of a fetch's line in the log, in bytes. The log has room for the lines of the largest number of
+/// simultaneous fetches that `robots.max-fetches` allows (10,000).
 const LINE: usize = 400;
 /// Maximum length of a redirect's target, and of an error's text, in bytes.
 const MAX_URL: usize = 2 * 1024;
