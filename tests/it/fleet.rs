@@ -26,7 +26,7 @@ async fn origin() -> Origin {
     Origin::start().robots(ROBOTS).anything("page").spawn().await
 }
 
-/// A gate of the fleet at `url`, once it has connected.
+/// Starts a gate of the fleet at `url`, and waits until it has connected to the server.
 async fn gate(url: &str) -> Gate {
     let gate = Gate::with(&format!("[fleet]\nurl = \"{url}\"")).await;
     connected(&gate).await;
@@ -40,12 +40,12 @@ async fn connected(gate: &Gate) {
     .await;
 }
 
-/// What the status says of the fleet.
+/// Returns the part of the gate's status about the fleet.
 async fn fleet(gate: &Gate) -> Value {
     crate::admin::get(gate, "/api/v1/status").await["fleet"].clone()
 }
 
-/// How often the robots.txt of `host` was fetched.
+/// Returns how often the robots.txt of `host` was fetched.
 fn fetches(origin: &Origin, host: &str) -> usize {
     let authority = format!("{host}:{}", origin.port());
     let asked = origin.requests_for("/robots.txt").into_iter();
@@ -54,8 +54,9 @@ fn fetches(origin: &Origin, host: &str) -> usize {
         .count()
 }
 
-/// Whether a call of one of the gates failed. On a machine so busy that the server answers late, gates rightly do not wait
-/// for it; then an attempt says nothing about what they share, and is made again.
+/// Returns whether a call of one of the gates to the server has failed. On a very busy machine the server can respond
+/// too late, and gates then correctly do not wait for it. Such an attempt says nothing about what the gates share, so
+/// the test repeats it.
 async fn has_failed_calls(gates: &[&Gate]) -> bool {
     for gate in gates {
         if fleet(gate).await["errors"] != 0 {
@@ -71,8 +72,8 @@ async fn three_gates_and_two_hundred_requests_at_once_make_one_fetch() {
     let (server, origin) = (Redis::start().await, origin().await);
     let url = server.url();
     let gates = [gate(&url).await, gate(&url).await, gate(&url).await];
-    // On a machine so busy that the server's answers come late, gates rightly do not wait for them. Such a round says
-    // nothing, and another origin is asked.
+    // On a very busy machine the server can respond too late, and gates then correctly do not wait for it. Such a round
+    // says nothing, so it is repeated with another origin.
     let mut rounds = 0..;
     wait::until_async("a round in which all calls were answered in time", async || {
         let host = format!("cold{}.example", rounds.next()?);
@@ -273,7 +274,7 @@ async fn a_lease_that_is_lost_costs_one_more_fetch() {
             let origin = Origin::start().anything("page").on("/robots.txt", {
                 let latch = latch.clone();
                 move |_| match stalled.swap(false, Ordering::SeqCst) {
-                    // Allows everything, late.
+                    // This robots.txt allows everything, but arrives late.
                     true => Reply::ok("text/plain", "").after(&latch),
                     false => Reply::ok("text/plain", ROBOTS),
                 }
@@ -360,7 +361,7 @@ async fn over_tls_with_a_password_and_a_key_that_the_gates_share() {
         assert_eq!(origin.count("/robots.txt"), 2, "it does not trust their copy");
         assert_eq!(fleet(&stranger).await["copies_rejected"], 1);
 
-        // The next password is read when its file changes.
+        // If the file with the password changes, the new password is read.
         fs::write(first.file("password"), "a wrong password\n").expect("the folder is ours");
         first.reloaded(1).await;
         wait::until_async("the password to be refused", async || {
@@ -404,20 +405,20 @@ async fn nothing_of_a_bot_is_stored() {
     }
 }
 
-/// A gate of the fleet at `url` with a `[pace]` section, once it has connected.
+/// Starts a gate of the fleet at `url` with a `[pace]` section, and waits until it has connected to the server.
 async fn paced(url: &str, pace: &str) -> Gate {
     let gate = Gate::with(&format!("[fleet]\nurl = \"{url}\"\nsize = 3\n[pace]\n{pace}")).await;
     connected(&gate).await;
     gate
 }
 
-/// Returns a field of what the server keeps of the pace of `origin`: a time in microseconds.
+/// Returns a field of the pace of `origin` that the server stores: a time in microseconds.
 async fn pace_of(server: &Redis, origin: &Origin, field: &str) -> Option<i64> {
     let key = format!("robotgate:{{{}}}:pace", origin.url("").trim_end_matches('/'));
     redis::from_redis_value(server.ask(&["HGET", &key, field]).await).expect("a time or nothing")
 }
 
-/// When a refused request may come again, in seconds since 1970.
+/// Returns when a refused request may come again, in seconds since 1970.
 fn not_before(response: &Response) -> i64 {
     assert_eq!(response.status, 429, "{response:#?}");
     assert_eq!(
@@ -500,7 +501,7 @@ async fn a_gate_that_is_told_of_a_pause_holds_back_at_once() {
     let (server, origin) = (Redis::start().await, origin().await);
     let gate = paced(&server.url(), "").await;
     allowed(&gate.get(&origin.url("/page")).await, "no-rule");
-    // The server does not know of this pause, so the gate can only know it from the message.
+    // The server does not know this pause, so the gate can know it only from the message.
     let site = origin.url("");
     let message = format!("paused {} 600000000", site.trim_end_matches('/'));
     server.ask(&["PUBLISH", "robotgate:messages", &message]).await;
@@ -520,7 +521,7 @@ async fn a_scheduler_can_ask_any_gate_of_the_fleet() {
         let (server, origin) = (Redis::start().await, origin().await);
         let pace = "delay = '1h'";
         let (first, second) = (paced(&server.url(), pace).await, paced(&server.url(), pace).await);
-        // The fetch of the robots.txt counts as a request.
+        // The fetch of the robots.txt is counted as a request to the site.
         let refused = not_before(&first.get(&origin.url("/page")).await);
         let path = format!("/api/v1/decide?agent=TestBot&url={}", escaped(&origin.url("/page")));
         let decided = crate::admin::get(&second, &path).await;
@@ -530,7 +531,7 @@ async fn a_scheduler_can_ask_any_gate_of_the_fleet() {
         let told = decided["not_before"].as_str().expect("it has to wait");
         let told = OffsetDateTime::parse(told, &Rfc3339).expect("a time").unix_timestamp();
         assert!((told - refused).abs() <= 1, "{told} {refused}");
-        // A file that was shared is no request: the site was asked once.
+        // Using a shared robots.txt is not counted: the site received only one request.
         assert_eq!(origin.requests().len(), 1);
         Some(())
     })
@@ -603,7 +604,7 @@ async fn files_with_secrets_must_not_be_open_to_others() {
         assert_eq!(checked.code, Some(1), "{text}");
         assert!(checked.errors.contains(told), "{told}: {}", checked.errors);
     }
-    // Without a pace to share, and in the other modes, the size does not matter.
+    // Without a shared pace, and in the other modes, the size does not matter.
     for text in [
         "",
         "on-loss = 'local'\n[pace]",
@@ -615,7 +616,7 @@ async fn files_with_secrets_must_not_be_open_to_others() {
     }
 }
 
-/// Runs `robotgate cache` by the configuration of a gate.
+/// Runs `robotgate cache` with the configuration of a gate.
 async fn cache(gate: &Gate, args: &[&str]) -> CliOutput {
     let config = gate.file("robotgate.toml");
     let config = config.to_str().expect("the tests' paths are text");

@@ -1,4 +1,4 @@
-//! The authority's files: created once, never overwritten, and rejected if something is wrong with them.
+//! The authority's files: they are created once, never overwritten, and rejected if something is wrong with them.
 
 use std::{collections::HashSet, sync::Barrier, thread};
 

@@ -1,9 +1,9 @@
-//! Conditional fetches: an origin that sent an entity tag may answer that nothing has changed; no other may.
+//! Conditional fetches: only an origin that sent an entity tag may respond that its robots.txt has not changed.
 
 use super::{Means, RULES, origin_with};
 use crate::support::{Gate, NAME, Origin, Record, Reply, Request, refused, wait};
 
-/// Copies expire after a second.
+/// A configuration in which copies expire after a second.
 const BRIEF: &str = r#"
     [robots]
     min-ttl = "1s"
