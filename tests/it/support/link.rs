@@ -14,14 +14,14 @@ use tokio::{
     time::sleep,
 };
 
-/// What happens to the server's answers.
+/// What happens to the server's responses.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// They do not arrive, and neither does anything after them on the same connection.
+    /// Responses do not arrive, and neither does anything after them on the same connection.
     Drop,
-    /// They arrive late.
+    /// Responses arrive late.
     Delay(Duration),
-    /// The connection ends in the middle of one.
+    /// The connection ends in the middle of a response.
     Cut,
 }
 
@@ -29,7 +29,7 @@ pub enum Fault {
 pub struct Link {
     address: SocketAddr,
     fault: Arc<Mutex<Option<Fault>>>,
-    // Dropping it closes all connections.
+    // Dropping this field closes all connections.
     _accepting: JoinSet<()>,
 }
 
@@ -61,7 +61,7 @@ impl Link {
         format!("redis://{}", self.address)
     }
 
-    /// Begins a fault, or ends it.
+    /// Sets the current fault. `None` ends it.
     pub fn set(&self, fault: Option<Fault>) {
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }
