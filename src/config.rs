@@ -109,8 +109,8 @@ impl Config {
     }
 
     /// Like [`Config::load`], but does not read the credentials file. Every credential that a bot names is accepted,
-    /// and a bot that names none gets the one of its own name. Used by commands that create credentials, or do not need
-    /// them.
+    /// and a bot that names no credential gets the one with its own name. Used by commands that create credentials, or
+    /// do not need them.
     ///
     /// # Errors
     ///

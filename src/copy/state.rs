@@ -21,7 +21,7 @@ pub use self::{
 use super::{Failure, FetchError, Freshness, Meaning, Policy, RobotsCopy, Then, Unreachable, WithoutCopy};
 use crate::robots::Profile;
 
-/// What is known of an origin.
+/// Everything that is known of an origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OriginState {
     /// The profile with which everything in this state was read. It has no meaning if nothing is known.

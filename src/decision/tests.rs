@@ -17,7 +17,7 @@ use crate::{
     robots::Profile,
 };
 
-/// What is known of an origin.
+/// The state of an origin's robots.txt.
 #[derive(Debug, Clone)]
 enum Known {
     Rules(Arc<RobotsCopy>),

@@ -532,7 +532,7 @@ impl Row {
         }
     }
 
-    /// Adds this client's User-Agent, and its credential if the request goes to the proxy.
+    /// Adds this client's User-Agent. Adds its credential too if the request is for the proxy.
     fn dress<'a>(&self, ask: Ask<'a>, to_proxy: bool) -> Ask<'a> {
         let ask = ask.without("User-Agent");
         let ask = match self.agent {

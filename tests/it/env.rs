@@ -11,7 +11,7 @@ use crate::support::{CliOutput, Gate, Origin, Reply, programs::needs};
 async fn settings(gate: &Gate, client: &str, more: &[&str]) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("it's a ca.pem");
-    // Without interception there is no authority, so use any certificate.
+    // Without interception there is no authority, so use any other certificate.
     let ca_file = Some(gate.file("ca.pem")).filter(|path| path.exists());
     fs::copy(ca_file.unwrap_or_else(|| gate.file("origin-ca.pem")), &ca).unwrap();
     let (proxy, ca) = (format!("http://{}", gate.address()), ca.display().to_string());

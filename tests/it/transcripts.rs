@@ -1,6 +1,6 @@
-//! Checks exchanges byte for byte: what the origin receives from the client, what the client receives from the origin,
-//! and what the audit log has. `transcripts/*.txt` contains the scripts ([`script`] describes their syntax), and
-//! `transcripts/recorded/*.txt` the recorded results.
+//! Checks exchanges byte for byte: the bytes that the origin and the client receive, and the lines in the audit log.
+//! `transcripts/*.txt` contains the scripts ([`script`] describes their syntax), and `transcripts/recorded/*.txt` the
+//! recorded results.
 //!
 //! `RECORD=1` writes all recordings again, `RECORD=meant` only those of cases with the setting `may-change`,
 //! `RECORD=spelling` only those in which just the order and spelling of fields have changed. `TRANSCRIPT=text` plays

@@ -349,7 +349,7 @@ fn an_assumed_proof_works_like_a_real_one() {
         ("curl/8", true, "misfit"),
         ("a-fetch/1.0", false, "a"),
         ("a-fetch/1.0", true, "a"),
-        // A bound bot, named by one of its tokens.
+        // A bot that requires a proof, named by one of its tokens.
         ("a-robot/1.0", false, "a"),
         ("net-robot", true, "net"),
     ] {

@@ -27,7 +27,7 @@ pub use self::{
 };
 use super::{Outcome, process};
 
-/// What the clients do.
+/// The connections and requests of the clients.
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub protocol: Protocol,

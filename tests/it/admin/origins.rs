@@ -1,4 +1,4 @@
-//! `/api/v1/origins`: what is known about origins.
+//! `/api/v1/origins`: the list of known origins and the details of each.
 
 use serde_json::{Value, json};
 
