@@ -36,7 +36,7 @@ pub struct Bot {
     /// Product tokens to look for in a robots.txt, in this order. `*` is always tried last, so it is not listed.
     pub robots_agents: Vec<Box<str>>,
     pub enforcement: Enforcement,
-    /// Hosts at which the bot is exempt, regardless of its `enforcement` elsewhere.
+    /// Hosts at which the bot is exempt from robots.txt, regardless of its `enforcement` elsewhere.
     pub exempt_hosts: Vec<HostPattern>,
     /// The minimum time between two requests of the bot to the same site. Used only with a `[pace]` section.
     pub delay: Option<Duration>,

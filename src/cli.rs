@@ -108,7 +108,7 @@ fn fail(error: &dyn std::fmt::Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Writes to standard output. A reader that has closed it is not an error.
+/// Writes to standard output. It is not an error if the reader has closed it.
 fn print(text: impl AsRef<[u8]>) -> ExitCode {
     match io::stdout().write_all(text.as_ref()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

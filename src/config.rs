@@ -108,9 +108,9 @@ impl Config {
         Self::load_by(path, true)
     }
 
-    /// Like [`Config::load`], but does not read the credentials file. Every credential that a bot names is accepted,
-    /// and a bot that names no credential gets the one with its own name. Used by commands that create credentials, or
-    /// do not need them.
+    /// Does the same as [`Config::load`], but does not read the credentials file. Every credential that a bot names is
+    /// accepted, and a bot that names no credential gets the one with its own name. Used by commands that create
+    /// credentials, or do not need them.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl Config {
         Self::parse_in(&Environment::of_process(), file_name, text, base_dir)
     }
 
-    /// Like [`Config::parse`], with a given environment.
+    /// Does the same as [`Config::parse`], with a given environment.
     ///
     /// # Errors
     ///

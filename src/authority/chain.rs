@@ -11,7 +11,7 @@ use crate::{pem, text::Second};
 
 /// The issuer of leaves, and the certificates between it and the root that clients trust.
 pub(super) struct Chain {
-    /// In the order of the file; never empty.
+    /// The certificates in the order of the file; never empty.
     pub(super) certificates: Vec<CertificateDer<'static>>,
     /// The certificates to send after the leaf in a handshake.
     pub(super) sent: Vec<CertificateDer<'static>>,
@@ -122,7 +122,7 @@ fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str
         Ok(Some(_)) => return Err("its keyUsage lacks keyCertSign"),
         Err(_) => return Err("its keyUsage cannot be read"),
     }
-    // RFC 5280 does not define this for authorities, but clients intersect the purposes along the chain.
+    // RFC 5280 does not define extendedKeyUsage for authorities, but clients intersect the purposes along the chain.
     match certificate.extended_key_usage() {
         Ok(None) => Ok(()),
         Ok(Some(usage)) if usage.value.any || usage.value.server_auth => Ok(()),

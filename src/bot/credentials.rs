@@ -80,7 +80,8 @@ impl Credentials {
         found.map(|(known, secret)| Verified { known, secret })
     }
 
-    /// Returns the credential if it is still valid: the same secret is on file under the same name.
+    /// Returns the credential if it is still valid: the credentials file still contains the same secret under the same
+    /// name.
     pub(super) fn recheck(&self, credential_record: &CredentialRecord) -> Option<Verified<'_>> {
         let known = self
             .by_name

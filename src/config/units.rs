@@ -33,13 +33,13 @@ const SIZES: &[(&str, u64)] = &[
 /// Why a string is not a duration or size. In a message, its `Display` follows the string and says what to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// Not a duration.
+    /// The string is not a duration.
     #[error(r#"is not a duration; write a number and a unit, like "24h" or "5m 30s""#)]
     Duration,
     /// Units are out of order or repeated, which is probably a mistake.
     #[error(r#"must have its units from large to small, each once; write it like "1h 30m""#)]
     Order,
-    /// Not a size.
+    /// The string is not a size.
     #[error(r#"is not a size; write a number and a unit, like "256MiB" or "1GB""#)]
     Size,
     /// The number does not fit into 64 bits.

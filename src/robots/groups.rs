@@ -40,7 +40,7 @@ pub(super) struct GroupText<'a> {
 /// A rule as written in the file.
 pub(super) struct RuleText<'a> {
     pub(super) kind: RuleKind,
-    /// The whole line, without comment and surrounding white space.
+    /// The whole line, without its comment and surrounding white space.
     pub(super) text: &'a [u8],
     pub(super) pattern: &'a [u8],
     pub(super) line: u32,

@@ -20,9 +20,9 @@ pub struct Document {
 /// The form in which a person reads a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// In a terminal.
+    /// Text to read in a terminal.
     Text,
-    /// In a browser.
+    /// HTML to read in a browser.
     Html,
 }
 

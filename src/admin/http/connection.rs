@@ -1,7 +1,7 @@
 //! One connection of an operator: it serves the requests one after the other, and limits the time to send a request and
 //! to read a response.
 //!
-//! It does not know what is requested.
+//! This module works in the same way for all requests.
 
 use std::{
     io,

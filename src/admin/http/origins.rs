@@ -57,7 +57,7 @@ pub(super) async fn list(State(context): State<Arc<Context>>, StrictQuery(range)
     let Range { search, after, limit } = range;
     let limit = limit.unwrap_or(USUAL).clamp(1, MOST);
     let search = search.to_ascii_lowercase();
-    // Only for the first page, so that reading a long list causes no more writes.
+    // Write pending changes only before the first page, so that reading the other pages causes no more writes.
     let warning = match after.is_empty() {
         true => context.flush_writes().await,
         false => None,

@@ -31,7 +31,7 @@ pub(super) enum Source {
 
 /// The robots.txt to check, or the fetch that found none.
 pub(super) struct LintInput {
-    /// Its location, escaped for a terminal.
+    /// The location of the robots.txt, escaped for a terminal.
     pub(super) name: String,
     /// The text of the robots.txt, including a little beyond the size limit.
     pub(super) body: Option<Vec<u8>>,

@@ -33,7 +33,7 @@ pub enum Name {
 pub(super) struct Queue<T> {
     permits: usize,
     running: usize,
-    /// The number of the last fetch in the queue.
+    /// The number of the fetch that was queued most recently.
     last: u64,
     shares: HashMap<Name, Share<T>>,
     /// The requesters with waiting fetches, in the order of their turns.

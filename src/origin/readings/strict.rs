@@ -39,12 +39,12 @@ struct DotSegments {
 /// How path parameters (a `;` and the text after it in a segment) are handled (RFC 3986 §3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parameters {
-    /// They are part of the segment, as in nginx, Apache, Python and most others.
+    /// Parameters are part of the segment, as in nginx, Apache, Python and most others.
     Keep,
-    /// They are dropped before dot segments are resolved, as in Tomcat and Jetty. A `%3B` is not treated as `;`.
+    /// Parameters are dropped before dot segments are resolved, as in Tomcat and Jetty. A `%3B` is not treated as `;`.
     Drop,
-    /// They are dropped as in Tomcat behind nginx: first, the proxy in front decodes and resolves the path with its
-    /// parameters.
+    /// Parameters are dropped as in Tomcat behind nginx: first, the proxy in front decodes and resolves the path with
+    /// its parameters.
     DropBehindProxy,
 }
 

@@ -33,7 +33,7 @@ impl ProxyHttp for Bare {
 
 /// Serves `listen` until the benchmark ends.
 pub fn run(listen: &str) -> ! {
-    // The benchmark has the other end of this pipe, which closes however the benchmark ends.
+    // Standard input is a pipe from the benchmark. It closes when the benchmark ends, even after a crash.
     thread::spawn(|| {
         drop(std::io::stdin().read_to_end(&mut Vec::new()));
         std::process::exit(0);

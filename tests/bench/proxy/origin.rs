@@ -101,7 +101,7 @@ pub fn run(folder: &Path) -> Outcome<()> {
         thread::spawn(move || serve(cloned, &acceptor));
     }
     println!("{}", ports.join(" "));
-    // The benchmark has the other end of this pipe, which closes however the benchmark ends.
+    // Standard input is a pipe from the benchmark. It closes when the benchmark ends, even after a crash.
     std::io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }

@@ -89,7 +89,7 @@ async fn a_304_renews_the_rules() {
         (&decision["robots_status"], &decision["robots_sha256"]),
         (&200.into(), sha256)
     );
-    // Both texts have the same length, so they sort like the times.
+    // Both times are strings of the same length, so comparing the strings compares the times.
     assert!(
         decision["robots_fetched"].as_str() >= records[1]["time"].as_str(),
         "{decision:#}"

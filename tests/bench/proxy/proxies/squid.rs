@@ -1,5 +1,4 @@
-//! squid with its default configuration and its access log, but without its cache, which would respond to requests
-//! itself.
+//! squid from the system's package, with its access log but without its cache, which would respond to requests itself.
 
 use std::{
     fs,
