@@ -90,7 +90,7 @@ pub struct RobotsTxt {
     rules: Rules,
     /// The `Crawl-delay` lines, parsed from the text on first use.
     crawl_delays: OnceLock<CrawlDelays>,
-    /// Parsed from the text on first use.
+    /// The lines about use, parsed from the text on first use.
     usage: OnceLock<UsageLines>,
 }
 
