@@ -173,7 +173,7 @@ impl<'a> Agent<'a> {
         lines.find(robots.body(), self.choice(), &path, budget)
     }
 
-    /// Returns whose groups apply.
+    /// Returns the agents whose groups apply: this agent, or those that the file does not name.
     fn choice(&self) -> Choice<'a> {
         match self.group {
             Some(name) if self.specific && names::is_product_token(name) => Choice::Agent(name),

@@ -157,7 +157,8 @@ impl<W: Offset> Entry<W> {
         }
     }
 
-    /// Returns the length of the pattern as compared, in bytes, which is its weight against others.
+    /// Returns the length in bytes of the pattern in the form in which it is compared. The longest matching pattern
+    /// wins.
     pub(super) fn length(&self) -> u16 {
         self.length
     }

@@ -76,7 +76,7 @@ pub(super) struct RawStatement<'a> {
     pub(super) agents: Arc<[AgentLine<'a>]>,
 }
 
-/// Same as [`statements`], with raw values.
+/// Returns the same as [`statements`], but with values as bytes, which need not be UTF-8.
 pub(super) fn raw_statements(profile: Profile, body: &[u8]) -> Vec<RawStatement<'_>> {
     let mut found = Vec::new();
     let (mut run, mut run_of_use) = (Run::default(), Run::default());
@@ -197,7 +197,7 @@ impl StatementKind {
 fn read(profile: Profile, line: &[u8]) -> Option<(StatementKind, &[u8])> {
     let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
     let kind = StatementKind::of_key(profile, key)?;
-    // Google's parser accepts white space in place of the colon. The drafts about use do not.
+    // Google's parser accepts white space in place of the colon. The drafts that define lines about use do not.
     let is_about_use = matches!(kind, StatementKind::ContentSignal | StatementKind::ContentUsage);
     (!is_about_use || text.contains(&b':')).then_some((kind, value))
 }

@@ -48,15 +48,16 @@ struct EvalOutput<'a> {
     line: u32,
     rule: Option<Cow<'a, str>>,
     group: Option<&'a str>,
-    /// What `Content-Usage` says for each label: `y`, `n` or null. Null for a disallowed path.
+    /// The value that `Content-Usage` lines give each label: `y`, `n` or null. The whole object is null for a
+    /// disallowed path.
     usage: Option<Labels>,
-    /// The lines that say so.
+    /// The `Content-Usage` lines that apply.
     usage_lines: Vec<u32>,
-    /// What `Content-Signal` says for each label: `yes`, `no` or null.
+    /// The value that `Content-Signal` lines give each label: `yes`, `no` or null.
     signals: Labels,
 }
 
-/// What a file says for each label of a vocabulary.
+/// The value that a robots.txt gives each label of a vocabulary.
 struct Labels {
     vocabulary: Vocabulary,
     allowed: Vec<Option<bool>>,
@@ -230,7 +231,7 @@ impl Question<'_> {
         let agent = self.robots.agent(&self.agent);
         let path = path_of_url(self.url.as_bytes());
         let found = agent.decide(&path);
-        // Nobody else waits, so a file may take as long as it likes.
+        // No other request waits in this command, so the budget is unlimited.
         let usage = agent.usage_within(&path, &mut usize::MAX.clone()).unwrap_or_default();
         EvalOutput {
             allowed: found.allowed,
@@ -279,5 +280,5 @@ fn string<'a>(name: &'static str, json: &'a RawValue) -> Result<Cow<'a, str>, Ba
     }
 }
 
-/// The fields of an answer. They replace those of the question.
+/// The fields that an answer sets. Fields of the question with these names are not copied.
 const ANSWERED: [&str; 7] = ["allowed", "line", "rule", "group", "usage", "usage_lines", "signals"];
