@@ -181,9 +181,9 @@ impl From<Fault> for FetchError {
 // === impl Fetcher ===
 
 impl Fetcher {
-    /// Creates a fetcher that connects through `egress` with connections from `origins`, and offers HTTP/2 in
-    /// addition to HTTP/1.1 if `http2` is set. Idle connections stay open for other requests for `kept_for`. Fetchers with the same
-    /// `limiter` share its limit of concurrent fetches.
+    /// Creates a fetcher that connects through `egress` with connections from `origins`, and offers HTTP/2 in addition
+    /// to HTTP/1.1 if `http2` is set. Idle connections stay open for other requests for `kept_for`. Fetchers with the
+    /// same `limiter` share its limit of concurrent fetches.
     pub fn new(
         egress: Egress,
         origins: Arc<Origins>,

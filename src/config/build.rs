@@ -87,8 +87,8 @@ impl Config {
         Arc::new(FetchLimiter::new(self.robots.max_fetches))
     }
 
-    /// Returns a fetcher for robots.txt files. It connects through `egress` and uses the connection pool `origins`. Fetchers
-    /// with the same `limiter` share its limit.
+    /// Returns a fetcher for robots.txt files. It connects through `egress` and uses the connection pool `origins`.
+    /// Fetchers with the same `limiter` share its limit.
     pub fn fetcher(&self, egress: Egress, origins: Arc<Origins>, limiter: Arc<FetchLimiter>) -> Fetcher {
         Fetcher::new(
             egress,

@@ -1,8 +1,8 @@
 //! Notices changes of the configuration file, and of the files with secrets that it names.
 //!
 //! It watches directories, not the file, because editors and `mv` replace the file, and Kubernetes swaps a symbolic
-//! link two levels up. It compares contents, so a change of another file or a `touch` is not a change. It never parses the
-//! file and never decides whether a change is good.
+//! link two levels up. It compares contents, so a change of another file or a `touch` is not a change. It never parses
+//! the file and never decides whether a change is good.
 
 use std::collections::BTreeSet;
 use std::fmt;

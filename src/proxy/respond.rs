@@ -242,7 +242,7 @@ impl OwnResponse {
         answer
     }
 
-    /// Returns the response with a document of robotgate's own.
+    /// Returns the response with one of robotgate's own documents.
     pub(super) fn document(content_type: &'static str, body: Vec<u8>) -> Self {
         let mut answer = Self::with_body(StatusCode::OK, content_type, body.into());
         answer.keeps_connection = true;

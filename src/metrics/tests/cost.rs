@@ -1,4 +1,5 @@
-//! Checks that counting takes less than ten times as long as formatting a decision. Waiting for a lock would take longer.
+//! Checks that counting takes less than ten times as long as formatting a decision. Waiting for a lock would take
+//! longer.
 
 use std::{hint::black_box, time::Instant};
 

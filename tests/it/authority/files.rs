@@ -140,7 +140,7 @@ fn dangling_links_are_not_replaced() {
     assert!(files.certificate.is_symlink() && files.key.is_symlink());
 }
 
-/// Simulates a process that was killed between the two renames.
+/// Simulates a process that was killed after it had given only one of the files its final name.
 #[test]
 fn an_interrupted_creation_is_finished() {
     for (named, waiting) in [("ca.key", "ca.pem"), ("ca.pem", "ca.key")] {
