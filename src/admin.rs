@@ -1,11 +1,11 @@
-//! The admin API, over HTTP ([`http`]): at the admin listener for everything that the proxy knows, and on a socket
-//! beside the cache file, for the command `cache`.
+//! The admin API, over HTTP ([`http`]). It is served on the admin listener, where it reports everything that the proxy
+//! knows, and on a socket next to the cache file, for the command `robotgate cache`.
 //!
 //! Only one process can open the cache file. While a proxy has it open, the command asks the proxy over the socket
 //! (`socket`). Otherwise it opens the file itself ([`Copies`]). Both read the file through `view`, so their answers are
 //! the same.
 //!
-//! Nothing is decided here, and no bot's request waits for this API.
+//! This module decides nothing, and no bot's request waits for it.
 
 mod client;
 pub mod http;

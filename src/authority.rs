@@ -55,12 +55,12 @@ pub struct Authority {
     random: &'static dyn SecureRandom,
 }
 
-/// How the pair of certificate and key came about.
+/// Whether the certificate and its key were loaded or created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provenance {
     /// Both files existed.
     Loaded,
-    /// Neither file existed, or this process completed an interrupted creation. Clients do not trust it yet.
+    /// Neither file existed, or this process completed an interrupted creation. No client trusts the certificate yet.
     Created,
 }
 
@@ -89,7 +89,7 @@ impl Authority {
                 pair.tidy();
                 return Ok((authority, Provenance::Loaded));
             }
-            // If the directory does not exist, it contains no unfinished file either.
+            // If the directory does not exist, it contains no unfinished file.
             Presence::Half { present, missing } if !files::folder_of(missing).is_dir() => {
                 return Err(AuthorityError::half(present, missing));
             }
@@ -176,8 +176,8 @@ impl Authority {
         &self.chain.subject
     }
 
-    /// Returns what the certificates of the file lack of the requirements of RFC 5280 §4.2.1 for authorities. Most
-    /// clients do not check this, but strict ones refuse the leaves. Empty for a certificate that robotgate created.
+    /// Returns the requirements of RFC 5280 §4.2.1 for authorities that the certificates in the file do not meet. Most
+    /// clients do not check them, but strict ones refuse the leaves. Empty for a certificate that robotgate created.
     pub fn lacks(&self) -> &[&'static str] {
         &self.chain.lacks
     }
@@ -230,7 +230,7 @@ impl Authority {
         Ok(authority)
     }
 
-    /// Logs problems that do not prevent signing yet.
+    /// Logs problems that do not yet prevent signing.
     fn warn(&self, now: SystemTime) {
         let subject = self.subject();
         if !self.lacks().is_empty() {
@@ -281,5 +281,5 @@ impl fmt::Debug for Authority {
     }
 }
 
-/// How long before the end of the authority's certificate warnings start.
+/// How long before the authority's certificate expires the warnings start.
 const SOON: Duration = Duration::from_secs(30 * 24 * 60 * 60);

@@ -1,4 +1,4 @@
-//! Identifies the client: maps what it proves and its User-Agent field to a configured bot or to a product token.
+//! Identifies the client: maps its proof and its User-Agent field to a configured bot or to a product token.
 //!
 //! Pure: it does no I/O, allocates nothing for a request, and never decides what a bot may fetch. A User-Agent proves
 //! nothing, because any client can send any name. A credential, a client certificate or an address is a proof
@@ -33,12 +33,12 @@ pub struct Bot {
     pub name: Arc<str>,
     /// Patterns for the User-Agent field. The bot is recognised if any of them matches.
     pub user_agents: Vec<AgentPattern>,
-    /// Product tokens to look for in a robots.txt, in this order. `*` is tried last without being listed.
+    /// Product tokens to look for in a robots.txt, in this order. `*` is always tried last, so it is not listed.
     pub robots_agents: Vec<Box<str>>,
     pub enforcement: Enforcement,
-    /// Hosts at which the bot is exempt, whatever its `enforcement` is elsewhere.
+    /// Hosts at which the bot is exempt from robots.txt, regardless of its `enforcement` elsewhere.
     pub exempt_hosts: Vec<HostPattern>,
-    /// The smallest time between a request of the bot and the one before it to the same site, with a `[pace]` section.
+    /// The minimum time between two requests of the bot to the same site. Used only with a `[pace]` section.
     pub delay: Option<Duration>,
     /// Proofs that identify a client as this bot.
     pub bindings: Bindings,
@@ -52,7 +52,7 @@ words! {
         /// The request is refused.
         #[default]
         Enforce = "enforce",
-        /// The request is forwarded, and the log says that it would have been refused.
+        /// The request is forwarded, and the log says that it would have been refused otherwise.
         Report = "report",
         /// No robots.txt is consulted. For user-triggered fetchers and security scanners, which RFC 9309 does not
         /// cover.
@@ -78,22 +78,22 @@ words! {
 pub enum Identity<'h> {
     /// A configured bot.
     Bot(Arc<Bot>),
-    /// The product token of the field, as sent, if it names no configured bot.
+    /// The product token of the User-Agent field, as sent, if it names no configured bot.
     Token(Cow<'h, str>),
-    /// The request names no bot that a robots.txt could have rules for.
+    /// The request names no bot for which a robots.txt could have rules.
     Unidentified(Cause),
     /// The client is not served, because it does not prove who it claims to be.
     Refused(IdentityMismatch),
 }
 
-/// Why a client's claim and its proof do not fit.
+/// Why the name that a client claims does not match its proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdentityMismatch {
     /// The proof is valid, but the User-Agent names none of the bots that it identifies.
     Agent,
     /// A required proof is missing, or the credential is invalid.
     Unproven {
-        /// What would be a sufficient proof.
+        /// The kinds of proof that would be sufficient.
         by: ProofKinds,
     },
 }
@@ -115,7 +115,7 @@ words! {
 // === impl Bot ===
 
 impl Bot {
-    /// Returns the product tokens that name the bot besides its `user-agents`: its `robots-agents` and its name.
+    /// Returns the product tokens that name the bot in addition to its `user-agents`: its `robots-agents` and its name.
     fn goes_by(&self) -> impl Iterator<Item = &str> {
         self.robots_agents.iter().map(|agent| &**agent).chain([&*self.name])
     }
@@ -148,7 +148,7 @@ impl Identity<'_> {
 // === impl IdentityMismatch ===
 
 impl IdentityMismatch {
-    /// Returns the explanation as a sentence without a full stop.
+    /// Returns why the proof and the User-Agent do not match, as a sentence without a full stop.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "its proof is for a different bot than its User-Agent names",

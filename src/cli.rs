@@ -1,7 +1,7 @@
 //! The subcommands, one file each. They read arguments, call the library and print. They contain no logic.
 //!
-//! Several share `live` (fetching a robots.txt for a person), `source` (reading a robots.txt file), `complaint` (errors
-//! on stderr) and `progress` (signs of progress).
+//! They share the modules `live` (fetching a robots.txt for a person), `source` (reading a robots.txt file),
+//! `complaint` (errors on stderr) and `progress` (signs of progress).
 
 pub mod ca;
 pub mod cache;
@@ -71,7 +71,7 @@ enum Command {
 
 impl Cli {
     /// Runs the subcommand. The exit status is 0 for success, 1 if the answer is no or an input is bad, and 2 for a
-    /// usage error (clap exits with it).
+    /// usage error (in that case, clap exits).
     pub fn execute(self) -> ExitCode {
         match self.command {
             Command::Run(args) => run::run(&args),
@@ -93,20 +93,21 @@ impl Cli {
     }
 }
 
-/// Loads the configuration in `file`, or the built-in one, without reading the credentials file. For commands that need
-/// no credentials and often may not read them.
+/// Loads the configuration in `file`, or the built-in one if there is no file, without reading the credentials file.
+/// For commands that need no credentials, because their user often has no permission to read that file.
 fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
     file.map_or_else(|| Ok(Config::default()), Config::load_without_credentials)
 }
 
-/// Returns `--config FILE` with a space before it, for a command that is shown, or nothing without a file.
+/// Returns `--config FILE` with a space before it, to be shown as part of a command. Returns nothing if there is no
+/// file.
 fn config_option(file: Option<&Path>) -> String {
     file.map_or_else(String::new, |file| option("config", &file.to_string_lossy()))
 }
 
 /// Returns an option and its value, quoted for a shell, with a space before them.
 fn option(name: &str, value: &str) -> String {
-    // Options appear in comments too, which a line break would end.
+    // A shell script can have the options in a comment, and a line break in a value would end the comment.
     format!(" --{name} {}", shell_word(&plain(value, usize::MAX)))
 }
 
@@ -116,7 +117,7 @@ fn fail(error: &dyn std::fmt::Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Writes to standard output. A reader that has closed it is not an error.
+/// Writes to standard output. It is not an error if the reader has closed it.
 fn print(text: impl AsRef<[u8]>) -> ExitCode {
     match io::stdout().write_all(text.as_ref()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

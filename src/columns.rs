@@ -6,13 +6,13 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::text::plain;
 
-/// Returns the width in columns of the terminal on standard output, or `COLUMNS` if it is not a terminal. At least 40, at
-/// most 200, and 100 if unknown.
+/// Returns the width of the terminal on standard output in columns, or the value of `COLUMNS` if standard output is not
+/// a terminal. Limited to 40 to 200; 100 if unknown.
 pub(crate) fn columns() -> usize {
     columns_of(io::stdout())
 }
 
-/// Returns the width of the terminal that `output` is, like [`columns`].
+/// Returns the width of the terminal behind `output`, in the same way as [`columns`].
 pub(crate) fn columns_of(output: impl AsFd) -> usize {
     // The terminal comes first, because shells set COLUMNS but do not export it.
     let terminal = rustix::termios::tcgetwinsize(output).ok();
@@ -25,7 +25,7 @@ pub(crate) fn columns_of(output: impl AsFd) -> usize {
 
 /// Escapes `text` for a terminal and truncates it to `columns`.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
-    // Few characters take more than four bytes for each column.
+    // Only few characters take more than four bytes for each column.
     cut_end(&plain(text, 4 * columns), columns).into_owned()
 }
 
@@ -34,8 +34,8 @@ pub(crate) fn cut_end(text: &str, columns: usize) -> Cow<'_, str> {
     cut_from(text, columns, 0)
 }
 
-/// Shortens `text` to `columns` by cutting out its middle: the end of a URL matters, like its beginning. Escapes
-/// nothing.
+/// Shortens `text` to `columns` by removing its middle, for texts such as URLs whose end is as important as the
+/// beginning. Escapes nothing.
 pub(crate) fn cut_middle(text: &str, columns: usize) -> Cow<'_, str> {
     cut_from(text, columns, columns.saturating_sub(1) / 3)
 }

@@ -73,7 +73,7 @@ pub struct Config {
     pub refusals: Refusals,
     /// `[cache]`: how much is kept in memory, and what is kept on disk.
     pub cache: Cache,
-    /// `[evidence]`: the store of the texts that decisions rest on; `None` if there is none.
+    /// `[evidence]`: the store of the texts that decisions are based on; `None` if they are not stored.
     pub evidence: Option<EvidenceOptions>,
     /// `evidence.seal-path` and `evidence.seal-origin`: where and as what the audit log is sealed.
     pub seal: SealOptions,
@@ -83,7 +83,7 @@ pub struct Config {
     pub fleet: Option<Fleet>,
     /// `[egress]`: which addresses bots may reach, and which name servers are used.
     pub egress: Egress,
-    /// `[pace]`: how fast bots may go at one site. `None` without the section, which limits nothing.
+    /// `[pace]`: how fast bots may go at one site. Without the section it is `None`, and nothing is limited.
     pub pace: Option<Pace>,
     /// `[audit]`: where the audit log is written.
     pub audit: Audit,
@@ -97,7 +97,7 @@ pub struct Config {
     pub expect: Vec<Expectation>,
     /// The keys that the file sets.
     pub settings: Settings,
-    /// All that the file sets as one text, and its digest.
+    /// Everything that the file sets, as one text in a fixed form, and its digest.
     pub canonical: Canonical,
 }
 
@@ -113,9 +113,9 @@ impl Config {
         Self::load_by(path, Reads::All)
     }
 
-    /// Like [`Config::load`], but does not read the credentials file. Every credential that a bot names is accepted,
-    /// and a bot that names none gets the one of its own name. For commands that create the credentials, or do not
-    /// check them.
+    /// Does the same as [`Config::load`], but does not read the credentials file. Every credential that a bot names is
+    /// accepted, and a bot that names no credential gets the one with its own name. Used by commands that create
+    /// credentials, or do not need them.
     ///
     /// # Errors
     ///
@@ -158,7 +158,7 @@ impl Config {
         if bytes.trim_ascii().is_empty() {
             return Err(ConfigError::Empty(path.to_owned()));
         }
-        // Absolute, so that a later change of the working directory does not matter.
+        // Make the path absolute, so that a later change of the working directory does not matter.
         let absolute = std::path::absolute(path).map_err(unreadable)?;
         let base = absolute.parent().unwrap_or(Path::new("/"));
         let name = path.display().to_string();
@@ -177,7 +177,7 @@ impl Config {
         Self::parse_in(&Environment::of_process(), file_name, text, base_dir)
     }
 
-    /// Like [`Config::parse`], with a given environment.
+    /// Does the same as [`Config::parse`], with a given environment.
     ///
     /// # Errors
     ///
@@ -287,7 +287,7 @@ impl Config {
         (config, checker.into_complaints())
     }
 
-    /// Returns another key that names `path`, the path of `key`.
+    /// Returns the name of another key whose path is the same as `path`, the value of `key`.
     fn conflicting_use(&self, key: &str, path: Option<&Path>) -> Option<&'static str> {
         let audit = match &self.audit.output {
             Output::File(path) => Some(&**path),
@@ -327,8 +327,9 @@ impl Config {
             .collect()
     }
 
-    /// Returns the bots without `robots-agents` whose name is none of the names in their `user-agents`, each with the
-    /// first of these names. Sites that write rules for this name probably mean the bot, but it is not looked up.
+    /// Returns the bots without `robots-agents` whose name differs from all names in their `user-agents`, each with the
+    /// first of these names. A site that writes rules for that name probably means the bot, but robotgate does not look
+    /// for it.
     pub fn bots_looked_up_by_name(&self) -> Vec<(&str, &str)> {
         let is_set = |bot: &Bot| {
             let key = format!("bot.{}.robots-agents", bot.name);
@@ -351,7 +352,7 @@ impl Config {
             .collect()
     }
 
-    /// Returns a warning if copies on the shared server are not authenticated.
+    /// Returns a warning if copies from the shared server are not authenticated.
     fn fleet_has_no_key(&self) -> Option<String> {
         let fleet = self.fleet.as_ref()?;
         fleet.settings.key.is_none().then(|| {
@@ -363,7 +364,8 @@ impl Config {
         })
     }
 
-    /// Returns the files with secrets that the configuration names. A change of one causes a reload.
+    /// Returns the files with secrets that the configuration names. If one of them changes, the configuration is
+    /// reloaded.
     pub fn secret_files(&self) -> Vec<&Path> {
         let named = [&self.identity.credentials, &self.admin.token_file];
         let of_fleet = self.fleet.iter().flat_map(|fleet| &fleet.secret_files);
@@ -375,7 +377,8 @@ impl Config {
             .collect()
     }
 
-    /// Warns if the audit log is in a watched folder, where each of its lines wakes the watcher.
+    /// Returns a warning if the audit log is in a watched folder, because each of its lines would then wake the
+    /// watcher.
     fn audit_is_watched(&self, file: &Path) -> Option<String> {
         let Output::File(log) = &self.audit.output else {
             return None;
@@ -400,15 +403,15 @@ impl Default for Config {
     }
 }
 
-/// Returns the error for an invalid file.
+/// Returns the error for an invalid configuration file.
 fn invalid<T>(name: &str, text: &str, document: &DeTable<'_>, complaints: Vec<Complaint>) -> Result<T, ConfigError> {
     Err(ConfigError::Invalid(Problems::new(name, text, document, complaints)))
 }
 
-/// Returns the error for a file that is not UTF-8, the only encoding of TOML.
+/// Returns the error for a configuration file that is not UTF-8, the only encoding of TOML.
 fn not_text(name: &str, bytes: &[u8], valid_up_to: usize) -> ConfigError {
     let text = String::from_utf8_lossy(bytes);
-    // Up to this offset the lossy text and the file have the same bytes.
+    // Up to this offset, the lossy text has the same bytes as the file.
     let complaint = Complaint {
         span: valid_up_to..valid_up_to + 1,
         missing: None,

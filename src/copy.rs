@@ -1,7 +1,8 @@
-//! What is known of an origin's robots.txt: which copy is current, when to fetch again, what a failure means.
+//! Everything that is known of an origin's robots.txt: which copy is current, when to fetch again, what a failure
+//! means.
 //!
-//! A state machine: an event and a time go in, a new [`OriginState`] comes out. A state and a time give the answer.
-//! It does no I/O and reads no clock. [`crate::store`] keeps the copies, [`crate::fetch`] fetches them.
+//! A state machine: an event and a time go in, a new [`OriginState`] comes out. A state and a time give the answer. It
+//! does no I/O and reads no clock. [`crate::store`] keeps the copies, [`crate::fetch`] fetches them.
 
 mod clock;
 mod failure;

@@ -1,4 +1,4 @@
-//! Opens a redb database with care: the file of the copies ([`crate::store`]) and the store of evidence
+//! Opens a redb database with care: the file of cached robots.txt files ([`crate::store`]) and the store of evidence
 //! ([`crate::evidence`]). Renames a damaged file to a dated name and starts a new one.
 //!
 //! It never deletes a file that another program created, and never touches a file that another process has open.
@@ -17,11 +17,11 @@ use redb::{Builder, Database};
 
 use crate::text::Timestamp;
 
-/// A kind of database, and how log lines name it.
+/// A kind of database, and the words for it in log lines.
 pub(crate) struct Kind<T> {
-    /// The file, as in "the file of cached robots.txt files".
+    /// The name of the file, as in "the file of cached robots.txt files".
     pub(crate) name: &'static str,
-    /// What a file that was moved aside costs.
+    /// The consequence of moving a damaged file aside.
     pub(crate) loss: &'static str,
     /// Creates the tables of a new database and checks those of an old one.
     pub(crate) wrap: fn(Database) -> Result<T, FileError>,
@@ -34,8 +34,8 @@ pub(crate) enum Check {
     Skip,
 }
 
-/// Opens the file like [`open`], and waits a little if it is locked: the process that has it open might be about to
-/// end.
+/// Opens the file like [`open`]. If it is locked, waits a little, because the process that has it open might be about
+/// to end.
 pub(crate) fn open_patiently<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Result<T, FileError> {
     let started = Instant::now();
     loop {
@@ -56,7 +56,7 @@ fn open<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Res
         })?;
     }
     let mut options = OpenOptions::new();
-    // The files reveal which sites the bots visit, so not every user may read them.
+    // The files reveal which sites the bots visit, so not all users may read them.
     options.read(true).write(true).mode(0o640);
     let (file, is_new) = match options.clone().create_new(true).open(path) {
         Ok(file) => (file, true),
@@ -70,7 +70,7 @@ fn open<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Res
             open(kind, path, cache_bytes, check)
         }
         Err(error) if is_new && !matches!(error, FileError::Locked) => {
-            // The file is empty. If it stayed, the next start would treat it as damaged.
+            // The file is empty. If it were left there, the next start would treat it as damaged.
             let _ = fs::remove_file(path);
             Err(error)
         }
@@ -152,10 +152,10 @@ fn count_named_like(start: &Path) -> io::Result<usize> {
     Ok(count)
 }
 
-/// Runs `work` on the database and reports a panic as damage: the database can panic on bytes that it did not write.
-/// The standard library also prints the panic.
+/// Runs `work` on the database and reports a panic as damage, because the database can panic if the file contains bytes
+/// that it did not write. The standard library also prints the panic.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, FileError>) -> Result<T, FileError> {
-    // The file is closed after a panic, so its half-done work is never used.
+    // The file is closed after a panic, so its half-done changes are never used.
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|panic| Err(FileError::Damaged(text_of(&*panic))))
 }
@@ -166,7 +166,7 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "reading it failed".to_owned())
 }
 
-/// The pause of a writer after an error.
+/// How long a writer pauses after an error.
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
     /// Number of errors since the last success.
@@ -188,7 +188,7 @@ impl Pause {
     }
 }
 
-/// Why the file cannot be used. The message says what to do, unless that depends on the caller.
+/// Why the file cannot be used. The message says what to do, unless only the caller knows.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error("another process has it open; give each robotgate its own file")]
@@ -202,7 +202,7 @@ pub enum FileError {
     Stays { what: String, why: String },
     #[error("{0}; check the path, its permissions and the room on the disk")]
     Io(#[from] io::Error),
-    /// An error closed the file and the writer is about to open it again, or the program is ending.
+    /// The file was closed after an error and the writer will open it again, or the program is ending.
     #[error("it is closed")]
     Closed,
 }
@@ -229,8 +229,8 @@ impl From<redb::Error> for FileError {
     }
 }
 
-/// Returns whether the error means that the database format is newer than this version of redb, which redb reports as
-/// corruption. An implausible version number is damage.
+/// Returns whether the error means that the database's format is newer than this version of redb supports. redb reports
+/// that as corruption. If the version number is implausible, the file is damaged.
 fn is_later_format(what: &str) -> bool {
     let found = what
         .strip_prefix("Expected file format version")
@@ -255,7 +255,7 @@ from_parts!(DatabaseError, TransactionError, TableError, StorageError, CommitErr
 
 /// Pause before the first retry after a failed write.
 const RETRY: Duration = Duration::from_secs(1);
-/// How many times the pause doubles at most.
+/// Maximum number of times that the pause doubles.
 const MAX_DOUBLINGS: u32 = 4;
 /// Maximum number of damaged files next to the path, so that a failing disk does not fill up with them.
 const MAX_ASIDE: usize = 8;

@@ -1,10 +1,10 @@
 //! Decides whether a bot may fetch a URL. A [`Question`] goes in, a [`Decision`] comes out: a verdict, its reason, and
-//! what it rests on. No I/O and no clock. A path whose readings are equal is decided without an allocation.
+//! the data that it is based on. No I/O and no clock. A path whose readings are equal is decided without an allocation.
 //!
-//! All decisions are made here: for the proxy, for a CONNECT, for callers that ask in advance and for a
-//! configuration's own cases. Everything that reports a decision (header, body, log, metrics, API, `explain`, page)
-//! uses the same value. Two kinds of request are answered before a decision: one that cannot be parsed, and one that
-//! exceeds a limit of `[proxy]`.
+//! All decisions are made here: for the proxy, for a CONNECT, for callers that ask in advance and for a configuration's
+//! own cases. Everything that reports a decision (header, body, log, metrics, API, `explain`, page) uses the same
+//! value. Two kinds of request are answered before a decision: a request that cannot be parsed, and one that exceeds a
+//! limit of `[proxy]`.
 
 mod question;
 mod reason;
@@ -48,7 +48,7 @@ words! {
     }
 }
 
-/// A verdict, why, and what it rests on.
+/// A verdict, its reason, and the data that it is based on.
 #[derive(Debug, Clone)]
 pub struct Decision {
     pub verdict: Verdict,
@@ -91,7 +91,7 @@ pub struct Deferral {
 // === impl Decision ===
 
 impl Decision {
-    /// Adds a lookup to a decision that did not need one.
+    /// Adds the result of a lookup to a decision that was made without one.
     #[must_use]
     pub fn with_lookup(self, lookup: Lookup) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Decision {
         }
     }
 
-    /// Returns the decision on the same request, which came too early.
+    /// Returns the decision for a request that is allowed, but came too early.
     #[must_use]
     pub fn deferred(self, deferral: Deferral) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Decision {
         }
     }
 
-    /// Returns the decision on the same request, to a site that wants its bots to go too slowly.
+    /// Returns the decision for a request to a site whose `Crawl-delay` is longer than the configuration accepts.
     fn too_slow(self, too_long: CrawlDelayTooLong) -> Self {
         Self {
             prohibited: Some(too_long.to_string()),
@@ -128,8 +128,8 @@ impl Decision {
         }
     }
 
-    /// Returns how fast the bot may go at the site; `None` for no limits. `Crawl-delay` is a part of the robots.txt, so it
-    /// counts only for bots that robots.txt is enforced for.
+    /// Returns how fast the bot may go at the site; `None` for no limits. `Crawl-delay` is part of the robots.txt, so
+    /// it applies only to bots for which robots.txt is enforced.
     ///
     /// # Errors
     /// The site's `Crawl-delay` is longer than the configuration accepts.
@@ -156,11 +156,11 @@ impl Decision {
         self.copy()?.robots.crawl_delay(choice)
     }
 
-    /// Returns why the verdict is what it is, in words for people. The rule is shown beside them.
+    /// Returns the explanation of the verdict, in words for people. It leaves out the rule, which is shown next to it.
     pub fn sentence(&self) -> &'static str {
         match (self.reason, self.verdict, self.target().origin.scheme) {
             (Reason::Rule, Verdict::Allow, _) => "A rule of the site's robots.txt allows this URL.",
-            // These requests come through a CONNECT, almost always.
+            // Almost all such requests come through a CONNECT.
             (Reason::Unauthenticated, _, Scheme::Https) => {
                 "The client does not prove which bot it is, and the configuration requires it. Inside a CONNECT, the \
                  proof that came with the CONNECT counts."
@@ -189,7 +189,7 @@ impl Decision {
         self.question.subject.identity.name()
     }
 
-    /// Returns why the configuration lets tunnels to this host through.
+    /// Returns the reason that the configuration gives for tunnels to this host (`[[https.tunnel]]`).
     pub fn exception(&self) -> Option<&str> {
         match &self.question.scope {
             Scope::Tunnel { exception } => exception.as_deref(),
@@ -197,7 +197,7 @@ impl Decision {
         }
     }
 
-    /// Returns what exempts the request, if that is the reason.
+    /// Returns what exempts the request from robots.txt, if its reason is an exemption.
     pub fn exemption(&self) -> Option<Exemption<'_>> {
         let by = || {
             self.question
@@ -207,12 +207,12 @@ impl Decision {
         (self.reason == Reason::Exempt).then(by)
     }
 
-    /// Returns the answer of the lookup, if there was one.
+    /// Returns the answer that the lookup found, if there was a lookup.
     pub fn answer(&self) -> Option<Answer<'_>> {
         Some(self.lookup.as_ref()?.answer(&self.question.terms.policy))
     }
 
-    /// Returns the copy that applied.
+    /// Returns the copy that decided.
     pub fn copy(&self) -> Option<&RobotsCopy> {
         self.answer()?.copy().map(|copy| &**copy)
     }
@@ -222,22 +222,22 @@ impl Decision {
         self.matched_agent().map(|(token, _)| token)
     }
 
-    /// Returns the name of the group whose rules were considered, as in the file.
+    /// Returns the name of the group whose rules were considered, as in the robots.txt.
     pub fn group(&self) -> Option<&str> {
         self.matched_agent().and_then(|(_, agent)| agent.group())
     }
 
-    /// Returns whether the file names the bot itself, so that the rules for `*` do not apply.
+    /// Returns whether the robots.txt names the bot itself, so that the rules for `*` do not apply.
     pub fn is_specific(&self) -> bool {
         self.matched_agent().is_some_and(|(_, agent)| agent.is_specific())
     }
 
-    /// Returns the bot's token, whether a file was consulted or not.
+    /// Returns the bot's token, whether or not a copy was consulted.
     pub fn token(&self) -> &str {
         self.agent().unwrap_or_else(|| self.question.robots_identity().token())
     }
 
-    /// Returns the token and its group.
+    /// Returns the bot's token and its group in the copy. `None` without a copy.
     pub(crate) fn matched_agent(&self) -> Option<(&str, Agent<'_>)> {
         Some(self.question.robots_identity().pick(&self.copy()?.robots))
     }
@@ -247,19 +247,19 @@ impl Decision {
         Some(self.copy()?.robots.rule(self.rule?))
     }
 
-    /// Returns the reading that the rules decided on, and the path in that reading.
+    /// Returns the reading that decided, and the path in that reading.
     pub fn read(&self) -> Option<(Reading, Vec<u8>)> {
         let readings = readings(self.target().decided_path(), self.question.terms.strict_paths);
         Some((self.reading?, readings.text(self.reading?).into_owned()))
     }
 
-    /// Returns the same as [`read`](Self::read), but `None` for the path as sent.
+    /// Returns the same as [`read`](Self::read), but `None` if the reading is the path as sent.
     pub fn read_as(&self) -> Option<(Reading, Vec<u8>)> {
         self.reading.filter(|reading| *reading != Reading::Sent)?;
         self.read()
     }
 
-    /// Returns the fetch that the decision rests on.
+    /// Returns the fetch that the decision is based on.
     pub fn source_fetch(&self) -> SourceFetch {
         let policy = &self.question.terms.policy;
         self.lookup

@@ -1,7 +1,7 @@
-//! Turns an origin's host into addresses that bots may reach. These are the only addresses that robotgate dials.
+//! Turns an origin's host into addresses that bots may reach. robotgate connects only to these addresses.
 //!
-//! A name is resolved once for a connection, and the address that was checked is the address that is dialled: a name
-//! that resolves differently the second time gains nothing. This module opens no connections.
+//! A name is resolved once for a connection, and robotgate connects to exactly the address that it checked. So a name
+//! cannot evade the check by resolving to another address the second time. This module opens no connections.
 
 mod guard;
 mod listening;
@@ -29,7 +29,7 @@ pub struct Egress {
     pub listening: Listening,
 }
 
-/// Why there is no address to dial.
+/// Why there is no address to connect to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EgressError {
     #[error(transparent)]
@@ -79,7 +79,7 @@ impl Egress {
     }
 
     /// Checks again that an address is not one of robotgate's own listeners, after connecting and before sending.
-    /// robotgate might have opened a listener there meanwhile, and registers it before anybody can connect.
+    /// robotgate might have opened a listener there meanwhile, and registers it before any client can connect.
     ///
     /// # Errors
     /// Fails if robotgate now listens there.

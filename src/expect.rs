@@ -1,5 +1,5 @@
-//! Runs the `[[expect]]` cases of a configuration: how it decides for a bot and a URL, given the robots.txt in each
-//! case. Nothing is fetched.
+//! Runs the `[[expect]]` cases of a configuration: each says how the configuration must decide for a bot and a URL,
+//! with the robots.txt in the case. Nothing is fetched.
 //!
 //! A configuration that does not meet its own cases is rejected, both at the start and at a reload.
 
@@ -29,7 +29,7 @@ pub enum LoadError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
     file: PathBuf,
-    /// Line and complaint of each case.
+    /// Line number of each failed case, and how its decision differs.
     cases: Vec<(usize, String)>,
     of: usize,
 }
@@ -98,7 +98,8 @@ fn decide(expectation: &Expectation, target: Target, config: &Config) -> Decisio
     }
 }
 
-/// Before the end of every `[[https.tunnel]]`, so that a case stays met as long as the file does not change.
+/// The time at which cases are decided. It is before the end of every `[[https.tunnel]]`, so that a case that is met
+/// stays so as long as the file does not change.
 const ALWAYS: SystemTime = SystemTime::UNIX_EPOCH;
 
 // === impl Unmet ===
@@ -161,7 +162,8 @@ mod tests {
             ("https.mode = \"tunnel\"\n", "http://a.example/public", "allow"),
             ("https.mode = \"refuse\"\n", "https://a.example/public", "deny"),
             ("egress.deny = [\"a.example\"]\n", "http://a.example/public", "deny"),
-            // An expired entry is used here. Otherwise, a valid file could later prevent a start.
+            // An entry applies in cases even after its end. Otherwise, a valid file could prevent a start at some later
+            // time.
             (
                 "https.tunnel = [{ host = \"a.example\", reason = \"pinned\", until = 2020-01-01 }]\n",
                 "https://a.example/private",

@@ -1,8 +1,7 @@
-//! Explains why a URL would be allowed or refused, for people and programs. The `explain` command and the API share
-//! it.
+//! Explains why a URL would be allowed or refused, for people and programs. The `explain` command and the API share it.
 //!
-//! It combines a [`Decision`] with the rules that won and lost, from [`crate::robots::explain`]. It decides, fetches
-//! and reads nothing.
+//! It combines a [`Decision`] with the rules that won and lost, from [`crate::robots::explain`]. It makes no decision
+//! and does no I/O.
 
 mod json;
 
@@ -21,12 +20,12 @@ pub(crate) struct Report<'a> {
     /// The User-Agent and the URL, as given.
     pub(crate) user_agent: &'a str,
     pub(crate) url: &'a str,
-    /// The rules, if the rules of a robots.txt decide.
+    /// The rules that won and lost, if the rules of a robots.txt decided.
     pub(crate) why: Option<Why<'a>>,
     pub(crate) statements: Vec<AudienceStatement<'a>>,
-    /// What the response is instead, if it is not a robots.txt.
+    /// The kind of file that was received, if it is not a robots.txt.
     pub(crate) disguise: Option<Disguise>,
-    /// What proves that the client is the bot, if the proxy accepts this User-Agent only with a proof.
+    /// The proofs that would be sufficient, if the proxy accepts this User-Agent only with a proof.
     pub(crate) proofs: Option<String>,
 }
 
@@ -64,7 +63,7 @@ impl<'a> Report<'a> {
         let why = body.and_then(|body| {
             // No rules decide if they are too complex, or if no copy is needed.
             let (reading, path) = match &decision.question.scope {
-                // If the rule for the root decided, it applies to the whole site.
+                // A rule that decides for the whole site is the one that decides its root.
                 Scope::Tunnel { .. } => (Reading::Sent, decision.rule.map(|_| b"/".to_vec())?),
                 Scope::Path { .. } => decision.read()?,
             };
@@ -99,7 +98,7 @@ pub(crate) fn needs_proof(config: &Config, user_agent: &str) -> bool {
     matches!(unproven, Identity::Refused(IdentityMismatch::Unproven { .. }))
 }
 
-/// Returns what proves that a client is the bot that this User-Agent names.
+/// Returns the proofs that are sufficient for the bot that this User-Agent names.
 fn proofs_of(config: &Config, user_agent: &str) -> String {
     let fields = [user_agent.as_bytes()];
     match config
@@ -107,12 +106,12 @@ fn proofs_of(config: &Config, user_agent: &str) -> String {
         .identify_by(fields, &Proof::Assumed, config.identity.required)
     {
         Identity::Bot(bot) if bot.bindings.bind() => bot.bindings.kinds().to_string(),
-        // `identity.required` asks it of every client.
+        // `identity.required` demands a proof of every client.
         _ => "a credential, a certificate or its network".to_owned(),
     }
 }
 
-/// Adds to each statement whether it applies. Without a bot, that is `None`.
+/// Adds to each statement whether it applies to the bot. Without a bot, that is `None`.
 fn with_applies<'a>(
     statements: Vec<Statement<'a>>,
     identity: &Identity<'_>,

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-/// A fixed number of permits. Each is taken for a key `K`.
+/// A fixed number of permits. Each is taken on behalf of a key `K`.
 pub(crate) struct FairSemaphore<K: Eq + Hash + Clone> {
     state: Mutex<State<K>>,
 }
@@ -19,7 +19,7 @@ pub(crate) struct FairSemaphore<K: Eq + Hash + Clone> {
 pub(crate) struct FairPermit<K: Eq + Hash + Clone>(Arc<FairSemaphore<K>>);
 
 struct State<K: Eq + Hash + Clone> {
-    /// Number of free permits. Nobody waits while it is above zero.
+    /// Number of free permits. While it is above zero, no task waits.
     free: usize,
     /// The waiting tasks of each key in order of arrival. No list is empty.
     waiting: HashMap<K, VecDeque<oneshot::Sender<FairPermit<K>>>>,
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// Returns the order in which the waiting tasks get the only permit.
+    /// Lets the waiting tasks take the only permit one after the other, and returns their order.
     fn order(permit: FairPermit<char>, waiting: Vec<(&'static str, Waiting)>) -> Vec<&'static str> {
         let (mut permit, mut waiting, mut order) = (Some(permit), waiting, Vec::new());
         while permit.take().is_some() {
@@ -179,7 +179,7 @@ mod tests {
         let (gone, receiver, last) = (wait(&semaphore, 'a'), wait(&semaphore, 'b'), wait(&semaphore, 'c'));
         drop(gone);
         drop(permit);
-        // The permit was already sent to this task, which has not received it yet.
+        // The permit was already sent to this task, which drops its receiver without having received it.
         drop(receiver);
         let [mut last] = [last];
         let permit = poll(&mut last);

@@ -1,9 +1,9 @@
-//! Fetches a robots.txt: the I/O of RFC 9309 §2.3, with limits against hostile servers. The result is not interpreted
-//! here.
+//! Fetches a robots.txt: the I/O of RFC 9309 §2.3, with limits against hostile servers. This module does not interpret
+//! the result.
 //!
-//! The request is a GET without cookies or credentials. It is unconditional or has the origin's own entity tag as its
-//! condition. Up to five redirects are followed, also to other origins, each through the egress guard (RFC 9309
-//! §2.3.1.2).
+//! The request is a GET without cookies or credentials. It is unconditional, or its condition is an entity tag that the
+//! same origin sent. Up to five redirects are followed, also to other origins. The egress guard checks each of them
+//! (RFC 9309 §2.3.1.2).
 
 mod body;
 mod hop;
@@ -37,10 +37,10 @@ use crate::{
 /// Fetches the robots.txt of origins.
 #[async_trait]
 pub trait Fetch: Send + Sync + 'static {
-    /// Reserved space in the audit log for the record of a fetch.
+    /// Space in the audit log that is reserved for the record of a fetch.
     type Reservation: Send + 'static;
 
-    /// Queues a fetch. It begins when its turn comes.
+    /// Queues a fetch. It starts when the limiter grants it a permit.
     ///
     /// # Errors
     /// Fails if the requester has reached its limit of fetches.
@@ -52,14 +52,14 @@ pub trait Fetch: Send + Sync + 'static {
     /// Fails if the audit log cannot be written.
     async fn reserve(&self) -> Result<Self::Reservation, LookupError>;
 
-    /// Waits for the permit's turn and fetches. The implementation bounds the time. With `etag`, the request is
-    /// conditional, so the origin can answer "not modified".
+    /// Waits until the limiter grants the permit, and fetches. The implementation limits the time. With `etag`, the
+    /// request is conditional, so the origin can respond with "not modified".
     async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced;
 
-    /// Stores the text of a copy as evidence, before a decision rests on it.
+    /// Stores the text of a copy as evidence, before a decision is based on it.
     ///
     /// # Errors
-    /// Fails if the configuration requires the text and it could not be stored. The copy must not be used then.
+    /// Fails if the configuration requires the text to be stored and that failed. The copy must not be used then.
     async fn store_evidence(&self, _copy: &RobotsCopy) -> Result<(), LookupError> {
         Ok(())
     }
@@ -72,15 +72,16 @@ pub trait Fetch: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Records each fetch before its result is used, even a fetch that was dropped ([`FetchError::CutOff`]).
+    /// Called for each fetch before its result is used, even for a fetch that was dropped ([`FetchError::CutOff`]), to
+    /// record it.
     fn finished(&self, finished: &FinishedFetch<'_>, reservation: Self::Reservation);
 
-    /// Returns the fleet to ask before a fetch, if there is one.
+    /// Returns the fleet, which is asked for a copy before each fetch. `None` if there is no fleet.
     fn fleet(&self) -> Option<&Arc<Fleet>> {
         None
     }
 
-    /// Called for each copy that another gate fetched, before it is used.
+    /// Called for each copy that another robotgate of the fleet fetched, before the copy is used.
     fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Self::Reservation);
 
     /// Called after a fetch, or another gate's fetch, has become the state of the origin. Must not block.
@@ -95,14 +96,14 @@ pub struct Learned<'a> {
     pub after: &'a OriginState,
 }
 
-/// A copy that another gate fetched, with the states of the origin before and after.
+/// A copy that another robotgate of the fleet fetched, with the states of the origin before and after.
 #[derive(Debug)]
 pub struct SharedCopy<'a> {
     pub origin: &'a Origin,
-    /// The state before and after.
+    /// The state of the origin before and after.
     pub before: &'a OriginState,
     pub after: &'a OriginState,
-    /// When this gate took it from the fleet.
+    /// When this robotgate got the copy from the fleet.
     pub at: SystemTime,
     pub policy: &'a Policy,
 }
@@ -120,7 +121,7 @@ pub struct FinishedFetch<'a> {
     pub policy: &'a Policy,
 }
 
-/// Why a lookup could not fetch. The cause is not the origin, so the origin's state does not change.
+/// Why a lookup could not fetch the robots.txt. The origin is not the cause, so its state does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     #[error("{TOO_MANY_FETCHES}")]
@@ -157,9 +158,9 @@ pub struct Fetcher {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetcherOptions {
     pub user_agent: http::HeaderValue,
-    /// Timeout of a whole fetch including redirects, from the moment its turn comes.
+    /// Timeout of a whole fetch including redirects, from the moment it may start.
     pub total_timeout: Duration,
-    /// How long a server may be silent. Each received byte restarts the timeout.
+    /// How long a server may send nothing. Each received byte restarts the timeout.
     pub idle_timeout: Duration,
 }
 
@@ -191,9 +192,9 @@ impl From<Fault> for FetchError {
 // === impl Fetcher ===
 
 impl Fetcher {
-    /// Creates a fetcher that connects through `egress` with connections from `origins`, and offers HTTP/2 in
-    /// addition to HTTP/1.1 if `http2` is set. Idle connections stay open for other requests for `kept_for`. Fetchers with the same
-    /// `limiter` share its limit of concurrent fetches.
+    /// Creates a fetcher that connects through `egress` with connections from `origins`, and offers HTTP/2 in addition
+    /// to HTTP/1.1 if `http2` is set. Idle connections stay open for other requests for `kept_for`. Fetchers with the
+    /// same `limiter` share its limit of concurrent fetches.
     pub fn new(
         egress: Egress,
         origins: Arc<Origins>,
@@ -214,7 +215,7 @@ impl Fetcher {
         }
     }
 
-    /// Queues a fetch. It begins when its turn comes.
+    /// Queues a fetch. It starts when the limiter grants it a permit.
     ///
     /// # Errors
     /// Fails if the requester has reached its limit of fetches.
@@ -222,8 +223,8 @@ impl Fetcher {
         self.limiter.enter(requester)
     }
 
-    /// Waits for the turn of `permit` and fetches the robots.txt of `origin`. With `etag`, the request is conditional,
-    /// so the origin can answer "not modified".
+    /// Waits until the limiter grants `permit` and fetches the robots.txt of `origin`. With `etag`, the request is
+    /// conditional, so the origin can respond with "not modified".
     pub async fn trace(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
         permit.turn().await;
         let (total, began) = (self.options.total_timeout, Instant::now());
@@ -246,8 +247,8 @@ impl Fetcher {
             let first = Hop::first(origin);
             let end = first.ask(self, Some(etag), note(hops, &first)).await;
             match end.map_err(Failure::of_origin)? {
-                // Some servers answer a conditional request with a client error but serve the rules without the
-                // condition. After a 429, the server is not asked again.
+                // Some servers respond to a conditional request with a client error, but serve the rules without the
+                // condition. After a 429, no second request is sent.
                 HopEnd::Received(received) if matches!(received.status, 400..=428 | 430..=499) => {}
                 end => return self.follow_redirects(end, hops).await,
             }
@@ -257,7 +258,8 @@ impl Fetcher {
         self.follow_redirects(end.map_err(Failure::of_origin)?, hops).await
     }
 
-    /// Follows redirects to their end. Their requests are unconditional: an entity tag belongs to one URL.
+    /// Follows redirects to their end. The further requests are unconditional, because an entity tag belongs to one
+    /// URL.
     async fn follow_redirects(&self, mut end: HopEnd, hops: &mut Vec<TracedHop>) -> Result<Fetched, Failure> {
         for _ in 0..MAX_REDIRECTS {
             let HopEnd::Redirect { to, .. } = end else { break };
@@ -284,5 +286,5 @@ fn note<'h>(hops: &'h mut Vec<TracedHop>, hop: &Hop) -> &'h mut TracedHop {
     })
 }
 
-/// RFC 9309 §2.3.1.2.
+/// Maximum number of redirects (RFC 9309 §2.3.1.2).
 const MAX_REDIRECTS: usize = 5;

@@ -13,8 +13,8 @@
 //!                                       └─ audit: one JSON line, before a byte goes upstream
 //! ```
 //!
-//! A pure core decides, and a thin shell does the I/O. The core takes values, such as the time and what the network
-//! said, and returns values.
+//! A pure core decides, and a thin shell does the I/O. The core takes values, such as the time and a response from the
+//! network, and returns values.
 //!
 //! # Code map
 //!
@@ -48,33 +48,34 @@
 //! - [`audit`]: the log of decisions, of the fetches that they are based on, and of what happens to robotgate itself.
 //! - [`metrics`]: counts events as they happen, and writes them when Prometheus requests them. Its labels are closed
 //!   lists or names of bots, never a host.
-//! - [`admin`]: answers operators over HTTP ([`admin::http`]), on the admin listener and on a socket next to the
-//!   cache file. It also contains the client of that socket for the `cache` command, which reads the file itself if no
-//!   proxy runs.
+//! - [`admin`]: answers operators over HTTP ([`admin::http`]), on the admin listener and on a socket next to the cache
+//!   file. It also contains the client of that socket for the `cache` command, which reads the file itself if no proxy
+//!   runs.
 //! - [`config`]: parses the configuration file into a checked [`config::Config`], and watches the file. A module that
-//!   has options defines their type, such as [`copy::Policy`]; a section of the configuration holds it as it is.
+//!   has options defines their type, such as [`copy::Policy`], which the configuration then contains.
 //! - `explanation`: why a URL would be allowed or refused, with the rules that won and lost.
 //! - [`replay`]: decides the lines of an audit log again, with the texts of [`evidence`]; or as if the configuration, a
 //!   robots.txt or the User-Agent had been otherwise.
 //! - [`report`]: summarises audit logs for people.
 //! - [`mod@seal`]: makes later changes of the audit log evident, by a signed Merkle tree of its lines.
 //! - [`expect`]: checks a configuration against its own `[[expect]]` cases.
-//! - `files`: reads files, but no pipe, which could block forever, and no secret that others can read.
+//! - `files`: reads files. It refuses pipes, which could block forever, and secrets that others can read.
 //! - `fair_semaphore`: permits for work that only a few may do at the same time, fair between clients. `ratelimited`:
 //!   log lines that are written at most once a second. `colour`: colour, where a terminal shows it. `columns`: a
-//!   terminal's width, and text that fits into it. [`text`]: makes text from outside fit to show, and formats times.
+//!   terminal's width, and text that fits into it. [`text`]: makes text from outside safe to show, and formats times.
 //! - [`service`]: the daemon around all this: starts, reloads and stops, records the result of the last reload, reports
 //!   it to systemd, and takes sockets from systemd.
 //! - [`cli`]: one file for each subcommand. They share [`cli::live`], which fetches a robots.txt for a person,
 //!   `cli::source`, which reads one, `cli::logs`, which reads audit logs, `cli::complaint`, for errors on stderr, and
 //!   `cli::progress`.
 //!
-//! The tests beside the unit tests:
+//! The tests in addition to the unit tests:
 //!
 //! - `tests/it`: runs the program between an origin that can misbehave and real clients. It also checks the engine
 //!   against a plain model and the stated cases in `tests/cases`.
-//! - `tests/bench`: measures how long the engine takes to read and decide, and what the proxy costs beside others.
-//!   `cost` counts what an exchange and a decision take, and fails above recorded numbers.
+//! - `tests/bench`: measures how long the engine takes to parse and decide, and compares the proxy with others. `cost`
+//!   counts the allocations, instructions and system calls of an exchange and a decision, and fails above recorded
+//!   numbers.
 //! - `tests/fuzz`: fuzzes the engine, a request's target and sender, a robots.txt's redirects, the configuration and
 //!   whole exchanges. This separate package reaches private code through `fuzzing`, a module that ordinary builds lack.
 //!
@@ -87,27 +88,28 @@
 //! - No byte is sent upstream, and no refusal to the client, before the decision is in the audit log. The fetch that
 //!   the decision is based on is in the log before the decision.
 //! - [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket. No module
-//!   imports a module that imports it. [`decision::Question::begin`] and [`decision::Question::before_interception`] are the only
-//!   ways to a [`decision::Decision`]. `tests/it/modules.rs` checks the first two.
+//!   imports a module that imports it. [`decision::Question::begin`] and [`decision::Question::before_interception`]
+//!   are the only ways to a [`decision::Decision`]. `tests/it/modules.rs` checks the first two.
 //! - While robotgate runs, it never uses an older copy in place of the last fetch. After a restart, a copy that has not
 //!   expired can be older than a fetch that could not be written. A copy that cannot be read back is fetched again.
-//! - The proof in a CONNECT says which bot is inside, and nothing of what the bot may do. Each request looks the bot up
-//!   in the current configuration. No secret is kept, and none reaches a log, an error or an origin.
-//! - A message that two parsers could read in two ways is refused before robotgate interprets it. robotgate writes anew
-//!   what it forwards.
-//! - If systemd holds the sockets, a restart refuses no connection. A stop closes none in the middle of a request.
+//! - The proof in a CONNECT says which bot sends the requests in the tunnel, but not what the bot may do. Each request
+//!   looks the bot up in the current configuration. No secret is kept, and none reaches a log, an error or an origin.
+//! - A message that two parsers could read in two ways is refused before robotgate interprets it. robotgate forwards no
+//!   message as received, but writes a new one.
+//! - If systemd keeps the sockets, no connection is refused during a restart. A stop closes none in the middle of a
+//!   request.
 //! - Over HTTP/1.1, a reused connection to an origin carries only requests that can be sent twice. A connection is
 //!   closed after it carried content, and serves no other request while an exchange on it is unfinished.
 //! - Over HTTP/1.1, the request for a robots.txt is the first on its connection. So the response to another request
 //!   cannot be mistaken for the robots.txt.
 //! - Limits bound what a client may have at the same time, and what robotgate remembers of clients.
-//! - The admin listener changes nothing, and bots neither reach it nor wait for it. Changes go through the socket
-//!   next to the cache file, which only the proxy's own user and root can open.
+//! - The admin listener changes nothing, and bots neither reach it nor wait for it. Changes go through the socket next
+//!   to the cache file, which only the proxy's own user and root can open.
 //! - There is one list of reasons: [`decision::Reason`] feeds the header, the log, the metrics and the refusal's text.
 //!   There is one list of errors: [`upstream::ProxyError`].
 //! - Counting takes no lock, allocates nothing and formats nothing while a request is served.
-//! - `robotgate.internal` is the proxy itself (`proxy::internal_site`) and no origin. Requests for it are never
-//!   resolved, forwarded or decided on.
+//! - `robotgate.internal` is a site of the proxy itself (`proxy::internal_site`), not an origin. Requests for it are
+//!   never resolved, forwarded or decided on.
 //! - Errors become HTTP in one place, `proxy::respond`.
 //! - A reload that fails changes nothing. Each request sees either all or nothing of a reload that succeeds.
 //! - [`proxy`] never decides, and [`decision`] never acts.

@@ -46,11 +46,11 @@ use crate::{
 #[derive(Debug)]
 pub struct Metrics {
     started: SystemTime,
-    /// Decisions by the name of the bot. Locked at a reload and a scrape.
+    /// Decisions by the name of the bot. Locked only during a reload or a scrape.
     bots: Mutex<BTreeMap<Arc<str>, Arc<Decisions>>>,
-    /// Decisions on bots that are not configured, and on those beyond [`MAX_BOTS`].
+    /// Decisions about bots that are not configured, and about those beyond [`MAX_BOTS`].
     other: Arc<Decisions>,
-    /// Decisions on requests that name no bot.
+    /// Decisions about requests that name no bot.
     unidentified: Arc<Decisions>,
     /// Requests by outcome, for each method.
     requests: [Counts<Outcome>; Method::COUNT],
@@ -75,7 +75,7 @@ pub struct Metrics {
     /// Counters of the audit logs.
     pub audit: Arc<AuditCounts>,
     pub reloads: Reloads,
-    /// What a fleet counts.
+    /// Counters of the fleet.
     pub fleet: Arc<fleet::Counts>,
     /// Number of leaf certificates minted by any authority.
     pub leaves_minted: Arc<AtomicU64>,
@@ -102,7 +102,8 @@ pub struct ExchangeEnd {
     /// Bytes of content from and to the client.
     pub bytes_in: u64,
     pub bytes_out: u64,
-    /// Time from the request's head to the end. `None` for a tunnel or a WebSocket, whose duration is up to its users.
+    /// Time from the request's head to the end. `None` for a tunnel or a WebSocket, because its users decide how long
+    /// it lasts.
     pub took: Option<Duration>,
 }
 
@@ -112,14 +113,14 @@ pub struct Snapshot {
     /// The generation of the configuration.
     pub generation: u64,
     pub draining: bool,
-    /// How often each limit was exceeded, by its key in `[proxy]`.
+    /// Number of times that each limit was exceeded, by the limit's key in `[proxy]`.
     pub limits: Vec<(&'static str, u64)>,
     pub memory: Memory,
     /// Number of requests that wait for their turn at a site.
     pub pace_waiting: usize,
-    /// Number of origins in memory by the state of their robots.txt.
+    /// Number of origins in memory for each state of their robots.txt.
     pub copies: Vec<(&'static str, u64)>,
-    /// `None` if the copies are only in memory.
+    /// Statistics of the copies on disk. `None` if the copies are only in memory.
     pub disk: Option<DiskUse>,
     /// Whether copies that should be on disk are only in memory, or cannot be written now.
     pub disk_fails: bool,
@@ -131,12 +132,12 @@ pub struct Snapshot {
     pub fleet_connected: Option<bool>,
     /// Number of cached leaf certificates.
     pub leaves: usize,
-    /// Maximum numbers of concurrent connections and fetches.
+    /// Maximum number of concurrent connections, and of concurrent fetches.
     pub connections_max: usize,
     pub fetches_max: usize,
     /// When the authority's certificate expires, if there is an authority.
     pub authority_ends: Option<SystemTime>,
-    /// Bytes that wait to be written to the audit log, and whether its output accepts nothing.
+    /// Number of bytes that wait to be written to the audit log, and whether its output accepts no bytes now.
     pub audit_waiting_bytes: usize,
     pub audit_stalled: bool,
     pub process: Process,
@@ -145,7 +146,7 @@ pub struct Snapshot {
 /// Statistics of the copies on disk.
 #[derive(Debug, Clone, Copy)]
 pub struct DiskUse {
-    /// Bytes of texts and records, and their maximum. `None` while the file cannot be used.
+    /// Number of bytes of texts and records, and its maximum. `None` while the file cannot be used.
     pub bytes: Option<u64>,
     pub max_bytes: u64,
     /// Number of origins that wait to be written.
@@ -189,10 +190,10 @@ impl Default for Metrics {
     }
 }
 
-/// Methods that count.
+/// Methods that count an event.
 impl Metrics {
-    /// Records how long a decision took without the wait for a robots.txt. `waited` is that wait, if there was a
-    /// lookup.
+    /// Records how long a decision took, not including `waited`, the time that the request waited for a robots.txt.
+    /// `waited` is `None` if there was no lookup.
     pub fn decision_took(&self, took: Duration, waited: Option<Duration>) {
         self.decision.observe(took);
         if let Some(waited) = waited {
@@ -238,7 +239,7 @@ impl Metrics {
         self.malformed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a fetch of a robots.txt. `took` is its time since its turn came.
+    /// Counts a fetch of a robots.txt. `took` is the time since the fetch started.
     pub fn fetched(&self, result: FetchResult, took: Duration) {
         self.fetches.add(result);
         self.fetch.observe(took);
@@ -268,9 +269,10 @@ impl Metrics {
         self.distrust.add(kind);
     }
 
-    /// Returns the decision counters of the bot with this name.
+    /// Returns the counters of the decisions about the bot with this name.
     fn decisions_of(&self, name: &Arc<str>) -> Arc<Decisions> {
-        // A bot with one of these names shares their series, because two series cannot have the same labels.
+        // A bot whose name is one of these label values shares their series, because no two series can have the same
+        // labels.
         if **name == *OTHER || **name == *NONE {
             return if **name == *OTHER {
                 self.other.clone()
@@ -286,7 +288,7 @@ impl Metrics {
     }
 }
 
-/// Methods that read the counts.
+/// Methods that read the counters.
 impl Metrics {
     pub fn started(&self) -> SystemTime {
         self.started
@@ -305,7 +307,7 @@ impl Metrics {
         self.requests.iter().map(Counts::total).sum()
     }
 
-    /// Returns the number of exchanges that robotgate itself ended, as a stop does.
+    /// Returns the number of exchanges that robotgate itself ended, for example because it was stopped.
     pub fn aborted(&self) -> u64 {
         let mut counts = self.errors.iter();
         counts
@@ -371,7 +373,8 @@ impl Reloads {
 /// Indices of the counters in `Metrics::bytes`.
 const RECEIVED: usize = 0;
 const SENT: usize = 1;
-/// Maximum number of bots with their own label. Each costs a series for every combination of other labels that occurs.
+/// Maximum number of bots with their own label value. Each needs a series for every combination of the other labels
+/// that occurs.
 const MAX_BOTS: usize = 1000;
 /// Label values for bots without their own label and for requests that name no bot.
 const OTHER: &str = "other";

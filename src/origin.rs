@@ -1,7 +1,8 @@
 //! The **origin** that a robots.txt applies to: scheme, host and port (RFC 6454 §4, RFC 9309 §2.3).
 //!
-//! Hosts are normalised here, so that later comparisons only compare bytes: lower case, IDN to punycode, unusual
-//! spellings of IPv4 addresses to dotted decimal, no trailing dot. This module never resolves a name.
+//! Hosts are normalised here, so that later comparisons only compare bytes. A normalised host is in lower case, has no
+//! trailing dot, uses punycode for IDN, and has IPv4 addresses of any spelling in dotted decimal. This module never
+//! resolves a name.
 
 mod host_port;
 mod pattern;
@@ -22,7 +23,7 @@ pub use self::{
     target::{MAX_METHOD, Target, TargetError, TargetForm},
 };
 
-/// The scheme of an origin. robotgate supports robots.txt for these two only.
+/// The scheme of an origin. robotgate supports robots.txt only for these two schemes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scheme {
     Http,
@@ -34,11 +35,11 @@ pub enum Scheme {
 pub enum Host {
     /// A name: lower-case ASCII, without a trailing dot.
     Name(Arc<str>),
-    /// An IP address, in any spelling.
+    /// An IP address. All spellings of an address are equal.
     Ip(IpAddr),
 }
 
-/// Scheme, host and port: what a robots.txt applies to (RFC 9309 §2.3).
+/// Scheme, host and port: the scope of a robots.txt (RFC 9309 §2.3).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin {
     pub scheme: Scheme,
@@ -57,7 +58,7 @@ impl Scheme {
         }
     }
 
-    /// Returns the port of a URL that names none (RFC 9110 §4.2).
+    /// Returns the port of a URL that does not contain one (RFC 9110 §4.2).
     pub fn default_port(self) -> u16 {
         match self {
             Scheme::Http => 80,
@@ -86,7 +87,7 @@ impl fmt::Display for Scheme {
 // === impl Host ===
 
 impl Host {
-    /// Returns whether `text` is a spelling of this host.
+    /// Returns whether `text` is any spelling of this host.
     pub fn matches(&self, text: &str) -> bool {
         HostPort::parse(text.as_bytes()).is_ok_and(|authority| authority.host == *self && authority.port.is_none())
     }
@@ -132,13 +133,15 @@ impl Origin {
         }
     }
 
-    /// Returns whether this is the proxy itself, with any scheme and port. Public DNS never has the name: ICANN's
-    /// resolution of 29 July 2024 reserves `.internal`. It has no robots.txt, and no decision is made for it.
+    /// Returns whether this is the proxy's internal site, with any scheme and port. Public DNS never contains the name:
+    /// ICANN's resolution of 29 July 2024 reserves `.internal`. The site has no robots.txt, and requests for it are not
+    /// decided.
     pub fn is_internal_site(&self) -> bool {
         matches!(&self.host, Host::Name(name) if **name == *INTERNAL_SITE)
     }
 
-    /// Returns whether `authority` names this origin, with this origin's scheme.
+    /// Returns whether `authority` names this origin. If it has no port, it is assumed to have the scheme's default
+    /// port.
     pub fn is_named_by(&self, authority: &HostPort) -> bool {
         self.host == authority.host && self.port == authority.port.unwrap_or(self.scheme.default_port())
     }
@@ -160,7 +163,7 @@ impl fmt::Display for Origin {
 impl FromStr for Origin {
     type Err = HostPortError;
 
-    /// Parses a scheme, a host and an optional port. Nothing may follow them.
+    /// Parses a scheme, a host and an optional port. A path is an error.
     fn from_str(text: &str) -> Result<Self, HostPortError> {
         let (scheme, authority) = text.split_once("://").ok_or(HostPortError::NoHost)?;
         let scheme = Scheme::parse(scheme.as_bytes()).ok_or(HostPortError::NoHost)?;

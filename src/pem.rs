@@ -9,7 +9,7 @@ use rustls::{
     },
 };
 
-/// Why a PEM file cannot be read. Lines count from 1.
+/// Why a PEM file cannot be read. Line numbers start at 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PemError {
     #[error("line {0} is not base64")]
@@ -24,7 +24,7 @@ pub(crate) enum PemError {
     Other(usize),
 }
 
-/// Returns the certificates in a PEM file, each with the line at which its block begins. Lines count from 1. Skips
+/// Returns the certificates in a PEM file, each with the number of the line at which its block begins, from 1. Skips
 /// blocks of other kinds.
 ///
 /// # Errors
@@ -44,7 +44,7 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'sta
     Ok(found)
 }
 
-/// Finds out what is wrong with the block `text`, which begins at `line`.
+/// Returns what is wrong with the block `text`, which begins at line number `line`.
 fn explain(error: &Error, text: &[u8], line: usize) -> PemError {
     match error {
         Error::Base64Decode(_) => {
@@ -64,14 +64,14 @@ fn explain(error: &Error, text: &[u8], line: usize) -> PemError {
 /// Returns the certificates of a PEM file. There is at least one, and each can be used as a root.
 ///
 /// # Errors
-/// A message that follows the name of the file.
+/// The error is a message to be shown after the name of the file.
 pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates = certificates(pem).map_err(|error| format!("cannot be read: {error}"))?;
     if certificates.is_empty() {
         return Err("contains no certificate; write a PEM file with \"-----BEGIN CERTIFICATE-----\" in it".to_owned());
     }
     for (line, certificate) in &certificates {
-        // A throwaway store tells whether rustls accepts the certificate.
+        // Only rustls can tell whether it accepts the certificate, so add it to a temporary store.
         RootCertStore::empty()
             .add(certificate.clone())
             .map_err(|error| match error {
@@ -98,5 +98,5 @@ pub(crate) fn certificate(der: &CertificateDer<'_>) -> String {
     lines.join("\n")
 }
 
-/// RFC 7468 §2: writers wrap lines at exactly 64 characters.
+/// Length of a line: writers must wrap lines at exactly 64 characters (RFC 7468 §2).
 const COLUMNS: usize = 64;

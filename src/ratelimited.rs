@@ -1,5 +1,6 @@
-//! Rate-limited lines of the operational log, for events that clients or sites can cause at will. Each place in the
-//! source logs at most one line a second, with the number of events so far, so no client or site can flood the log.
+//! Rate-limited lines of the operational log, for events that clients or sites can cause as often as they like. Each
+//! place in the source logs at most one line a second, with the number of events so far, so no client or site can flood
+//! the log.
 
 use std::{
     sync::{
@@ -9,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A counter of events that also decides when the next one is logged.
+/// Counts events, and decides whether an event is logged.
 #[derive(Debug)]
 pub(crate) struct EventCounter {
     total: AtomicU64,
@@ -39,13 +40,13 @@ impl EventCounter {
         }
     }
 
-    /// Counts an event. Returns the total if no event was logged within the last second.
+    /// Counts an event. Returns the total if the event is to be logged, because none was logged within the last second.
     pub(crate) fn note(&self, now: Duration) -> Option<u64> {
         let total = self.total.fetch_add(1, Ordering::Relaxed) + 1;
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
         let last_logged = self.last_logged.load(Ordering::Relaxed);
         let is_due = last_logged == 0 || now.saturating_sub(last_logged) >= LOG_INTERVAL_MS;
-        // Of several simultaneous events, only one wins the exchange and is logged.
+        // Of several simultaneous events, only one succeeds here and is logged.
         let claim = || {
             self.last_logged
                 .compare_exchange(last_logged, now, Ordering::Relaxed, Ordering::Relaxed)

@@ -1,14 +1,13 @@
 //! robots.txt: parses a file once, picks the group for an agent, matches a path, and says which rule and line decided.
 //! It reads a file exactly as Google's open-source parser does, or to the letter of RFC 9309: see [`Profile`].
 //!
-//! Never does I/O, never reads a clock, never allocates to decide. Does not cut a file at 500 KiB, and in Google's
-//! profile makes no exception for `/robots.txt` itself: the fetcher and [`crate::decision`] do.
+//! Never does I/O, never reads a clock, never allocates to decide. Does not cut a file at 500 KiB, which the fetcher
+//! does. In Google's profile, does not exempt `/robots.txt` itself, which [`crate::decision`] does.
 //!
 //! How a file is parsed: `line` → `record` → `draft`, which compiles each pattern (`entry`, after `escape`) →
-//! `ruleset`, which finds the rules of each agent and lets `layout` lay them out as tables of an `index`. How a path
-//! is decided: [`RobotsTxt::agent`] (`names`) → [`Agent::decide`] (`search`, `prefilter`, `wild`) →
-//! [`RobotsTxt::rule`], which parses the rule's line again. [`Agent::usage_within`] (`usage`) says what the content of a
-//! path may be used for.
+//! `ruleset`, which finds the rules of each agent and lets `layout` lay them out as tables of an `index`. How a path is
+//! decided: [`RobotsTxt::agent`] (`names`) → [`Agent::decide`] (`search`, `prefilter`, `wild`) → [`RobotsTxt::rule`],
+//! which parses the rule's line again. [`Agent::usage_within`] (`usage`) returns how the content of a path may be used.
 //!
 //! For people, four functions parse the text again: [`explain()`] says why each rule won or lost, [`statements`]
 //! returns what else a file says ([`which_apply`]: to which agents), [`lint()`] returns what is wrong or surprising in
@@ -91,9 +90,9 @@ pub struct RobotsTxt {
     /// Length of the file itself within `text`.
     length: u32,
     rules: Rules,
-    /// Parsed from the text on first use.
+    /// The `Crawl-delay` lines, parsed from the text on first use.
     crawl_delays: OnceLock<CrawlDelays>,
-    /// Parsed from the text on first use.
+    /// The lines about use, parsed from the text on first use.
     usage: OnceLock<UsageLines>,
 }
 
@@ -117,19 +116,19 @@ pub struct RobotsTxt {
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// The reading of Google's open-source parser, bit for bit.
+    /// Exactly like Google's open-source parser.
     #[default]
     Google,
-    /// The reading to the letter of RFC 9309: no typos, no missing colons, no index rule. Escapes are compared by their
-    /// meaning, and the robots.txt itself is always allowed (§2.2.2).
+    /// To the letter of RFC 9309: no typos, no missing colons, no special rule for index pages. Escapes are compared by
+    /// their meaning, and the robots.txt itself is always allowed (§2.2.2).
     Rfc9309,
 }
 
-/// A reference to a rule of one [`RobotsTxt`]. It is meaningless for any other file.
+/// A reference to a rule of one [`RobotsTxt`]. It must not be used with any other file.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RuleId {
     line: u32,
-    /// Offset in the file's text of the pattern as it is compared.
+    /// Offset in `RobotsTxt::text` of the pattern in the form in which it is compared.
     start: u32,
 }
 
@@ -147,8 +146,8 @@ pub enum RuleKind {
 pub struct Rule<'a> {
     /// Allow or disallow, with typos corrected.
     pub kind: RuleKind,
-    /// The pattern as it is compared. In Google's profile, escapes are in upper case and non-ASCII octets are escaped.
-    /// It is ASCII, and its length in bytes is the rule's weight against others.
+    /// The pattern in the form in which it is compared. In Google's profile, escapes are in upper case and non-ASCII
+    /// octets are escaped. It is ASCII, and its length in bytes decides which of several matching rules wins.
     pub pattern: Cow<'a, str>,
     /// The line as written, without its comment and surrounding white space. Octets that are not UTF-8 are replaced;
     /// control characters are kept.
@@ -157,7 +156,7 @@ pub struct Rule<'a> {
     pub line: u32,
 }
 
-/// The compiled rules, with the narrowest offsets that suffice.
+/// The compiled rules, with the smallest integer type that suffices for offsets.
 #[derive(Debug)]
 enum Rules {
     Narrow(Ruleset<u16>),
@@ -167,7 +166,7 @@ enum Rules {
 // === impl RobotsTxt ===
 
 impl RobotsTxt {
-    /// Parses any bytes with the `google` profile. Lines that are not records are skipped (RFC 9309 §2.2).
+    /// Parses any bytes with the `google` profile. Skips lines that are not valid records (RFC 9309 §2.2).
     #[must_use]
     pub fn parse(body: &[u8]) -> Self {
         Self::parse_as(Profile::Google, body)
@@ -201,7 +200,7 @@ impl RobotsTxt {
 
     /// Returns the rules for a bot's configured product token, like [`agent`](Self::agent). Google's parser never finds
     /// a token with other characters (`MJ12bot`). Here, such a token matches a user-agent whose first word, up to white
-    /// space or `/`, is the same ignoring case. An empty token is not a name, and gets the rules for `*`.
+    /// space or `/`, is the same ignoring case. An empty token gets the rules for `*`.
     ///
     /// ```
     /// let robots = robotgate::robots::RobotsTxt::parse(b"User-agent: MJ12bot/1.4\nDisallow: /");
@@ -244,13 +243,13 @@ impl RobotsTxt {
         }
     }
 
-    /// Returns the file as it was parsed.
+    /// Returns the file's bytes as they were parsed.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.text[..self.length as usize]
     }
 
-    /// Returns what else the file says besides rules; see [`statements`].
+    /// Returns the lines of the file other than rules; see [`statements`].
     ///
     /// ```
     /// let robots = robotgate::robots::RobotsTxt::parse(b"Sitemap: https://example.com/map.xml");
@@ -303,11 +302,11 @@ impl RobotsTxt {
         }
     }
 
-    /// Returns the offset in the file of a rule's written pattern.
+    /// Returns the offset in the file at which a rule's pattern is written.
     fn offset_of(&self, id: RuleId) -> usize {
         let (file, spelled) = self.text.split_at(self.length as usize);
         let start = id.start as usize;
-        // Before a pattern in another spelling, the text has the offset of the written pattern.
+        // In `text`, a pattern that normalization changed comes after the offset at which it is written in the file.
         let before = start.checked_sub(file.len()).and_then(|at| spelled[..at].last_chunk());
         before.map_or(start, |offset| u32::from_le_bytes(*offset) as usize)
     }
@@ -325,7 +324,7 @@ impl Profile {
         }
     }
 
-    /// Returns whether `path` is allowed without consulting rules. RFC 9309 §2.2.2 implicitly allows the robots.txt
+    /// Returns whether `path` is allowed regardless of the rules. RFC 9309 §2.2.2 implicitly allows the robots.txt
     /// itself; Google's parser has no such exception.
     fn always_allows(self, path: &[u8]) -> bool {
         self == Self::Rfc9309 && path == b"/robots.txt"

@@ -3,7 +3,7 @@
 //! exchanges end first. If systemd started it, it reports all this to systemd, which also keeps the listening sockets
 //! across a restart.
 //!
-//! It makes no decisions about requests and serves none.
+//! It neither decides nor serves requests.
 
 mod greeting;
 pub mod logging;
@@ -52,13 +52,13 @@ pub struct Service;
 struct Daemon {
     live: Arc<Live>,
     listeners: Arc<Listeners>,
-    /// Answers operators.
+    /// Serves operators.
     admin_server: Arc<AdminServer>,
-    /// The socket next to the cache file in use, which `robotgate cache` connects to.
+    /// The socket next to the current cache file, to which `robotgate cache` connects.
     socket: Mutex<Option<Serving>>,
     reloads: Reloads,
     notifier: Notifier,
-    /// Number of workers. A reload cannot change it.
+    /// Number of worker threads. A reload cannot change it.
     threads: usize,
     /// Passes connections of the admin listener to the [`AdminServer`].
     operators: ServeOperator,
@@ -91,10 +91,10 @@ impl Service {
     /// output is written in `log_format`.
     ///
     /// # Errors
-    /// Fails if the configuration is wrong or something that it names is not available. Nothing was served then,
-    /// except with [`ServiceError::Listening`].
+    /// Fails if the configuration is invalid or a file or another resource that it names is not available. In these
+    /// cases, nothing was served, except with [`ServiceError::Listening`].
     pub fn run(file: Option<&Path>, log_format: LogFormat) -> Result<(), ServiceError> {
-        // First, because it changes the environment, which is only allowed in a single-threaded process.
+        // This comes first, because it changes the environment, which is only allowed in a single-threaded process.
         let inherited = Inherited::from_env();
         let notifier = Notifier::from_env();
         let ended = Self::start(file, log_format, inherited, &notifier);
@@ -111,7 +111,7 @@ impl Service {
         notifier: &Notifier,
     ) -> Result<(), ServiceError> {
         raise_file_limit();
-        // Before the file is read, so that no change is missed.
+        // The watcher starts before the file is read, so that no change is missed.
         let source = file.map(Source::begin);
         let config = file.map_or_else(|| Ok(Config::default()), expect::load)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -121,7 +121,7 @@ impl Service {
             .build()
             .map_err(ServiceError::Runtime)?;
         let ended = runtime.block_on(Self::serve(config, source, log_format, inherited, notifier));
-        // Remaining tasks have had their time.
+        // The remaining tasks have had time to end.
         runtime.shutdown_background();
         ended
     }
@@ -133,7 +133,7 @@ impl Service {
         mut inherited: Inherited,
         notifier: &Notifier,
     ) -> Result<(), ServiceError> {
-        // Before anything slow, so that no signal is missed.
+        // This comes before anything slow, so that no signal is missed.
         let mut stop = Stop::new().map_err(ServiceError::Signals)?;
         let hangup = signal(SignalKind::hangup()).map_err(ServiceError::Signals)?;
         let rotate = signal(SignalKind::user_defined1()).map_err(ServiceError::Signals)?;
@@ -175,7 +175,7 @@ impl Service {
             operators,
             ..
         } = &*daemon;
-        // Before the daemon reports that it is ready.
+        // Do this before the daemon reports that it is ready.
         daemon.answer_on_socket().await;
         announce(live, source.as_ref().map(Source::file));
         let generation = live.generation();
@@ -198,7 +198,7 @@ impl Service {
         let reloading = tokio::spawn(reload::run(daemon.clone(), source, hangup, stopping, report.clone()));
         let signal = tokio::select! {
             signal = stop.requested() => signal,
-            // Listening ends by itself only if its task fails.
+            // This ends only if the task of a listener fails.
             () = listeners.failed() => {
                 daemon.close_socket().await;
                 close_files(live, INTERNAL_ERROR, None).await;
@@ -214,10 +214,10 @@ impl Service {
         ));
         tokio::spawn(report.drain(live.generation().config.proxy.shutdown_timeout));
         live.note_stop();
-        // There might be no receiver left.
+        // An error means that there is no receiver left.
         let _ = shutdown.send(true);
         let ending = async {
-            // A running reload completes, unless it takes too long.
+            // A running reload can complete, unless it takes too long.
             let _ = tokio::time::timeout(RELOAD_TO_END, reloading).await;
             if !listeners.drain(live.generation().config.proxy.shutdown_timeout).await {
                 tracing::warn!("cut off the exchanges that were still open");
@@ -243,10 +243,10 @@ impl Service {
 // === impl Daemon ===
 
 impl Daemon {
-    /// Opens the socket next to the cache file that is in use now.
+    /// Opens the socket next to the current cache file.
     async fn answer_on_socket(&self) {
         let mut socket = self.socket.lock().await;
-        // The old socket closes first, because the new one might have the same path.
+        // The old socket is closed first, because the new one might have the same path.
         if let Some(before) = socket.take() {
             before.stop().await;
         }
@@ -254,7 +254,8 @@ impl Daemon {
         *socket = (store.disk()).and_then(|disk| Serving::start(disk.path(), self.admin_server.clone()));
     }
 
-    /// Has systemd keep the sockets that are open now across a restart, and release those in `before` that are not.
+    /// Makes systemd keep the sockets that are open now across a restart, and release those in `before` that are closed
+    /// now.
     fn have_sockets_kept(&self, before: &[SocketAddr]) {
         let open = self.listeners.open();
         for address in before
@@ -268,7 +269,7 @@ impl Daemon {
         }
     }
 
-    /// Closes the socket. Call this before closing the file next to it.
+    /// Closes the socket. Call this before closing the cache file.
     async fn close_socket(&self) {
         if let Some(socket) = self.socket.lock().await.take() {
             socket.stop().await;
@@ -276,8 +277,8 @@ impl Daemon {
     }
 }
 
-/// Logs that opening the copies on disk takes long, because another process has the file open or it is being checked
-/// after a crash.
+/// Logs that opening the cache file takes long, because another process has it open or it is being checked after a
+/// crash.
 async fn log_slow_opening() {
     loop {
         tokio::time::sleep(OPENING_PERIOD).await;
@@ -288,11 +289,11 @@ async fn log_slow_opening() {
     }
 }
 
-/// Reopens the audit log on each signal, after log rotation has renamed its file. It reads no configuration, so that a
-/// mistake in the configuration file cannot prevent freeing a full disk.
+/// Reopens the audit log on each signal, after log rotation has renamed its file. It does not read the configuration,
+/// so a mistake in the configuration file cannot prevent log rotation when the disk is full.
 async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
     while requests.recv().await.is_some() {
-        // Logs of earlier generations write the rest of their lines to their old files.
+        // Logs of earlier generations write their remaining lines to their old files.
         let generation = live.generation();
         // Reopening accesses the disk, so it must not block a thread that serves requests.
         let reopening = tokio::task::spawn_blocking(move || generation.reopen_audit_log());
@@ -308,7 +309,7 @@ async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
     }
 }
 
-/// Raises the limit of open files: each exchange takes two sockets, and the usual soft limit is 1,024 files.
+/// Raises the limit of open files, because each exchange takes two sockets and the usual soft limit is 1,024 files.
 fn raise_file_limit() {
     let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit.current = limit.maximum;
@@ -343,7 +344,7 @@ impl Stop {
             tokio::select! {
                 _ = self.terminate.recv() => return "SIGTERM",
                 _ = self.interrupt.recv() => return "SIGINT",
-                // A closed terminal is no longer a terminal. Any other SIGHUP requests a reload.
+                // If the terminal was closed, stderr is no longer a terminal. Any other SIGHUP requests a reload.
                 Some(()) = self.hangup.recv() => if self.at_terminal && !io::stderr().is_terminal() {
                     return "SIGHUP";
                 }
@@ -382,12 +383,12 @@ fn announce(live: &Live, file: Option<&Path>) {
     }
 }
 
-/// Ends the running fetches, logs the stop, and waits until every log and every copy is written, on blocking threads.
-/// Waits only for a limited time, because an output can block forever. `aborted` is how many exchanges had been aborted
-/// before the stop; `None` if open ones are not waited for.
+/// Ends the running fetches, logs the stop, and waits until all logs and copies are written, on blocking threads. Waits
+/// only for a limited time, because an output can block forever. `aborted` is the number of exchanges that had been
+/// aborted before the stop; `None` if the stop does not wait for open exchanges.
 async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u64>) {
     let (logs, store) = (live.audit_logs(), live.store().clone());
-    // The records of the fetches belong in the logs.
+    // The fetches end before the logs are closed, because the logs need the records of these fetches.
     let _ = tokio::time::timeout(MAX_WAIT, store.end_fetches()).await;
     let _ = tokio::time::timeout(MAX_WAIT, live.generation().finish_changes()).await;
     let cut_off = aborted.map(|before| live.metrics().aborted() - before);
@@ -420,5 +421,5 @@ async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u64>) {
 const INTERNAL_ERROR: &str = "internal error";
 /// Interval between log lines about a slow start.
 const OPENING_PERIOD: Duration = Duration::from_secs(1);
-/// Time for a running reload to complete when the daemon is to stop.
+/// How long a stop waits for a running reload to complete.
 const RELOAD_TO_END: Duration = Duration::from_secs(5);

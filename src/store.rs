@@ -2,8 +2,8 @@
 //! necessary. Requests for the same origin share one fetch. Copies that were evicted from memory are read back from
 //! disk.
 //!
-//! A running fetch has its own task, so a client that disconnects does not cancel it. A queued fetch is dropped when no
-//! request waits for it any more, and does not change the origin's state. This module decides nothing; the state
+//! Each running fetch has its own task, so a client that disconnects does not cancel it. A queued fetch is dropped when
+//! no request waits for it any longer; this does not change the origin's state. This module decides nothing; the state
 //! machine in [`crate::copy`] decides.
 
 mod clocks;
@@ -50,15 +50,15 @@ pub struct Store {
     running: TaskTracker,
     stopping: CancellationToken,
     disk: Option<Disk>,
-    /// Why there is no `disk` although the configuration asks for one.
+    /// Why there is no `disk` although the configuration asks for copies on disk.
     without_disk: Option<String>,
-    /// Failures before this time are retried at the next request. In microseconds since 1970.
+    /// Failures before this time are retried at the next request. Microseconds since 1970.
     retry_from: AtomicU64,
     clocks: Clocks,
     spread: RandomState,
 }
 
-/// The input of a lookup: an origin, and what is needed to fetch its robots.txt.
+/// The input of a lookup: an origin, and everything that is needed to fetch its robots.txt.
 #[derive(Debug)]
 pub struct Query<'a, F> {
     pub origin: &'a Origin,
@@ -81,8 +81,8 @@ pub struct Memory {
 // === impl Store ===
 
 impl Store {
-    /// Creates a store that holds about `max_bytes` in memory. With a `disk`, it stores all copies there, and the page
-    /// cache of the disk's file counts towards `max_bytes`.
+    /// Creates a store that keeps about `max_bytes` in memory. With a `disk`, it stores all copies there too, and the
+    /// page cache of the file on disk is part of `max_bytes`.
     pub fn new(max_bytes: u64, disk: Option<Disk>) -> Self {
         let max_bytes = max_bytes - disk.as_ref().map_or(0, |_| Self::disk_share(max_bytes) as u64);
         let expected = usize::try_from(max_bytes / TYPICAL_WEIGHT).unwrap_or(usize::MAX);
@@ -115,20 +115,20 @@ impl Store {
         }
     }
 
-    /// Changes how many bytes to hold in memory. If more are in use, the next copies evict the excess.
+    /// Changes how many bytes to keep in memory. If more are in use, they are evicted as new copies are added.
     pub fn set_max_bytes(&self, max_bytes: u64) {
         let share = self.disk.as_ref().map_or(0, |_| Self::disk_share(max_bytes) as u64);
         self.slots.set_capacity(max_bytes - share);
     }
 
-    /// Returns how many of `max_bytes` of memory the pages of the file on disk get.
+    /// Returns how many of `max_bytes` of memory are for the pages of the file on disk.
     pub fn disk_share(max_bytes: u64) -> usize {
         let share = (max_bytes / 16).clamp(MIN_PAGES.min(max_bytes / 2), MAX_PAGES);
         // `share` is at most `MAX_PAGES`, so the conversion cannot fail.
         usize::try_from(share).unwrap_or(usize::MAX)
     }
 
-    /// Makes every failing origin due for a retry at its next request.
+    /// Makes the next request for each failing origin retry the fetch.
     pub fn retry_failures(&self) {
         self.retry_from
             .store(micros_since_1970(SystemTime::now()), Ordering::Relaxed);
@@ -137,7 +137,7 @@ impl Store {
         }
     }
 
-    /// Stores the reason why there is no disk although the configuration asks for one, and what to do.
+    /// Stores the reason why there is no disk although the configuration asks for copies on disk, and what to do.
     #[must_use]
     pub fn without_disk(mut self, why: String) -> Self {
         self.without_disk = Some(why);
@@ -153,7 +153,8 @@ impl Store {
         self
     }
 
-    /// Ends the running fetches and starts no new ones. On return, the audit log has the record of each.
+    /// Ends the running fetches and starts no new ones. When this returns, the audit log has the records of all of
+    /// them.
     pub async fn end_fetches(&self) {
         self.stopping.cancel();
         self.running.close();
@@ -181,7 +182,7 @@ impl Store {
         }
     }
 
-    /// Returns how many decisions of each verdict an origin's robots.txt has led to since the origin came into memory.
+    /// Returns how often the decisions about an origin had each verdict since the origin came into memory.
     pub fn verdicts(&self, origin: &Origin) -> VerdictCounts {
         let held = self.slots.peek(origin);
         held.map_or_else(VerdictCounts::default, |held| VerdictCounts::from(&*held.slot.tally))
@@ -192,8 +193,8 @@ impl Store {
         Some(self.slots.peek(origin)?.slot.state.load_full())
     }
 
-    /// Returns the first `limit` origins in memory, sorted by name, from `start` on, whose names contain `filter`. Slow
-    /// if there are many origins.
+    /// Returns the first `limit` origins in memory, sorted by name, from the name `start` on, whose names contain
+    /// `filter`. Slow if there are many origins.
     pub fn list_held(&self, start: &str, filter: &str, limit: usize) -> Vec<(Origin, Arc<OriginState>)> {
         let mut first = BTreeMap::new();
         for (origin, held) in self.slots.iter() {
@@ -218,11 +219,12 @@ impl Store {
 
     /// Forgets an origin in memory and on disk. The next request for the origin fetches its robots.txt again.
     pub fn forget(&self, origin: &Origin) {
-        // The disk forgets first. Otherwise, a lookup could read the origin back from it.
+        // Forget on disk first. Otherwise, a lookup could read the origin back from there.
         if let Some(disk) = &self.disk {
             disk.forget(origin);
         }
-        // A lookup or a fetch can still hold a slot. Clearing that slot makes the fetch start from an unknown origin.
+        // A lookup or a fetch can still be using a slot. If that slot is cleared, the fetch starts from an unknown
+        // origin.
         let held = self.slots.get(origin).map(|held| held.slot);
         for slot in self.in_flight.of(origin).into_iter().chain(held) {
             slot.forget();
@@ -233,7 +235,7 @@ impl Store {
     /// Returns the state of an origin, and fetches its robots.txt first if a fetch is due. Waits at most `wait`.
     ///
     /// # Errors
-    /// Fails if a fetch was due and could not begin for a reason that has nothing to do with the origin.
+    /// Fails if a fetch was due but could not start, for a reason other than the origin.
     pub async fn lookup<F: Fetch>(
         self: &Arc<Self>,
         query: &Query<'_, F>,
@@ -242,14 +244,14 @@ impl Store {
         let Query { origin, policy, .. } = *query;
         let slot = self.slot(origin);
         let mut waited = Duration::ZERO;
-        // If a site fails, the disk can still have a usable copy.
+        // If a site fails, or memory has no fresh copy, the disk can still have a usable one.
         let is_lacking = || {
             let state = slot.state.load();
             state.failing_since().is_some() || state.due(SystemTime::now(), policy) == Due::Now
         };
         if !slot.is_recalled() && is_lacking() {
             let started = Instant::now();
-            // A hanging disk must leave time to ask the site.
+            // If the disk hangs, there must be time left to fetch from the site.
             let patience = wait.min(MAX_DISK_WAIT);
             let _ = tokio::time::timeout(patience, self.recall(&slot, query)).await;
             waited = started.elapsed();
@@ -275,8 +277,8 @@ impl Store {
         Ok(lookup)
     }
 
-    /// Reads an origin's state back from disk. If the disk cannot be read, the slot stays as it is for the next lookup
-    /// to retry.
+    /// Reads an origin's state back from disk. If the disk cannot be read, the slot stays unchanged, so that the next
+    /// lookup tries again.
     async fn recall<F: Fetch>(&self, slot: &Arc<Slot>, query: &Query<'_, F>) {
         let Query { origin, policy, .. } = *query;
         let _turn = slot.turn.lock().await;
@@ -294,7 +296,7 @@ impl Store {
                     return;
                 }
                 slot.state.rcu(|state| match state.is_known() {
-                    // The state was read before the origin was forgotten.
+                    // The origin was forgotten after its state had been read, so that state is ignored.
                     _ if slot.forgotten() != forgotten => state.clone(),
                     true => Arc::new(state.resuming(&earlier)),
                     false => earlier.clone(),
@@ -306,8 +308,8 @@ impl Store {
         }
     }
 
-    /// Applies to a state from disk what has happened since it was written: clock jumps, a reload that makes failures
-    /// due again, and the profile of `policy`.
+    /// Updates a state from disk with everything that has happened since it was written: clock jumps, a reload that
+    /// makes failures due again, and the profile of `policy`.
     async fn brought_up_to_date(&self, earlier: Arc<OriginState>, policy: &Policy) -> Arc<OriginState> {
         let retry_from = Duration::from_micros(self.retry_from.load(Ordering::Relaxed));
         let jumps = self.clocks.jumps();
@@ -329,8 +331,8 @@ impl Store {
         Arc::new(reread.unwrap_or_else(OriginState::unknown))
     }
 
-    /// Returns the state of an origin as `policy` reads it. After a reload changes the profile, the first lookup
-    /// parses the copies again and the others wait for it. Fetches nothing.
+    /// Returns the state of an origin under `policy`. If a reload has changed the profile, the first lookup parses the
+    /// copies again and the others wait for it. Fetches nothing.
     async fn reread(&self, slot: &Arc<Slot>, origin: &Origin, policy: &Policy) -> Arc<OriginState> {
         let _turn = slot.turn.lock().await;
         loop {
@@ -340,10 +342,11 @@ impl Store {
             }
             let (earlier, policy) = (state.clone(), *policy);
             let reread = at_leisure(state.is_large(), move || earlier.under(&policy)).await;
-            // A panic is already on stderr. A state that cannot be parsed again allows nothing.
+            // A panic has been printed already. If a state cannot be parsed again, use an unknown one, which allows
+            // nothing.
             let reread = Arc::new(reread.unwrap_or_else(OriginState::unknown));
             let before = slot.state.compare_and_swap(&state, reread.clone());
-            // If the states differ, a fetch has ended meanwhile, and its result is used instead.
+            // If the states differ, a fetch has ended in the meantime, and its result is used instead.
             if Arc::ptr_eq(&before, &state) {
                 self.weigh_anew(origin, slot);
                 return reread;
@@ -351,7 +354,7 @@ impl Store {
         }
     }
 
-    /// Corrects the recorded times after the machine's clock was set.
+    /// Corrects the recorded times if the machine's clock was set.
     fn watch_clock(&self, now: SystemTime) {
         let Some(jump) = self.clocks.look(now) else {
             return;
@@ -360,7 +363,7 @@ impl Store {
         for (origin, slot) in held.chain(self.in_flight.slots()) {
             let before = slot.state.rcu(|state| state.after_jump(&jump));
             let state = slot.state.load_full();
-            // The file must be corrected too, before the next start reads it.
+            // Correct the file too, before it is read at the next start.
             if let Some(disk) = self
                 .disk
                 .as_ref()
@@ -373,7 +376,7 @@ impl Store {
 
     /// Inserts a slot again because its weight has changed.
     fn weigh_anew(&self, origin: &Origin, slot: &Arc<Slot>) {
-        // If the slot was evicted meanwhile, it must not replace the origin's new slot.
+        // If the slot was evicted in the meantime, it must not replace the origin's new slot.
         let is_another = |held: Held| !Arc::ptr_eq(&held.slot, slot);
         if !self.slots.peek(origin).is_some_and(is_another) {
             self.slots.insert(origin.clone(), Held::new(origin, slot.clone()));
@@ -384,7 +387,7 @@ impl Store {
         if let Some(held) = self.slots.get(origin) {
             return held.slot;
         }
-        // An origin can be evicted while its fetch still runs. Its lookups keep using the slot of that fetch.
+        // An origin can be evicted while its fetch still runs. Lookups of the origin then use the slot of that fetch.
         let fetching = self.in_flight.of(origin);
         let slot = fetching.unwrap_or_else(|| Arc::new(Slot::new(self.disk.is_none())));
         let made = self
@@ -405,15 +408,15 @@ async fn at_leisure<T: Send + 'static>(takes_long: bool, work: impl FnOnce() -> 
     }
 }
 
-/// How long a lookup waits for the disk.
+/// Maximum time that a lookup waits for the disk.
 const MAX_DISK_WAIT: Duration = Duration::from_secs(1);
-/// Minimum and maximum bytes of memory for the pages of the file on disk.
+/// Minimum and maximum memory for the pages of the file on disk, in bytes.
 const MIN_PAGES: u64 = 64 * 1024;
 const MAX_PAGES: u64 = 32 * 1024 * 1024;
-/// The weight of an origin with a robots.txt of typical size. Used to estimate the table sizes of the cache.
+/// Assumed weight of an origin with a robots.txt of typical size, to estimate the table sizes of the cache.
 const TYPICAL_WEIGHT: u64 = 4096;
-/// Minimum size of a cache shard, in bytes. Several of the largest copies fit: a copy that does not fit into a shard
-/// would be fetched again for each request.
+/// Minimum size of a cache shard, in bytes. A shard must have room for several of the largest copies, because a copy
+/// that does not fit would be fetched again for each request.
 const MIN_SHARD: u64 = 8 * 1024 * 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Makes text from outside safe for a log line, a terminal and a person: of bounded length, and without characters that
+//! Makes text from outside safe for a log line, a terminal and a person: limited in length, and without characters that
 //! move a cursor, hide text or break a line. Also formats times as text and as numbers. Reads no clock.
 
 use std::{
@@ -14,19 +14,20 @@ use time::{
     macros::format_description,
 };
 
-/// A time as in the log: RFC 3339, UTC, in microseconds. All have the same length, so that lines sort as text.
+/// Displays a time as in the log: RFC 3339, UTC, with microseconds. All have the same length, so that sorted lines are
+/// in the order of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub SystemTime);
 
-/// A time in seconds, by RFC 3339 in UTC.
+/// Displays a time in seconds, as in RFC 3339, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Second(pub SystemTime);
 
-/// A time in minutes, for people: `1994-11-06 08:49 UTC`.
+/// Displays a time in minutes, for people: `1994-11-06 08:49 UTC`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Minute(pub(crate) SystemTime);
 
-/// A duration, for people: `5 h 1 min`.
+/// Displays a duration, for people: `5 h 1 min`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span(pub(crate) Duration);
 
@@ -71,7 +72,7 @@ pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
     escaped(text, max, true)
 }
 
-/// Escapes like [`plain`], but for a message with parts that are plain already. Backslashes stay as they are, so that
+/// Escapes like [`plain`], but for a message whose parts may already be escaped. Backslashes are not escaped, so that
 /// no text is escaped twice.
 pub fn plain_message(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max && text.chars().all(is_plain) {
@@ -97,8 +98,8 @@ fn escaped(text: &str, max: usize, backslashes: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Escapes `text` like [`plain_message`] but keeps its lines, and puts `indent` before each except the first. Tabs stay
-/// too, so that a marker under a line keeps its position.
+/// Escapes `text` like [`plain_message`] but keeps its lines, and puts `indent` before each line except the first. Also
+/// keeps tabs, so that a marker under a line has the right position.
 pub fn plain_lines(text: &str, indent: &str) -> String {
     let line = |line: &str| {
         let cells: Vec<_> = line.split('\t').map(|cell| escaped(cell, usize::MAX, false)).collect();
@@ -108,9 +109,9 @@ pub fn plain_lines(text: &str, indent: &str) -> String {
     lines.join(&format!("\n{indent}"))
 }
 
-/// Returns whether a character is safe to show. Not plain are controls, spaces other than the usual one, line and
+/// Returns whether a character is plain, which means safe to show. Controls, spaces other than U+0020, line and
 /// paragraph separators, marks that change the direction of text, and invisible characters (Unicode's
-/// `Default_Ignorable_Code_Point` and blank letters).
+/// `Default_Ignorable_Code_Point` and blank letters) are not plain.
 pub(crate) fn is_plain(character: char) -> bool {
     !character.is_control()
         && !matches!(
@@ -125,7 +126,7 @@ pub(crate) fn is_plain(character: char) -> bool {
 /// The beginning of an escape.
 const ESCAPE: &str = "\\u{";
 
-/// Converts to microseconds. A duration that does not fit, above half a million years, becomes the maximum.
+/// Converts to microseconds. A duration of more than half a million years does not fit and becomes the maximum.
 pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
@@ -160,10 +161,10 @@ fn write_time(f: &mut fmt::Formatter<'_>, time: SystemTime, format: &[BorrowedFo
 // === impl Timestamp ===
 
 impl Timestamp {
-    /// Formats the time without a general formatter, because the log lines of one request have four times.
+    /// Formats the time without a general formatter, because the log lines of one request contain four times.
     pub(crate) fn with_text<T>(self, then: impl FnOnce(&str) -> T) -> T {
         match calendar(self.0) {
-            // Digits and signs are ASCII.
+            // Digits and signs are ASCII, so this never fails.
             Some(time) if (0..=9999).contains(&time.year()) => {
                 then(std::str::from_utf8(&digits(time)).unwrap_or_default())
             }
@@ -178,7 +179,7 @@ impl Display for Timestamp {
     }
 }
 
-/// Formats a time in a year of four digits, as a [`Timestamp`] does.
+/// Formats a time whose year has four digits, in the format of [`Timestamp`].
 fn digits(time: UtcDateTime) -> [u8; 27] {
     let mut text = *b"0000-00-00T00:00:00.000000Z";
     let mut put = |end: usize, mut number: u32| {

@@ -1,8 +1,9 @@
-//! Makes clients trust robotgate, and records which of them do not.
+//! Helps to make clients trust robotgate, and records which of them do not.
 //!
 //! - [`clients`]: the settings of each client and system, as shell commands.
 //! - [`jks`]: certificates in the format of Java.
-//! - [`page()`]: the same for a person who opens `http://robotgate.internal/`, and the authority's certificate itself.
+//! - [`page()`]: the settings for a person who opens `http://robotgate.internal/`, and the authority's certificate
+//!   itself.
 //! - [`Rejections`]: the clients that recently rejected the authority's certificates.
 //!
 //! Pure: it takes the certificate's data, the proxy's address and the time, and returns text. It reads no file, opens
@@ -32,8 +33,8 @@ pub struct Certificate {
     pub fingerprint: String,
     pub not_before: SystemTime,
     pub not_after: SystemTime,
-    /// Every certificate of the authority's file (RFC 7468).
+    /// All certificates in the authority's file as PEM (RFC 7468).
     pub pem: String,
-    /// The certificate that signs.
+    /// The certificate that signs leaves, as DER.
     pub der: Vec<u8>,
 }

@@ -1,6 +1,6 @@
-//! Connections to origins ([`Origins`]): opened, kept for the next request (`pool`), and shared over HTTP/2
-//! (`sharing`, [`http2`]). [`Server`] is one request and its response on a connection, over [`Http1`] or HTTP/2, and
-//! [`Fault`] is what can go wrong. The fetcher of robots.txt files and the proxy use the same connections.
+//! Connections to origins ([`Origins`]): opened, kept for the next request (`pool`), and shared over HTTP/2 (`sharing`,
+//! [`http2`]). [`Server`] is one request and its response on a connection, over [`Http1`] or HTTP/2, and [`Fault`] is
+//! the error type. The fetcher of robots.txt files and the proxy use the same connections.
 
 mod certificate;
 mod fault;
@@ -32,8 +32,9 @@ use crate::{
 };
 
 words! {
-    /// The ways in which an exchange can fail, named as in the `Proxy-Status` field, the audit log and the metrics: an
-    /// error type of RFC 9209 §2.3, or robotgate's own if the RFC has none. This is the only list of errors.
+    /// The ways in which an exchange can fail, with their names in the `Proxy-Status` field, the audit log and the
+    /// metrics: an error type of RFC 9209 §2.3, or robotgate's own type if the RFC has none. This is the only list of
+    /// errors.
     pub enum ProxyError {
         DnsTimeout = "dns_timeout",
         DnsError = "dns_error",
@@ -54,21 +55,22 @@ words! {
         HttpProtocolError = "http_protocol_error",
         ProxyInternalError = "proxy_internal_error",
         ProxyLoopDetected = "proxy_loop_detected",
-        /// The client disconnected before the end.
+        /// The client disconnected before the exchange ended.
         ClientGone = "client_gone",
         /// A tunnel or a WebSocket was idle for too long.
         Idle = "idle",
         /// A tunnel or a WebSocket reached its maximum lifetime.
         Lifetime = "lifetime",
-        /// robotgate stopped before the end.
+        /// robotgate stopped before the exchange ended.
         Aborted = "aborted",
     }
 }
 
-/// Checks that pingora verifies the certificate of `origin` against the origin's name.
+/// Checks that pingora would verify the certificate of `origin` for the origin's name.
 ///
 /// # Errors
-/// Fails if pingora would verify another name: it replaces underscores in the first of three or more labels.
+/// Fails if pingora would verify the certificate for another name: it replaces underscores in the first of three or
+/// more labels.
 pub fn check_name(origin: &Origin) -> Result<(), Fault> {
     let Host::Name(name) = &origin.host else {
         return Ok(());
@@ -83,10 +85,10 @@ pub fn check_name(origin: &Origin) -> Result<(), Fault> {
 }
 
 /// Connects to `origin` at `address`, which the egress guard has checked. TCP and TLS together take at most `within`.
-/// Always verifies the certificate, for a name as well as for an address.
+/// Always verifies the certificate, even if the origin's host is an IP address.
 ///
 /// # Errors
-/// Fails if the connection fails.
+/// Fails if the connection cannot be made.
 pub async fn connect(
     connector: &TransportConnector,
     origin: &Origin,
@@ -95,7 +97,7 @@ pub async fn connect(
     within: Duration,
 ) -> Result<Stream, Fault> {
     let peer = peer(origin, address, alpn);
-    // pingora's own timeouts would start a thread that wakes up 100 times a second from then on.
+    // pingora's own timeouts would start a thread that then wakes up 100 times a second for ever.
     match tokio::time::timeout(within, connector.new_stream(&peer)).await {
         Ok(connected) => connected.map_err(|error| Fault::from_pingora(&error)),
         Err(_) => Err(Fault::ConnectionTimeout),
@@ -104,8 +106,8 @@ pub async fn connect(
 
 /// Builds the pingora peer for `origin` at `address`.
 fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
-    // pingora disables verification if the server name is empty, so an IP address is passed as the server name: rustls
-    // then verifies it against the certificate and sends no SNI (RFC 6066 §3).
+    // pingora disables verification if the server name is empty. So an IP address is passed as the server name: rustls
+    // then verifies the certificate for it and sends no SNI (RFC 6066 §3).
     let server_name = match &origin.host {
         Host::Name(name) => name.to_string(),
         Host::Ip(address) => address.to_string(),
@@ -116,12 +118,12 @@ fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
     peer
 }
 
-/// Returns how long the next address may take to connect. `left` addresses remain, and `spent` of the `total` time for
-/// all addresses has passed. An address that never answers must leave time for the others.
+/// Returns how long connecting to the next address may take. `left` addresses remain, and `spent` of the `total` time
+/// for all addresses has passed. An address that does not respond must leave time for the others.
 pub fn share_of(total: Duration, spent: Duration, left: usize) -> Duration {
     let left = u32::try_from(left.max(1)).unwrap_or(u32::MAX);
     (total.saturating_sub(spent) / left).max(MIN_CONNECT.min(total))
 }
 
-/// Minimum time for an address to have a fair chance.
+/// Minimum time for connecting to an address, in which most addresses that work respond.
 const MIN_CONNECT: Duration = Duration::from_secs(1);

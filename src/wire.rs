@@ -1,7 +1,7 @@
-//! A connection with writes that never wait: written bytes are buffered until they are sent, and callers check
-//! [`Wire::poll_sent`] before they write more. This lets one task transfer content in both directions at the same time
-//! over pingora's sessions, which a read or a write borrows mutably. Also, a head and its content leave in one system
-//! call.
+//! A connection whose writes never wait: written bytes are buffered until they are sent, and callers check
+//! [`Wire::poll_sent`] before they write more. With it, one task can transfer content in both directions at the same
+//! time over pingora's sessions, although a read or a write borrows a session mutably. A head and the first content are
+//! also sent in one system call.
 //!
 //! It parses no protocol.
 
@@ -21,7 +21,7 @@ use pingora::protocols::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
-/// A handle of a connection. Clones refer to the same connection; one of them belongs to a pingora session.
+/// A handle of a connection. Clones refer to the same connection. One of them belongs to a pingora session.
 #[derive(Clone, Debug)]
 pub struct Wire(Arc<Mutex<Inner>>);
 
@@ -30,15 +30,15 @@ struct Inner {
     stream: Stream,
     /// Bytes read from `stream` but not yet from the wire.
     ahead: BytesMut,
-    /// Bytes written to the wire but not yet to `stream`.
+    /// Bytes that were written to the wire but not yet to `stream`.
     out: BytesMut,
-    /// Whether `stream` was written to and not flushed.
+    /// Whether bytes were written to `stream` that have not been flushed.
     flushes: bool,
-    /// Why nothing more can be written.
+    /// The error because of which no more bytes can be written.
     broken: Option<io::ErrorKind>,
     /// Number of bytes read from `stream`.
     read: u64,
-    /// How many bytes of `ahead` can be read from the wire for now, if limited.
+    /// How many bytes of `ahead` can currently be read from the wire. `None` for no limit.
     quota: Option<usize>,
 }
 
@@ -68,7 +68,7 @@ impl Wire {
         })))
     }
 
-    /// Becomes ready once everything written has been handed to the operating system.
+    /// Becomes ready once all written bytes have been passed to the operating system.
     ///
     /// # Errors
     /// Fails if the connection is broken.
@@ -76,7 +76,7 @@ impl Wire {
         self.lock().poll_sent(cx)
     }
 
-    /// Waits until everything written has been handed to the operating system.
+    /// Waits until all written bytes have been passed to the operating system.
     ///
     /// # Errors
     /// Fails if the connection is broken.
@@ -84,13 +84,13 @@ impl Wire {
         std::future::poll_fn(|cx| self.poll_sent(cx)).await
     }
 
-    /// Returns the number of bytes written but not sent.
+    /// Returns the number of bytes that were written but not sent.
     pub fn unsent(&self) -> usize {
         self.lock().out.len()
     }
 
-    /// Becomes ready when the other side has closed or broken the connection. Buffers what it sends meanwhile. Once
-    /// that buffer is full, the end goes unnoticed until the bytes are read.
+    /// Becomes ready when the other side has closed or broken the connection. Meanwhile, buffers the bytes that it
+    /// sends. Once that buffer is full, the end goes unnoticed until the bytes are read.
     pub fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.lock();
         while inner.ahead.len() < MAX_AHEAD {
@@ -102,7 +102,7 @@ impl Wire {
         Poll::Pending
     }
 
-    /// Waits for bytes and returns all that are available, or none at the end. Holds no buffers while it waits.
+    /// Waits for bytes and returns all that are available, or no bytes at the end. Uses no buffer while it waits.
     ///
     /// # Errors
     /// Those of the connection.
@@ -120,9 +120,9 @@ impl Wire {
         .await
     }
 
-    /// Reads ahead until there is an empty line at or after byte `seen`, and allows reading from the wire only up to
-    /// there until [`Wire::read_on`]. At the end of the connection, everything can be read. So a parser that restarts
-    /// from scratch each time runs only once.
+    /// Reads from the connection until there is an empty line at or after byte `seen`. The wire then returns only the
+    /// bytes up to that line, until [`Wire::read_on`] is called. At the end of the connection, it returns all bytes.
+    /// With this, a parser that starts from the beginning each time has to run only once.
     ///
     /// # Errors
     /// Those of the connection.
@@ -173,7 +173,7 @@ impl Wire {
         self.lock().read
     }
 
-    /// Returns the connection and the unread bytes, if no other handle exists and nothing is left to send.
+    /// Returns the connection and the unread bytes, if there is no other handle and all bytes have been sent.
     pub fn into_stream(self) -> Option<(Stream, BytesMut)> {
         let inner = Arc::into_inner(self.0)?;
         let inner = inner.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -186,7 +186,8 @@ impl Wire {
     }
 }
 
-/// Polls a future once that never waits, such as a write of a session on a [`Wire`]. Returns `None` if it would wait.
+/// Polls a future that is expected never to wait, such as a write of a session on a [`Wire`]. Returns `None` if it
+/// would have to wait.
 pub fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     let future = std::pin::pin!(future);
     match future.poll(&mut Context::from_waker(Waker::noop())) {
@@ -195,7 +196,8 @@ pub fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// Reads up to `MOST` available bytes and passes them to `take`, or none at the end. Allocates nothing while it waits.
+/// Reads up to `MOST` available bytes and passes them to `take`, or passes no bytes at the end. Allocates no memory
+/// while it waits.
 ///
 /// # Errors
 /// Those of `from`.
@@ -224,7 +226,7 @@ fn empty_line(bytes: &[u8]) -> Option<usize> {
 // === impl Inner ===
 
 impl Inner {
-    /// Reads what is available. Returns the number of bytes, or 0 at the end.
+    /// Reads the available bytes. Returns their number, or 0 at the end.
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Self { stream, ahead, .. } = self;
         let read = ready!(poll_some::<AT_ONCE, _>(stream, cx, |read| {
@@ -265,8 +267,8 @@ impl Inner {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes a large amount without copying it, after the bytes that already wait, as far as the stream accepts it
-    /// now. Returns how many bytes of it were written.
+    /// Writes a large amount without copying it, after the bytes that already wait, as much as the stream accepts now.
+    /// Returns how many of `bytes` were written.
     fn write_through(&mut self, bytes: &[IoSlice<'_>], cx: &mut Context<'_>) -> io::Result<usize> {
         let mut written = 0;
         loop {
@@ -305,11 +307,12 @@ impl AsyncRead for Wire {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut inner = self.lock();
         if inner.quota == Some(0) {
-            // `poll_head` set the limit and is woken when more arrives.
+            // `poll_head` has set the limit, and its task is woken when more bytes arrive.
             return Poll::Pending;
         }
         if inner.ahead.is_empty() {
-            // A session would read 64 KiB in one read, which then wait for a client that can be slow.
+            // Otherwise, a session would read up to 64 KiB at a time, which would then wait in memory for a client that
+            // can be slow.
             let before = buf.filled().len();
             let mut some = (&mut inner.stream).take(MAX_READ);
             ready!(Pin::new(&mut some).poll_read(cx, buf))?;
@@ -358,7 +361,7 @@ impl AsyncWrite for Wire {
         Poll::Ready(Ok(length))
     }
 
-    /// Returns immediately: [`Wire::poll_sent`] is what waits.
+    /// Returns immediately. To wait, use [`Wire::poll_sent`].
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -373,7 +376,7 @@ impl AsyncWrite for Wire {
 #[async_trait]
 impl Shutdown for Wire {
     async fn shutdown(&mut self) {
-        // A broken connection needs no shutdown.
+        // If the connection is broken, the shutdown is not needed.
         let _ = tokio::io::AsyncWriteExt::shutdown(self).await;
     }
 }
@@ -406,15 +409,15 @@ impl GetSocketDigest for Wire {
     }
 }
 
-/// Bytes to read in one read if it is not known whether any will come.
+/// Number of bytes to read at a time if it is unknown whether any will arrive.
 const AT_ONCE: usize = 4096;
 /// Maximum bytes that a session reads in one read.
 const MAX_READ: u64 = 16 * 1024;
 /// Maximum bytes to buffer from a client that keeps sending while it is served.
 const MAX_AHEAD: usize = 4 * AT_ONCE;
-/// Maximum number of slices in one write. The rest waits for the next write.
+/// Maximum number of slices in one write. Further slices are left for the next write.
 const SLICES: usize = 8;
-/// Size of a write from which copying costs more than a system call.
+/// Minimum size of a write for which copying takes longer than a system call.
 const LARGE_WRITE: usize = 16 * 1024;
 
 #[cfg(test)]

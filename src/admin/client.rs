@@ -1,8 +1,8 @@
-//! Asks for the copies of a configuration: the proxy that has the file open, through its socket, or the file itself if
-//! no proxy runs.
+//! Gets cached robots.txt files for the command `robotgate cache`: from the running proxy, through its socket, or from
+//! the cache file if no proxy runs.
 //!
-//! It reads everything before it shows anything. Otherwise the open file would keep a proxy from starting for as long
-//! as a person reads. It blocks.
+//! It reads everything before the command shows anything. Otherwise the open cache file would keep a proxy from
+//! starting for as long as a person reads. It blocks.
 
 use std::{
     io,
@@ -31,7 +31,7 @@ use crate::{
     store::{CopyFile, Disk, FileError},
 };
 
-/// Access to the copies of a configuration, for one question.
+/// Access to the cached robots.txt files of a configuration, for one query.
 pub struct Copies {
     /// The cache file.
     path: PathBuf,
@@ -42,7 +42,7 @@ pub struct Copies {
     warn: fn(&str),
 }
 
-/// Where to get the copies from.
+/// Where to get the cached files from.
 enum Source {
     Proxy(Proxy),
     File(CopyFile),
@@ -54,7 +54,7 @@ struct Proxy {
     stream: UnixStream,
 }
 
-/// A connection for questions to a proxy, one after the other.
+/// A connection that sends queries to a proxy, one after the other.
 struct Talk {
     socket: PathBuf,
     sender: SendRequest<String>,
@@ -98,7 +98,7 @@ pub enum AdminError {
     Proxy(String),
 }
 
-/// The part of a problem (RFC 9457) that is read.
+/// The part of a problem document (RFC 9457) that is read.
 #[derive(Deserialize)]
 struct Problem {
     detail: String,
@@ -107,17 +107,18 @@ struct Problem {
 // === impl Copies ===
 
 impl Copies {
-    /// Finds the copies. Calls `warn`, now or with the answer, with anything else that the user should know.
+    /// Finds the running proxy or the cache file. Calls `warn`, now or during the query, with anything else that the
+    /// user should know.
     ///
     /// # Errors
-    /// If there are no copies, or they cannot be accessed.
+    /// If nothing is cached on disk, or it cannot be accessed.
     pub fn find(config: &Config, warn: fn(&str)) -> Result<Self, AdminError> {
         let path = config.cache.path.as_deref().ok_or(AdminError::NotKept)?;
         let started = Instant::now();
         loop {
             let found = Self::look(path, config, warn);
             match found {
-                // A starting proxy opens the file before it answers, and another command is done soon.
+                // A starting proxy opens the file before it listens on the socket, and another command soon closes it.
                 Err(AdminError::Locked { .. }) if started.elapsed() < PERMIT_TIMEOUT => std::thread::sleep(PAUSE),
                 found => return found,
             }
@@ -191,7 +192,7 @@ impl Copies {
     /// Forgets everything about an origin.
     ///
     /// # Errors
-    /// If that fails, or the origin can be back after a restart.
+    /// If that fails, or the origin could be back after a restart.
     pub fn forget(self, origin: &Origin) -> Result<Forgot, AdminError> {
         let (origin, has_fleet) = (origin.to_string(), self.has_fleet);
         self.ask(
@@ -211,7 +212,7 @@ impl Copies {
         )
     }
 
-    /// Returns statistics of the copies.
+    /// Returns statistics of the cache.
     ///
     /// # Errors
     /// If the answer cannot be read completely.
@@ -230,7 +231,7 @@ impl Copies {
         )
     }
 
-    /// Asks the proxy, or the file, which it then closes.
+    /// Asks the proxy, or reads the file and closes it.
     fn ask<T>(
         self,
         of_file: impl FnOnce(&CopyFile, &Policy) -> Result<T, FileError>,
@@ -247,7 +248,7 @@ impl Copies {
 // === impl Proxy ===
 
 impl Proxy {
-    /// Connects to the socket next to `file`. `None` if no process listens.
+    /// Connects to the socket next to `file`. `None` if no process listens there.
     fn beside(file: &Path) -> Result<Option<Self>, AdminError> {
         let socket = path_beside(file);
         match UnixStream::connect(&socket) {
@@ -256,14 +257,14 @@ impl Proxy {
                 // A killed proxy leaves a socket that refuses connections. InvalidInput: the path is too long for a
                 // socket.
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidInput => Ok(None),
-                // On the socket or its folder.
+                // The permission of the socket or of its folder.
                 io::ErrorKind::PermissionDenied => Err(AdminError::Denied(socket)),
                 _ => Err(AdminError::Talk { socket, error }),
             },
         }
     }
 
-    /// Asks `questions`, and closes the connection.
+    /// Runs `questions` on the connection, then closes it.
     fn talk<T>(
         self,
         warn: fn(&str),
@@ -294,7 +295,7 @@ impl Proxy {
 // === impl Talk ===
 
 impl Talk {
-    /// Returns the answer to a question; `None` if the proxy has none (404).
+    /// Returns the answer to a question; `None` if the proxy responds with 404.
     async fn ask<T: DeserializeOwned>(
         &mut self,
         method: Method,
@@ -330,7 +331,7 @@ impl Talk {
             .uri(format!("{path}?{query}"))
             .header(header::HOST, "localhost")
             .body(String::new());
-        // The escaped query makes a valid URI.
+        // The query is escaped, so the URI is valid.
         let request = request.map_err(|_| AdminError::Foreign)?;
         let (head, body) = self.sender.send_request(request).await.map_err(of_http)?.into_parts();
         let answer = to_bytes(Body::new(body), MAX_ANSWER)
@@ -350,10 +351,10 @@ fn of_http(error: hyper::Error) -> AdminError {
     }
 }
 
-/// How long to wait for a file that is in use.
+/// How long to wait for a cache file that another process has open.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Time limit of an answer. Longer than the proxy waits for a disk that cannot be written.
+/// Time limit of an answer. Longer than the proxy waits for its pending writes to reach the disk.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of an answer in bytes: a text of 500 KiB, each byte escaped as up to six, and once more in base64.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;

@@ -1,12 +1,12 @@
-//! The HTTP/1.1 server for operators, their programs and schedulers: at the admin listener, and on the socket next to
-//! the cache file.
+//! The HTTP/1.1 server for operators, their programs and schedulers. It is served on the admin listener, and on the
+//! socket next to the cache file.
 //!
 //! Everything that a client can use is limited: connections, the time to send a request and to read its response, the
-//! size of a request, and concurrent decisions. So no client here, however slow or hostile, delays a bot.
+//! size of a request, and concurrent decisions. So no client of this server, however slow or hostile, delays a bot.
 //!
-//! At the listener no request changes anything: requests look things up, and can make the proxy fetch a robots.txt as
-//! it would for a bot. Requests that change something are only accepted on the socket, which only the proxy's own user
-//! and root can open.
+//! On the admin listener, no request changes anything: requests read state, and can make the proxy fetch a robots.txt
+//! as it would for a bot. Requests that change something are accepted only on the socket, which only the proxy's own
+//! user and root can open.
 
 mod access;
 mod changes;
@@ -52,7 +52,8 @@ use crate::{
 #[derive(Debug)]
 pub struct AdminServer {
     listener: Endpoint,
-    /// Has its own limiter, so that many connections to the listener do not keep local operators out.
+    /// The endpoint on the socket. It has its own limiter, so that many connections to the listener do not keep local
+    /// operators out.
     socket: Endpoint,
 }
 
@@ -63,7 +64,7 @@ struct Endpoint {
     limiter: ConnectionLimiter,
 }
 
-/// What the service knows in addition to the proxy, for answers about its state.
+/// What the service knows in addition to the proxy, for responses about its state.
 pub struct ServiceInfo {
     pub listeners: Arc<Listeners>,
     /// Returns the result of the last reload, if there was one. It must not block.
@@ -73,12 +74,12 @@ pub struct ServiceInfo {
 
 /// The state that handlers use.
 struct Context {
-    /// Bounds requests that count everything, such as the metrics, which takes time and memory.
+    /// Bounds the requests that go through all origins, such as the metrics, because they take time and memory.
     counting: Arc<Semaphore>,
     live: Arc<Live>,
     service_info: ServiceInfo,
     started: SystemTime,
-    /// Bounds concurrent decisions of requests for many decisions.
+    /// Bounds how many decisions run at the same time for requests that ask for many.
     deciding: Semaphore,
     /// Bounds concurrent explanations, each of which takes a thread.
     explaining: Arc<Semaphore>,
@@ -86,7 +87,7 @@ struct Context {
     assuming: Arc<Semaphore>,
 }
 
-/// A Warning field that qualifies an answer.
+/// A Warning field that qualifies a response.
 type Warning = [(HeaderName, &'static str); 1];
 
 // === impl AdminServer ===
@@ -172,8 +173,8 @@ impl Context {
         working.await.ok().flatten().ok_or(Problem::Disk)
     }
 
-    /// Writes pending changes to disk, so that the answer has the latest state. Gives up after [`WRITE_TIMEOUT`]; the answer
-    /// then has a warning.
+    /// Writes pending changes to disk, so that the response has the latest state. If that takes longer than
+    /// [`WRITE_TIMEOUT`], returns a warning for the response.
     async fn flush_writes(&self) -> Option<Warning> {
         let store = self.live.store();
         let disk = store.disk().filter(|disk| disk.waiting() > 0)?;
@@ -182,13 +183,13 @@ impl Context {
     }
 }
 
-/// Concurrent requests that count everything.
+/// Maximum number of requests that go through all origins at the same time.
 const COUNTS: usize = 2;
-/// Concurrent decisions of requests for many decisions.
+/// Maximum number of decisions that run at the same time for requests that ask for many.
 const DECISIONS: usize = 64;
-/// Concurrent explanations.
+/// Maximum number of explanations that run at the same time.
 const EXPLANATIONS: usize = 4;
 /// How long a request waits for pending writes.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
-/// In the form of RFC 7234 §5.5.
+/// A value for the Warning field, in the form of RFC 7234 §5.5.
 const NOT_LATEST: &str = r#"199 robotgate "the disk cannot be written now; this may not be the latest""#;

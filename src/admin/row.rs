@@ -19,28 +19,28 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     pub origin: String,
-    /// What the origin's state means: `rules`; `expired`, if the robots.txt is fetched before the next
-    /// decision; or the reason why no file decides, or only an old one.
+    /// What the origin's state means: `rules`; `expired`, if the robots.txt is fetched before the next decision; or the
+    /// reason why no rules apply, or only old ones.
     pub holds: Cow<'static, str>,
     /// Whether the robots.txt is fetched again when it is next needed: `no`, `background` (the current
     /// answer applies meanwhile) or `now`.
     pub due: Due,
     pub status: Option<u16>,
-    /// When the copy that decides was received or last confirmed. Without a copy, when the last fetch ended.
+    /// When the copy that decides was received or last confirmed. If no copy decides, when the last fetch ended.
     pub fetched: Option<Timestamp>,
     /// When the answer expires. From then on, the robots.txt is fetched again if needed.
     pub expires: Option<Timestamp>,
     /// When the current series of failures began.
     pub failing_since: Option<Timestamp>,
-    /// The last failure, if no answer has come since.
+    /// The last failure, if it was followed by no successful fetch.
     pub error: Option<String>,
-    /// When the last answer came, even if it no longer applies.
+    /// When the origin last answered a fetch, even if the answer no longer applies.
     pub answered: Option<Timestamp>,
-    /// Size of the text of the copy that decides, or that decided until it expired.
+    /// Size of the text of the copy that decides, or that decided before it expired.
     pub bytes: Option<usize>,
     /// Hash of the last copy with rules, whether or not it decides.
     pub sha256: Option<Sha256>,
-    /// `fleet`, where another gate made the last fetch.
+    /// `fleet` if another proxy of the fleet made the last fetch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Cow<'static, str>>,
     /// Decisions since the origin came into the proxy's memory; `None` if no proxy runs.
@@ -61,9 +61,9 @@ pub struct Detail {
     #[serde(flatten)]
     pub row: Row,
     pub robots_url: String,
-    /// The profile that all of this is for.
+    /// The profile under which the state is shown.
     pub profile: Cow<'static, str>,
-    /// When the robots.txt was last fetched, with any result.
+    /// When the robots.txt was last fetched, successfully or not.
     pub asked: Option<Timestamp>,
     /// The entity tag that the next conditional fetch sends.
     pub etag: Option<String>,
@@ -73,7 +73,7 @@ pub struct Detail {
     pub robots: Option<String>,
     /// The text in base64, if it is not UTF-8.
     pub robots_b64: Option<String>,
-    /// Whether the text is truncated. Always false, because the proxy keeps no more than this shows.
+    /// Whether the text is truncated. Always false, because the proxy keeps no text that is longer than the limit.
     pub robots_truncated: bool,
 }
 
@@ -100,8 +100,8 @@ pub struct Forgot {
 // === impl Row ===
 
 impl Row {
-    /// Creates the row for a record of the file, at `now`. `None` if the record is invalid; the proxy
-    /// ignores such records too.
+    /// Creates the row for a record of the cache file, at `now`. `None` if the record is invalid; the proxy ignores
+    /// such records too.
     pub fn of(origin: &str, record: Record, policy: &Policy, now: SystemTime) -> Option<Self> {
         let bytes = record.copy().map(|copy| copy.bytes as usize);
         let state = under(record.outline()?, policy);
@@ -138,7 +138,7 @@ impl Row {
             failing_since: state.failing_since().map(Timestamp),
             error: error.map(|error| plain_message(&error, MAX_ERROR).into_owned()),
             answered: state.answered().map(Timestamp),
-            // Only the last copy can decide.
+            // The size is that of the last copy, and no other copy can decide.
             bytes: bytes.filter(|_| copy.is_some()),
             sha256: state.last_copy().map(|copy| copy.sha256),
             source: state.is_shared().then_some(Cow::Borrowed("fleet")),
@@ -181,7 +181,8 @@ impl Detail {
     }
 }
 
-/// Converts the state to the policy's profile, as the proxy would; `robots.profile` may have changed.
+/// Converts the state to the policy's profile, as the proxy would. `robots.profile` could have changed since the state
+/// was saved.
 pub(super) fn under(state: OriginState, policy: &Policy) -> OriginState {
     match state.is_under(policy) {
         true => state,

@@ -29,8 +29,8 @@ pub struct Serving {
     task: JoinHandle<()>,
 }
 
-/// A listening socket. Dropping it removes its file. Drop it before the cache file is closed: the next process that
-/// opens the file binds a socket of the same name.
+/// A listening socket. Dropping it removes its file. Drop it before the cache file is closed, because the next process
+/// that opens the cache file binds a socket of the same name.
 #[derive(Debug)]
 struct Socket {
     path: PathBuf,
@@ -57,8 +57,8 @@ pub(super) fn path_beside(file: &Path) -> PathBuf {
 // === impl Serving ===
 
 impl Serving {
-    /// Serves `admin_server` on the socket next to `file`, which the caller has open. Returns `None` and logs the error
-    /// if there can be no socket.
+    /// Serves `admin_server` on the socket next to `file`, which the caller has open. If the socket cannot be created,
+    /// logs the error and returns `None`.
     ///
     /// Call it within a runtime.
     pub fn start(file: &Path, admin_server: Arc<AdminServer>) -> Option<Self> {
@@ -76,8 +76,8 @@ impl Serving {
         Some(Self { stop, task })
     }
 
-    /// Removes the socket without waiting for clients; a response that has begun can finish. Call it before the cache
-    /// file is closed, because another proxy can then create a socket there.
+    /// Removes the socket without waiting for clients. A response that has begun can finish. Call it before the cache
+    /// file is closed, because after that another proxy can create a socket there.
     pub async fn stop(self) {
         self.stop.cancel();
         // A panic of the task has been reported already.
@@ -101,7 +101,7 @@ async fn accept(listener: UnixListener, socket: Socket, admin_server: Arc<AdminS
 // === impl Socket ===
 
 impl Socket {
-    /// Listens next to `file`, which the caller has open.
+    /// Creates a listening socket next to `file`, which the caller has open.
     fn bind(file: &Path) -> Result<(Self, StdListener), SocketError> {
         let path = path_beside(file);
         if path.as_os_str().as_bytes().len() > MAX_PATH {
@@ -122,7 +122,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // The next start replaces a file that is left over.
+        // If this fails, the next start replaces the file.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -138,7 +138,7 @@ fn remove_stale(path: &Path) -> Result<(), SocketError> {
 
 /// Maximum length of a socket's path in bytes (unix(7)).
 const MAX_PATH: usize = 107;
-/// Connections that can wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 

@@ -19,7 +19,7 @@ pub struct Stats {
     pub file_bytes: u64,
     #[serde(flatten)]
     pub count: Count,
-    /// Number of different texts that are stored.
+    /// Number of different stored texts.
     pub texts: u64,
     pub text_bytes: u64,
     /// State of the proxy that has the file open; `null` if there is none.
@@ -31,15 +31,15 @@ pub struct Stats {
 pub struct Count {
     /// All known origins.
     pub origins: u64,
-    /// By what their state means, as [`Row::holds`](super::Row::holds) says it.
+    /// Number of origins by what their state means; see [`Row::holds`](super::Row::holds).
     pub holds: BTreeMap<Cow<'static, str>, u64>,
-    /// Origins whose last fetch failed, regardless of what applies until the next one.
+    /// Number of origins whose last fetch failed, even if an earlier copy still decides.
     pub failing: u64,
-    /// Origins with a text. Several can share one.
+    /// Number of origins with a text. Several origins can share one text.
     pub origins_with_text: u64,
 }
 
-/// State in the memory of a proxy.
+/// The state of the running proxy's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
     /// Origins whose latest state is not yet on disk.
@@ -54,7 +54,7 @@ pub struct Running {
 // === impl Stats ===
 
 impl Stats {
-    /// Creates the statistics of the file at `path`, whose origins have been counted.
+    /// Creates the statistics of the cache file at `path` from the `count` of its origins.
     pub(super) fn new(path: &Path, file: &CopyFile, count: Count, running: Option<Running>) -> Result<Self, FileError> {
         let contents = file.contents()?;
         Ok(Self {
@@ -71,7 +71,7 @@ impl Stats {
 // === impl Count ===
 
 impl Count {
-    /// Counts an origin. An invalid record is not counted as known.
+    /// Counts an origin. An invalid record is counted as unknown.
     pub fn add(&mut self, record: Record, policy: &Policy, now: SystemTime) {
         let has_text = record.copy().is_some();
         let Some(state) = record.outline() else { return };

@@ -1,5 +1,5 @@
-//! Reads the cache file for an operator: a part of the list, one origin, or a part of the count. It
-//! reads in parts, so that a reader neither locks the file for long nor loads all of it into memory.
+//! Reads the cache file for an operator: a part of the list, one origin, or a part of the count. It reads in parts, so
+//! that a reader neither locks the file for long nor loads all of it into memory.
 //!
 //! It blocks, and never changes the file.
 
@@ -15,10 +15,10 @@ use crate::{
     store::{CopyFile, FileError, Record},
 };
 
-/// Where to continue, if there is more.
+/// Where to continue; `None` at the end.
 pub(super) type Next = Option<String>;
 
-/// Returns the rows whose name contains `filter`, among at most `limit` origins from `start` on.
+/// Reads at most `limit` origins from the name `start` on, and returns the rows whose name contains `filter`.
 pub(super) fn rows(
     file: &CopyFile,
     start: &str,
@@ -36,7 +36,7 @@ pub(super) fn rows(
     Ok((rows, next))
 }
 
-/// Counts at most `limit` more origins from `start` on.
+/// Adds at most `limit` origins, from the name `start` on, to the count.
 pub(super) fn count(
     file: &CopyFile,
     start: &str,

@@ -11,7 +11,7 @@ use crate::{pem, text::Second};
 
 /// The issuer of leaves, and the certificates between it and the root that clients trust.
 pub(super) struct Chain {
-    /// In the order of the file; never empty.
+    /// The certificates in the order of the file; never empty.
     pub(super) certificates: Vec<CertificateDer<'static>>,
     /// The certificates to send after the leaf in a handshake.
     pub(super) sent: Vec<CertificateDer<'static>>,
@@ -23,7 +23,7 @@ pub(super) struct Chain {
     pub(super) public_key_der: Vec<u8>,
     /// The issuer's subject key identifier (RFC 5280 §4.2.1.2).
     pub(super) key_id: Option<Vec<u8>>,
-    /// What the certificates lack for strict clients.
+    /// The requirements for strict clients that the certificates do not meet.
     pub(super) lacks: Vec<&'static str>,
     /// The time in which all certificates of the file are valid.
     pub(super) validity: Validity,
@@ -122,7 +122,7 @@ fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str
         Ok(Some(_)) => return Err("its keyUsage lacks keyCertSign"),
         Err(_) => return Err("its keyUsage cannot be read"),
     }
-    // RFC 5280 does not define this for authorities, but clients intersect the purposes along the chain.
+    // RFC 5280 does not define extendedKeyUsage for authorities, but clients intersect the purposes along the chain.
     match certificate.extended_key_usage() {
         Ok(None) => Ok(()),
         Ok(Some(usage)) if usage.value.any || usage.value.server_auth => Ok(()),
@@ -131,7 +131,7 @@ fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str
     }
 }
 
-/// Returns what the certificate lacks of RFC 5280's requirements that only strict clients check.
+/// Returns the requirements of RFC 5280 that the certificate does not meet and that only strict clients check.
 fn lacks_of(certificate: &X509Certificate<'_>) -> impl Iterator<Item = &'static str> {
     let has = |found: fn(&ParsedExtension<'_>) -> bool| {
         certificate
@@ -140,16 +140,16 @@ fn lacks_of(certificate: &X509Certificate<'_>) -> impl Iterator<Item = &'static 
     };
     let constraints = certificate.basic_constraints().ok().flatten();
     [
-        // §4.2.1.9
+        // RFC 5280 §4.2.1.9.
         (
             constraints.is_some_and(|constraints| constraints.critical),
             "the critical mark of basicConstraints",
         ),
-        // §4.2.1.3
+        // RFC 5280 §4.2.1.3.
         (has(|it| matches!(it, ParsedExtension::KeyUsage(_))), "keyUsage"),
-        // §4.2.1.2
+        // RFC 5280 §4.2.1.2.
         (key_id_of(certificate).is_some(), "subjectKeyIdentifier"),
-        // §4.2.1.1 exempts roots.
+        // RFC 5280 §4.2.1.1, which exempts roots.
         (
             is_root(certificate) || has(|it| matches!(it, ParsedExtension::AuthorityKeyIdentifier(_))),
             "authorityKeyIdentifier",

@@ -17,13 +17,13 @@ use crate::text::{Second, calendar};
 /// The contents of the two files.
 pub(super) struct NewPair {
     pub(super) certificate_pem: String,
-    /// PKCS #8 (RFC 5958).
+    /// The key as PKCS #8 (RFC 5958).
     pub(super) key_pem: String,
 }
 
 /// Creates an ECDSA P-256 key and a self-signed certificate for it, valid for [`LIFE`].
 pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<NewPair, AuthorityError> {
-    // A machine that boots with its clock at 1970 would create an authority that has expired once the clock is set.
+    // A machine that boots with its clock at 1970 would create an authority that expires as soon as the clock is set.
     if now < SystemTime::UNIX_EPOCH + EARLIEST {
         return Err(AuthorityError::Clock(Second(now)));
     }
@@ -69,8 +69,8 @@ fn make(cause: impl ToString) -> AuthorityError {
     AuthorityError::Make(cause.to_string())
 }
 
-/// Ten years, because every client has to trust the next certificate again.
+/// Validity of the certificate. Ten years, because every client has to be told to trust its successor.
 const LIFE: Duration = Duration::from_secs(3652 * 24 * 60 * 60);
 
-/// 2025-01-01, before this was written.
+/// A clock that shows an earlier time than 2025-01-01 is wrong.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);

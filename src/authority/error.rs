@@ -47,7 +47,7 @@ pub enum AuthorityError {
     )]
     Exposed {
         path: PathBuf,
-        /// The permission bits.
+        /// The permission bits of the file.
         mode: u32,
     },
 

@@ -23,7 +23,7 @@ pub(super) struct Issuer {
     algorithm: &'static SignatureAlgorithm,
 }
 
-/// A placeholder for the key that leaves the signature empty while rcgen builds a certificate.
+/// A placeholder for the key, with which rcgen builds a certificate with an empty signature.
 struct Unsigned(&'static SignatureAlgorithm);
 
 // === impl Issuer ===
@@ -55,8 +55,8 @@ impl Issuer {
             .find_map(|(scheme, algorithm)| Some((key.choose_scheme(&[scheme])?, algorithm)))
             .ok_or_else(|| unusable("its signature scheme is not supported".into()))?;
 
-        // RFC 5280 §4.2.1.1 requires the issuer's key identifier in each leaf. If the authority's certificate has
-        // none, clients compare it with nothing, so the method of RFC 7093 §2 is as good as any.
+        // RFC 5280 §4.2.1.1 requires the issuer's key identifier in each leaf. If the authority's certificate has none,
+        // clients have nothing to compare it with, so the method of RFC 7093 §2 is as good as any.
         let key_id = match &chain.key_id {
             Some(id) => id.clone(),
             None => Sha256::digest(&chain.public_key_der)[..KEY_ID_LENGTH].to_vec(),

@@ -1,7 +1,7 @@
 //! Leaf certificates: their contents and validity. It never reads the clock and stores no leaf.
 //!
-//! The certificate profile is the narrowest that every client accepts: all of RFC 5280 as the strict modes of OpenSSL
-//! and Python check it, one name, `serverAuth`, and a life well under the 200 days that the CA/Browser Forum allows.
+//! The leaves meet all requirements of RFC 5280 that the strict modes of OpenSSL and Python check. Each has one name,
+//! the purpose `serverAuth`, and a life well under the 200 days that the CA/Browser Forum allows.
 
 use std::{
     sync::Arc,
@@ -71,15 +71,15 @@ pub enum MintError {
     )]
     Server(rustls::Error),
 
-    /// The process is ending, or minting panicked.
+    /// The process is shutting down, or minting panicked.
     #[error("creating the certificate was interrupted, probably because the proxy is stopping; try again")]
     Interrupted,
 }
 
 /// Issues a certificate for `name` with a new key.
 ///
-/// A key for each leaf costs a few dozen microseconds for each name, links no origins of one proxy to each other, and
-/// lets no key outlive its certificate.
+/// A new key for each leaf takes a few dozen microseconds. With it, no two origins of a proxy show the same key, and no
+/// key outlives its certificate.
 pub(super) fn mint(
     issuer: &Issuer,
     random: &dyn SecureRandom,
@@ -178,7 +178,7 @@ pub const LEAF_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// How far to backdate certificates, for clients whose clocks are slow.
 pub(super) const BACKDATE: Duration = Duration::from_secs(60 * 60);
 
-/// RFC 5280 appendix A.1, `ub-common-name`.
+/// Maximum length of a commonName (RFC 5280 appendix A.1, `ub-common-name`).
 const MAX_COMMON_NAME: usize = 64;
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ struct SharedLeaves {
     cache: Cache<Host, Leaf>,
     provider: Arc<CryptoProvider>,
     clock: Box<dyn Fn() -> SystemTime + Send + Sync>,
-    /// Keeps a burst of new names from using the whole blocking pool, which files also need.
+    /// Permits for minting. They keep a burst of new names from using the whole blocking pool, which files also need.
     turns: Semaphore,
     minted: Arc<AtomicU64>,
 }
@@ -102,7 +102,7 @@ impl Leaves {
             return Ok(ready);
         }
         leaf::check(&name)?;
-        // Has its own task, so that a client that disconnects does not cancel the work for other clients.
+        // Minting runs in a separate task, so that a client that disconnects does not cancel it for other clients.
         let fill = Arc::clone(&self.shared).fill(name);
         tokio::spawn(fill).await.unwrap_or(Err(MintError::Interrupted))
     }
@@ -123,7 +123,8 @@ impl Leaves {
         self.shared.cache.is_empty()
     }
 
-    /// Returns the number of leaves minted since the counter started.
+    /// Returns the number of leaves minted since this cache was created, or the value of the counter that
+    /// [`Self::counted`] was given.
     pub fn minted(&self) -> u64 {
         self.shared.minted.load(Ordering::Relaxed)
     }
@@ -155,12 +156,12 @@ impl SharedLeaves {
                 EntryAction::ReplaceWithGuard
             }
         };
-        // While this call holds the guard, other calls for the name wait here. If it is dropped without a value, as on
-        // an error, it passes to one of them.
+        // While this call has the guard, other calls for the name wait here. If the guard is dropped without a value,
+        // as after an error, it passes to one of them.
         let guard = match self.cache.entry_async(&name, check).await {
             EntryResult::Retained(config) => return Ok(config),
             EntryResult::Vacant(guard) | EntryResult::Replaced(guard, _) => guard,
-            // The closure above returns neither action.
+            // The closure above never asks for removal or a timeout.
             EntryResult::Removed(..) | EntryResult::Timeout => return Err(MintError::Interrupted),
         };
 
@@ -171,7 +172,7 @@ impl SharedLeaves {
             .unwrap_or(Err(MintError::Interrupted))?;
         drop(turn);
         let config = Arc::clone(&leaf.config);
-        // The insertion fails if the entry was evicted meanwhile. This caller gets its configuration anyway.
+        // The insertion fails if the entry was evicted meanwhile. This caller still gets its configuration.
         let _ = guard.insert(leaf);
         Ok(config)
     }
@@ -191,15 +192,16 @@ impl SharedLeaves {
 // === impl Leaf ===
 
 impl Leaf {
-    /// Returns whether the leaf is still usable. It is not if the clock was set back to before its validity began.
+    /// Returns whether the leaf is still usable. It is unusable, too, if the clock was set back to before its validity
+    /// began.
     fn holds(&self, now: SystemTime) -> bool {
         self.use_from <= now && now < self.use_until
     }
 }
 
-/// Builds a server configuration that presents `leaf` for any requested name or none: clients send no name for an IP
-/// address, and the tunnel's target has already determined the leaf. The server requests no client certificate and
-/// accepts no early data, which could be replayed (RFC 8446 §8).
+/// Builds a server configuration that presents `leaf` whichever name the client requests, if any: clients send no name
+/// for an IP address, and the tunnel's target has already determined the leaf. The server requests no client
+/// certificate and accepts no early data, which could be replayed (RFC 8446 §8).
 fn server_config(provider: Arc<CryptoProvider>, leaf: CertifiedKey) -> Result<ServerConfig, MintError> {
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

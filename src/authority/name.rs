@@ -26,9 +26,9 @@ pub enum NameError {
 
 /// Checks whether a certificate can carry the name of `host`.
 ///
-/// Stricter than the IA5String of RFC 5280 §4.2.1.6, which would allow a wildcard, or a NUL that some clients take for
-/// the end of the name. More lenient than RFC 1123: existing hosts have `_` and hyphens at the edges of labels, and
-/// clients can judge those themselves.
+/// This is stricter than the IA5String of RFC 5280 §4.2.1.6, which would allow a wildcard, or a NUL that some clients
+/// take for the end of the name. It is more lenient than RFC 1123: the names of some real hosts contain `_`, or hyphens
+/// at the edges of labels, and clients can judge those themselves.
 pub(super) fn check(host: &Host) -> Result<(), NameError> {
     let Host::Name(name) = host else {
         return Ok(());

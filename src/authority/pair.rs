@@ -70,7 +70,7 @@ impl<'a> Pair<'a> {
     pub(super) fn settled_presence(&self) -> Result<Presence<'a>, AuthorityError> {
         let presence = self.presence()?;
         if let Presence::Half { .. } = presence {
-            // Without the lock, the result can be slightly out of date, which is better than none.
+            // Without the lock, the result can be slightly out of date, which is better than an error.
             let _lock = self.lock();
             return self.presence();
         }
@@ -86,7 +86,8 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Reads a pair whose file `missing` still has its temporary name. Returns `None` if either file cannot be read.
+    /// Reads a pair of which the file `missing` still has its temporary name. Returns `None` if either file cannot be
+    /// read.
     pub(super) fn read_unfinished(&self, missing: &Path) -> Option<Contents<'a>> {
         let path = |path: &Path| {
             if path == missing {

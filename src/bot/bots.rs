@@ -12,8 +12,8 @@ use super::{AgentPattern, Bindings, Bot, Cause, Credentials, Identity, product};
 #[derive(Clone, Default)]
 pub struct Bots {
     bots: Box<[Arc<Bot>]>,
-    /// Patterns without a `*`, indexed by their first byte in lower case (256 entries, or none if there are no bots).
-    /// One pass over a field looks for all of them.
+    /// Patterns without a `*`, indexed by their first byte in lower case (256 entries, or no entry if there are no
+    /// bots). One pass over a field looks for all of them.
     names: Box<[Vec<Name>]>,
     /// Patterns with a `*`, in the order of the configuration, each with the index of its bot in `bots`.
     globs: Vec<(usize, AgentPattern)>,
@@ -21,8 +21,8 @@ pub struct Bots {
     bound: Box<[usize]>,
     by_certificate: Box<[usize]>,
     by_network: Box<[usize]>,
-    /// Names and tokens of the bound bots, indexed by their first byte in lower case (256 entries, or none if no bot
-    /// is bound).
+    /// Names and tokens of the bound bots, indexed by their first byte in lower case (256 entries, or no entry if no
+    /// bot is bound).
     claims: Box<[Vec<Name>]>,
     credentials: Option<Credentials>,
 }
@@ -92,8 +92,8 @@ impl Bots {
         self.credentials.as_ref().map(Credentials::idle).unwrap_or_default()
     }
 
-    /// Returns the credentials that bots refer to but that do not exist: the bot's name, the credential's name, and what
-    /// else proves the bot (see [`Bindings::kinds`]; empty if nothing does).
+    /// Returns the credentials that bots refer to but that do not exist: the bot's name, the credential's name, and the
+    /// other kinds of proof that the bot has (see [`Bindings::kinds`]; empty if there are none).
     pub fn missing_credentials(&self) -> Vec<(&str, &str, String)> {
         let Some(credentials) = &self.credentials else {
             return Vec::new();
@@ -197,7 +197,7 @@ impl Bots {
         self.bots.get(by_glob.or(by_name)?)
     }
 
-    /// Returns the index of the first bot, in the order of the configuration, with a name in the field.
+    /// Returns the index of the first bot, in the order of the configuration, whose name is in the field.
     fn first_name(&self, field: &[u8]) -> Option<usize> {
         if self.names.is_empty() {
             return None;
@@ -219,7 +219,7 @@ fn claims(bots: &[Arc<Bot>], indices: &[usize]) -> Box<[Vec<Name>]> {
     let mut claims = vec![Vec::new(); if indices.is_empty() { 0 } else { 256 }];
     for &index in indices {
         for token in bots.get(index).into_iter().flat_map(|bot| bot.goes_by()) {
-            // A robots.txt also addresses the bot by the leading letters of its token, so a client with that shorter
+            // Google's parser reads only the leading letters of a token in a robots.txt, so a client with that shorter
             // name would get the bot's rules.
             for text in [token, letters(token)] {
                 if let Some(first) = text.bytes().next() {

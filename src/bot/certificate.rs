@@ -1,6 +1,6 @@
 //! The names in a client's certificate, and the `certificates` entries that they are compared with.
 //!
-//! It verifies nothing: the chain and the client's key have been checked before. It does no I/O.
+//! It verifies nothing: TLS has already verified the chain and the client's key. It does no I/O.
 
 use std::{fmt, time::SystemTime};
 
@@ -16,7 +16,7 @@ pub struct ClientCertificate {
     uris: Vec<Box<str>>,
     /// The subject's common names.
     common: Vec<Box<str>>,
-    /// SHA-256 of the DER.
+    /// SHA-256 of the certificate's DER.
     sha256: [u8; 32],
     /// Last moment at which the certificate is valid.
     not_after: SystemTime,
@@ -31,7 +31,7 @@ pub enum CertificateName {
     Name(Box<str>),
 }
 
-/// An entry that no certificate can match. Its `Display` says what to write instead.
+/// Why an entry can match no certificate. Its `Display` says what to write instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCertificateName {
     #[error("is not a name; write a DNS name, a URI or the common name of the client's certificate")]
@@ -81,13 +81,13 @@ impl ClientCertificate {
         Ok(read)
     }
 
-    /// Returns whether the certificate has not expired. Its start was checked when it was verified.
+    /// Returns whether the certificate has not expired. Its `notBefore` was checked when it was verified.
     pub fn holds(&self, now: SystemTime) -> bool {
         now <= self.not_after
     }
 
     /// Returns whether an entry matches this certificate. DNS names are compared without regard to case. A wildcard in
-    /// the certificate is compared literally, so it matches no other name.
+    /// the certificate is compared literally, so it matches only an entry with the same wildcard.
     pub fn is(&self, name: &CertificateName) -> bool {
         match name {
             CertificateName::Sha256(sha256) => self.sha256 == *sha256,

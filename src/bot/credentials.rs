@@ -1,6 +1,6 @@
 //! The credentials that clients can present: the hashes of the secrets for each name, and their verification.
 //!
-//! Pure: the caller reads the file. This module keeps no secret, takes as long for an unknown name as for a known
+//! Pure: the caller reads the file. This module keeps no secret, spends as much time on an unknown name as on a known
 //! one, and prints no hash.
 //!
 //! The hash is one SHA-256 over a salt and the secret. Secrets are 256 random bits, so they cannot be guessed however
@@ -23,7 +23,7 @@ pub use line::{BadLine, LineFault, is_name, name_of};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
     by_name: HashMap<Arc<str>, NamedSecrets>,
-    /// Largest number of secrets of any one name.
+    /// The number of secrets of the name that has the most.
     most: usize,
 }
 
@@ -80,7 +80,8 @@ impl Credentials {
         found.map(|(known, secret)| Verified { known, secret })
     }
 
-    /// Returns the credential if it is still valid: the same secret is on file under the same name.
+    /// Returns the credential if it is still valid: the credentials file still contains the same secret under the same
+    /// name.
     pub(super) fn recheck(&self, credential_record: &CredentialRecord) -> Option<Verified<'_>> {
         let known = self
             .by_name
@@ -151,7 +152,7 @@ impl Credentials {
 // === impl SecretHash ===
 
 impl SecretHash {
-    /// Hashes a secret. The salt must be random, and used for no other secret.
+    /// Hashes a secret. The salt must be random, and must not be used for another secret.
     pub fn new(salt: [u8; SALT], secret: &[u8]) -> Self {
         Self {
             hash: digest(&salt, secret),

@@ -17,7 +17,7 @@ pub struct AgentPattern {
     text: Box<str>,
 }
 
-/// The pattern is empty, and would match every field.
+/// The error for an empty pattern, which would match every field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an empty pattern matches nothing; write at least one character")]
 pub struct EmptyPattern;
@@ -73,20 +73,21 @@ impl fmt::Display for AgentPattern {
     }
 }
 
-/// Returns whether a name can begin at this position: no token runs across it.
+/// Returns whether a name can begin at this position: the bytes before and after it do not belong to the same token.
 pub(super) fn may_begin(field: &[u8], at: usize) -> bool {
     at == 0 || !is_token_byte(field[at - 1]) || !is_token_byte(field[at])
 }
 
-/// Returns whether the name is at this position and no token runs across its end.
+/// Returns whether the name is at this position and no token continues beyond its end.
 pub(super) fn name_at(name: &[u8], field: &[u8], at: usize) -> bool {
     let end = at + name.len();
     field.get(at..end).is_some_and(|found| found.eq_ignore_ascii_case(name))
         && (end == field.len() || may_begin(field, end))
 }
 
-/// Returns whether the pattern matches the whole text. On a mismatch, only the last `*` takes one more byte: an earlier
-/// one could not match better. So the work is bounded by the product of the lengths.
+/// Returns whether the pattern matches the whole text. On a mismatch, only the last `*` is tried with one more byte,
+/// because a different choice for an earlier `*` could not match better. So the work is bounded by the product of the
+/// lengths.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut last_star = None;

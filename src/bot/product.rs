@@ -1,7 +1,8 @@
 //! The grammar of a User-Agent field (RFC 9110 §10.1.5): products, versions and comments, and which product names the
 //! client.
 //!
-//! It accepts any bytes, never fails, and skips what is not a product. It does not know the configured bots.
+//! It accepts any bytes, never fails, and skips everything that is neither a product nor a comment. It does not know
+//! the configured bots.
 
 use std::cmp::Ordering;
 
@@ -70,8 +71,8 @@ fn after_compatible(comment: &[u8]) -> Option<&str> {
         mark.trim_ascii().eq_ignore_ascii_case(b"compatible")
     })?;
 
-    // A browser's name is followed by its platform and plug-ins (`MSIE 9.0; Windows NT 6.1; SLCC2`). After it, only a
-    // product with a version, alone in its part, is taken for a bot.
+    // A browser's name is followed by its platform and plug-ins (`MSIE 9.0; Windows NT 6.1; SLCC2`). In the parts after
+    // it, only a product that has a version and is alone in its part is considered a bot.
     let mut browser = false;
     for part in parts {
         let part = match part.split_last() {
@@ -114,8 +115,8 @@ fn is_product_with_version(part: &[u8]) -> bool {
     part.contains(&b'/') && !part.iter().any(u8::is_ascii_whitespace)
 }
 
-/// Returns the product at the start of a word: a token, followed by the end or a `/`. A token without a letter does not
-/// count: it is a version (`5.0`), a dash for "nothing", or `*`, which would stand for every bot.
+/// Returns the product at the start of a word: a token, followed by the end or a `/`. A token without a letter is
+/// ignored: it is a version (`5.0`), a dash for "nothing", or `*`, which would mean every bot.
 fn product(word: &[u8]) -> Option<&str> {
     let end = word.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(word.len());
     let ends_well = matches!(word.get(end), None | Some(b'/'));
@@ -126,7 +127,7 @@ fn product(word: &[u8]) -> Option<&str> {
     str::from_utf8(token).ok()
 }
 
-/// Returns whether a product is a browser's, ignoring ASCII case.
+/// Returns whether a product is a browser's name, ignoring ASCII case.
 fn is_browser(product: &str) -> bool {
     BROWSERS
         .binary_search_by(|name| compare(name.as_bytes(), product.as_bytes()))
@@ -166,8 +167,8 @@ impl<'h> Iterator for Pieces<'h> {
     }
 }
 
-/// Returns whether a byte separates words outside of comments. By the grammar only white space does, but clients also
-/// send `;`, `,` and a stray `)`, as in `DuckDuckBot/1.0; (+http://duckduckgo.com/duckduckbot.html)`.
+/// Returns whether a byte separates words outside of comments. According to the grammar only white space does, but
+/// clients also send `;`, `,` and a stray `)`, as in `DuckDuckBot/1.0; (+http://duckduckgo.com/duckduckbot.html)`.
 fn is_separator(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b';' | b',' | b')')
 }
@@ -206,7 +207,7 @@ const TOKEN_BYTES: [bool; 256] = {
 
 /// Names in a User-Agent that belong to a browser and do not name the client: browsers, their engines, and the
 /// platforms and marks that occur next to them. In lower case and sorted, for the binary search. Text browsers and HTTP
-/// libraries are left out on purpose: theirs may be the only name that a bot built on them sends.
+/// libraries are left out on purpose, because a bot that is built on one might send no other name.
 #[rustfmt::skip]
 const BROWSERS: &[&str] = &[
     "android", "applewebkit", "avastsecurebrowser", "brave", "ccleaner", "centos", "chrome", "chromeframe",

@@ -1,7 +1,7 @@
-//! What a client presents besides its User-Agent, what that proves, and which bot the two identify.
+//! What a client presents in addition to its User-Agent, what that proves, and which bot both together identify.
 //!
-//! Pure: the caller has verified the certificate and knows the address. This module does not refuse a claim itself;
-//! the decision does.
+//! Pure: the caller has verified the certificate and knows the address. This module does not refuse a client itself;
+//! `decision` does.
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
@@ -14,13 +14,13 @@ use super::{
 };
 use crate::text::words;
 
-/// The proofs of a bot. Any one is enough. If there are none, the bot's User-Agent is believed.
+/// The proofs of a bot. Any one of them is enough. If there are none, the bot's User-Agent is believed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bindings {
-    /// Names of credentials.
+    /// Names of credentials that prove the bot.
     pub credentials: Vec<Box<str>>,
     pub certificates: Vec<CertificateName>,
-    /// Networks that its requests come from.
+    /// Networks from which the bot sends its requests.
     pub networks: Vec<IpNet>,
 }
 
@@ -32,7 +32,7 @@ pub struct ProofKinds {
     pub network: bool,
 }
 
-/// What a client presents besides its User-Agent.
+/// What a client presents in addition to its User-Agent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Presented<'a> {
     pub credential: PresentedCredential<'a>,
@@ -47,9 +47,9 @@ pub struct Presented<'a> {
 pub enum PresentedCredential<'a> {
     #[default]
     Nothing,
-    /// The value of its one Proxy-Authorization field.
+    /// The value of the request's only Proxy-Authorization field.
     Field(&'a [u8]),
-    /// More than one field, so that it is unclear which one to use.
+    /// The request has more than one Proxy-Authorization field, so it is unclear which one to use.
     Several,
     /// The credential of the CONNECT that the request came through.
     Inherited(&'a CredentialRecord),
@@ -58,11 +58,11 @@ pub enum PresentedCredential<'a> {
 /// What was proven. Only the strongest proof is used: a credential, then a certificate, then an address.
 #[derive(Clone, Copy, Debug)]
 pub enum Proof<'a> {
-    /// The client presented nothing that the configuration knows.
+    /// The client presented nothing that a bot in the configuration requires.
     None,
     /// The credential is invalid, or the client sent more than one.
     Failed,
-    /// Any proof that is needed, for callers that only ask what would be decided.
+    /// Whatever proof the bot requires, for callers that only ask how a request would be decided.
     Assumed,
     Credential(Verified<'a>),
     Certificate(&'a ClientCertificate),
@@ -91,7 +91,7 @@ words! {
 /// them. It allocates nothing. It prints neither part, because a client could put the secret in place of the name.
 pub(super) struct Basic {
     bytes: [u8; MAX_DECODED],
-    /// Position of the first colon.
+    /// Position of the first colon in `bytes`.
     colon: usize,
     len: usize,
 }
@@ -104,7 +104,7 @@ impl Bindings {
         !(self.credentials.is_empty() && self.certificates.is_empty() && self.networks.is_empty())
     }
 
-    /// Returns the kinds of these proofs.
+    /// Returns which kinds of proof these are.
     pub fn kinds(&self) -> ProofKinds {
         ProofKinds {
             credential: !self.credentials.is_empty(),
@@ -143,7 +143,7 @@ impl ProofKinds {
 }
 
 impl fmt::Display for ProofKinds {
-    /// Names the kinds: `a credential or its network`.
+    /// Lists the kinds, as in `a credential or its network`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = [
             (self.credential, "a credential"),
@@ -158,7 +158,7 @@ impl fmt::Display for ProofKinds {
 // === impl Bots ===
 
 impl Bots {
-    /// Evaluates what a client presents. If its credential is invalid, a weaker proof does not make up for it.
+    /// Evaluates what a client presents. If its credential is invalid, no weaker proof is accepted instead.
     pub fn prove<'a>(&'a self, presented: &Presented<'a>) -> Proof<'a> {
         if let Some(credentials) = self.credentials() {
             let verified = match presented.credential {
@@ -188,10 +188,11 @@ impl Bots {
         Proof::None
     }
 
-    /// Identifies the client by its User-Agent fields and its proof. If `required`, a client without proof is refused.
+    /// Identifies the client by its User-Agent fields and its proof. If `required` is set, a client without proof is
+    /// refused.
     ///
-    /// A proof narrows down which bots a client can be, and its User-Agent names one of them. Without a proof, the
-    /// User-Agent is believed unless it names a bot that is bound to one.
+    /// A proof identifies one or more bots, and the User-Agent must name one of them. Without a proof, the User-Agent
+    /// is believed unless it names a bot that requires one.
     pub fn identify_by<'h>(
         &self,
         user_agents: impl IntoIterator<Item = &'h [u8]>,
@@ -256,7 +257,8 @@ impl Bots {
                 (Some(only), None) => Some(only),
                 _ => return identity,
             },
-            // The proof need not cover the first bot in the configuration that the field names.
+            // The field can name several bots, and the proof might not be valid for the first of them in the
+            // configuration.
             Identity::Bot(named) => candidates.find(|bot| {
                 let field = field.unwrap_or_default().trim_ascii();
                 Arc::ptr_eq(bot, named) || bot.user_agents.iter().any(|pattern| pattern.matches(field))
@@ -321,7 +323,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Returns the record of the credential, which requests inside a CONNECT inherit.
+    /// Returns a record of the credential. Requests inside a CONNECT inherit it.
     pub fn credential_record(&self) -> Option<CredentialRecord> {
         match self {
             Proof::Credential(verified) => Some(verified.credential_record()),
@@ -395,7 +397,7 @@ impl fmt::Debug for Basic {
     }
 }
 
-/// Removes the padding, at most two signs. A third one is an error, which the decoder reports.
+/// Removes the padding, which is at most two `=`. A third one is an error, which the decoder reports.
 fn without_padding(encoded: &[u8]) -> &[u8] {
     let once = encoded.strip_suffix(b"=").unwrap_or(encoded);
     once.strip_suffix(b"=").unwrap_or(once)

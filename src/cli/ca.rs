@@ -27,7 +27,7 @@ enum Action {
     Export,
 }
 
-/// Shows or prints the certificate. Never creates one; `run` does.
+/// Shows or prints the certificate. Never creates one; only `robotgate run` does.
 pub fn run(args: &CaArgs) -> ExitCode {
     let https = match load(args.config.as_deref()) {
         Ok(config) => config.https,

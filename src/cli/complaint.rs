@@ -34,7 +34,8 @@ fn fitted(text: &str, columns: usize, paint: Paint) -> String {
     fitted.join("\n")
 }
 
-/// Parses a line that marks another (`      |    ^^^`): returns the text before the carets, and their number.
+/// Parses a line that marks the line above it (`      |    ^^^`). Returns the text before the carets, and the number of
+/// carets.
 fn mark(line: &str) -> Option<(&str, usize)> {
     let before = line.trim_end_matches('^');
     let is_mark = before.len() < line.len() && before.trim() == "|";
@@ -62,7 +63,7 @@ fn quoted(line: &str, (before, carets): (&str, usize), columns: usize, paint: Pa
 
 /// Indent of a message's further lines.
 const INDENT: usize = 4;
-/// Columns of the line number and the bar before a quoted line.
+/// Columns of the line number and the bar to the left of a quoted line.
 const GUTTER: usize = 8;
 
 #[cfg(test)]

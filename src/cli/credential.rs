@@ -111,7 +111,7 @@ fn configured(file: Option<&Path>) -> Result<(Config, PathBuf), CredentialError>
     Ok((config, path))
 }
 
-/// `option` is the `--config` option of the commands that the output shows.
+/// Adds a secret. `option` is the `--config` option to show in the commands that the output suggests.
 fn add(config: &Config, path: &Path, name: &str, stdin: bool, option: &str) -> Result<String, CredentialError> {
     if !is_name(name) {
         return Err(CredentialError::Name(name.to_owned()));
@@ -123,7 +123,7 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool, option: &str) -> R
     let store = Store::lock(path)?;
     let before = store.read()?;
     let text = before.as_ref().map_or("", |before| &before.text);
-    // Do not add to a file that robotgate would reject.
+    // Do not add to a file that robotgate would reject as a whole.
     let known = parsed(path, text)?;
     store.write(&with_line(text, &secret.hash()?.line(name)), before.as_ref())?;
 
@@ -220,7 +220,7 @@ fn parsed(path: &Path, text: &str) -> Result<Credentials, CredentialError> {
     })
 }
 
-/// Returns the bots that a credential identifies.
+/// Returns the names of the bots that a credential identifies.
 fn bots_of<'c>(config: &'c Config, name: &str) -> Vec<&'c str> {
     let takes = |credentials: &[Box<str>]| credentials.iter().any(|credential| **credential == *name);
     let bots = config.bots.iter().filter(|bot| takes(&bot.bindings.credentials));

@@ -60,7 +60,7 @@ pub struct EnvArgs {
 #[derive(Clone)]
 struct ClientName(PossibleValuesParser);
 
-/// Why there is nothing to print.
+/// Why no settings can be printed.
 #[derive(Debug, thiserror::Error)]
 enum EnvError {
     #[error(transparent)]
@@ -108,7 +108,7 @@ pub fn run(args: &EnvArgs) -> ExitCode {
         None => list(),
         Some(client) => match settings(args, client) {
             Ok((text, notes)) => {
-                // If a shell evaluates the output, its comments are not shown.
+                // A shell that evaluates the output does not show its comments, so the notes are printed on stderr too.
                 if !io::stdout().is_terminal() {
                     notes.iter().for_each(|note| eprintln!("robotgate: note: {note}"));
                 }
@@ -150,7 +150,7 @@ fn list() -> String {
     out
 }
 
-/// Returns the text, and the notes that the user must see because the settings may not work.
+/// Returns the settings as text, and notes on why they may not work, which the user must see.
 fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), EnvError> {
     let config = load(args.config.as_deref())?;
     let mut notes = Vec::new();
@@ -170,7 +170,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
     let mut settings = Settings::new(&proxy, ca)?;
     let proxy = args.proxy.as_deref();
-    // The text contains the command line, which programs can print into a log, so it must not contain a secret.
+    // The text contains this command line, which programs could write into a log, so it must not contain a secret.
     let shown = proxy.map(|proxy| match settings.has_secret() {
         true => "http://NAME:SECRET@HOST:PORT",
         false => proxy,
@@ -229,7 +229,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     Ok((out, notes))
 }
 
-/// Returns the proxy's URL, as far as the configuration tells it.
+/// Returns the proxy's URL according to the configuration.
 fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     let plain = config.proxy.listen.first().map(|address| ("http", *address));
     let tls = || Some(("https", *config.proxy.tls.as_ref()?.listen.first()?));
@@ -246,7 +246,7 @@ fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     format!("{scheme}://{name}:{}", address.port())
 }
 
-/// Returns the options for the configuration and the certificate as given, and `--proxy` with `proxy`.
+/// Returns the options `--config` and `--ca` as the user gave them, and `--proxy` with `proxy`.
 fn options(args: &EnvArgs, proxy: Option<&str>) -> String {
     let mut options = config_option(args.config.as_deref());
     options.extend(proxy.map(|proxy| option("proxy", proxy)));
@@ -283,12 +283,12 @@ fn unreadable(path: &Path, args: &EnvArgs) -> Option<String> {
     }
 }
 
-/// Says what to do for other users if this user can read the certificate and they cannot.
+/// Says what to do for other users if this user can read the certificate but others cannot.
 fn only_for_some(path: &Path, args: &EnvArgs) -> Option<String> {
     if is_open_to_all(path) || fs::File::open(path).is_err() {
         return None;
     }
-    // `ca export` only prints the configuration's certificate.
+    // `robotgate ca export` prints only the configuration's certificate, so it cannot copy the file of `--ca`.
     let copy = match args.ca {
         Some(_) => format!(
             "cp {} robotgate-ca.pem",

@@ -1,7 +1,7 @@
 //! `robotgate eval`: decides cases in JSON lines, as Google's parser does, or to the letter of RFC 9309.
 //!
-//! It continues after a bad line, and keeps only one line and a bounded cache in memory. It answers for the parser
-//! alone: no exception for `/robots.txt`, and only the product tokens that Google's parser accepts.
+//! It continues after a bad line, and keeps only one line and a bounded cache in memory. It returns exactly what the
+//! parser says: `/robots.txt` itself is not exempt, and only product tokens that Google's parser accepts are valid.
 
 mod cache;
 mod case;
@@ -40,9 +40,9 @@ pub struct EvalArgs {
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Outcome {
-    /// Lines answered with a decision.
+    /// Number of lines answered with a decision.
     decided: u64,
-    /// Lines answered with an error.
+    /// Number of lines answered with an error.
     failed: u64,
 }
 
@@ -52,7 +52,7 @@ struct Outcome {
 pub fn run(args: &EvalArgs) -> ExitCode {
     prompt_for("one JSON object a line (robotgate eval --help shows one)");
     let read = Arc::<AtomicU64>::default();
-    // At a terminal, the answers themselves show progress.
+    // If the output is a terminal, the answers themselves show progress.
     let progress = (!io::stdout().is_terminal()).then(|| {
         let (read, all) = (read.clone(), size_of_input());
         Progress::begin(move || progress_text(read.load(Ordering::Relaxed), all))
@@ -105,7 +105,7 @@ fn eval(profile: Profile, mut input: BufReader<impl Read>, mut output: impl Writ
     }
 }
 
-/// Returns the size of standard input, if it is a file.
+/// Returns the size of standard input, or `None` if it is not a file.
 fn size_of_input() -> Option<u64> {
     let state = fstat(io::stdin()).ok()?;
     let is_file = FileType::from_raw_mode(state.st_mode).is_file();

@@ -1,7 +1,7 @@
 //! `robotgate explain`: explains why a bot may or may not fetch a URL, to a person or a program.
 //!
-//! The verdict comes from [`crate::decision`], as in the proxy, and the explanation from
-//! `crate::explanation`. Nothing is decided here.
+//! The verdict comes from [`crate::decision`], as in the proxy, and the explanation from `crate::explanation`. This
+//! module decides nothing.
 
 mod excerpt;
 mod source;
@@ -61,7 +61,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         Err(error) => return fail(&error),
     };
     if let Some(profile) = args.profile.filter(|profile| *profile != config.robots.policy.profile) {
-        // The default of `soft-404` depends on the profile, so it changes with it.
+        // The default of `soft-404` depends on the profile, so it has to change with the profile.
         config.robots.policy.soft_404 = Policy::of(profile).soft_404;
         config.robots.policy.profile = profile;
     }
@@ -95,7 +95,8 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
     }
 }
 
-/// Decides with the robots.txt in `file`, or with the one that the proxy would fetch, if it would fetch one.
+/// Decides with the robots.txt in `file`, or with the one that the proxy would fetch. Fetches nothing if the proxy
+/// would not.
 fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(Decision, Source), SourceError> {
     let policy = &config.robots.policy;
     let prohibited = config.screen(&question.target.origin).err();
@@ -112,7 +113,7 @@ fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(D
         }
         (Begun::NeedsCopy(undecided), given) => {
             let source = given.map_or_else(|| Source::fetch(config, undecided.origin()), Ok)?;
-            // A file and a fetch always have a lookup.
+            // With a file or a fetch, `lookup` never returns `None`.
             let lookup = source
                 .lookup(policy)
                 .unwrap_or_else(|| unreachable!("a file or a fetch was looked at"));
@@ -121,7 +122,7 @@ fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(D
     }
 }
 
-/// Decides by the robots.txt alone whether `[egress]` closes the URL or not, if a file has it.
+/// If the robots.txt is from a file, decides by it alone, as if `[egress]` allowed the URL.
 fn without_egress(question: Question, source: &Source, policy: &Policy) -> Option<Decision> {
     source.file()?;
     match question.begin(None) {

@@ -51,13 +51,13 @@ pub struct LintArgs {
     json: bool,
 }
 
-/// The report for programs.
+/// The report for programs, which is written as JSON.
 #[derive(serde::Serialize)]
 struct Report<'a> {
     source: &'a str,
     /// The fetch, if there was one.
     fetch: Option<FetchRecord<'a>>,
-    /// Why there is no robots.txt.
+    /// Why there is no robots.txt to check.
     absent: Option<&'a str>,
     #[serde(flatten)]
     counts: Counts,
@@ -72,8 +72,8 @@ struct Counts {
     notes: usize,
 }
 
-/// Prints the findings. Fails if any is more than a note, or if there is no robots.txt because of a fault. A
-/// reader that closes the output early is not an error.
+/// Prints the findings. Fails if any of them is worse than a note, or if there is no robots.txt because of a fault. It
+/// is not an error if the reader closes the output early.
 #[must_use]
 pub fn run(args: &LintArgs) -> ExitCode {
     let found = match args.source.find(args.config.as_deref()) {

@@ -1,5 +1,5 @@
-//! Fetches a robots.txt for a person in the same way as the proxy: with the same fetcher, egress,
-//! trusted roots and interpretation.
+//! Fetches a robots.txt for a person in the same way as the proxy: with the same fetcher, egress, trusted root
+//! certificates and interpretation.
 //!
 //! It keeps nothing and decides nothing about a bot.
 
@@ -31,7 +31,7 @@ pub struct Live {
     state: Arc<OriginState>,
 }
 
-/// Why no fetch was possible. A failed fetch is not such an error, because it has a meaning.
+/// Why robotgate could not start a fetch. A failed fetch is not such an error, because robotgate decides by it.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     #[error(transparent)]
@@ -101,7 +101,7 @@ impl Live {
         }
     }
 
-    /// Returns the answer after the fetch, for a previously unknown origin.
+    /// Returns the answer after the fetch, for an origin about which nothing was known before.
     pub fn answer(&self) -> Answer<'_> {
         self.state.answer(self.at, &self.policy)
     }
@@ -116,8 +116,8 @@ impl Live {
         self.rules().map(|received| &*received.body)
     }
 
-    /// As [`body`](Self::body), with the bytes that were read past the limit: it is longer than
-    /// [`LIMIT`](crate::robots::LIMIT) if the file is.
+    /// Returns the same as [`body`](Self::body) and the bytes after it that were read. The result is longer than
+    /// [`LIMIT`](crate::robots::LIMIT) if the robots.txt is.
     pub fn body_as_read(&self) -> Option<Vec<u8>> {
         self.rules()
             .map(|received| [&*received.body, &received.cut_off].concat())
@@ -128,7 +128,7 @@ impl Live {
         self.rules().is_some_and(|received| !received.cut_off.is_empty())
     }
 
-    /// Describes the redirects, if there were too many.
+    /// Returns in words whether redirects led in a circle or were too many; `None` if neither.
     pub fn detour(&self) -> Option<&'static str> {
         if !matches!(self.traced.fetched, Fetched::TooManyRedirects { .. }) {
             return None;
@@ -141,7 +141,7 @@ impl Live {
         })
     }
 
-    /// Returns a display of the fetch, in lines for a person.
+    /// Returns a value that displays the fetch, in lines for a person.
     pub fn way(&self) -> impl Display {
         Way(self)
     }

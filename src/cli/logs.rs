@@ -1,4 +1,4 @@
-//! Reads the files of an audit log, rotated and compressed ones too, for the commands that take them.
+//! Reads the files of an audit log, including rotated and compressed ones, for the commands that take them.
 
 use std::{
     ffi::OsStr,

@@ -19,9 +19,9 @@ pub struct ManArgs {
 /// A kind of line in the example.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'a> {
-    /// `[proxy]`
+    /// A section's header, such as `[proxy]`.
     Section(&'a str),
-    /// Running text, without its `#`.
+    /// Text of a paragraph, without its `#`.
     Text(&'a str),
     /// Keys, tables and examples, which are shown line by line.
     Verbatim(&'a str),
@@ -44,8 +44,8 @@ fn write(ManArgs { folder }: &ManArgs) -> io::Result<()> {
     fs::write(folder.join("robotgate.toml.5"), render(EXAMPLE))
 }
 
-/// Renders the page of the configuration file. Sections become headings, comments become paragraphs, and keys are
-/// copied.
+/// Renders the manual page of the configuration file from the example configuration. Sections become headings, comments
+/// become paragraphs, and keys are copied.
 fn render(example: &str) -> String {
     let mut page = Roff::new();
     let version = concat!("robotgate ", env!("CARGO_PKG_VERSION"));
@@ -87,14 +87,14 @@ impl<'a> Line<'a> {
         let Some(comment) = line.strip_prefix('#') else {
             return match line {
                 "" => Line::Blank,
-                // The header of a list of tables says too little to be a heading.
+                // The header of a list of tables, such as `[[bot]]`, says too little to be a heading.
                 _ if line.starts_with('[') && !line.starts_with("[[") => Line::Section(line),
                 _ => Line::Verbatim(line),
             };
         };
         match comment.strip_prefix(' ') {
             None if comment.is_empty() => Line::Blank,
-            // A default.
+            // A commented-out key with its default.
             None => Line::Verbatim(comment),
             // An example, a list, or a key without a default.
             Some(text) if text.starts_with("  ") || is_key(text) => Line::Verbatim(text),

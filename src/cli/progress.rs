@@ -9,7 +9,7 @@ use std::{
 
 use super::columns::{columns_of, cut};
 
-/// Shows progress until it is dropped, and then erases it.
+/// Shows progress on stderr until it is dropped, and then erases it.
 #[derive(Debug)]
 pub(super) struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 
@@ -23,7 +23,7 @@ enum Terminal {
 // === impl Progress ===
 
 impl Progress {
-    /// Shows `text`, which is called again each second.
+    /// Starts to show the result of `text`, which is called again each second.
     pub(super) fn begin(text: impl Fn() -> String + Send + 'static) -> Self {
         if !stderr().is_terminal() {
             return Self(None);
@@ -40,7 +40,7 @@ impl Progress {
                 print("\r\x1b[K");
             }
         };
-        // If there can be no thread, no progress is shown.
+        // If the thread cannot be started, no progress is shown.
         let thread = thread::Builder::new().name("progress".to_owned()).spawn(telling);
         Self(thread.ok().map(|thread| (end, thread)))
     }
@@ -50,7 +50,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.0.take() {
             drop(end);
-            // So that the next output is not overwritten.
+            // Wait until the thread has erased the progress, or it would erase the next output.
             let _ = thread.join();
         }
     }
@@ -84,7 +84,7 @@ pub(super) fn prompt_for(what: &str) {
 }
 
 fn print(text: &str) {
-    // If stderr cannot be written, no process reads it.
+    // If stderr cannot be written, no one can see the prompt.
     let _ = stderr().write_all(text.as_bytes());
 }
 

@@ -27,7 +27,7 @@ pub struct RunArgs {
     /// What the decisions on standard output look like
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     log_format: LogFormat,
-    /// Caught to answer with the right spelling: `robotgate check` takes the file this way.
+    /// Accepted only so that the error can say to use `--config`: `robotgate check` takes the file without the option.
     #[arg(value_name = "FILE", hide = true)]
     file: Option<PathBuf>,
 }

@@ -1,6 +1,6 @@
 //! Reads a robots.txt from disk or standard input, up to a limit.
 //!
-//! It does not decide which bytes are used.
+//! The parser decides which of the bytes are used.
 
 use std::{
     fs::File,
@@ -28,5 +28,5 @@ fn read(input: impl Read) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// Maximum number of bytes to read: the part that is used, and the line after it to show.
+/// Maximum number of bytes to read: the part that is used, and the line after it, which some commands show.
 const MAX_READ: u64 = LIMIT as u64 + 64 * 1024;

@@ -1,6 +1,6 @@
 //! `[admin]`: where the admin API listens, and its token.
 //!
-//! It binds nothing. It reads only the token file, and never shows the token.
+//! It opens no socket. It reads only the token file, and never shows the token.
 
 use std::fmt;
 use std::io;
@@ -16,8 +16,8 @@ use crate::files::{self, SecretError};
 use subtle::ConstantTimeEq as _;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3180);
-/// Length of a token in bytes. A shorter one can be guessed. A longer one does not fit into a request's header
-/// section, so it is probably another file.
+/// Length of a token in bytes. A shorter token could be guessed. A longer one does not fit into a request's header
+/// section, so the file is probably not a token file.
 const TOKEN_BYTES: RangeInclusive<usize> = 16..=4096;
 
 /// The `[admin]` section.
@@ -66,7 +66,8 @@ impl Admin {
     }
 }
 
-/// Checks that without a token only this machine can reach the API, which shows the sites that bots visit.
+/// Checks that only this machine can reach the API if there is no token, because the API shows the sites that bots
+/// visit.
 fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, checker: &Checker<'_>) {
     let open = addresses
         .iter()
@@ -89,7 +90,7 @@ fn check_apart(addresses: &[SocketAddr], span: &Range<usize>, proxy: &Proxy, che
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
     let tls = tls.map(|address| ("proxy.tls.listen", address));
     let plain = proxy.listen.iter().map(|address| ("proxy.listen", address));
-    // Port 0 is a different port each time.
+    // The system chooses a different port each time for port 0.
     let taken = plain
         .chain(tls)
         .find(|(_, one)| one.port() != 0 && addresses.contains(one));

@@ -1,8 +1,8 @@
 //! `[identity]` and `[[bot]]`: the bots, how they are recognised and prove who they are, and what happens to requests
-//! that name none.
+//! that name no bot.
 //!
-//! It checks the entries, alone and against each other. It sees no request, and identifies and verifies no client.
-//! It reads only the credentials file, and errors quote nothing of it.
+//! It checks the entries, alone and against each other. It sees no request, and identifies and verifies no client. It
+//! reads only the credentials file, and errors quote nothing of it.
 
 use std::collections::HashMap;
 use std::io;
@@ -41,7 +41,7 @@ enum Named {
     Unread,
 }
 
-/// What the entries so far use, in lower case.
+/// What the entries read so far have already used, in lower case.
 struct Taken {
     named: Named,
     /// Whether clients can show certificates.
@@ -193,7 +193,7 @@ impl Taken {
         patterns
     }
 
-    /// Reads what proves that a client is the bot of this name.
+    /// Reads the proofs by which a client can be the bot of this name.
     fn bindings(&self, bot_name: &str, table: &Table<'_>) -> Bindings {
         let credentials = match table.list("credentials") {
             Some(list) => table.checker.each(Some(list), |text| credential(text, &self.named)),
@@ -265,8 +265,8 @@ fn robots_agents(list: List<'_>, table: &Table<'_>) -> Vec<Box<str>> {
     })
 }
 
-/// Returns the bot's name as its only product token, for a bot without `robots-agents`. A name that is no product token
-/// is an error.
+/// Returns the bot's name as its only product token, for a bot without `robots-agents`. It is an error if the name is
+/// not a valid product token.
 fn name_as_agent(name: &str, table: &Table<'_>) -> Option<Vec<Box<str>>> {
     if is_token(name) && name != "*" {
         return Some(vec![name.into()]);
@@ -290,8 +290,8 @@ fn credential(text: &str, named: &Named) -> Result<Box<str>, String> {
             "\"{text}\" has to be in a credentials file, but none is configured; write credentials = \
              \"credentials\" in [identity]"
         )),
-        // If the file lacks this credential, no client can prove to be the bot. So removing a credential grants
-        // nothing.
+        // If the credentials file lacks this credential, no client can prove to be the bot. So removing a credential
+        // never makes a bot accept clients without proof.
         Named::File(_) | Named::Unread => Ok(text.into()),
     }
 }
@@ -304,7 +304,7 @@ fn default_credential(bot_name: &str, named: &Named) -> Option<Box<str>> {
     }
 }
 
-/// Reads a credentials file, or returns all that is wrong with it.
+/// Reads a credentials file, or returns everything that is wrong with it.
 fn read_credentials(path: &Path) -> Result<Credentials, Vec<String>> {
     let bytes = files::read_secret(path).map_err(|error| match &error {
         SecretError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {

@@ -1,5 +1,5 @@
-//! Builds what needs more than one section of a [`Config`]: the terms of a decision, a question, the egress and the
-//! fetcher. The proxy and the commands share this, so they decide and fetch by the same rules.
+//! Builds the objects that need more than one section of a [`Config`]: the terms of a decision, a question, the egress
+//! and the fetcher. The proxy and the commands share this, so they decide and fetch by the same rules.
 //!
 //! It opens no connection and reads no file.
 
@@ -32,8 +32,8 @@ impl Config {
         }
     }
 
-    /// Builds the question whether a bot may fetch a URL in the usual way, as a command or the API asks it. The bot is
-    /// assumed to have the proof that it needs, unless `unproven` is set.
+    /// Builds the question whether a bot may fetch a URL, as a command or the API asks it. The bot is assumed to have
+    /// the proof that it needs, unless `unproven` is set.
     pub fn question(&self, agent: &str, unproven: bool, target: Target, terms: Terms, now: SystemTime) -> Question {
         let proof = match unproven {
             true => Proof::None,
@@ -47,11 +47,11 @@ impl Config {
         Question::of_url(Subject::of(identity), target, exception, terms)
     }
 
-    /// Checks whether `[egress]` closes `origin` or robotgate itself listens there, as far as that is known before its
-    /// name is resolved.
+    /// Checks whether `[egress]` forbids `origin`, or robotgate itself listens there, as far as that is known before
+    /// the origin's name is resolved.
     ///
     /// # Errors
-    /// If bots may not go to `origin`.
+    /// If bots may not connect to `origin`.
     pub fn screen(&self, origin: &Origin) -> Result<(), Prohibited> {
         screen(&self.egress.guard, &self.listening(), &origin.host, origin.port)
     }
@@ -72,7 +72,8 @@ impl Config {
         }
     }
 
-    /// Returns the settings that a copy depends on, in addition to its origin. Gates that differ in this share no copies.
+    /// Returns the settings that a copy depends on, in addition to its origin. Proxies of a fleet that differ in these
+    /// settings do not share copies.
     pub fn fetched_as(&self) -> FetchedAs<'_> {
         FetchedAs {
             profile: self.robots.policy.profile,
@@ -86,8 +87,8 @@ impl Config {
         Arc::new(FetchLimiter::new(self.robots.max_fetches))
     }
 
-    /// Returns a fetcher for robots.txt files. It connects through `egress` and uses the connection pool `origins`. Fetchers
-    /// with the same `limiter` share its limit.
+    /// Returns a fetcher for robots.txt files. It connects through `egress` and uses the connection pool `origins`.
+    /// Fetchers with the same `limiter` share its limit.
     pub fn fetcher(&self, egress: Egress, origins: Arc<Origins>, limiter: Arc<FetchLimiter>) -> Fetcher {
         Fetcher::new(
             egress,

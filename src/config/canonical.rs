@@ -1,6 +1,7 @@
-//! The text of a configuration in one fixed form, and its digest: what the audit log names a configuration by.
+//! The text of a configuration in one fixed form, and its digest, by which the audit log refers to a configuration.
 //!
-//! It holds no secret, because secrets are in separate files. A change of such a file does not change the digest.
+//! The text contains no secret, because secrets are in separate files. A change of such a file does not change the
+//! digest.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::copy::Sha256;
 /// Everything that a configuration file sets, as TOML with sorted keys and without comments. Two files that differ only
 /// in comments, in spacing or in the order of their keys have the same canonical text, and so the same digest. Values
 /// are as written, the order of entries and lists is kept, and defaults are not filled in. [`super::Config::parse`]
-/// reads the text like a file. The built-in configuration has the empty text.
+/// reads the text like a configuration file. The built-in configuration has the empty text.
 ///
 /// Canonical texts always compare equal, like [`super::Settings`], so that configurations that mean the same are equal.
 #[derive(Clone, Debug)]
@@ -23,7 +24,7 @@ pub struct Canonical {
 // === impl Canonical ===
 
 impl Canonical {
-    /// Returns the canonical form of a valid text. Any other text is treated like an empty one.
+    /// Returns the canonical form of a valid TOML text. An invalid text is treated like an empty one.
     pub fn of(text: &str) -> Self {
         // Tables keep their keys sorted, and a table that was just parsed can always be written.
         let table: Table = text.parse().unwrap_or_default();
@@ -88,7 +89,7 @@ Disallow: /\tx
 verdict = "deny"
 "##;
 
-    /// The digests in old logs have to stay true, so the form must not change, with the `toml` crate for example.
+    /// Old logs contain digests of this form, so it must not change, even if the `toml` crate does.
     const CANONICAL: &str = r##"[[bot]]
 exempt-hosts = ["a.example"]
 name = "B"
@@ -131,7 +132,7 @@ default-ttl = "24h"
         assert_eq!(config.canonical.sha256(), Sha256::of(CANONICAL.as_bytes()));
         let mut again = parse(CANONICAL);
         assert_eq!(again.canonical.text(), config.canonical.text());
-        // The cases name their lines in the file, which differ.
+        // The cases contain their line numbers, which differ between the two files.
         assert_eq!(again.expect[0].robots, config.expect[0].robots);
         config.expect.clear();
         again.expect.clear();

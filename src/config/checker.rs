@@ -12,7 +12,7 @@ use toml::Spanned;
 use super::environment::Environment;
 use super::error::{Complaint, line};
 
-/// A text and its place in the file.
+/// A string in the file, and its place.
 pub(super) type Text<'c> = Spanned<&'c str>;
 pub(super) type List<'c> = Spanned<Vec<Text<'c>>>;
 
@@ -32,7 +32,7 @@ pub(super) struct Checker<'c> {
     text: &'c str,
     pub reads: Reads,
     complaints: RefCell<Vec<Complaint>>,
-    /// Whether a value or table had the wrong type.
+    /// Whether a value or table could not be read because it had the wrong type.
     has_unread: Cell<bool>,
 }
 
@@ -53,7 +53,7 @@ impl<'c> Checker<'c> {
     pub(super) fn into_complaints(self) -> Vec<Complaint> {
         let mut complaints = self.complaints.into_inner();
         if self.has_unread.get() {
-            // A key that seems missing can be in a part that could not be read.
+            // A key that seems to be missing might be in a part that could not be read.
             complaints.retain(|complaint| complaint.missing.is_none());
         }
         complaints
@@ -82,17 +82,17 @@ impl<'c> Checker<'c> {
         self.complain(span, message);
     }
 
-    /// Returns the text at `span`.
+    /// Returns the part of the file's text at `span`.
     pub(super) fn source(&self, span: Range<usize>) -> &'c str {
         self.text.get(span).unwrap_or_default()
     }
 
-    /// Parses a text; reports a failure and returns `None`.
+    /// Parses a string. If that fails, reports the error and returns `None`.
     pub(super) fn parsed<T, E: Display>(&self, raw: &Text<'_>, parse: impl FnOnce(&str) -> Result<T, E>) -> Option<T> {
         self.taken(raw.span(), parse(raw.get_ref()))
     }
 
-    /// Returns the value; reports an error and returns `None`.
+    /// Returns the value. If `result` is an error, reports it and returns `None`.
     pub(super) fn taken<T, E: Display>(&self, span: Range<usize>, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.complain(span, error.to_string())).ok()
     }
@@ -103,7 +103,7 @@ impl<'c> Checker<'c> {
         items.iter().filter_map(|item| self.parsed(item, &parse)).collect()
     }
 
-    /// Reads a path, relative to the folder of the file.
+    /// Reads a path, which is relative to the folder of the configuration file.
     pub(super) fn path(&self, raw: &Text<'_>) -> Option<PathBuf> {
         self.parsed(raw, |text| match text {
             "" => Err("the path is empty; remove the key for the default".to_owned()),
@@ -116,13 +116,13 @@ impl<'c> Checker<'c> {
         })
     }
 
-    /// Reads a path; without one, returns `file` in the state directory.
+    /// Reads a path. If the key is not set, returns the path of `file` in the state directory.
     pub(super) fn path_or_state(&self, raw: Option<Text<'_>>, file: &str) -> PathBuf {
         raw.and_then(|raw| self.path(&raw))
             .unwrap_or_else(|| self.environment.state_dir.join(file))
     }
 
-    /// Returns the line number of a place, from 1.
+    /// Returns the number of the line where `span` begins, from 1.
     pub(super) fn line(&self, span: &Range<usize>) -> usize {
         line(self.text, span.start)
     }

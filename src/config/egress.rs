@@ -1,6 +1,6 @@
 //! `[egress]`: which destinations bots may reach, and which name servers resolve names.
 //!
-//! It resolves nothing and decides about no address.
+//! It resolves no name, and does not decide about addresses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use super::table::Table;
 use crate::egress::{Destinations, Guard, Ports};
 use crate::origin::HostPattern;
 
-/// The port of a name server (RFC 1035 §4.2).
+/// The default port of a name server (RFC 1035 §4.2).
 const DNS_PORT: u16 = 53;
 
 /// The `[egress]` section.
@@ -23,7 +23,7 @@ pub struct Egress {
     pub dns: Vec<SocketAddr>,
 }
 
-/// An item in a list of destinations.
+/// An item in a list of destinations, such as `egress.deny`.
 enum Destination {
     Network(IpNet),
     Host(HostPattern),
@@ -75,8 +75,8 @@ fn destination(text: &str) -> Result<Destination, String> {
     }
 }
 
-/// Parses a network or a single address. Rejects a network with host bits set, as either the address or the
-/// length can be the mistake.
+/// Parses a network or a single address. Rejects a network with host bits set, because it is unclear whether the
+/// address or the prefix length is the mistake.
 pub(super) fn network(text: &str) -> Result<IpNet, String> {
     network_or(text, r#"write one like "10.0.0.0/8" or "fd00::/8""#)
 }

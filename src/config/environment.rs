@@ -1,6 +1,6 @@
 //! The environment that defaults depend on: where state is kept, and the number of cores.
 //!
-//! It is read once and passed on, so that no other code reads the process's environment.
+//! It is read once and passed to other code, which never reads the process's environment itself.
 
 use std::ffi::OsString;
 use std::num::NonZero;

@@ -1,7 +1,7 @@
-//! Errors of a configuration, with all that a reader needs to fix them: file, line, column, key, message and the
+//! Errors of a configuration, with everything that a reader needs to fix them: file, line, column, key, message and the
 //! line itself.
 //!
-//! It finds the place of a mistake in the parsed document, and prints it. It judges nothing.
+//! It finds the place of a mistake in the parsed document, and prints it. It does not look for mistakes.
 
 use std::fmt;
 use std::io;
@@ -25,8 +25,8 @@ pub enum ConfigError {
         /// The system's error.
         source: io::Error,
     },
-    /// The file is empty. A file that is being written is empty for a moment, and one on a full disk for longer;
-    /// using all defaults then could allow what the configuration forbids.
+    /// The file is empty. A file can be empty for a moment while it is being written, and for longer on a full disk. If
+    /// robotgate used all defaults then, it could allow what the configuration forbids.
     #[error("{} is empty; if you want the default for every key, write a comment into it", .0.display())]
     Empty(PathBuf),
     /// The file is invalid.
@@ -52,7 +52,7 @@ pub struct Problem {
     pub key: String,
     /// What is wrong, and what to write instead.
     pub message: String,
-    /// The line, as in the file.
+    /// The text of the line, as in the file.
     pub source_line: String,
     /// Number of characters to mark in the line; at least 1.
     pub width: usize,
@@ -67,10 +67,10 @@ pub(super) struct Complaint {
     pub message: String,
 }
 
-/// A search for the smallest key or value around a range of bytes.
+/// A search for the innermost key or value around a range of bytes.
 struct Search<'s> {
     span: &'s Range<usize>,
-    /// The dotted key where the search is.
+    /// The dotted key that the search has reached.
     here: String,
     /// The width and the dotted key of the smallest match so far.
     best: Option<(usize, String)>,
@@ -204,7 +204,7 @@ impl fmt::Display for Problem {
 // === impl Search ===
 
 impl Search<'_> {
-    /// Returns the dotted key of the smallest key or value around the range.
+    /// Returns the dotted key of the innermost key or value around the range.
     fn key(document: &DeTable<'_>, span: &Range<usize>) -> String {
         let mut search = Search {
             span,
@@ -244,10 +244,10 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps the key if its range encloses the one sought and is no wider than the best so far. In a tie (a list of
-    /// tables and its first item share a header), the deeper key wins.
+    /// Keeps the key as the best match if its range encloses the range sought and is no wider than the best so far. If
+    /// both are equally wide (a list of tables and its first item share a header), the deeper key wins.
     fn offer(&mut self, range: Range<usize>) {
-        // A value that is not in the text, such as an implicit table, has no place.
+        // A value that is not in the text, such as an implicit table, has the range 0..0.
         let somewhere = range != (0..0);
         let around = range.start <= self.span.start && self.span.end <= range.end;
         if somewhere && around && self.best.as_ref().is_none_or(|(width, _)| range.len() <= *width) {

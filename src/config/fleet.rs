@@ -1,6 +1,7 @@
-//! `[fleet]`: the server by which several gates share what they fetch.
+//! `[fleet]`: the server through which several robotgates share what they fetch.
 //!
-//! It connects to nothing. It reads the files with secrets, which it never shows, and that of the certificates.
+//! It connects to nothing. It reads the file with root certificates and the files with secrets, and never shows a
+//! secret.
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +14,9 @@ use crate::{files, pem};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fleet {
     pub settings: Settings,
-    /// How `[pace]` is kept while the server cannot be used.
+    /// How `[pace]` is applied while the server cannot be used.
     pub on_loss: OnLoss,
-    /// Number of gates, for [`OnLoss::Share`].
+    /// Number of robotgates in the fleet, for [`OnLoss::Share`].
     pub size: u32,
     /// The files that the secrets were read from.
     pub secret_files: Vec<PathBuf>,
@@ -46,7 +47,7 @@ impl Fleet {
         });
         let prefix = table.parsed("key-prefix", key_prefix);
         let on_loss = table.choice("on-loss").value_or(OnLoss::default());
-        // Only a fleet with a pace needs the size, so 1 means nothing elsewhere.
+        // The size is needed only for a fleet with a `[pace]` section. Elsewhere the default of 1 has no effect.
         let size = table.number_of([" robotgates", ""], "size", 1, 1..=10_000);
         let is_size_missing = table.span_of("size").is_none() && table.span_of("url").is_some();
         if is_paced && on_loss == OnLoss::Share && is_size_missing {
@@ -129,5 +130,5 @@ fn key_prefix(text: &str) -> Result<String, String> {
 
 const PREFIX: &str = "robotgate";
 const MAX_PREFIX: usize = 64;
-/// Bytes of a key. Fewer can be guessed.
+/// Minimum length of a key in bytes. A shorter key could be guessed.
 const MIN_KEY: usize = 16;

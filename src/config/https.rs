@@ -1,7 +1,7 @@
-//! `[https]`: how a CONNECT is handled, and the certificates that robotgate shows and trusts. `[[https.tunnel]]`:
+//! `[https]`: how a CONNECT is handled, and the certificates that robotgate presents and trusts. `[[https.tunnel]]`:
 //! hosts that are tunnelled without inspection, each with a reason and an end date.
 //!
-//! It makes no certificate and reads no clock. It reads only the files of root certificates.
+//! It creates no certificate and reads no clock. It reads only the files of root certificates.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Https {
     pub ca_certificate: PathBuf,
     /// The authority's private key, PEM.
     pub ca_key: PathBuf,
-    /// Whether robotgate offers origins HTTP/2 in addition to HTTP/1.1, for pages and for robots.txt.
+    /// Whether robotgate offers HTTP/2 to origins in addition to HTTP/1.1, for pages and for robots.txt files.
     pub upstream_http2: bool,
     /// Certificates that are trusted in addition to the system's roots. They are read with the configuration.
     pub extra_roots: Vec<CertificateDer<'static>>,
@@ -76,10 +76,10 @@ impl Https {
         }
     }
 
-    /// Returns the entry that lets this host be tunnelled at this time.
+    /// Returns the entry that allows a tunnel to this host at this time.
     ///
-    /// `host` is a name in ASCII (punycode) or an IP address, without a port. Case, a trailing dot and the brackets
-    /// of an IPv6 address are ignored.
+    /// `host` is a name in ASCII (punycode) or an IP address, without a port. Case, a trailing dot and the brackets of
+    /// an IPv6 address are ignored.
     pub fn tunnel_exception(&self, host: &str, now: SystemTime) -> Option<&TunnelException> {
         self.tunnels
             .iter()
@@ -142,7 +142,7 @@ fn parse_reason(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the first moment after `raw`. A date includes its whole day, in UTC.
+/// Returns the first moment after the date or time in `raw`. A date includes its whole day, in UTC.
 fn end(raw: &Datetime) -> Result<SystemTime, String> {
     let unusable = || {
         format!(
@@ -162,7 +162,7 @@ fn end(raw: &Datetime) -> Result<SystemTime, String> {
         }
         (Some(time), Some(offset)) => {
             let (second, nano) = (time.second.unwrap_or(0), time.nanosecond.unwrap_or(0));
-            // A leap second is treated as the last second of its minute, because this calendar has none.
+            // This calendar has no leap seconds, so a leap second is treated as the last second of its minute.
             let time = Time::from_hms_nano(time.hour, time.minute, second.min(59), nano).map_err(|_| unusable())?;
             let minutes = match offset {
                 Offset::Z => 0,

@@ -1,7 +1,7 @@
 //! `[proxy]` and `[proxy.tls]`: where robotgate listens, its name, its timeouts, and the limits for clients.
 //!
-//! It reads the roots that vouch for clients' certificates, and no key. It binds nothing, so it does not notice an
-//! address that is already in use.
+//! It reads the root certificates for clients' certificates, but no private key. It opens no socket, so it does not
+//! notice an address that is already in use.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -20,14 +20,15 @@ use crate::bot::is_token;
 const DEFAULT_NAME: &str = "robotgate";
 const THREADS: RangeInclusive<usize> = 1..=1024;
 
-/// Less has no room for a URL and some cookies. pingora reads at most 1 MiB, including bytes past the header section.
+/// A smaller limit has no room for a URL and some cookies. pingora reads at most 1 MiB, including bytes after the
+/// header section.
 const HEADER_BYTES: (RangeInclusive<u64>, &str) = (1 << 10..=512 << 10, "from 1KiB to 512KiB");
-/// pingora accepts no more.
+/// pingora accepts at most 256 fields.
 const HEADER_FIELDS: RangeInclusive<usize> = 1..=256;
 
-/// More than a day is probably a wrong unit; less than a millisecond would refuse every client.
+/// A longer time than a day is probably a wrong unit. A shorter one than a millisecond would refuse every client.
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
-/// A bot's WebSocket can last for weeks.
+/// Long enough for a bot's WebSocket, which can last for weeks.
 const LIFETIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(365 * 24 * 60 * 60);
 const SHUTDOWNS: RangeInclusive<Duration> = Duration::ZERO..=*TIMEOUTS.end();
 /// The range for limits that count things. Ten million is more than any machine can serve, so a larger value is
@@ -38,17 +39,17 @@ const COUNTS_USIZE: RangeInclusive<usize> = 1..=10_000_000;
 /// The `[proxy]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proxy {
-    /// Addresses to listen on, at least one, without duplicates. Port 0 lets the system choose.
+    /// Addresses to listen on, at least one, without duplicates. For port 0, the system chooses a port.
     pub listen: Vec<SocketAddr>,
     /// Number of worker threads, 1 to 1024; by default one for each core.
     pub threads: usize,
     /// The pseudonym in Via (RFC 9110 §7.6.3) and Proxy-Status (RFC 9209 §2), a token.
     pub name: Arc<str>,
-    /// Whether forwarded requests get an entry in Via. Responses always do.
+    /// Whether robotgate adds itself to the Via field of forwarded requests. It always does so for responses.
     pub via: bool,
-    /// Whether allowed responses carry `Robots-Decision` too.
+    /// Whether responses to allowed requests also have a `Robots-Decision` field.
     pub annotate_allowed: bool,
-    /// The request fields that are not forwarded.
+    /// Names of the request fields that are not forwarded.
     pub strip: Vec<HeaderName>,
     /// Limits of a request's header section.
     pub head: HeadLimits,
@@ -56,11 +57,11 @@ pub struct Proxy {
     pub header_timeout: Duration,
     /// How long a client may take for a TLS handshake. An origin's handshake is a part of `connect_timeout`.
     pub handshake_timeout: Duration,
-    /// How long connecting to an origin may take.
+    /// How long robotgate may take to connect to an origin, including the TLS handshake.
     pub connect_timeout: Duration,
-    /// How long an origin may send nothing.
+    /// How long robotgate waits for the next bytes of an origin.
     pub read_timeout: Duration,
-    /// How long either side may accept no byte.
+    /// How long robotgate waits until a client or an origin accepts more bytes.
     pub write_timeout: Duration,
     /// How long an idle connection is kept.
     pub idle_timeout: Duration,
@@ -94,9 +95,9 @@ pub struct Limits {
     pub client_connections: usize,
     /// Concurrent requests of one client; a tunnel is one request.
     pub client_requests: usize,
-    /// Fetches of a robots.txt that one client has started or waits for.
+    /// Fetches of a robots.txt that one client has started or waits for at the same time.
     pub client_fetches: usize,
-    /// New hosts a minute for which a certificate is made for one client.
+    /// New hosts a minute for which robotgate issues a certificate because of one client.
     pub client_leaves: u32,
     /// Requests on one connection, after which robotgate closes it gracefully.
     pub connection_requests: u32,
@@ -115,7 +116,8 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// The private key of the certificate, PEM.
     pub key: PathBuf,
-    /// The roots that vouch for clients' certificates. Empty: no certificate is requested.
+    /// The root certificates against which clients' certificates are verified. If empty, no client certificate is
+    /// requested.
     pub client_roots: Arc<[CertificateDer<'static>]>,
 }
 
@@ -138,7 +140,7 @@ impl Proxy {
             annotate_allowed: table.flag("annotate-allowed").value_or(true),
             strip: table.checker.each(table.list("strip"), stripped_field),
             head: HeadLimits {
-                // At most 512 KiB.
+                // The value is at most 512 KiB, so the cast loses nothing.
                 bytes: table.size("max-header-bytes", 64 << 10, HEADER_BYTES) as usize,
                 fields: table.number("max-header-fields", 128, HEADER_FIELDS),
             },
@@ -171,7 +173,7 @@ impl Proxy {
 // === impl Tls ===
 
 impl Tls {
-    /// Returns `None` if the section is missing or incomplete.
+    /// Reads the section. Returns `None` if it is missing or incomplete.
     fn read(table: &Table<'_>, plain: &[SocketAddr]) -> Option<Self> {
         table.span()?;
         let checker = table.checker;
@@ -180,7 +182,7 @@ impl Tls {
             .map(|listen| {
                 let span = listen.span();
                 let addresses = addresses(listen, checker);
-                // Port 0 is a different port each time.
+                // The system chooses a different port each time for port 0.
                 if let Some(both) = addresses.iter().find(|one| one.port() != 0 && plain.contains(one)) {
                     checker.complain(
                         span,
@@ -223,7 +225,7 @@ pub(super) fn addresses(raw: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr>
         let Some(address) = checker.parsed(&item, address) else {
             continue;
         };
-        // Port 0 is a different port each time.
+        // The system chooses a different port each time for port 0.
         if address.port() != 0 && addresses.contains(&address) {
             checker.complain(item.span(), format!("{address} is in this list twice; remove one"));
         }

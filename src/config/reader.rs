@@ -1,6 +1,6 @@
-//! Messages for syntax errors, unknown keys and values of the wrong type, which say what to write instead.
+//! Messages for syntax errors, unknown keys and values of the wrong type. They say what to write instead.
 //!
-//! It knows TOML, and nothing of what a value means.
+//! This module knows TOML, but not what the keys mean.
 
 use std::ops::Range;
 use std::path::Path;
@@ -32,8 +32,8 @@ pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Co
     }
 }
 
-/// Returns the range of the unquoted value around `at`, which follows `key =` or is an item of a list. `None` if `at`
-/// is in anything else.
+/// Returns the range of the unquoted value at `at`. Returns `None` unless the value follows `key =` or is an item of a
+/// list.
 fn bare_value(text: &str, at: usize) -> Option<Range<usize>> {
     let delimiters = ['"', '\'', '=', '[', ']', '{', '}', ',', '#', '\n'];
     let (before, after) = text.split_at_checked(at)?;
@@ -51,15 +51,15 @@ fn bare_value(text: &str, at: usize) -> Option<Range<usize>> {
     Some(start..start + run.trim().len())
 }
 
-/// Returns whether `text` ends inside the list of a `key = [`.
+/// Returns whether `text` ends inside a list that began with `key = [`.
 fn in_list(text: &str) -> bool {
     let open = text.rfind('[').filter(|open| !text[*open..].contains([']', '{']));
     open.is_some_and(|open| text[..open].trim_end().ends_with('='))
 }
 
-/// Says how to write an unquoted value that follows `before`. To find the type of the key, this reads the same file
-/// with an empty string as the value. Returns `None` for a number or date if the key takes one, as the TOML parser's
-/// message is then better.
+/// Says how to write an unquoted value that follows `before`. To find the type of the key, this reads the same
+/// configuration with an empty string as the value. Returns `None` for a number or date if the key takes one, because
+/// the TOML parser's message is better in that case.
 fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<String> {
     let end = if in_list(before.trim_end()) { "]" } else { "" };
     let probe = format!("{before}''{end}");
@@ -76,7 +76,7 @@ fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<S
     }
 }
 
-/// Says to put a word in quotes.
+/// Returns the advice to put a word in quotes.
 pub(super) fn quote(word: &str) -> String {
     format!("put it in quotes: {word:?}")
 }
@@ -99,7 +99,7 @@ pub(super) fn unknown_choice(name: &str, message: &str) -> String {
     )
 }
 
-/// Describes a value.
+/// Describes a value for an error message.
 pub(super) fn found(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("the string {text:?}"),
@@ -112,7 +112,7 @@ pub(super) fn found(value: &DeValue<'_>) -> String {
     }
 }
 
-/// `a, b or c`.
+/// Lists the names, as in `a, b or c`.
 fn listed(names: &[&str], last: &str, quote: &str) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("{quote}{name}{quote}")).collect();
     match quoted.split_last() {
@@ -121,8 +121,8 @@ fn listed(names: &[&str], last: &str, quote: &str) -> String {
     }
 }
 
-/// Returns the known key that was most likely meant: the one with the smallest edit distance, if that is small for its
-/// length.
+/// Returns the known key that the user most likely meant: the one with the smallest edit distance, if that distance is
+/// small compared with the key's length.
 fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let name = name.to_ascii_lowercase().replace('_', "-");
     known

@@ -1,4 +1,4 @@
-//! Reads the stored text of a configuration, to replay decisions.
+//! Reads the stored text of a configuration, for replaying decisions.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ impl Config {
             audit.retain(|key: &str, _| key == "redact-query");
         }
         if let Some(Value::Table(identity)) = table.get_mut("identity") {
-            // Who sent a request is taken from the log.
+            // A replay takes the sender of a request from the log.
             identity.remove("required");
         }
         if let Some(Value::Array(bots)) = table.get_mut("bot") {

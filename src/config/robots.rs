@@ -1,7 +1,7 @@
 //! `[robots]` and `[robots.unreachable]`: how robots.txt files are read and fetched, how long a copy is valid, and what
 //! applies if none can be fetched.
 //!
-//! It fetches nothing and knows no copy. The default times are in [`crate::copy`].
+//! This module fetches nothing. The default times are in [`crate::copy`].
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -21,9 +21,9 @@ const USER_AGENT: &str = concat!("robotgate/", env!("CARGO_PKG_VERSION"));
 /// effect for too long.
 const TTLS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 60 * 60);
 const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10 * 60);
-/// Each fetch uses a connection and up to 500 KiB. More than ten thousand is a mistake.
+/// Each fetch uses a connection and up to 500 KiB. More than ten thousand is probably a mistake.
 const FETCHES: RangeInclusive<usize> = 1..=10_000;
-/// The RFC allows zero (§2.4). More than a year is better written as `then = "deny"`, which has no end.
+/// RFC 9309 §2.4 allows zero. More than a year is better written as `then = "deny"`, which has no end.
 const DENIALS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(365 * 24 * 60 * 60);
 /// Retries within a second would burden a failing server; after more than a day, a recovery would go unnoticed.
 const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=DAY;
@@ -31,8 +31,8 @@ const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=DAY;
 /// The `[robots]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Robots {
-    /// The profile, how long copies are valid, and what failures mean. `min_ttl` ≤ `default_ttl` ≤ `max_ttl`, and no
-    /// wait before a retry exceeds the longest one.
+    /// The profile, how long copies are valid, and what failures mean. It is checked that `min_ttl` ≤ `default_ttl` ≤
+    /// `max_ttl`, and that no wait before a retry exceeds the longest one.
     pub policy: Policy,
     /// Whether a path is also checked as common servers decode it ([`crate::origin::Strict`]).
     pub strict_paths: bool,
@@ -81,8 +81,8 @@ impl Robots {
 
 /// Reads `default-ttl`, `min-ttl` and `max-ttl`.
 ///
-/// The defaults of the two lower times adapt to the keys that are set, so `max-ttl = "1h"` alone is valid. The default
-/// of `max-ttl` does not adapt; only the key raises it.
+/// The defaults of `default-ttl` and `min-ttl` are lowered if a key that is set requires it, so `max-ttl = "1h"` alone
+/// is valid. `max-ttl` is larger than its default only if the file sets it.
 fn ttls(table: &Table<'_>, policy: &Policy) -> [Duration; 3] {
     let keys = ["default-ttl", "min-ttl", "max-ttl"];
     let [raw_default, raw_min, max] = keys.map(|key| table.time(key, TTLS));
@@ -126,8 +126,8 @@ fn unreachable(table: &Table<'_>, default: &Unreachable) -> Unreachable {
     }
 }
 
-/// Reads the waits, none of which may exceed `retry-longest`. As in [`ttls`], the defaults of the others adapt to it,
-/// and only its key raises it.
+/// Reads the three waits, none of which may exceed `retry-longest`. As in [`ttls`], the defaults of the other two are
+/// lowered if `retry-longest` requires it. `retry-longest` is larger than its default only if the file sets it.
 fn retry(table: &Table<'_>, default: &Retry) -> Retry {
     let keys = ["retry-first", "retry-busy", "retry-longest"];
     let [first, busy, longest] = keys.map(|key| table.time(key, RETRIES));
@@ -146,7 +146,7 @@ fn retry(table: &Table<'_>, default: &Retry) -> Retry {
     }
 }
 
-/// Returns the message for a time that is longer than that of another key.
+/// Returns the error message for a time that is longer than the time of another key.
 fn too_long(time: Duration, key: &str, than: Duration) -> String {
     format!(
         "{} is longer than {key}, which is {}; write at most that, or raise {key}",

@@ -1,6 +1,6 @@
 //! The small sections: `[refusals]`, `[cache]`, `[audit]` and `[evidence]`.
 //!
-//! They open no file.
+//! This module opens no file.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -15,12 +15,13 @@ use crate::evidence::EvidenceOptions;
 use crate::seal::{self, SealOptions};
 use crate::store::DiskOptions;
 
-/// Two copies of the largest size must fit. More than a tebibyte is probably a wrong unit.
+/// Two copies of the largest size must fit into memory. More than a tebibyte is probably a wrong unit.
 const LIMITS: (RangeInclusive<u64>, &str) = (1 << 20..=1 << 40, "from 1MiB to 1TiB");
-/// Some files of the largest size must fit. More is probably a wrong unit.
+/// Several robots.txt files of the largest size must fit. A larger value is probably a wrong unit.
 const DISK_LIMITS: (RangeInclusive<u64>, &str) = (16 << 20..=1 << 50, "from 16MiB to 1024TiB");
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// A night without requests must not evict anything. More than ten years is probably a wrong unit.
+/// Nothing may be evicted just because there were no requests for a night. More than ten years is probably a wrong
+/// unit.
 const KEEPS: RangeInclusive<Duration> = DAY..=Duration::from_secs(3650 * 24 * 60 * 60);
 
 /// The `[refusals]` section.
@@ -37,9 +38,9 @@ pub struct Refusals {
 pub struct Cache {
     /// The file that keeps copies across restarts; `None` if `persist` is false. It may not exist yet.
     pub path: Option<PathBuf>,
-    /// How the file is kept.
+    /// Options of that file.
     pub disk: DiskOptions,
-    /// Memory for copies and what was parsed from them, in bytes.
+    /// Maximum memory for copies and the data parsed from them, in bytes.
     pub max_bytes: u64,
 }
 
@@ -81,7 +82,7 @@ impl Default for Refusals {
     }
 }
 
-/// Reads a status that must be one of two; the first is the default.
+/// Reads a status that must be one of two values. The first is the default.
 fn one_of(table: &Table<'_>, key: &'static str, [default, other]: [StatusCode; 2]) -> StatusCode {
     let Some(raw) = table.integer(key) else {
         return default;

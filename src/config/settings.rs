@@ -1,16 +1,16 @@
-//! The keys that a file sets, one a line, to show to an operator and to compare two files.
+//! The keys that a configuration file sets, as a flat list, to show to an operator and to compare two files.
 //!
-//! Bots are named by their name and tunnels by their host, so a new entry before the others does not change their keys.
-//! Values are as written. None is a secret, because secrets are in separate files.
+//! The key of a bot contains its name and that of a tunnel its host, so a new entry before the others does not change
+//! their keys. Values are as written. They contain no secret, because secrets are in separate files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use toml::{Table, Value};
 
-/// The keys that a configuration file sets: each as a dotted name, with its value in TOML. Two `Settings` always compare
-/// equal, so that configurations with the same meaning are equal however they are written. To compare the keys, use
-/// [`Settings::changes`].
+/// The keys that a configuration file sets: each as a dotted name, with its value in TOML. Two `Settings` always
+/// compare equal, so that configurations with the same meaning are equal however they are written. To compare the keys,
+/// use [`Settings::changes`].
 #[derive(Clone, Debug, Default)]
 pub struct Settings(BTreeMap<String, String>);
 
@@ -21,12 +21,13 @@ pub struct Change {
     pub how: How,
 }
 
-/// What has changed.
+/// How a key has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
-    /// The value, or "default" if the key is not set, or "none" if its whole entry (such as a bot) does not exist.
+    /// The value before and after. It is "default" if the key is not set, and "none" if the whole entry (such as a bot)
+    /// does not exist.
     Value { before: String, after: String },
-    /// A secret, or the content of another file: only the fact that it changed is shown.
+    /// A secret or the content of another file has changed. Neither is shown, only the fact.
     Unseen(&'static str),
 }
 
@@ -64,7 +65,7 @@ impl Settings {
         for (index, entry) in entries.into_iter().enumerate() {
             let name = NAMES.iter().find_map(|name| entry.get(name)?.as_str());
             let name = name.map_or_else(|| (index + 1).to_string(), str::to_owned);
-            // `[[expect]]` cases have no names, and their order does not matter.
+            // `[[expect]]` cases have no names to tell them apart, and their order does not matter.
             if NAMED.contains(&key) {
                 names.push(name.clone().into());
             }
@@ -80,7 +81,7 @@ impl Settings {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
 
-    /// Returns the keys that `after` sets differently, sorted.
+    /// Returns the keys whose values differ in `after`, sorted.
     pub fn changes(&self, after: &Self) -> Vec<Change> {
         let keys: BTreeSet<&String> = self.0.keys().chain(after.0.keys()).collect();
         let changed = keys.into_iter().filter(|key| self.0.get(*key) != after.0.get(*key));
@@ -94,7 +95,7 @@ impl Settings {
         changed.map(change).collect()
     }
 
-    /// Returns the value of `key` to show: see [`How::Value`].
+    /// Returns the value of `key` in the form of [`How::Value`].
     fn value(&self, key: &str) -> String {
         if let Some(value) = self.0.get(key) {
             return value.clone();
@@ -103,7 +104,7 @@ impl Settings {
         let (entry, _) = key.rsplit_once('.').unwrap_or_default();
         let is_in = |list: &str| entry.strip_prefix(list).is_some_and(|name| name.starts_with('.'));
         let sets = |name: &str| self.0.contains_key(&format!("{entry}.{name}"));
-        // Every entry sets its name.
+        // Every entry sets its name, so if the name is not set, the entry does not exist.
         let has_no_entry = NAMED.into_iter().any(is_in) && !NAMES.into_iter().any(sets);
         if has_no_entry { NO_ENTRY } else { DEFAULT }.to_owned()
     }

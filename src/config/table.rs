@@ -1,8 +1,8 @@
-//! One table of the file. Reads values by key, as the type that the key requires.
+//! A table of the configuration file. Reads values by key, as the type that the key requires.
 //!
-//! A section takes its keys from here one by one. A value that cannot be read is reported with its place, and the
-//! section continues with a default, so that one run finds all mistakes of a file. A key that no section takes is
-//! unknown. This module does not know what a value is for.
+//! A section reads its keys here one by one. A value that cannot be read is reported with its place, and the section
+//! continues with a default, so that one run finds all mistakes of a file. A key that no section reads is unknown. This
+//! module does not know what a value is for.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ use super::checker::{Checker, List, Text};
 use super::reader;
 use super::units::{self, HumanDuration, UnitError};
 
-/// A table of the file, which can be missing from it.
+/// A table of the configuration file, or the absence of that table.
 pub(super) struct Table<'c> {
     pub checker: &'c Checker<'c>,
     /// The dotted name, without list indexes; empty for the file itself.
@@ -41,7 +41,7 @@ const AMOUNT: &str = r#"a number and a unit in quotes, like "24h" or "256MiB""#;
 // === impl Table ===
 
 impl<'c> Table<'c> {
-    /// Reads the file itself with `read`.
+    /// Reads the top level of the file with `read`.
     pub(super) fn file<T>(
         document: &'c DeTable<'c>,
         checker: &'c Checker<'c>,
@@ -50,7 +50,7 @@ impl<'c> Table<'c> {
         Self::read(checker, String::new(), Some(Spanned::new(0..0, document)), read)
     }
 
-    /// Reads the keys, then reports the keys that were not requested.
+    /// Calls `read`, then reports the keys that it did not request.
     fn read<T>(
         checker: &'c Checker<'c>,
         name: String,
@@ -74,7 +74,7 @@ impl<'c> Table<'c> {
         taken
     }
 
-    /// Reads the table at a key with `read`, even if the file does not have it.
+    /// Reads the table at a key with `read`, even if the file does not contain it.
     pub(super) fn table<T>(&self, key: &'static str, read: impl FnOnce(&Table<'c>) -> T) -> T {
         let name = self.name_of(key);
         let raw = self.value(key).and_then(|value| match value.get_ref() {
@@ -110,7 +110,7 @@ impl<'c> Table<'c> {
         }
     }
 
-    /// Returns where the table's header is; `None` if the file does not have the table.
+    /// Returns where the table's header is; `None` if the file does not contain the table.
     pub(super) fn span(&self) -> Option<Range<usize>> {
         self.raw.as_ref().map(Spanned::span)
     }
@@ -146,7 +146,7 @@ impl<'c> Table<'c> {
         self.raw.as_ref()?.get_ref().get(key)
     }
 
-    /// Returns what `take` makes of the value; reports a value of another type.
+    /// Converts the value with `take`. Reports a value of the wrong type.
     fn typed<T>(
         &self,
         value: &'c Value<'c>,
@@ -187,7 +187,7 @@ impl<'c> Table<'c> {
         self.typed(self.value(key)?, TEXT, DeValue::as_str)
     }
 
-    /// Parses a text.
+    /// Reads a string and parses it.
     pub(super) fn parsed<T, E: Display>(
         &self,
         key: &'static str,
@@ -196,12 +196,12 @@ impl<'c> Table<'c> {
         self.checker.parsed(&self.text(key)?, parse)
     }
 
-    /// Reads a list of texts.
+    /// Reads a list of strings.
     pub(super) fn list(&self, key: &'static str) -> Option<List<'c>> {
         self.items(self.value(key)?, TEXT, DeValue::as_str)
     }
 
-    /// Reads a list of texts, or a single text.
+    /// Reads a list of strings, or a single string.
     pub(super) fn texts(&self, key: &'static str) -> Option<List<'c>> {
         let value = self.value(key)?;
         if value.get_ref().is_array() {
@@ -211,7 +211,7 @@ impl<'c> Table<'c> {
         Some(Spanned::new(value.span(), vec![text]))
     }
 
-    /// Reads a list of ports and port ranges, as texts. A port can also be written as a number.
+    /// Reads a list of ports and port ranges, as strings. A port can also be written as a number.
     pub(super) fn ports(&self, key: &'static str) -> Option<Spanned<Vec<Spanned<Cow<'c, str>>>>> {
         let expected = r#"a port like 8080 or a range in quotes like "8000-8999""#;
         self.items(self.value(key)?, expected, |value| match value {
@@ -220,7 +220,7 @@ impl<'c> Table<'c> {
         })
     }
 
-    /// Reads one of the choices that the type defines.
+    /// Reads one of the words that the type `T` defines.
     pub(super) fn choice<T: DeserializeOwned>(&self, key: &'static str) -> Option<Spanned<T>> {
         let value = self.value(key)?;
         let message = match value.get_ref() {
@@ -337,7 +337,7 @@ impl<'c> Table<'c> {
     }
 }
 
-/// A duration or a size as written: a text, or a number without a unit, which only some keys accept.
+/// A duration or a size as written: a string, or a number without a unit, which only some keys accept.
 enum Amount<'c> {
     Text(&'c str),
     Number(i128),
@@ -348,7 +348,7 @@ fn amount<'c>(value: &'c DeValue<'_>) -> Option<Amount<'c>> {
     text.or_else(|| integer(value).map(Amount::Number))
 }
 
-/// Reads a TOML integer; `None` if it does not fit 128 bits.
+/// Reads a TOML integer; `None` if it does not fit into 128 bits.
 fn integer(value: &DeValue<'_>) -> Option<i128> {
     let number = value.as_integer()?;
     i128::from_str_radix(number.as_str(), number.radix()).ok()

@@ -17,7 +17,7 @@ const TIMES: &[(&[&str], u128)] = &[
     (&["ns"], 1),
 ];
 
-/// Units of size in bytes. `M` alone is not among them, as it is ambiguous.
+/// Units of size in bytes. `M` alone is missing, because it is ambiguous.
 const SIZES: &[(&str, u64)] = &[
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
@@ -30,31 +30,31 @@ const SIZES: &[(&str, u64)] = &[
     ("B", 1),
 ];
 
-/// Why a text is not a duration or size. Its `Display` follows the text in a message and says what to write.
+/// Why a string is not a duration or size. In a message, its `Display` follows the string and says what to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// Not a duration.
+    /// The string is not a duration.
     #[error(r#"is not a duration; write a number and a unit, like "24h" or "5m 30s""#)]
     Duration,
-    /// Units are out of order or repeated, which is most likely a mistake.
+    /// Units are out of order or repeated, which is probably a mistake.
     #[error(r#"must have its units from large to small, each once; write it like "1h 30m""#)]
     Order,
-    /// Not a size.
+    /// The string is not a size.
     #[error(r#"is not a size; write a number and a unit, like "256MiB" or "1GB""#)]
     Size,
-    /// More than fits 64 bits.
+    /// The number does not fit into 64 bits.
     #[error("is too large")]
     TooLarge,
 }
 
-/// A duration that prints in the form that [`duration`] reads: `1h 30m`.
+/// Displays a duration in the form that [`duration`] reads: `1h 30m`.
 pub struct HumanDuration(pub Duration);
 
 /// Reads a duration: numbers with units, from large to small, with or without spaces.
 ///
 /// # Errors
 ///
-/// If the text is anything else, or more than 2⁶⁴ seconds.
+/// If the string is anything else, or the duration is more than 2⁶⁴ seconds.
 pub fn duration(text: &str) -> Result<Duration, UnitError> {
     let mut rest = text.trim();
     let mut nanos = 0_u128;
@@ -84,7 +84,7 @@ pub fn duration(text: &str) -> Result<Duration, UnitError> {
     }
 
     let seconds = u64::try_from(nanos / 1_000_000_000).map_err(|_| UnitError::TooLarge)?;
-    // A remainder by 10⁹ fits 32 bits.
+    // A remainder of a division by 10⁹ fits into 32 bits.
     let below = (nanos % 1_000_000_000) as u32;
     Ok(Duration::new(seconds, below))
 }
@@ -93,7 +93,7 @@ pub fn duration(text: &str) -> Result<Duration, UnitError> {
 ///
 /// # Errors
 ///
-/// If the text is anything else, or more than 2⁶⁴ bytes.
+/// If the string is anything else, or the size is more than 2⁶⁴ bytes.
 pub fn size(text: &str) -> Result<u64, UnitError> {
     let (number, unit) = split_number(text.trim()).ok_or(UnitError::Size)?;
     let (_, bytes) = SIZES
@@ -104,7 +104,7 @@ pub fn size(text: &str) -> Result<u64, UnitError> {
     number.checked_mul(*bytes).ok_or(UnitError::TooLarge)
 }
 
-/// The error for a number with too many digits.
+/// The error for a number that is too large.
 struct TooLarge;
 
 /// Splits off the digits at the start. The rest has no leading space.
@@ -126,8 +126,8 @@ impl fmt::Display for HumanDuration {
             return f.write_str("0s");
         }
         let mut space = "";
-        // No weeks, and days only for a whole number of at least seven, like the configuration file: "24h",
-        // "36h", "30d".
+        // Do not use weeks, and use days only for a whole number of at least seven, as the configuration file does:
+        // "24h", "36h", "30d".
         let (days, rest) = (nanos / TIMES[1].1, nanos % TIMES[1].1);
         let largest = if days >= 7 && rest == 0 { 1 } else { 2 };
         for (names, unit) in &TIMES[largest..] {

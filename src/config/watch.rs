@@ -1,8 +1,8 @@
 //! Notices changes of the configuration file, and of the files with secrets that it names.
 //!
 //! It watches directories, not the file, because editors and `mv` replace the file, and Kubernetes swaps a symbolic
-//! link two levels up. It compares contents, so a change of another file or a `touch` is not a change. It never parses the
-//! file and never decides whether a change is good.
+//! link two levels up. It compares contents, so a change of another file or a `touch` is not a change. It never parses
+//! the file and never decides whether a change is good.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,11 +17,13 @@ use tokio::sync::mpsc;
 
 use crate::files;
 
-/// How long a directory must be quiet: longer than an editor takes to save, shorter than a person waits.
+/// How long no file in a directory must change before the content is read again: longer than an editor takes to save,
+/// shorter than a person waits.
 const QUIET: Duration = Duration::from_millis(100);
-/// Symbolic links to follow before assuming a loop, as in Linux's own path lookup.
+/// Maximum number of symbolic links to follow, as in Linux's own path lookup. More links are assumed to be a loop.
 const MAX_LINKS: usize = 40;
-/// How often to look up directories that keep moving. By then their watches exist and notice later moves.
+/// How often to repeat the search for directories if they keep moving. By then they are watched, so later moves are
+/// noticed.
 const MAX_ROUNDS: usize = 4;
 
 /// Waits for a file's content to change.
@@ -35,8 +37,8 @@ pub struct Watcher {
     watched: BTreeSet<PathBuf>,
     debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
     stirred: mpsc::Receiver<()>,
-    /// Whether an event arrived since the content was last compared. It is a field so that [`Watcher::changed`] can be
-    /// dropped while it waits.
+    /// Whether an event arrived since the content was last compared. This is a field so that the future of
+    /// [`Watcher::changed`] can be dropped while it waits.
     dirty: bool,
 }
 
@@ -46,10 +48,10 @@ struct Watched {
     seen: Option<Vec<u8>>,
 }
 
-/// Why a file cannot be watched. It can still be loaded; only its changes go unnoticed.
+/// Why a file cannot be watched. It can still be loaded, but its changes go unnoticed.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The system gives no watcher, most often because of a limit.
+    /// The system cannot create a watcher, most often because of a limit.
     #[error("cannot watch files for changes (if a limit is the cause, raise fs.inotify.max_user_instances): {0}")]
     Start(#[source] notify::Error),
     /// A directory cannot be watched.
@@ -77,13 +79,13 @@ impl Watcher {
     ///
     /// # Errors
     ///
-    /// If the system gives no watch. The caller then reloads only on request.
+    /// If the file cannot be watched. The caller then reloads only on request.
     pub fn new(path: &Path) -> Result<Self, WatchError> {
         let path = std::path::absolute(path).map_err(|source| WatchError::Path {
             path: path.to_owned(),
             source,
         })?;
-        // A capacity of one is enough: one event is as good as many.
+        // A capacity of one is enough, because one event causes all files to be read.
         let (stir, stirred) = mpsc::channel(1);
         let debouncer = new_debouncer(QUIET, None, move |result: DebounceEventResult| {
             let worth_a_look = match &result {
@@ -110,8 +112,7 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Also watches these files, and no longer those of an earlier call. Their current content becomes the known
-    /// content.
+    /// Also watches these files, instead of those of an earlier call. Their current content becomes the known content.
     ///
     /// # Errors
     ///
@@ -136,10 +137,10 @@ impl Watcher {
         self.files_mut().for_each(Watched::look);
     }
 
-    /// Waits until the content of a file differs from what was known when this last returned, or at the start.
+    /// Waits until the content of a file differs from the known content.
     ///
-    /// While a file is missing, this waits for it; a file that comes back with the same content is not a change. Cancel
-    /// safe: no change is lost if the future is dropped.
+    /// While a file is missing, this waits for it to appear; a file that comes back with the same content is not a
+    /// change. Cancel safe: no change is lost if the future is dropped.
     pub async fn changed(&mut self) {
         loop {
             if !self.dirty {
@@ -154,7 +155,7 @@ impl Watcher {
             }
             let mut contents = self.read().await;
             if contents.iter().flatten().any(Vec::is_empty) {
-                // An empty file is usually being rewritten.
+                // An empty file is probably being rewritten, so wait for its content.
                 tokio::time::sleep(QUIET).await;
                 contents = self.read().await;
             }
@@ -196,10 +197,10 @@ impl Watcher {
         self.files().flat_map(|file| directories(&file.path)).collect()
     }
 
-    /// Watches exactly the directories in which a change could put another file behind the path.
+    /// Watches exactly the directories in which a change could make the path lead to another file.
     ///
-    /// A directory can come or go just before it is watched, so this repeats, at most [`MAX_ROUNDS`] times, until
-    /// nothing moves.
+    /// A directory can appear or disappear just before it is watched, so this repeats, at most [`MAX_ROUNDS`] times,
+    /// until nothing changes.
     fn watch_directories(&mut self) -> Result<(), WatchError> {
         let mut result = Ok(());
         for _ in 0..MAX_ROUNDS {
@@ -212,10 +213,11 @@ impl Watcher {
         result
     }
 
-    /// Watches these directories, each again, as the name of a watched directory can now belong to a different one.
+    /// Watches these directories. Renews existing watches too, because the name of a watched directory can now belong
+    /// to a different directory.
     fn watch_all(&mut self, directories: &BTreeSet<PathBuf>) -> Result<(), WatchError> {
         for gone in self.watched.difference(directories) {
-            // The directory may no longer exist, nor its watch.
+            // This fails if the directory or its watch no longer exists.
             let _ = self.debouncer.unwatch(gone);
         }
         self.watched.clone_from(directories);
@@ -238,7 +240,7 @@ impl Watched {
         self.seen = files::read(&self.path).ok();
     }
 
-    /// Stores this content and returns whether it differs from the known one. A missing file is not a change.
+    /// Stores this content and returns whether it differs from the stored content. A missing file is not a change.
     fn take(&mut self, content: Option<Vec<u8>>) -> bool {
         let changed = content.is_some() && self.seen != content;
         if changed {
@@ -254,14 +256,15 @@ impl fmt::Debug for Watched {
     }
 }
 
-/// Returns whether an event could mean other content. Reads are events too, and must be ignored: this module reads the
-/// file itself, so each read would trigger the next.
+/// Returns whether an event could mean that a file's content has changed. Reads cause events too, and must be ignored:
+/// this module reads the files itself, so each read would trigger the next.
 fn may_change_content(kind: &EventKind) -> bool {
     !matches!(kind, EventKind::Access(access) if *access != AccessKind::Close(AccessMode::Write))
 }
 
-/// Returns the directories that hold the file and every symbolic link on the way to it. A missing directory is replaced
-/// by its nearest existing ancestor. Paths are real paths, because two watches on one directory would end together.
+/// Returns the directories that contain the file and every symbolic link on the way to it. In place of a missing
+/// directory, returns its nearest existing ancestor. All paths are real paths, because removing one of two watches on a
+/// directory would remove both.
 fn directories(path: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut paths = vec![path.to_owned()];
@@ -275,7 +278,7 @@ fn directories(path: &Path) -> BTreeSet<PathBuf> {
             };
             found.extend(parent.canonicalize());
             let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
-            // Join by components: an empty rest would add a slash, as if the file were a directory.
+            // Join component by component: joining an empty path would add a slash, as if the file were a directory.
             let real: PathBuf = parent.join(target).components().chain(rest.components()).collect();
             if paths.len() < MAX_LINKS && !paths.contains(&real) {
                 paths.push(real);

@@ -1,16 +1,17 @@
-//! Detects that the wall clock was set. A machine that gets the right time only after its start must not mistake a
-//! failure a minute ago for a failure a month ago. If the clock was set back, the age of an answer is unknown.
+//! Detects that the wall clock was set. If a machine gets the right time only after its start, a failure a minute ago
+//! must not look like a failure a month ago. If the clock was set back, the age of an answer is unknown.
 //!
-//! It detects only jumps that happen while this process runs. It treats a jump forward as the correction of a wrong
-//! clock only soon after the machine's start. Later, it cannot know whether the clock was wrong before or is wrong now.
+//! It detects only jumps that happen while this process runs. Only soon after the machine's start does it treat a jump
+//! forward as the correction of a wrong clock. Later, it cannot know whether the clock was wrong before the jump or is
+//! wrong now.
 
 use std::time::{Duration, SystemTime};
 
 /// The last readings of the wall clock and of the time since the machine's start.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockReadings {
-    /// The wall-clock time of the first reading, or of the first after the clock was last set back. Each later forward
-    /// jump is added to it.
+    /// The time of the first reading of the wall clock, or of the first reading after the clock was last set back. Each
+    /// later jump forward is added to it.
     began: SystemTime,
     wall: SystemTime,
     running: Duration,
@@ -19,13 +20,13 @@ pub struct ClockReadings {
 /// The wall clock was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Jump {
-    /// The clock was set forward. Recorded times between `from` and `to` are too early by `by`.
+    /// The clock was set forward by `by`. Times recorded between `from` and `to` are too early by `by`.
     Forward {
         from: SystemTime,
         to: SystemTime,
         by: Duration,
     },
-    /// The clock was set back. Otherwise it would now show `ahead`.
+    /// The clock was set back. Without that, it would now show `ahead`.
     Back { ahead: SystemTime },
 }
 
@@ -58,8 +59,8 @@ impl ClockReadings {
         Some(Jump::Forward { from, to: expected, by })
     }
 
-    /// Returns whether [`detect_jump`](Self::detect_jump) would find no jump, and was called within the last minute. A quick check
-    /// that changes nothing.
+    /// Returns whether [`detect_jump`](Self::detect_jump) would find no jump, and was called within the last minute.
+    /// This is a quick check that changes nothing.
     pub fn can_skip_check(&self, wall: SystemTime, running: Duration) -> bool {
         let passed = running.saturating_sub(self.running);
         let expected = self.wall + passed;
@@ -68,7 +69,7 @@ impl ClockReadings {
     }
 }
 
-/// While the clocks agree, [`ClockReadings::detect_jump`] is called only after this time.
+/// How long [`ClockReadings::can_skip_check`] stays true after a check while the clocks agree.
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// For how long after its start a machine can have the wrong time.
 const LEARNING: Duration = Duration::from_secs(15 * 60);
@@ -79,7 +80,7 @@ const SLACK: Duration = Duration::from_secs(10 * 60);
 mod tests {
     use super::*;
 
-    /// Compares these readings, given in seconds of the wall clock and seconds since the start.
+    /// Feeds `detect_jump` with readings, given in seconds of the wall clock and seconds since the start.
     fn jumps(seconds: &[(u64, u64)]) -> Vec<Option<Jump>> {
         let mut watch = ClockReadings::new(at(seconds[0].0), Duration::from_secs(seconds[0].1));
         (seconds[1..].iter())

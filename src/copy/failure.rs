@@ -12,7 +12,7 @@ pub struct Failure {
     pub retry_after: Option<Duration>,
 }
 
-/// Why a fetch failed. The texts are in the audit log and in responses to people.
+/// Why a fetch failed. The messages appear in the audit log and in responses to people.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     #[error("the server answered {0}")]
@@ -28,7 +28,7 @@ pub enum FetchError {
     Coding(String),
     #[error("the server was slow, and robotgate ended the fetch because others waited (robots.max-fetches)")]
     GaveWay,
-    /// Bots may not reach the origin itself, as opposed to a host that it redirects to.
+    /// Bots may not reach the origin itself. A redirect to a forbidden host is a [`NetworkError::Prohibited`].
     #[error("{0}")]
     Prohibited(String),
     /// An error from before a restart. Only its text was saved.
@@ -88,23 +88,23 @@ impl Failure {
         matches!(self.error, FetchError::Prohibited(_))
     }
 
-    /// Returns how long to wait before a retry after the `attempt`-th failure in a row (from 1), for an origin that
-    /// has failed for less than the grace period.
+    /// Returns how long to wait before a retry after the `attempt`-th failure in a row (from 1), for an origin that has
+    /// failed for less than the grace period.
     ///
-    /// This is `Retry-After`, within bounds, if the origin sent it. Otherwise it is one second if robotgate itself
-    /// failed, `retry.first` if bots may not reach the origin, and `retry.busy` after 429 and 503. For any other
+    /// If the origin sent `Retry-After`, this is that time, within bounds. Otherwise it is one second if robotgate
+    /// itself failed, `retry.first` if bots may not reach the origin, and `retry.busy` after 429 and 503. For any other
     /// failure, it is `retry.first`, doubled with each attempt.
     pub fn retry_delay(&self, attempt: u32, retry: &Retry) -> Duration {
         if let Some(requested) = self.retry_after {
             return requested.max(MIN_RETRY_AFTER).min(retry.longest);
         }
         match self.error {
-            // The origin is not at fault: for example, robotgate has too many open files.
+            // The fault is robotgate's, not the origin's: for example, robotgate has too many open files.
             FetchError::Network {
                 kind: NetworkError::Internal,
                 ..
             } => LOCAL_RETRY,
-            // A retry only resolves the name. It does not contact the origin.
+            // A retry only resolves the name again. It does not contact the origin.
             FetchError::Prohibited(_) => retry.first.min(retry.longest),
             FetchError::Status(429 | 503) => retry.busy.min(retry.longest),
             _ => (retry.first)

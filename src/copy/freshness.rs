@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, header};
 
-/// The freshness lifetime in a response's headers. `None` if the headers do not specify one.
+/// The freshness lifetime according to a response's headers. `None` if the headers do not specify one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Freshness(pub Option<Duration>);
 

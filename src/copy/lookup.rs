@@ -68,7 +68,7 @@ impl Tally {
 // === impl Lookup ===
 
 impl Lookup {
-    /// Creates a lookup that did not wait.
+    /// Creates a lookup for a request that did not wait.
     pub(crate) fn at_once(state: Arc<OriginState>, at: SystemTime, policy: &Policy, tally: &Arc<Tally>) -> Self {
         let status = match state.answer(at, policy) {
             Answer::LastCopy(..) => CacheStatus::Stale,
@@ -92,8 +92,8 @@ impl Lookup {
         Self::at_once(Arc::new(state), at, policy, &Arc::default())
     }
 
-    /// Returns the answer. A late fetch is treated as a failure, so an expired copy is not used unless `deny_for` is
-    /// zero.
+    /// Returns the answer. If the request stopped waiting for a fetch, the fetch is treated as failed, so an expired
+    /// copy is not used unless `deny_for` is zero.
     pub fn answer(&self, policy: &Policy) -> Answer<'_> {
         if self.pending {
             let late = match self.status {
@@ -116,12 +116,12 @@ impl Lookup {
     }
 }
 
-/// The failure for a fetch that is still running.
+/// The failure that stands in for a fetch that is still running.
 static PENDING: &Failure = &Failure {
     error: FetchError::Pending,
     retry_after: None,
 };
-/// The failure for a fetch that has not started.
+/// The failure that stands in for a fetch that has not started.
 static QUEUED: &Failure = &Failure {
     error: FetchError::Queued,
     retry_after: None,

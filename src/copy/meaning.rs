@@ -11,22 +11,22 @@ pub struct Received {
     pub status: u16,
     /// At most the first 500 KiB of a 2xx (RFC 9309 §2.5), or the beginning of a 5xx.
     pub body: Vec<u8>,
-    /// If the response exceeds the limit, what was read after `body`: the beginning of the line that the limit cuts,
-    /// and a few bytes past the limit. Never used for a decision; it shows people that the file continues.
+    /// The bytes that were read after `body` if the response exceeds the limit: the beginning of the line that the
+    /// limit cuts, and a few more bytes. Never used for a decision; it shows people that the file continues.
     pub cut_off: Vec<u8>,
     pub freshness: Freshness,
     pub retry_after: Option<std::time::Duration>,
-    /// Entity tag of a response that came without redirects.
+    /// Entity tag of the response. `None` if the response came through a redirect.
     pub etag: Option<Box<str>>,
     /// Whether the response came through a redirect.
     pub redirected: bool,
 }
 
-/// The outcome of a fetch.
+/// The outcome of a fetch, unless it failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fetched {
     Received(Received),
-    /// The content for the entity tag in the request is unchanged (RFC 9110 §15.4.5).
+    /// The origin responded 304: the robots.txt still has the entity tag that the request sent (RFC 9110 §15.4.5).
     NotModified {
         freshness: Freshness,
     },
@@ -37,7 +37,7 @@ pub enum Fetched {
     Failed(Failure),
 }
 
-/// What a fetch says about the origin.
+/// What the outcome of a fetch says about the origin.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Meaning {
     /// These rules apply, regardless of the content type.
@@ -46,7 +46,7 @@ pub enum Meaning {
     Unchanged,
     /// There is no robots.txt.
     NoRobots,
-    /// There is no robots.txt: a server error's page says that it was not found.
+    /// There is no robots.txt: the response was a server error, but its page says that the file was not found.
     Soft404,
     /// The robots.txt cannot be fetched.
     Failed(Failure),
@@ -93,7 +93,7 @@ impl Fetched {
 
 impl Meaning {
     /// Returns what `received` means. Google's specification treats 429 as a server error. If `policy.soft_404` is set,
-    /// it treats a 5xx whose page says "not found" as a 404. RFC 9309 does neither.
+    /// a 5xx whose page says "not found" is treated as a 404. RFC 9309 does neither.
     pub fn of(received: &Received, policy: &Policy, at: SystemTime) -> Self {
         let failed = || {
             Meaning::Failed(Failure {
@@ -102,7 +102,7 @@ impl Meaning {
             })
         };
         match received.status {
-            // The request had no Range, so the server is at fault.
+            // The request had no Range field, so a partial response is a fault of the server.
             206 => failed(),
             200..=299 => Meaning::Rules(Arc::new(RobotsCopy {
                 status: received.status,
@@ -123,8 +123,8 @@ pub(super) fn is_busy(status: u16, profile: Profile) -> bool {
     status == 429 && profile == Profile::Google
 }
 
-/// Returns whether a server error's page says that the file was not found. Only whole phrases match: a single word on
-/// an error page must not open a site.
+/// Returns whether the page of a server error says that the robots.txt was not found. Only whole phrases match: a
+/// single word on an error page must not allow access to a site.
 fn says_not_found(page: &[u8]) -> bool {
     let page: Vec<u8> = page
         .split(u8::is_ascii_whitespace)

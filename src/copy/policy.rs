@@ -10,7 +10,7 @@ use crate::robots::Profile;
 /// How long copies stay fresh and what failures mean. The defaults are those of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// How a robots.txt and its status are read.
+    /// Whose rules for reading a robots.txt and the status of its response apply.
     pub profile: Profile,
     /// Lifetime of rules if their response specifies none (RFC 9309 §2.4).
     pub default_ttl: Duration,
@@ -61,7 +61,7 @@ pub enum WithoutCopy {
 /// How long to wait before retrying a failed fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
-    /// Delay after the first failure. It doubles with each further failure.
+    /// Delay after the first failure. It doubles with each further failure in a row.
     pub first: Duration,
     /// Delay after a 429 or a 503, which mean a busy server.
     pub busy: Duration,
@@ -87,7 +87,7 @@ impl Policy {
 
     /// Returns how long a response with this `freshness` is used.
     pub(super) fn life(&self, freshness: Freshness, default: Duration) -> Duration {
-        // Not `clamp`, which panics if the bounds are in the wrong order.
+        // `clamp` would panic if the bounds are in the wrong order.
         freshness.0.unwrap_or(default).max(self.min_ttl).min(self.max_ttl)
     }
 }

@@ -14,15 +14,15 @@ pub struct RobotsCopy {
     /// When the copy was received.
     pub fetched: SystemTime,
     pub status: u16,
-    /// Entity tag, by which the origin tells whether the file has changed (RFC 9110 §8.8.3). `None` after redirects,
-    /// because an entity tag belongs to one URL.
+    /// Entity tag, by which the origin tells whether its robots.txt has changed (RFC 9110 §8.8.3). `None` after
+    /// redirects, because an entity tag belongs to one URL.
     pub etag: Option<Box<str>>,
-    /// Whether the text is known to be all that the site has at `/robots.txt`: it was not cut at the size limit, and no
-    /// redirect, which can lead to any page, was involved.
+    /// Whether the text is known to be the whole content of the site's `/robots.txt`: it was not cut at the size limit,
+    /// and no redirect, which can lead to any page, was involved.
     pub complete: bool,
 }
 
-/// A SHA-256, written in lower-case hex. An auditor can use it months later to find the text that decided.
+/// A SHA-256 digest, written in lower-case hex. With it, an auditor can find the text that decided even months later.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sha256(pub [u8; 32]);
 
@@ -56,14 +56,14 @@ impl RobotsCopy {
 
     /// Returns the memory that the copy uses, in bytes.
     pub fn weight(&self) -> usize {
-        // `RobotsTxt::weight` includes its own size.
+        // `RobotsTxt::weight` already includes the size of the `RobotsTxt` itself.
         let overhead = size_of::<Self>() - size_of::<RobotsTxt>();
         overhead + self.robots.weight() + self.etag.as_deref().map_or(0, str::len)
     }
 }
 
 impl fmt::Debug for RobotsCopy {
-    /// Writes the digest in place of the text, which can be half a megabyte.
+    /// Shows the digest in place of the text, which can be half a megabyte.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RobotsCopy")
             .field("profile", &self.robots.profile())
@@ -120,5 +120,6 @@ impl<'de> Deserialize<'de> for Sha256 {
     }
 }
 
-/// Parsing a text of this many bytes takes about half a millisecond, which would delay other requests.
+/// Size of a robots.txt in bytes from which parsing takes about half a millisecond or more, which would delay other
+/// requests.
 pub(super) const LARGE: usize = 64 * 1024;

@@ -1,5 +1,5 @@
-//! What is known of one origin's robots.txt, as a state machine: the outcome of a fetch and the time give a new state.
-//! A state and the time give the answer and whether to fetch.
+//! Everything that is known of one origin's robots.txt, as a state machine: the outcome of a fetch and the time give a
+//! new state. A state and the time give the answer and whether to fetch.
 //!
 //! It never reads a clock, touches a socket or waits. Times are wall-clock times, because copies outlive a restart. If
 //! the clock runs backwards, robotgate fetches again but never allows more.
@@ -21,16 +21,16 @@ pub use self::{
 use super::{Failure, FetchError, Freshness, Meaning, Policy, RobotsCopy, Then, Unreachable, WithoutCopy};
 use crate::robots::Profile;
 
-/// What is known of an origin.
+/// Everything that is known of an origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OriginState {
-    /// Profile that everything here was read with. Meaningless if nothing is known.
+    /// The profile with which everything in this state was read. It has no meaning if nothing is known.
     profile: Profile,
     answered: Option<LastResponse>,
     failing: Option<FailureSeries>,
-    /// The last copy with rules, even if a later response had none.
+    /// The last copy with rules, even if a later response had no rules.
     last_good: Option<Arc<RobotsCopy>>,
-    /// Whether another gate of the fleet made the last fetch. It decides nothing.
+    /// Whether another robotgate of the fleet made the last fetch. This does not affect decisions.
     shared: bool,
 }
 
@@ -62,7 +62,7 @@ enum Content {
     Soft404,
 }
 
-/// A series of failures without a response between them.
+/// A series of failures that no response interrupted.
 #[derive(Debug, Clone, PartialEq)]
 struct FailureSeries {
     since: SystemTime,
@@ -86,14 +86,14 @@ impl OriginState {
         }
     }
 
-    /// Returns the state, marked as fetched by another gate of the fleet.
+    /// Returns the state, marked as fetched by another robotgate of the fleet.
     #[must_use]
     pub fn shared(self) -> Self {
         Self { shared: true, ..self }
     }
 
-    /// Drops a series of failures whose last retry is overdue. A gate with a wrong clock could have written it, and the time
-    /// since its beginning decides whether a failing site is still refused.
+    /// Drops a series of failures whose last retry is overdue. The time since the series began decides whether a
+    /// failing site is still refused, and a robotgate with a wrong clock could have recorded it.
     #[must_use]
     pub fn without_old_failures(self, now: SystemTime, policy: &Policy) -> Self {
         let is_recent =
@@ -102,12 +102,12 @@ impl OriginState {
         Self { failing, ..self }
     }
 
-    /// Returns whether another gate of the fleet made the last fetch.
+    /// Returns whether another robotgate of the fleet made the last fetch.
     pub fn is_shared(&self) -> bool {
         self.shared
     }
 
-    /// Returns whether any fetch has ended.
+    /// Returns whether any fetch has ended yet.
     pub fn is_known(&self) -> bool {
         self.answered.is_some() || self.failing.is_some()
     }
@@ -162,7 +162,8 @@ impl OriginState {
 
     fn after_failure(&self, failure: Failure, now: SystemTime, spread: f64, policy: &Policy) -> Self {
         let (since, attempts) = match &self.failing {
-            // Not the earlier of `failing.since` and `now`: a clock that was set back must not make failures older.
+            // Do not use the earlier of `failing.since` and `now`: if the clock was set back, that would make the
+            // failures seem to last longer.
             Some(failing) if failing.is_dated() || !can_be(now) => (failing.since, failing.attempts.saturating_add(1)),
             Some(failing) => (now, failing.attempts.saturating_add(1)),
             None => (now, 1),
@@ -187,8 +188,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the answer at `now`. A response applies until it expires, even if a refresh has failed before. After
-    /// that, nothing is allowed until the next response, or until the origin has failed for
+    /// Returns the answer at `now`. A response applies until it expires, even if refreshing it has already failed.
+    /// After that, nothing is allowed until the next response, or until the origin has failed for
     /// [`deny_for`](super::Unreachable::deny_for).
     pub fn answer(&self, now: SystemTime, policy: &Policy) -> Answer<'_> {
         if let Some(answered) = self.fresh(now, policy) {
@@ -212,7 +213,7 @@ impl OriginState {
         }
     }
 
-    /// Returns the answer after failures for longer than [`deny_for`](super::Unreachable::deny_for).
+    /// Returns the answer for an origin that has failed for longer than [`deny_for`](super::Unreachable::deny_for).
     fn answer_of_old<'s>(&'s self, last: &'s Failure, policy: &Policy) -> Answer<'s> {
         match (
             policy.unreachable.then,
@@ -313,7 +314,7 @@ impl OriginState {
         self.last_good.as_deref()
     }
 
-    /// Returns the last failure, unless a response has come since.
+    /// Returns the last failure, unless the origin has responded since.
     pub fn failure(&self) -> Option<&Failure> {
         self.failing.as_ref().map(|failing| &failing.last)
     }
@@ -329,7 +330,7 @@ impl OriginState {
     }
 
     /// Returns the latest time that matters in this state: the end of the response's life, the last fetch or the
-    /// receipt of the last copy.
+    /// receipt of the last copy, whichever is latest.
     pub fn useful_until(&self) -> Option<SystemTime> {
         let answered = self.answered.as_ref();
         let answered = answered.and_then(|answered| answered.fetched.checked_add(answered.life));
@@ -337,7 +338,7 @@ impl OriginState {
         answered.max(self.last_fetch()).max(copied)
     }
 
-    /// Returns when the origin was last asked.
+    /// Returns when the robots.txt was last requested.
     pub fn last_fetch(&self) -> Option<SystemTime> {
         self.answered().max(self.failing.as_ref().map(|failing| failing.tried))
     }
@@ -385,8 +386,8 @@ impl LastResponse {
         }
     }
 
-    /// Returns whether the response has not expired. If `now` is well before the fetch, the clock was set back, the age
-    /// is unknown, and the response is treated as expired.
+    /// Returns whether the response has not expired yet. If `now` is well before the fetch, the clock was set back, the
+    /// age is unknown, and the response is treated as expired.
     fn is_fresh(&self, now: SystemTime, policy: &Policy) -> bool {
         self.age(now).is_some_and(|age| age < self.life_under(policy))
     }
@@ -396,7 +397,7 @@ impl LastResponse {
         self.age(now).is_none_or(|age| age >= old_from)
     }
 
-    /// Returns the lifetime of the response under `policy`, which can be newer than the response.
+    /// Returns the lifetime of the response under `policy`. The policy can have changed since the response came.
     fn life_under(&self, policy: &Policy) -> Duration {
         if self.meaning == Content::Soft404 && !policy.soft_404 {
             return Duration::ZERO;
@@ -415,14 +416,14 @@ impl LastResponse {
 // === impl FailureSeries ===
 
 impl FailureSeries {
-    /// Returns whether the origin has failed for long and was tried within the last hours. Then a retry can run in the
-    /// background. After an older try, the next request has to wait for a retry.
+    /// Returns whether the origin has failed for long and was last tried within the last hours. If so, a retry can run
+    /// in the background. Otherwise, the next request has to wait for a retry.
     fn is_retried_hourly(&self, now: SystemTime, policy: &Policy) -> bool {
         let Unreachable { deny_for, retry, .. } = &policy.unreachable;
         self.lasts(now) >= *deny_for && elapsed(self.tried, now) < self.retry_under(policy) + retry.longest
     }
 
-    /// Returns the delay before the retry under `policy`, which can be newer than the failure.
+    /// Returns the delay before the retry under `policy`. The policy can have changed since the failure.
     fn retry_under(&self, policy: &Policy) -> Duration {
         self.retry.min(policy.unreachable.retry.longest.mul_f64(1.0 + JITTER))
     }
@@ -435,8 +436,8 @@ impl FailureSeries {
         }
     }
 
-    /// Returns whether the clock can have been right when the failures began. A machine without a battery-backed clock
-    /// starts in 1970, and must not treat its first failures as years old.
+    /// Returns whether the clock could have been right when the failures began. The clock of a machine without a
+    /// battery starts in 1970, and its first failures must not look years old.
     fn is_dated(&self) -> bool {
         can_be(self.since)
     }
@@ -449,7 +450,7 @@ impl FailureSeries {
     }
 }
 
-/// Returns whether a clock with this time can be right.
+/// Returns whether a clock that shows this time could be right.
 fn can_be(now: SystemTime) -> bool {
     now >= SystemTime::UNIX_EPOCH + EARLIEST
 }
@@ -459,14 +460,14 @@ fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(Duration::ZERO)
 }
 
-/// An origin that has failed for less than this keeps its usual retry delays, even if `deny_for` is shorter.
+/// An origin that has failed for less time than this keeps its usual retry delays, even if `deny_for` is shorter.
 const RARELY_FROM: Duration = Duration::from_secs(12 * 60 * 60);
 /// 2025-01-01 as time since 1970. It is in the past, so no correct clock shows an earlier time.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);
 /// Share of its lifetime after which a copy is refreshed in the background.
 const REFRESH_FROM: f64 = 0.8;
-/// Largest jitter, as a share of the delay. It only makes a retry later, because the server may have requested the
-/// delay.
+/// Largest jitter, as a share of the delay. It only lengthens the delay, because the server may have requested that
+/// minimum.
 const JITTER: f64 = 0.1;
 /// How far the clock can run backwards before responses are treated as expired.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! The question that a request asks, and how it is decided.
 //!
-//! [`Question::begin`] decides what needs no copy of the robots.txt. Everything else comes back as [`Undecided`] and is
-//! decided on a [`Lookup`]. [`Question::before_interception`] is the only other way to a [`Decision`].
+//! [`Question::begin`] decides a question if that needs no copy of the robots.txt. Otherwise, it returns [`Undecided`],
+//! which is decided with a [`Lookup`]. [`Question::before_interception`] is the only other way to a [`Decision`].
 
 use std::sync::Arc;
 
@@ -27,27 +27,28 @@ pub struct Question {
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub identity: Identity<'static>,
-    /// Kind of proof: `credential`, `certificate` or `network`, or `failed` if it is invalid. `None` without a proof.
+    /// Kind of proof: `credential`, `certificate` or `network`, or `failed` if the proof is invalid. `None` without a
+    /// proof.
     pub proof: Option<&'static str>,
-    /// Name of the credential (never its secret), certificate or network in the configuration.
+    /// Name in the configuration of the credential (never its secret), certificate or network.
     pub credential: Option<Box<str>>,
 }
 
 /// How much of a request is visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// The path is visible. `alone` matters for `/robots.txt` only: the request is for that resource and nothing else
-    /// (a GET or HEAD without a field that names a different resource).
+    /// The path is visible. `alone` is whether the request is for the path's resource and nothing else: a GET or HEAD
+    /// without a field that names a different resource. It matters only for `/robots.txt`.
     Path { alone: bool },
-    /// A CONNECT. Unless robotgate intercepts it, the content is not visible, so the decision is for the origin as a
-    /// whole.
+    /// A CONNECT. Unless robotgate intercepts it, the content is not visible, so the decision applies to the origin as
+    /// a whole.
     Tunnel {
-        /// Why the configuration lets tunnels to this host through (`[[https.tunnel]]`).
+        /// The configuration's reason for tunnels to this host (`[[https.tunnel]]`), if it has an entry.
         exception: Option<Arc<str>>,
     },
 }
 
-/// The parts of the configuration that affect a decision.
+/// The settings that affect a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
     pub https_mode: HttpsMode,
@@ -69,20 +70,20 @@ pub enum HttpsMode {
     /// robotgate terminates the TLS and decides every request in the tunnel.
     #[default]
     Intercept,
-    /// robotgate does not see the content. The decision is for the whole origin.
+    /// robotgate does not see the content. The decision applies to the whole origin.
     Tunnel,
     /// robotgate refuses every CONNECT.
     Refuse,
 }
 
-/// What happens to a tunnel that cannot be decided for the whole origin.
+/// What happens to a tunnel to an origin that allows some paths and disallows others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unverifiable {
-    /// It is refused.
+    /// The tunnel is refused.
     #[default]
     Deny,
-    /// It is forwarded, and the log says so.
+    /// The tunnel is forwarded, and the log says so.
     Allow,
 }
 
@@ -113,7 +114,7 @@ struct Ruling {
 // === impl Subject ===
 
 impl Subject {
-    /// Creates a subject without proof, such as a caller that only asks what would be decided.
+    /// Creates a subject without proof, for callers that only ask how a request would be decided.
     pub fn of(identity: Identity<'_>) -> Self {
         Self {
             identity: identity.into_owned(),
@@ -135,7 +136,7 @@ impl Subject {
         }
     }
 
-    /// Returns what the client was identified by: the kind of its proof, otherwise `user-agent` (a configured bot),
+    /// Returns how the client was identified: by the kind of its proof, otherwise `user-agent` (a configured bot),
     /// `product-token` or `none`.
     pub fn known_by(&self) -> &'static str {
         self.proof.unwrap_or(match self.identity {
@@ -168,9 +169,8 @@ impl Subject {
 // === impl Question ===
 
 impl Question {
-    /// Creates the question of a request for a URL, sent in the usual way. Plain HTTP and intercepted HTTPS are
-    /// decided by path, and other HTTPS by the CONNECT that it needs. `exception` is why the configuration lets
-    /// tunnels to the host through.
+    /// Creates the question of an ordinary request for a URL. Plain HTTP and intercepted HTTPS are decided by path, and
+    /// other HTTPS by the CONNECT that it needs. `exception` is the configuration's reason for tunnels to the host.
     pub fn of_url(subject: Subject, target: Target, exception: Option<Arc<str>>, terms: Terms) -> Self {
         let is_path =
             target.origin.scheme == Scheme::Http || (exception.is_none() && terms.https_mode == HttpsMode::Intercept);
@@ -185,11 +185,11 @@ impl Question {
         }
     }
 
-    /// Decides what needs no copy. `prohibited` says why bots must not reach the origin, if that is so.
+    /// Decides the question if that needs no copy. `prohibited` says why bots must not reach the origin, if so.
     ///
     /// The robots.txt itself may always be fetched (RFC 9309 §2.2.2), an exempt bot is allowed, and an unidentified
-    /// client is refused. A client that does not prove its claim gets nothing, not even the robots.txt, and does not
-    /// learn which destinations are open.
+    /// client is refused. A client that does not prove the name it claims gets nothing, not even the robots.txt, and
+    /// does not learn which destinations are open.
     pub fn begin(self, prohibited: Option<String>) -> Begun {
         let robots_identity = self.robots_identity();
         let found = match (robots_identity, &prohibited, &self.scope) {
@@ -216,7 +216,7 @@ impl Question {
     }
 
     /// Decides a CONNECT that is to be intercepted. It is refused if a required proof is missing or if bots may not
-    /// reach the destination. Otherwise returns `None`: each request inside is decided on its own.
+    /// reach the destination. Otherwise returns `None`, because each request in the tunnel gets its own decision.
     pub fn before_interception(self, prohibited: Option<String>) -> Option<Decision> {
         let (reason, prohibited) = match (self.robots_identity(), prohibited) {
             (RobotsIdentity::Refused(reason @ Reason::Unauthenticated), _) => (reason, None),
@@ -226,8 +226,8 @@ impl Question {
         Some(self.into_decision(Ruling::refused(reason), None, prohibited))
     }
 
-    /// Returns who sends the request. Most clients send no User-Agent with a CONNECT. If the configuration lets tunnels
-    /// to the host through, the rules for `*` apply to such a client.
+    /// Returns who sends the request. Most clients send no User-Agent with a CONNECT. The rules for `*` apply to such a
+    /// client if the configuration lists the host in `[[https.tunnel]]`.
     pub(super) fn robots_identity(&self) -> RobotsIdentity<'_> {
         let robots_identity = RobotsIdentity::new(&self.subject.identity, self.terms.unidentified);
         match (robots_identity, &self.scope) {
@@ -247,7 +247,7 @@ impl Question {
         }
     }
 
-    /// Returns what a disallow means for this request.
+    /// Returns the enforcement for this request.
     fn enforcement(&self) -> Enforcement {
         match self.robots_identity() {
             _ if self.exempt_host().is_some() => Enforcement::Exempt,
@@ -318,11 +318,11 @@ impl Undecided {
         self.0.into_decision(found, Some(lookup), None)
     }
 
-    /// Decides like [`decide`](Self::decide), if that takes a few milliseconds at most. It takes longer only for a
-    /// file and a path that are made to be slow.
+    /// Decides like [`decide`](Self::decide), if that takes a few milliseconds at most. Only a robots.txt and a path
+    /// that are made to be slow take longer.
     ///
     /// # Errors
-    /// If deciding takes longer. The error returns the question and the lookup.
+    /// If deciding would take longer. The error returns the question and the lookup.
     pub fn decide_at_once(self, lookup: Lookup) -> Result<Decision, Box<(Self, Lookup)>> {
         match self.0.find(lookup.answer(&self.0.terms.policy), AT_ONCE) {
             Some(found) => Ok(self.0.into_decision(found, Some(lookup), None)),
@@ -345,7 +345,7 @@ impl Ruling {
         }
     }
 
-    /// Creates a refusal for a reason outside of robots.txt, which `report` does not affect.
+    /// Creates the ruling for a refusal that does not come from robots.txt, so that `report` does not affect it.
     fn refused(reason: Reason) -> Self {
         Self {
             can_pass: false,
@@ -354,7 +354,7 @@ impl Ruling {
     }
 }
 
-/// Decides for the whole origin. `passes` says whether a tunnel is forwarded if only some paths are allowed.
+/// Decides for the whole origin. `passes` is whether a tunnel is forwarded if only some paths are allowed.
 fn find_site_access(agent: Agent<'_>, by_last_copy: bool, passes: bool) -> Ruling {
     // If every path has the same verdict, the rule for the root applies to the whole origin.
     let rule = agent.decide(b"/").rule;
@@ -372,7 +372,7 @@ fn find_site_access(agent: Agent<'_>, by_last_copy: bool, passes: bool) -> Rulin
 /// Returns the rules that decide, and whether they are those of the last good copy.
 ///
 /// # Errors
-/// If no file decides. The error is the verdict on all paths and its reason.
+/// If no rules decide. The error is the verdict on all paths and its reason.
 pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdict, Reason)> {
     match answer {
         Answer::Rules(copy) => Ok((&copy.robots, false)),
@@ -385,7 +385,7 @@ pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdic
     }
 }
 
-/// Returns the reading that decides and its match: the first one that is disallowed, otherwise the path as sent.
+/// Returns the reading that decides, and its match: the first reading that is disallowed, otherwise the path as sent.
 /// Returns `None` if all readings together take more work than `budget`; see [`Agent::decide_within`].
 fn strictest(agent: Agent<'_>, readings: &Readings<'_>, budget: usize) -> Option<(Reading, Match)> {
     let mut left = budget;
@@ -395,7 +395,7 @@ fn strictest(agent: Agent<'_>, readings: &Readings<'_>, budget: usize) -> Option
     }
     for reading in readings.all().skip(1) {
         let text = readings.text(reading);
-        // Creating a strict reading is work too, because a path can have a hundred of them.
+        // Creating a strict reading takes work too, and a path can have a hundred of them.
         left = left.checked_sub(text.len())?;
         let other = agent.decide_within(&text, &mut left)?;
         if !other.allowed {
@@ -413,10 +413,12 @@ fn reason_of(rule: Option<RuleId>, by_last_copy: bool) -> Reason {
     }
 }
 
-/// The work that a decision may take: bytes searched for patterns with wildcards, over all readings of the request.
+/// The maximum work of a decision: the number of bytes searched for patterns with wildcards, over all readings of the
+/// request.
 ///
-/// At worst, this takes some twenty milliseconds. Real files stay far below it: 500 KiB of wildcard rules, as sites
+/// At worst, this takes some twenty milliseconds. Real sites stay far below it: 500 KiB of wildcard rules, as sites
 /// write them, add up to 0.3 MB with a path of 16 KB.
 pub const BUDGET: usize = 1 << 22;
-/// The work of a decision that is made immediately, without delaying others: about two milliseconds at worst.
+/// The maximum work of a decision on the thread that serves the request, where it delays other requests: about two
+/// milliseconds at worst.
 const AT_ONCE: usize = 1 << 19;

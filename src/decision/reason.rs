@@ -3,7 +3,7 @@
 /// Defines [`Reason`] from a table with the word, the phrase and the texts for people.
 macro_rules! reasons {
     ($($(#[$doc:meta])+ $name:ident = $word:literal { phrase: $phrase:literal, sentence: $sentence:literal, what_to_do: $todo:literal, })+) => {
-        /// Why a verdict is what it is.
+        /// Why a decision has its verdict.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Reason {
             $($(#[$doc])+ $name,)+
@@ -21,16 +21,17 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns the reason phrase of a refusal. Most clients show nothing else of a refused CONNECT, so it has
-            /// to give the cause in a few words.
+            /// Returns the reason phrase of a refusal. Most clients show nothing else of a refused CONNECT, so the
+            /// phrase has to give the cause in a few words.
             pub const fn phrase(self) -> &'static str {
                 match self {
                     $(Reason::$name => $phrase,)+
                 }
             }
 
-            /// Returns one sentence for people, without the rule, which is shown beside it. It is the sentence of a
-            /// refusal if the reason can also allow; [`Decision::sentence`](super::Decision::sentence) fits either.
+            /// Returns one sentence for people, without the rule, which is shown next to it. If the reason can allow or
+            /// refuse, this is the sentence for a refusal; [`Decision::sentence`](super::Decision::sentence) returns
+            /// the right one for a decision.
             pub const fn sentence(self) -> &'static str {
                 match self {
                     $(Reason::$name => $sentence,)+
@@ -73,7 +74,7 @@ reasons! {
         sentence: "The site has no robots.txt, so everything is allowed.",
         what_to_do: "",
     }
-    /// A 5xx whose page says that the file was not found.
+    /// The response was a 5xx whose page says that the file was not found.
     Soft404 = "soft-404" {
         phrase: "allow",
         sentence: "The site answered its robots.txt with a server error, and its page says that it was not found, so \
@@ -132,7 +133,7 @@ reasons! {
             (http://NAME:SECRET@HOST:PORT; the operator creates one with `robotgate credential add NAME`), a client \
             certificate on the proxy's TLS listener, or an address in one of the bot's `networks`.",
     }
-    /// A tunnel to an origin that allows only some paths.
+    /// The request is a tunnel to an origin that allows only some paths.
     Unverifiable = "unverifiable" {
         phrase: "Disallowed: robots.txt cannot be verified through a tunnel",
         sentence: "The site's robots.txt allows this bot only some paths, and robotgate cannot see inside a tunnel \

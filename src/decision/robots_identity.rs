@@ -1,4 +1,4 @@
-//! The requester as a robots.txt sees it.
+//! How the sender of a request is identified in a robots.txt.
 
 use super::Reason;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     robots::{Agent, RobotsTxt},
 };
 
-/// The product tokens that an [`Identity`] goes by in a robots.txt.
+/// The product tokens by which a robots.txt can name an [`Identity`].
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RobotsIdentity<'a> {
     /// A configured bot. Its `robots-agents` are tried in order.
@@ -47,7 +47,7 @@ impl<'a> RobotsIdentity<'a> {
         .unwrap_or_else(|| (self.token(), robots.agent("*")))
     }
 
-    /// Returns the first token, or `*` if it has none.
+    /// Returns the first token, or `*` if the client has no token.
     pub(super) fn token(self) -> &'a str {
         match self {
             RobotsIdentity::Bot(bot) => bot.robots_agents.first().map_or("*", |token| token),

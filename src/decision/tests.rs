@@ -17,7 +17,7 @@ use crate::{
     robots::Profile,
 };
 
-/// What is known of an origin.
+/// The state of an origin's robots.txt.
 #[derive(Debug, Clone)]
 enum Known {
     Rules(Arc<RobotsCopy>),
@@ -106,7 +106,7 @@ fn bot(enforcement: Enforcement, robots_agents: &[&str]) -> Bot {
     }
 }
 
-/// Returns the question of `robots_identity` for a path, with this scope.
+/// Returns the question of `robots_identity` for a path, with the given scope.
 fn question(robots_identity: RobotsIdentity<'_>, path: &str, scope: Scope) -> Question {
     let mut unidentified = Unidentified::Deny;
     let identity = match robots_identity {
@@ -165,7 +165,7 @@ fn without_copy(question: Question) -> Option<Decision> {
     }
 }
 
-/// Decides a request for a path, as the proxy does.
+/// Decides a request for a path in the same way as the proxy.
 fn decide(robots_identity: RobotsIdentity<'_>, known: &Known, path: &str) -> Decision {
     decided(question(robots_identity, path, PATH), known)
 }
@@ -174,7 +174,7 @@ fn tunnel(robots_identity: RobotsIdentity<'_>) -> Question {
     question(robots_identity, "", Scope::Tunnel { exception: None })
 }
 
-/// Decides a CONNECT, as the proxy does.
+/// Decides a CONNECT in the same way as the proxy.
 fn decide_tunnel(robots_identity: RobotsIdentity<'_>, known: &Known, unverifiable_forwards: bool) -> Decision {
     let mut question = tunnel(robots_identity);
     if unverifiable_forwards {
@@ -198,7 +198,7 @@ fn egress(robots_identity: RobotsIdentity<'_>) -> Decision {
     }
 }
 
-/// Decides a CONNECT that is to be intercepted. Returns `None` if the requests inside are decided.
+/// Decides a CONNECT that is to be intercepted. Returns `None` if only the requests in the tunnel are decided.
 fn of_interception(robots_identity: RobotsIdentity<'_>) -> Option<Decision> {
     tunnel(robots_identity).before_interception(None)
 }
@@ -212,21 +212,23 @@ User-agent: NamedBot
 Disallow: /named
 ";
 
-/// Returns rules of words of two letters. None matches [`slow_path`], and searching it for them is slow.
+/// Returns rules that are random sequences of two letters. None of them matches [`slow_path`], and searching the path
+/// for them is slow.
 fn slow_rules(count: usize) -> Known {
     let mut letters = letters();
     let rules = (0..count).map(|_| format!("Disallow: /*{}\n", letters.by_ref().take(40).collect::<String>()));
     Known::rules(&format!("User-agent: *\n{}", rules.collect::<String>()))
 }
 
-/// Returns a path of 16 KiB that has every short run of the two letters, so that only a search shows what it lacks.
+/// Returns a path of 16 KiB that contains every short sequence of the two letters, so that only a full search shows
+/// that a rule does not match.
 fn slow_path() -> String {
     std::iter::once('/')
         .chain(letters().skip(1 << 20).take(1 << 14))
         .collect()
 }
 
-/// Returns a reproducible random sequence of the two letters (xorshift).
+/// Returns a reproducible random sequence of two letters (xorshift).
 fn letters() -> impl Iterator<Item = char> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     std::iter::repeat_with(move || {

@@ -1,4 +1,4 @@
-//! The texts of a decision for its views.
+//! The texts of a decision for everything that reports it.
 
 use std::{borrow::Cow, time::SystemTime};
 
@@ -10,8 +10,8 @@ use crate::{
     text::{plain, plain_message},
 };
 
-/// The texts about a decision for the log, the headers, the refusal and the API, made once for all of them. Texts from
-/// outside are made safe to show and have a maximum length.
+/// The texts about a decision for the log, the headers, the refusal and the API, created once for all of them. Texts
+/// from outside are safe to show and have a maximum length.
 #[derive(Debug, Clone)]
 pub struct DecisionTexts<'a> {
     pub verdict: Verdict,
@@ -22,9 +22,9 @@ pub struct DecisionTexts<'a> {
     pub forwarded: bool,
     /// The bot that the request was taken for: its configured name, or its product token.
     pub bot: Option<Cow<'a, str>>,
-    /// The token that the robots.txt was read with. `None` without a copy.
+    /// The token that was looked up in the robots.txt. `None` without a copy.
     pub agent: Option<Cow<'a, str>>,
-    /// The rule that decided, as written in the file.
+    /// The rule that decided, as written in the robots.txt.
     pub rule: Option<Cow<'a, str>>,
     pub line: Option<u32>,
     /// The group whose rules were considered, as the robots.txt names it.
@@ -36,9 +36,9 @@ pub struct DecisionTexts<'a> {
     pub robots_error: Option<String>,
     /// The request's id in the log.
     pub id: &'a str,
-    /// Whether the response requests a credential from the client.
+    /// Whether the response asks the client for a credential.
     pub challenge: bool,
-    /// What would prove which bot the client is, if that is missing.
+    /// The kinds of proof that would be sufficient, if a proof is missing.
     pub proofs: Option<ProofKinds>,
     /// Seconds until a retry, if the refusal is temporary.
     pub retry_after: Option<u64>,
@@ -96,7 +96,7 @@ impl Decision {
     }
 }
 
-/// Maximum length in bytes of a text from outside. A longer text is cut and says so.
+/// Maximum length in bytes of a text from outside. A longer text is cut, and its end says so.
 pub const MAX_TEXT: usize = 1024;
 /// Maximum length in bytes of an error's text.
 const MAX_ERROR: usize = 512;

@@ -1,8 +1,8 @@
 //! Decides which hosts, ports and addresses bots may reach. Pure.
 //!
-//! By default those are the public addresses of the internet. Loopback, private, link-local (where clouds have their
-//! metadata services), multicast and reserved addresses are refused, as are IPv6 addresses that carry one of these.
-//! `egress.allow` and `egress.deny` list networks and hosts; deny wins.
+//! By default, bots may reach the public addresses of the internet. Loopback, private, link-local (where clouds have
+//! their metadata services), multicast and reserved addresses are refused, as are IPv6 addresses that contain one of
+//! these. `egress.allow` and `egress.deny` list networks and hosts; `deny` takes precedence.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -25,19 +25,19 @@ pub struct Guard {
     pub ports: Ports,
 }
 
-/// Networks, and hosts by name.
+/// Networks and host names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Destinations {
     pub networks: Vec<IpNet>,
     pub hosts: Vec<HostPattern>,
 }
 
-/// The ports that bots may reach: those in the configuration, or all but the bad ports of the Fetch standard. Port 0
+/// The ports that bots may reach: those in the configuration, or all except the bad ports of the Fetch standard. Port 0
 /// is never allowed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ports(Option<Vec<RangeInclusive<u16>>>);
 
-/// A destination that bots may not reach. The texts appear in headers and logs.
+/// Why bots may not reach a destination. The messages appear in headers and logs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Prohibited {
     #[error("{address} is {special}, which bots cannot reach unless egress.allow lists {}", .special.opener())]
@@ -85,7 +85,8 @@ impl Guard {
     /// Checks whether bots may reach `host` at `address`.
     ///
     /// # Errors
-    /// Fails if the configuration denies the address, or the defaults do and the configuration does not allow it.
+    /// Fails if the configuration denies the address, or if the defaults refuse it and the configuration does not allow
+    /// it.
     pub fn check(&self, host: &Host, address: IpAddr) -> Result<(), Prohibited> {
         let there = reached(address);
         let inside = match address {
@@ -96,7 +97,7 @@ impl Guard {
             return Err(Prohibited::Address(there));
         }
         self.check_default(host, there)?;
-        // Allowing an IPv6 form does not allow every IPv4 address that it can carry.
+        // Allowing an IPv6 network does not allow every IPv4 address that its addresses can contain.
         inside.map_or(Ok(()), |inside| self.check_default(host, inside))
     }
 
@@ -129,7 +130,7 @@ impl Destinations {
 // === impl Ports ===
 
 impl Ports {
-    /// Allows only these ports. A bad port is allowed only by a range of that single port.
+    /// Allows only the ports in `ranges`. A bad port is allowed only by a range that contains no other port.
     pub fn only(ranges: Vec<RangeInclusive<u16>>) -> Self {
         Self(Some(ranges))
     }
@@ -143,14 +144,14 @@ impl Ports {
         }
     }
 
-    /// Returns the value of `egress.ports` that opens `port` and leaves all other ports as they are. Its quotes are
-    /// single ones, because headers and JSON escape the double ones.
+    /// Returns the value of `egress.ports` that also allows `port` and leaves all other ports as they are. It has
+    /// single quotes, because headers and JSON escape double ones.
     fn with(&self, port: u16) -> String {
         let written = |range: &RangeInclusive<u16>| match (range.start(), range.end()) {
             (first, last) if first == last => first.to_string(),
             (first, last) => format!("'{first}-{last}'"),
         };
-        // The range of all ports does not open the bad ones, so it means the same as the default.
+        // The range of all ports does not allow the bad ports, so it means the same as the default.
         let all = [1..=u16::MAX];
         let ranges = self.0.as_deref().unwrap_or(&all);
         let ports: Vec<String> = ranges.iter().chain([&(port..=port)]).map(written).collect();

@@ -20,7 +20,7 @@ pub struct Listening(Arc<ArcSwap<Vec<SocketAddr>>>);
 // === impl Listening ===
 
 impl Listening {
-    /// Replaces the list. Callers register an address before anybody can connect to it.
+    /// Replaces the list. Callers add an address before any client can connect to it.
     pub fn set(&self, addresses: Vec<SocketAddr>) {
         self.0.store(Arc::new(addresses));
     }
@@ -46,7 +46,7 @@ impl Listening {
         let mut listeners = (addresses.iter())
             .filter(|listener| listener.port() == address.port())
             .map(|listener| listener.ip().to_canonical());
-        // A connection to the unspecified address reaches the machine itself.
+        // A connection to an unspecified address (such as 0.0.0.0) reaches this machine.
         listeners.any(|listener| {
             listener == there || there.is_unspecified() || accepts_for(listener, there) && is_local(there)
         })

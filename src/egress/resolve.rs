@@ -21,7 +21,8 @@ pub struct Resolver(Arc<Inner>);
 
 struct Inner {
     resolver: TokioResolver,
-    /// Results, for their time to live. The inner resolver caches too, but asking it takes longer than a decision.
+    /// Results, kept for their time to live. The inner resolver has a cache too, but a lookup there takes longer than a
+    /// decision.
     found: Cache<Arc<str>, Resolved>,
 }
 
@@ -32,7 +33,7 @@ struct Resolved {
     until: Instant,
 }
 
-/// The error for name servers that cannot be used.
+/// The error if the name servers cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the system's name servers cannot be read: {0}; name some in egress.dns")]
 pub struct ResolverError(#[from] NetError);
@@ -55,8 +56,8 @@ pub enum ResolveError {
 // === impl Resolver ===
 
 impl Resolver {
-    /// Creates a resolver that asks `servers`, or the system's name servers if there are none. Uses the system's hosts
-    /// file in both cases.
+    /// Creates a resolver that queries `servers`, or the system's name servers if the list is empty. Uses the system's
+    /// hosts file in both cases.
     ///
     /// # Errors
     /// Fails if `servers` is empty and the system's configuration cannot be read.
@@ -101,8 +102,8 @@ impl Resolver {
             addresses: addresses.into(),
             until: answer.valid_until(),
         };
-        // If one of the two lookups failed, hickory returns only the addresses of the other, usually IPv6. Such a
-        // result is not cached, so that the next lookup asks again.
+        // If one of the two lookups (A and AAAA) failed, hickory returns only the addresses of the other, usually IPv6.
+        // Such a result is not cached, so that the next lookup tries both again.
         if found.addresses.iter().any(IpAddr::is_ipv4) {
             self.0.found.insert(name.clone(), found.clone());
         }
@@ -144,9 +145,10 @@ fn name_server(address: SocketAddr) -> NameServerConfig {
     server
 }
 
-/// Maximum number of answers to cache, each for its time to live.
+/// Maximum number of names in the cache.
 const CACHE_SIZE: u64 = 16 * 1024;
 /// Timeout of one query to one server.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long to cache that a name does not exist, regardless of its zone's TTL: people expect new records to work soon.
+/// How long to cache that a name does not exist, at most, regardless of its zone's TTL: people expect new records to
+/// work soon.
 const NEGATIVE_MAX_TTL: Duration = Duration::from_secs(60);

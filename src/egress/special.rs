@@ -1,5 +1,5 @@
 //! Classifies addresses that no origin on the internet has: the entries of IANA's special-purpose registries (RFC
-//! 6890), and the IPv6 forms that carry an IPv4 address. Pure.
+//! 6890), and the IPv6 addresses that contain an IPv4 address. Pure.
 
 use std::{
     fmt,
@@ -26,7 +26,7 @@ pub enum Special {
     Compatible,
     /// RFC 2765 §2.1.
     Translated,
-    /// RFC 8215. The network decides where in the address the IPv4 address is.
+    /// RFC 8215. Each network decides at which position the IPv4 address is.
     LocalNat64,
     Teredo,
     SixToFour,
@@ -81,18 +81,18 @@ impl Special {
             [0x2002, ..] => Self::SixToFour,
             [_, _, _, _, 0 | 0x200, 0x5efe, ..] => Self::Isatap,
             [0x2000..=0x3fff, ..] => return None,
-            // Only 2000::/3 is global unicast (RFC 4291 §2.4).
+            // Outside of 2000::/3, no address is global unicast (RFC 4291 §2.4).
             _ => Self::Reserved,
         })
     }
 
-    /// Returns whether a host name in `egress.allow` opens such an address for that host. Other kinds need a network
-    /// in `egress.allow`, because anyone who controls a name below an allowed one can point it at any address.
+    /// Returns whether a host name in `egress.allow` allows addresses of this kind for that host. Other kinds need a
+    /// network in `egress.allow`, because anyone who controls a name below an allowed one can point it at any address.
     pub(super) fn is_opened_by_name(self) -> bool {
         matches!(self, Self::Loopback | Self::Private | Self::Carrier)
     }
 
-    /// Names what `egress.allow` must contain, for error messages.
+    /// Returns what `egress.allow` must list, for error messages.
     pub(super) fn opener(self) -> &'static str {
         if self.is_opened_by_name() { "it" } else { "its network" }
     }
@@ -122,8 +122,8 @@ impl fmt::Display for Special {
     }
 }
 
-/// Returns the address that `address` reaches: the IPv4 address of an IPv4-mapped or NAT64 one (RFC 6052 §2.1), or
-/// `address` itself.
+/// Returns the address that a connection to `address` reaches: for an IPv4-mapped or NAT64 address (RFC 6052 §2.1) its
+/// IPv4 address, otherwise `address` itself.
 pub(super) fn reached(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => match v6.segments() {
@@ -134,8 +134,8 @@ pub(super) fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the IPv4 address that `address` carries in any form. For a form that carries several, returns the one that
-/// is finally reached. For local NAT64, assumes the last 32 bits.
+/// Returns the IPv4 address that `address` contains in any form. If it contains several, returns the one that is
+/// finally reached. For local NAT64, assumes that it is the last 32 bits.
 pub(super) fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
@@ -144,7 +144,7 @@ pub(super) fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x64, 0xff9b, 1, _, _, _, high, low]
         | [0x2002, high, low, ..] => Some(v4(high, low)),
-        // RFC 4380 §4: the bits are inverted.
+        // RFC 4380 §4: the bits of the IPv4 address are inverted.
         [0x2001, 0, .., high, low] => Some(v4(!high, !low)),
         [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => Some(v4(high, low)),
         _ => None,
@@ -155,7 +155,7 @@ fn v4(high: u16, low: u16) -> Ipv4Addr {
     Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
 }
 
-/// Network, prefix length (never 0) and kind. The first match is used.
+/// Network, prefix length (never 0) and kind. The first entry that contains an address is used.
 const V4: [([u8; 4], u32, Special); 17] = [
     // Metadata services of Alibaba, Oracle and Azure. Those of other clouds are link-local.
     ([100, 100, 100, 200], 32, Special::Metadata),
@@ -169,7 +169,7 @@ const V4: [([u8; 4], u32, Special); 17] = [
     ([172, 16, 0, 0], 12, Special::Private),
     ([192, 0, 0, 0], 24, Special::Reserved),
     ([192, 0, 2, 0], 24, Special::Documentation),
-    // 6to4 relays (RFC 7526).
+    // Anycast address of 6to4 relays (RFC 7526).
     ([192, 88, 99, 0], 24, Special::Reserved),
     ([192, 168, 0, 0], 16, Special::Private),
     ([198, 18, 0, 0], 15, Special::Benchmark),

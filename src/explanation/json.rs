@@ -1,4 +1,4 @@
-//! The report as a JSON object for programs. Every field is always present, `null` or empty if there is nothing to say.
+//! The report as a JSON object for programs. Every field is always present; it is `null` or empty if it does not apply.
 //! Fields with a name from the audit log have the same meaning here.
 //!
 //! `bounded` limits the length of lists. The total is in a field next to each list.
@@ -45,7 +45,7 @@ struct Object<'a> {
     group: Option<ConsideredGroup>,
     rule: Option<Rule<'a>>,
     considered: usize,
-    /// The first competitors, the nearest to winning first.
+    /// The losing rules that came nearest to winning, nearest first.
     competitors: List,
     competitors_total: usize,
     robots: Robots<'a>,
@@ -54,11 +54,11 @@ struct Object<'a> {
     profile: &'static str,
 }
 
-/// The groups whose rules were considered, merged.
+/// The groups whose rules were considered, merged into one.
 #[derive(Serialize)]
 struct ConsideredGroup {
     specific: bool,
-    /// Line of the first user-agent under which the rules were picked.
+    /// Line of the first user-agent line that selected the rules.
     line: u32,
     agents: List,
     agents_total: usize,
@@ -91,9 +91,9 @@ struct Loser<'a> {
 #[derive(Serialize)]
 struct Robots<'a> {
     url: String,
-    /// The file that was read instead of fetching.
+    /// Name of the file, if the robots.txt was read from one.
     file: Option<String>,
-    /// What was received instead of a robots.txt.
+    /// The kind of file that was received, if it is not a robots.txt.
     looks_like: Option<&'static str>,
     #[serde(flatten)]
     fetch: FetchRecord<'a>,
@@ -111,7 +111,7 @@ struct StatementRow<'a> {
     applies: Option<bool>,
 }
 
-/// The outcome of a fetch. The default is for no fetch.
+/// The outcome of a fetch. The default value means that there was no fetch.
 #[derive(Default, Serialize)]
 pub(crate) struct FetchRecord<'a> {
     pub(crate) fetched: Option<Timestamp>,
@@ -119,7 +119,7 @@ pub(crate) struct FetchRecord<'a> {
     pub(crate) redirects: Vec<Redirect<'a>>,
     /// Size of the robots.txt, up to the limit. `null` if none was read.
     pub(crate) bytes: Option<usize>,
-    /// Whether the file exceeds the limit.
+    /// Whether the robots.txt exceeds the limit.
     pub(crate) cut: Option<bool>,
     pub(crate) sha256: Option<Sha256>,
     pub(crate) duration_us: Option<u128>,
@@ -135,7 +135,7 @@ pub(crate) fn write<'a>(report: &'a Report<'a>, file: Option<String>, fetch: Fet
 // === impl FetchRecord ===
 
 impl FetchRecord<'_> {
-    /// Returns the record of the fetch that `decision` rests on.
+    /// Returns the record of the fetch that `decision` is based on.
     pub(crate) fn of(decision: &Decision) -> Self {
         let source_fetch = decision.source_fetch();
         let copy = decision.copy();
@@ -290,8 +290,8 @@ impl<'a> StatementRow<'a> {
     }
 }
 
-/// Maximum number of characters: of a user-agent's name, and of a losing rule or a value.
+/// Maximum number of characters of a user-agent's name, and of a losing rule or a value.
 const MAX_NAME: usize = 200;
 const MAX_TEXT: usize = 2000;
-/// Maximum number of user-agents of one statement.
+/// Maximum number of listed user-agents of one statement.
 const MAX_AGENTS: usize = 20;

@@ -13,18 +13,18 @@ use crate::{
     text::plain,
 };
 
-/// A body, as far as it was read.
+/// The part of a body that was read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Body {
     /// The part within the limit. It ends with a whole line if the body is longer.
     pub(super) counts: Vec<u8>,
-    /// If the body exceeds the limit, what was read after `counts`: the beginning of the line that the limit cuts, and
-    /// at most a few bytes past the limit.
+    /// The bytes that were read after `counts` if the body exceeds the limit: the beginning of the line that the limit
+    /// cuts, and at most a few more bytes.
     pub(super) cut_off: Vec<u8>,
 }
 
-/// Reads the part of the body that is used: the first 500 KiB of a success (RFC 9309 §2.5, Google's limit) without a
-/// last line that the limit cut, and the first 32 KiB of a server error's page.
+/// Reads the part of the body that is used. Of a success, that is the first 500 KiB (RFC 9309 §2.5, Google's limit)
+/// without a last line that the limit cuts; of a server error's page, the first 32 KiB.
 pub(super) async fn read(session: &mut Session, head: &ResponseHeader) -> Result<Body, Failure> {
     let limit = match head.status.as_u16() {
         206 => return Ok(Body::default()),
@@ -59,8 +59,8 @@ enum Room {
     Full,
 }
 
-/// A writer that accepts a few bytes beyond `limit`, to detect a longer body, and then fails, which stops the decoder
-/// that writes to it.
+/// A writer that accepts a few bytes more than `limit`, which shows that the body is longer, and then fails. The error
+/// stops the decoder that writes to it.
 #[derive(Debug)]
 struct Bounded {
     bytes: Vec<u8>,
@@ -70,7 +70,7 @@ struct Bounded {
 // === impl Body ===
 
 impl Body {
-    /// Drops a line that the limit cuts: its beginning can mean something different from the whole line.
+    /// Drops a line that the limit cuts, because its beginning can mean something different from the whole line.
     fn new(mut read: Vec<u8>, limit: usize) -> Self {
         let cut_off = read.split_off(robots::counted(&read, limit).len());
         Self { counts: read, cut_off }
@@ -107,7 +107,7 @@ impl Decoder {
     fn push(&mut self, chunk: &[u8]) -> Result<Room, FetchError> {
         let written = match self {
             Self::Identity(bounded) => bounded.write_all(chunk),
-            // Flushing decodes the whole chunk, so that the limit applies to it.
+            // Flushing decodes the whole chunk, so that the limit is checked after each chunk.
             Self::Gzip(decoder) => decoder.write_all(chunk).and_then(|()| decoder.flush()),
         };
         match written {
@@ -132,7 +132,7 @@ impl Decoder {
         Body::new(std::mem::take(&mut bounded.bytes), bounded.limit)
     }
 
-    /// Returns the whole body, which ended below the limit.
+    /// Returns the whole body, which did not reach the limit.
     fn finish(mut self) -> Result<Body, Failure> {
         if let Self::Gzip(decoder) = &mut self
             && let Err(error) = decoder.try_finish()
@@ -168,7 +168,7 @@ impl std::io::Write for Bounded {
     }
 }
 
-/// Truncates a robots.txt from another source to the part that robotgate would use if it had fetched the file.
+/// Truncates a robots.txt from another source to the part that robotgate would use if it had fetched it.
 pub fn within_limit(body: Vec<u8>) -> Vec<u8> {
     Body::new(body, MAX_ROBOTS).counts
 }
@@ -176,7 +176,7 @@ pub fn within_limit(body: Vec<u8>) -> Vec<u8> {
 /// Maximum decoded bytes of a robots.txt that are used.
 const MAX_ROBOTS: usize = robots::LIMIT;
 const MAX_ERROR_PAGE: usize = 32 * 1024;
-/// Maximum bytes of a coding's name in an error, which is stored as long as the origin is known.
+/// Maximum length in bytes of a coding's name in an error. The error is stored as long as the origin is known.
 const MAX_CODING: usize = 64;
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ impl Hop {
         }
         let now = std::time::SystemTime::now();
         let freshness = Freshness::from_headers(&head.headers, now);
-        // A 304 to an unconditional request means nothing.
+        // A 304 has no meaning in response to an unconditional request.
         if status == 304 && etag.is_some() {
             return Ok(HopEnd::NotModified(freshness));
         }
@@ -134,7 +134,7 @@ fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
     (tag.len() <= MAX_ETAG && is_tag).then(|| tag.into())
 }
 
-/// Refuses unknown transfer codings: content that stays encoded would be read as a file without rules.
+/// Refuses unknown transfer codings: encoded content would be read as a robots.txt without rules.
 pub(super) fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
     let mut codings = head.headers.get_all(http::header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -144,7 +144,7 @@ pub(super) fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
     }
 }
 
-/// Maximum bytes of an entity tag to store.
+/// Maximum length in bytes of an entity tag to store.
 const MAX_ETAG: usize = 128;
 const MAX_INFORMATIONAL: usize = 16;
 /// Maximum number of connections to try for one request.

@@ -1,4 +1,5 @@
-//! Limits how many fetches run at the same time, and decides which starts next. A fetch that runs for long is slow.
+//! Limits how many fetches run at the same time, and decides which one starts next. A fetch is called slow if it has
+//! run for a while.
 
 mod queue;
 
@@ -14,8 +15,9 @@ pub use self::queue::{Name, Requester};
 use crate::copy::FetchError;
 use crate::fetch::LookupError;
 
-/// Limits how many fetches run at the same time. Slow fetches can have half of the permits, which leaves the rest for
-/// others if many sites do not answer. A slow fetch beyond that half is ended early if others wait.
+/// Limits how many fetches run at the same time. Slow fetches can have half of the permits, so that the other half is
+/// free for other fetches if many sites do not respond. If more fetches are slow and others wait, the additional slow
+/// ones are ended early.
 #[derive(Debug)]
 pub struct FetchLimiter {
     queue: Mutex<Queue<Arc<SetOnce<()>>>>,
@@ -23,13 +25,13 @@ pub struct FetchLimiter {
     slow: Semaphore,
 }
 
-/// The place of a fetch in the limiter. The fetch counts as waiting and then as running until this is dropped.
+/// The place of a fetch in the limiter. Until it is dropped, the fetch is counted as waiting, and later as running.
 #[derive(Debug)]
 pub struct FetchPermit {
     limiter: Arc<FetchLimiter>,
     name: Name,
     number: u64,
-    /// Set when the fetch may run.
+    /// Set when the fetch may start.
     turn: Arc<SetOnce<()>>,
 }
 
@@ -62,7 +64,7 @@ impl FetchLimiter {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue<Arc<SetOnce<()>>>> {
-        // Code under this lock cannot panic halfway through a change.
+        // A panic under this lock cannot leave a half-made change.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -70,7 +72,7 @@ impl FetchLimiter {
 /// Starts all fetches that may start.
 fn start(queue: &mut Queue<Arc<SetOnce<()>>>) {
     while let Some(turn) = queue.start() {
-        // Each fetch is started once, so this cannot fail.
+        // Each fetch is started only once, so this cannot fail.
         let _ = turn.set(());
     }
 }
@@ -78,12 +80,12 @@ fn start(queue: &mut Queue<Arc<SetOnce<()>>>) {
 // === impl FetchPermit ===
 
 impl FetchPermit {
-    /// Waits until the fetch may run.
+    /// Waits until the fetch may start.
     pub async fn turn(&self) {
         self.turn.wait().await;
     }
 
-    /// Runs `fetch`, whose turn has come, to its end.
+    /// Runs `fetch` to its end. Call it only after [`turn`](Self::turn) has returned.
     ///
     /// # Errors
     /// Fails if the fetch is slow and keeps others from starting.
@@ -100,8 +102,8 @@ impl FetchPermit {
         }
     }
 
-    /// Waits until a slow fetch without a slow permit has to make way for others. With the default of `robots.wait`, no
-    /// request waits for the fetch by then.
+    /// Waits until a slow fetch without a slow permit has to end in favour of others. With the default of
+    /// `robots.wait`, no request waits for the fetch by then.
     async fn until_needed(&self) {
         sleep(GIVE_WAY_AFTER - SLOW_AFTER).await;
         while !self.limiter.queue().should_give_way(self.name) {
@@ -118,9 +120,9 @@ impl Drop for FetchPermit {
     }
 }
 
-/// How long a fetch can take before it is considered slow. Most take a fraction of this.
+/// How long a fetch can take before it is considered slow. Most fetches take a fraction of this time.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
-/// How long a slow fetch can keep a permit that others wait for.
+/// How long a slow fetch can keep a permit for which others wait.
 const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! The URLs that a fetch requests: resolves redirects (RFC 9110 §10.2.2, RFC 9309 §2.3.1.2) and builds requests. Pure.
-//! The egress guard decides whether bots may reach them.
+//! The egress guard decides whether bots may reach the URLs.
 
 use http::HeaderValue;
 use pingora_http::RequestHeader;
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hop {
     pub(super) origin: Origin,
-    /// Begins with `/`.
+    /// The path and the query. Begins with `/`.
     path_and_query: String,
 }
 
@@ -54,7 +54,7 @@ impl Hop {
         let location = location.ok_or_else(|| FetchError::Redirect("it has no Location".to_owned()))?;
         let lost = |why: &str| {
             let location = String::from_utf8_lossy(location);
-            // A query can contain secrets.
+            // A query can contain secrets, so the error omits it.
             let location = match location.split_once('?') {
                 Some((path, _)) => format!("{path}?…"),
                 None => location.into_owned(),
@@ -91,7 +91,7 @@ impl Hop {
     }
 }
 
-/// Maximum bytes of a redirect's target in an error.
+/// Maximum length in bytes of a redirect's target in an error.
 const MAX_LOCATION: usize = 256;
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
         Hop::first(&origin.parse().expect("an origin"))
     }
 
-    /// Returns the URL that is requested next.
+    /// Returns the URL to which this Location field redirects.
     fn led(location: &[u8]) -> Result<String, String> {
         let to = from("https://a.example:8443").redirected(Some(location));
         to.map(|to| to.url()).map_err(|error| error.to_string())

@@ -1,5 +1,6 @@
-//! One request of a fetch and its response, on a connection from [`Origins`](crate::upstream::Origins): a new one or,
-//! over HTTP/2, one that page requests share. The request that waits for the fetch can then use the same connection.
+//! One request of a fetch and its response, on a connection from [`Origins`](crate::upstream::Origins). The connection
+//! is new or, over HTTP/2, can be one that page requests use too. The request that waits for the fetch can later use
+//! the same connection.
 //!
 //! Over HTTP/1.1 the connection is always new. So the response to another request, such as the 408 with which some
 //! servers close an idle connection, is never mistaken for a robots.txt.
@@ -27,17 +28,17 @@ pub(super) struct Session {
     address: SocketAddr,
     /// Whether the connection already existed.
     reused: bool,
-    /// How long the server may be silent.
+    /// How long the server may send nothing.
     silence: Duration,
     again: Repeat,
-    /// Whether the end of the response is unambiguous.
+    /// Whether it is certain where the response ends.
     is_plain: bool,
 }
 
 // === impl Session ===
 
 impl Session {
-    /// Reuses a connection, or connects to the first of the checked `addresses` that answers. Records the last address
+    /// Reuses a connection, or connects to the first of the checked `addresses` that accepts. Records the last address
     /// that was tried in `upstream`.
     ///
     /// # Errors
@@ -59,7 +60,8 @@ impl Session {
         fetcher.egress.check_again(address)?;
         let (idle, total) = (fetcher.options.idle_timeout, fetcher.options.total_timeout);
         let idle = match reused {
-            // The server may have gone without closing the connection. This leaves time to try a new connection.
+            // The server may have disappeared without closing the connection. This timeout leaves time to try a new
+            // connection.
             true => idle.min(REUSED_SILENCE),
             false => idle,
         };
@@ -67,7 +69,7 @@ impl Session {
             server,
             address,
             reused,
-            // If the total timeout is shorter than the idle timeout, the total timeout must end the fetch.
+            // If the total timeout is not longer than the idle timeout, the total timeout must end the fetch.
             silence: match idle < total {
                 true => idle,
                 false => total + Duration::from_secs(1),
@@ -77,7 +79,7 @@ impl Session {
         })
     }
 
-    /// Sends `request`, which is for `target` and has no content.
+    /// Sends `request`, which has no content. `target` is what the request is for.
     ///
     /// # Errors
     /// Fails if the request cannot be sent.
@@ -90,10 +92,10 @@ impl Session {
     /// Reads the next head, of an informational or the final response.
     ///
     /// # Errors
-    /// Fails if the head is malformed or late.
+    /// Fails if the head is malformed or does not arrive in time.
     pub(super) async fn head(&mut self) -> Result<ResponseHeader, Fault> {
         let reply = self.with_silence_timeout(|server, cx| {
-            // Ignored, because reading the response reports problems with the connection.
+            // The result is ignored, because reading the response reports the same problems with the connection.
             let _ = server.poll_sent(cx);
             server.poll_head(cx)
         });
@@ -105,7 +107,7 @@ impl Session {
     /// Reads the next part of the content, or `None` at its end.
     ///
     /// # Errors
-    /// Fails if the content is malformed, incomplete or late.
+    /// Fails if the content is malformed, incomplete or does not arrive in time.
     pub(super) async fn content(&mut self) -> Result<Option<Bytes>, Fault> {
         self.with_silence_timeout(|server, cx| {
             let part = server.poll_content(cx);
@@ -114,7 +116,7 @@ impl Session {
         .await
     }
 
-    /// Waits for `poll`, and fails if the server is silent for too long.
+    /// Waits for the result of `poll`. Fails if the server sends nothing for too long.
     async fn with_silence_timeout<T>(
         &mut self,
         mut poll: impl FnMut(&mut Server, &mut Context<'_>) -> Poll<Result<T, Fault>>,
@@ -138,7 +140,7 @@ impl Session {
 
     fn failed(&mut self, fault: Fault) -> Fault {
         self.again = match self.server.again(&fault, self.reused) {
-            // Other requests on the shared connection might have caused the fault.
+            // On a shared connection, other requests might have caused the fault, so the request can be repeated.
             Repeat::Never if self.reused => Repeat::Always,
             again => again,
         };
@@ -150,8 +152,8 @@ impl Session {
         self.again
     }
 
-    /// Keeps the connection for other requests to `origin` if the whole response has arrived. To find out, it reads
-    /// and drops the unused rest of the content without waiting.
+    /// Keeps the connection for other requests to `origin` if the whole response has arrived. To check that, reads and
+    /// drops the unused rest of the content without waiting.
     pub(super) fn keep(mut self, fetcher: &Fetcher, origin: &Origin) {
         if !self.is_plain {
             return;
@@ -171,7 +173,7 @@ impl Session {
     }
 }
 
-/// How long a server may be silent on a reused connection.
+/// How long a server may send nothing on a reused connection.
 const REUSED_SILENCE: Duration = Duration::from_secs(2);
-/// Maximum bytes to read and drop so that a connection can be reused.
+/// Maximum number of bytes to read and drop so that a connection can be reused.
 const MAX_UNREAD: usize = 32 * 1024;

@@ -1,4 +1,4 @@
-//! The trace of a fetch: each requested URL and its response. For people and records; no decision depends on it.
+//! The trace of a fetch: each requested URL and its response. It is for people and records; no decision depends on it.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -8,9 +8,10 @@ use super::Fetched;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
     pub fetched: Fetched,
-    /// The requests in order. All but the first follow redirects. Empty if the fetch never began.
+    /// The requests in order. Each one after the first follows a redirect, or repeats the first request without its
+    /// condition. Empty if the fetch never started.
     pub hops: Vec<TracedHop>,
-    /// Time from the fetch's turn to the last byte that is used, or to the failure.
+    /// Time from the start of the fetch to the last byte that is used, or to the failure.
     pub took: Duration,
 }
 
@@ -18,7 +19,7 @@ pub struct Traced {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedHop {
     pub url: String,
-    /// The address of the connection, or the last address that was tried. `None` if there was none to try.
+    /// The address of the connection, or the last address that was tried. `None` if no address was tried.
     pub upstream: Option<SocketAddr>,
     /// `None` if there was no response.
     pub status: Option<u16>,
@@ -34,14 +35,14 @@ impl Traced {
             .map(|(from, to)| (from.status, to))
     }
 
-    /// Returns the address at which the origin itself was asked.
+    /// Returns the address to which the request to the origin itself was sent.
     pub fn upstream(&self) -> Option<SocketAddr> {
-        // The origin might have been asked twice, with a condition and then without.
+        // There can be two requests to the origin, one with a condition and then one without.
         let origin_hop = self.hops.iter().find(|hop| hop.is_redirect()).or(self.hops.last());
         origin_hop.and_then(|hop| hop.upstream)
     }
 
-    /// Returns the status of the last response, if the last URL gave one.
+    /// Returns the status of the last response; `None` if there was no response from the last URL.
     pub fn status(&self) -> Option<u16> {
         self.hops.last().and_then(|hop| hop.status)
     }

@@ -8,7 +8,7 @@ use crate::{
     decision::{Decision, Reason, Verdict},
 };
 
-/// The counters of the decisions on one bot, one for each result.
+/// The counters of the decisions about one bot, one for each result.
 #[derive(Debug)]
 pub(super) struct Decisions(ShardedCounters);
 
@@ -22,11 +22,12 @@ pub(super) struct Counted {
     pub(super) count: u64,
 }
 
-/// The counters of one configuration. They are found by the address of the bot in memory, without comparing names.
+/// The decision counters for the bots of one configuration. A bot's counters are found by the bot's address in memory,
+/// without comparing names.
 #[derive(Debug)]
 pub struct Meter {
     pub metrics: Arc<Metrics>,
-    /// Sorted by the address of the bot in memory.
+    /// The bots and their counters, sorted by the address of the bot in memory.
     bots: Box<[(Arc<Bot>, Arc<Decisions>)]>,
 }
 
@@ -55,7 +56,7 @@ impl Decisions {
         counts.map(|counted| counted.count).sum()
     }
 
-    /// Returns all results and their counts.
+    /// Returns all possible results and their counts, which can be 0.
     pub(super) fn iter(&self) -> impl Iterator<Item = Counted> {
         let all = Verdict::ALL.into_iter().flat_map(|verdict| {
             Reason::ALL
@@ -84,7 +85,7 @@ const CELLS: usize = Verdict::ALL.len() * Reason::ALL.len() * Enforcement::ALL.l
 // === impl Meter ===
 
 impl Meter {
-    /// Creates a meter that continues the counts of `metrics` for bots of the same names.
+    /// Creates a meter for `bots`. The counters of a bot continue those of the bot with the same name in `metrics`.
     pub fn new(metrics: Arc<Metrics>, bots: &Bots) -> Self {
         let mut bots: Box<[_]> = bots
             .iter()
@@ -105,7 +106,7 @@ impl Meter {
                 let found = self
                     .bots
                     .binary_search_by_key(&Arc::as_ptr(bot), |(bot, _)| Arc::as_ptr(bot));
-                // Every bot that gets here is from the same configuration as the meter, so it is always found.
+                // Every bot of a decision is from the same configuration as the meter, so it is always found.
                 found.map_or(&self.metrics.other, |index| &self.bots[index].1)
             }
             Identity::Token(_) => &self.metrics.other,

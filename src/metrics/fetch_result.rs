@@ -18,7 +18,7 @@ words! {
         ClientError = "4xx",
         TooManyRequests = "429",
         ServerError = "5xx",
-        /// A status that does not answer the request.
+        /// A status that is not a valid response to the request.
         OtherStatus = "other",
         Dns = "dns",
         Connect = "connect",
@@ -28,7 +28,7 @@ words! {
         Broken = "broken",
         /// Bots may not reach the address.
         Prohibited = "prohibited",
-        /// The fetch was slow and made way for others.
+        /// The fetch was slow, and was ended in favour of others.
         GaveWay = "gave-way",
         /// robotgate itself failed.
         Internal = "internal",
@@ -51,7 +51,7 @@ impl From<&Fetched> for FetchResult {
 impl FetchResult {
     fn of_status(status: u16) -> Self {
         match status {
-            // The request had no Range field.
+            // The request had no Range field, so a 206 does not answer it.
             206 => Self::OtherStatus,
             200..=299 => Self::Successful,
             429 => Self::TooManyRequests,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::sharded::ShardedCounters;
 
-/// A histogram of durations.
+/// A histogram of durations, which can be observed from many threads.
 #[derive(Debug)]
 pub(super) struct Histogram {
     /// Upper bounds of the buckets in nanoseconds, ascending.
@@ -14,10 +14,10 @@ pub(super) struct Histogram {
     counters: ShardedCounters,
 }
 
-/// A snapshot of a histogram.
+/// The values of a histogram at one time.
 #[derive(Debug)]
 pub(super) struct Counted {
-    /// In seconds.
+    /// Sum of all durations in seconds.
     pub(super) sum: f64,
     pub(super) count: u64,
     /// The upper bound of each bucket in seconds, infinite for the last, and its number of observations.
@@ -46,13 +46,13 @@ impl Histogram {
         let buckets: Vec<(f64, u64)> = bounds.chain([f64::INFINITY]).zip(self.counters.iter()).collect();
         Counted {
             sum: self.counters.get(self.sum()) as f64 / 1e9,
-            // Derived from the buckets, so that it always agrees with them.
+            // The count is derived from the buckets, so that it always agrees with them.
             count: buckets.iter().map(|(_, count)| count).sum(),
             buckets,
         }
     }
 
-    /// Returns the index of the sum.
+    /// Returns the index of the counter that holds the sum.
     fn sum(&self) -> usize {
         self.bounds.len() + 1
     }
@@ -62,7 +62,7 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000 * US;
 const S: u64 = 1_000 * MS;
 
-/// Buckets for CPU work.
+/// Buckets for the duration of CPU work.
 pub(super) const OF_WORK: [u64; 13] = [
     US,
     2_500,
@@ -78,7 +78,7 @@ pub(super) const OF_WORK: [u64; 13] = [
     100 * MS,
     S,
 ];
-/// Buckets for waiting for a disk.
+/// Buckets for the time to wait for a disk.
 pub(super) const OF_DISK: [u64; 12] = [
     50 * US,
     100 * US,
@@ -93,7 +93,7 @@ pub(super) const OF_DISK: [u64; 12] = [
     5 * S,
     10 * S,
 ];
-/// Buckets for waiting for a network.
+/// Buckets for the time to wait for a network.
 pub(super) const OF_NETWORK: [u64; 15] = [
     MS,
     2_500 * US,

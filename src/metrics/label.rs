@@ -1,4 +1,4 @@
-//! Metric labels: closed lists of values, each with an index. Lists that other modules define are reused here.
+//! Metric labels: closed lists of values, each with an index. Lists that other modules define are used as labels here.
 
 use std::{
     marker::PhantomData,
@@ -19,7 +19,7 @@ use crate::{
 
 /// A label with a closed list of values.
 pub(super) trait Label: Copy + 'static {
-    /// All values, each at its [`index`](Self::index).
+    /// All values. The position of each is its [`index`](Self::index).
     const ALL: &'static [Self];
     const COUNT: usize = Self::ALL.len();
 
@@ -41,7 +41,7 @@ pub(super) struct Gauges<L> {
     label: PhantomData<L>,
 }
 
-/// Adds one to a gauge until this is dropped.
+/// Counts in a gauge until it is dropped.
 #[derive(Debug)]
 pub struct GaugeGuard(Arc<AtomicU64>);
 
@@ -101,9 +101,9 @@ words! {
         Refused = "refused",
         /// A request for a robots.txt, answered from the copy.
         Copy = "copy",
-        /// A request for robotgate itself.
+        /// A request for a page of robotgate itself.
         InternalSite = "own",
-        /// Failed before or after the decision.
+        /// The request failed before or after the decision.
         Error = "error",
     }
 }
@@ -128,7 +128,7 @@ words! {
 }
 
 words! {
-    /// Exchanges that outlast a request and its response.
+    /// Exchanges that can last longer than an ordinary request and its response.
     pub enum Tunnel {
         /// An intercepted CONNECT.
         Intercept = "intercept",

@@ -58,7 +58,7 @@ impl<'a> Page<'a> {
         Self { encoder, format }
     }
 
-    /// Writes a counter. `name` comes without `_total`.
+    /// Writes a counter. `name` does not include the suffix `_total`.
     pub(super) fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         self.counters(name, help, [([], value)])
     }

@@ -1,4 +1,5 @@
-//! Process metrics from `/proc`, named as in Prometheus' own clients. Values that `/proc` does not have are missing.
+//! Process metrics from `/proc`, with the names that Prometheus' own clients use. Values that `/proc` does not provide
+//! are missing.
 
 use std::fs;
 
@@ -10,7 +11,7 @@ pub struct Process {
     pub virtual_bytes: Option<u64>,
     pub open_files: Option<u64>,
     pub max_files: Option<u64>,
-    /// In seconds since 1970.
+    /// When the process started, in seconds since 1970.
     pub start_seconds: Option<f64>,
 }
 
@@ -22,7 +23,7 @@ impl Process {
         let read = |name: &str| fs::read_to_string(name).unwrap_or_default();
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         Self {
-            // Not counting the folder itself, which is open too.
+            // Subtract one for the folder itself, which is open while it is read.
             open_files: fs::read_dir("/proc/self/fd").ok().map(|files| files.count() as u64 - 1),
             max_files: limit.current,
             ..Self::parse(
@@ -39,7 +40,7 @@ impl Process {
         let fields: Vec<&str> = stat
             .rsplit_once(')')
             .map_or_else(Vec::new, |(_, fields)| fields.split_whitespace().collect());
-        // The manual counts fields from 1, and `fields` begins with the third.
+        // The manual numbers the fields from 1, and `fields` begins with field 3.
         let ticks = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         let seconds = |ticks: u64| ticks as f64 / TICKS;
         let kib = |key: &str| {

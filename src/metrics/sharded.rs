@@ -16,7 +16,7 @@ pub(super) struct ShardedCounters {
     shards: Box<[OnceLock<Box<[AtomicU64]>>]>,
 }
 
-/// Number of shards: one for each core, at most 16. Rarely do more threads than cores count at the same time.
+/// Number of shards: one for each core, at most 16. Only rarely do more threads than cores count at the same time.
 static SHARDS: LazyLock<usize> =
     LazyLock::new(|| thread::available_parallelism().map_or(1, |cores| cores.get().min(16)));
 
@@ -40,7 +40,7 @@ impl ShardedCounters {
 
     /// Adds `amount` to the counter at `index`, which must be less than `len`.
     pub(super) fn add(&self, index: usize, amount: u64) {
-        // While a thread ends, its shard number is no longer available.
+        // Fails while the thread is ending, because its shard number is gone. Use the first shard then.
         let shard = &self.shards[SHARD.try_with(|shard| *shard).unwrap_or(0)];
         let counters = shard.get_or_init(|| (0..self.len).map(|_| AtomicU64::new(0)).collect());
         counters[index].fetch_add(amount, Ordering::Relaxed);

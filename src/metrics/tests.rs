@@ -1,4 +1,4 @@
-//! What is counted, and its exposition.
+//! Tests the counters, and their exposition.
 
 mod cost;
 mod format;

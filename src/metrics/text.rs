@@ -1,5 +1,6 @@
-//! The text of a scrape. Each family is written in one place here. prometheus-client writes OpenMetrics; the older
-//! format differs only in the name under which a counter is declared, and in that it has no `# EOF`.
+//! Writes the response to a scrape. Each metric family is written in one place here. prometheus-client writes
+//! OpenMetrics; the older format differs only in the name under which a counter is declared, and in that it has no `#
+//! EOF`.
 
 use std::{
     fmt,
@@ -19,7 +20,7 @@ use prometheus_client::{
 use super::{Format, Metrics, Snapshot, label::Label, page::Page};
 use crate::{fleet::Rejection, text::micros_since_1970};
 
-/// Collects the metrics of one scrape.
+/// Writes the metrics of one scrape.
 #[derive(Debug)]
 struct MetricsCollector {
     metrics: Arc<Metrics>,
@@ -430,7 +431,8 @@ impl MetricsCollector {
                 seconds,
             )?;
         }
-        // If /proc/stat is hidden, as it is from the systemd service, the daemon's own start time is close enough.
+        // If /proc/stat is hidden, as it is from the systemd service, use the time at which the daemon began, which is
+        // close enough.
         page.gauge_f64(
             "process_start_time_seconds",
             "When the process started, in seconds since 1970.",
@@ -472,7 +474,7 @@ fn labelled<L: Label>(
     counts.map(move |(label, count)| ([(name, label.as_str())], count))
 }
 
-/// Returns a series without labels if there is a value.
+/// Returns a series without labels, or none if there is no value.
 fn optional(value: Option<u64>) -> impl Iterator<Item = ([(&'static str, &'static str); 0], u64)> {
     value.into_iter().map(|value| ([], value))
 }

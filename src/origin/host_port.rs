@@ -1,5 +1,5 @@
 //! Parses the `host[:port]` of a URL, a `Host` field or a CONNECT (RFC 3986 §3.2) into a normalised [`Host`] and a
-//! port. A text that two parsers could take for different hosts is an error. It never resolves a name.
+//! port. It is an error if two parsers could find different hosts in it. This module never resolves a name.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -15,7 +15,7 @@ pub struct HostPort {
     pub port: Option<u16>,
 }
 
-/// Why a host and port are invalid. Each message says what the sender has to change.
+/// Why a host and port are invalid. Each message says what the client has to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostPortError {
     #[error("the host is missing")]
@@ -34,8 +34,8 @@ impl HostPort {
     /// Parses `bytes` as `host[:port]`.
     ///
     /// # Errors
-    /// If the host is empty or neither a name nor an address by the URL standard, if there is user information (RFC
-    /// 9110 §4.2.4), or if the port is outside 1–65535.
+    /// If the host is empty or is neither a name nor an address according to the URL standard, if there is user
+    /// information (RFC 9110 §4.2.4), or if the port is outside 1–65535.
     pub fn parse(bytes: &[u8]) -> Result<Self, HostPortError> {
         if bytes.contains(&b'@') {
             return Err(HostPortError::UserInfo);
@@ -51,8 +51,8 @@ impl HostPort {
     }
 }
 
-/// Splits at the port's colon. An IPv6 address keeps its brackets. An empty port, which RFC 3986 §3.2.3 allows, counts
-/// as none.
+/// Splits at the colon before the port. An IPv6 address keeps its brackets. An empty port, which RFC 3986 §3.2.3
+/// allows, is treated as a missing port.
 fn split_port(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), HostPortError> {
     let host_end = match bytes.first() {
         Some(b'[') => 1 + memchr::memchr(b']', bytes).ok_or(HostPortError::Host)?,
@@ -87,8 +87,8 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     if let Ok(address) = text.parse::<Ipv4Addr>() {
         return Ok(Host::Ip(IpAddr::V4(address)));
     }
-    // The host parser of the URL standard handles percent-encoding, IDN, numbers that browsers and C libraries take for
-    // IPv4 addresses, and forbidden code points.
+    // The host parser of the URL standard handles percent-encoding, IDN, forbidden code points, and numbers that
+    // browsers and C libraries interpret as IPv4 addresses.
     match url::Host::parse(text).map_err(|_| HostPortError::Host)? {
         url::Host::Ipv4(address) => Ok(Host::Ip(IpAddr::V4(address))),
         url::Host::Ipv6(address) => Ok(Host::Ip(IpAddr::V6(address))),
@@ -100,9 +100,9 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     }
 }
 
-/// Returns whether the bytes are a name that is normalised already, as nearly all hosts are: lower-case labels, of
-/// which the last begins with a letter and so cannot be part of an address. IDN labels (`xn--`) do not qualify; they
-/// are checked in full.
+/// Returns whether the bytes are a name that is already normalised, as nearly all hosts are: lower-case labels, the
+/// last of which begins with a letter and so cannot be part of an address. Returns `false` for IDN labels (`xn--`),
+/// which need a full check.
 fn is_plain_name(bytes: &[u8]) -> bool {
     let mut last_label = bytes;
     for label in bytes.split(|byte| *byte == b'.') {
@@ -119,7 +119,7 @@ fn is_plain_name(bytes: &[u8]) -> bool {
     bytes.len() <= MAX_NAME && last_label.first().is_some_and(u8::is_ascii_lowercase)
 }
 
-/// Maximum length of a name in text (RFC 1035 §3.1).
+/// Maximum length of a name in its text form (RFC 1035 §3.1).
 const MAX_NAME: usize = 253;
 
 #[cfg(test)]
@@ -155,8 +155,8 @@ mod tests {
         }
     }
 
-    /// Any spelling of an address is parsed as that address or rejected, so that it cannot pass the egress guard as a
-    /// name.
+    /// Any spelling of an address is either parsed as that address or rejected. Otherwise, it could pass the egress
+    /// guard as a name.
     #[test]
     fn no_spelling_of_an_address_passes_for_a_name() {
         for (spelling, host) in [
@@ -231,7 +231,7 @@ mod tests {
         ] {
             let found = parsed(spelling).ok().map(|(host, _)| host);
             assert_eq!(found.as_deref(), host, "{spelling:?}");
-            // An address, and not a name that looks like one.
+            // An IPv4 address must be parsed as one, not as a name that looks like it.
             if let Ok(HostPort {
                 host: Host::Name(name), ..
             }) = HostPort::parse(spelling.as_bytes())

@@ -1,4 +1,4 @@
-//! A host in an operator's list: a name, or a name and all names below it. Pure.
+//! A host in an operator's list: a name, or a name and all its subdomains. Pure.
 //!
 //! An IP address is a host here, but a network is not.
 
@@ -6,7 +6,7 @@ use std::{fmt, net::IpAddr, str::FromStr};
 
 use super::Host;
 
-/// A host. With a leading dot, a name and all names below it.
+/// A pattern for hosts. With a leading dot, it covers a name and all its subdomains; without, only the host itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
     /// In lower case: an ASCII name (punycode) without its leading dot, or an IP address without brackets.
@@ -14,7 +14,7 @@ pub struct HostPattern {
     subdomains: bool,
 }
 
-/// The text is not a host pattern. The message says what to write instead.
+/// The error for an invalid host pattern. The message says what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct HostPatternError(String);
@@ -30,7 +30,7 @@ impl HostPattern {
         if host.eq_ignore_ascii_case(&self.host) {
             return true;
         }
-        // Compares bytes, because the position may be inside a multi-byte character of `host`.
+        // Compare bytes, because the position can be inside a multi-byte character of `host`.
         let (host, suffix) = (host.as_bytes(), self.host.as_bytes());
         self.subdomains
             && host.len() > suffix.len() + 1
@@ -38,7 +38,7 @@ impl HostPattern {
             && host[host.len() - suffix.len()..].eq_ignore_ascii_case(suffix)
     }
 
-    /// Returns whether the pattern covers `host`.
+    /// Returns whether the pattern covers a normalised `host`.
     pub fn is_for(&self, host: &Host) -> bool {
         match host {
             Host::Name(name) => self.covers(name),
@@ -46,7 +46,7 @@ impl HostPattern {
         }
     }
 
-    /// Returns the address, if the host is one.
+    /// Returns the IP address, if the pattern's host is one.
     pub fn address(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }

@@ -1,4 +1,4 @@
-//! The readings of a request's path and query: as sent, as normalized by RFC 3986, and as common servers read it
+//! The readings of a request's path and query: as sent, as normalised by RFC 3986, and as common servers interpret it
 //! (`strict`). The proxy decides on all of them, so that no spelling evades a rule. It forwards the bytes as sent.
 //!
 //! Pure. It allocates only for a path that a reading changes.
@@ -10,21 +10,21 @@ use std::borrow::Cow;
 use self::strict::PathFeatures;
 pub use self::strict::Strict;
 
-/// The readings of one request's path and query. Each begins with `/`. None has the fragment, which is not sent
-/// upstream (RFC 9110 §7.1).
+/// The readings of one request's path and query. Each begins with `/`. They do not contain the fragment, which is not
+/// sent upstream (RFC 9110 §7.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readings<'a> {
     /// The path and query as sent, in the canonical form for a matcher: an empty path becomes `/` (Google's
     /// `GetPathParamsQuery`).
     pub sent: Cow<'a, [u8]>,
-    /// Unreserved octets decoded, hex digits in upper case, everything outside printable ASCII escaped, dot segments
-    /// resolved (RFC 3986 §6.2.2). `None` if that changes nothing.
+    /// The path with unreserved octets decoded, hex digits in upper case, everything outside printable ASCII escaped,
+    /// and dot segments resolved (RFC 3986 §6.2.2). `None` if that changes nothing.
     pub resolved: Option<Vec<u8>>,
-    /// The same without decoding, for a rule that itself has a needless escape. Without it, a request for `/%7euser`
-    /// would not match a rule for `/%7Euser`. Escaped dot segments are resolved here too; any other `%2E` stays.
-    /// `None` if it equals one of the others.
+    /// The same as `resolved`, but with unreserved octets still escaped, for a rule that itself contains a needless
+    /// escape. Without this reading, a request for `/%7euser` would not match a rule for `/%7Euser`. Escaped dot
+    /// segments are resolved here too; any other `%2E` stays. `None` if it equals one of the others.
     pub upper: Option<Vec<u8>>,
-    /// What the strict readings depend on. `None` if there are none.
+    /// The features of the path that determine its strict readings. `None` if it has no strict readings.
     features: Option<PathFeatures>,
 }
 
@@ -37,11 +37,11 @@ pub enum Reading {
     Resolved,
     /// [`Readings::upper`].
     Upper,
-    /// The path as a certain kind of server reads it.
+    /// The path as a certain kind of server interprets it.
     Strict(Strict),
 }
 
-/// What [`resolve`] does with the escapes of unreserved octets.
+/// What [`resolve`] does with escaped unreserved octets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unreserved {
     Decode,
@@ -66,7 +66,7 @@ pub fn readings(path_and_query: &[u8], strict: bool) -> Readings<'_> {
     }
 }
 
-/// Returns whether `path_and_query` is that of the site's robots.txt.
+/// Returns whether `path_and_query` is the path of the site's robots.txt.
 pub fn asks_for_robots_txt(path_and_query: &[u8]) -> bool {
     before_fragment(path_and_query) == b"/robots.txt"
 }
@@ -113,7 +113,7 @@ impl Reading {
         }
     }
 
-    /// Returns the phrase to show before the path. `None` for the path as sent, which needs none.
+    /// Returns a phrase to show before the path, which says how it was read. `None` for the path as sent.
     pub fn phrase(self) -> Option<&'static str> {
         match self {
             Reading::Sent => None,
@@ -150,8 +150,7 @@ fn rooted(path_and_query: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Returns whether normalising changes anything. Many queries have escapes that stay as they are; those do not change
-/// anything.
+/// Returns whether normalising changes anything. Many queries contain escapes that normalising does not change.
 fn changes(target: &[u8]) -> bool {
     let is_changed = |(at, byte): (usize, &u8)| {
         let escape = target.get(at + 1..).filter(|_| *byte == b'%');
@@ -178,7 +177,7 @@ fn resolve(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     resolved
 }
 
-/// Decodes by RFC 3986 §6.2.2.1 and §6.2.2.2, and escapes octets that a URL must not have raw.
+/// Decodes escapes by RFC 3986 §6.2.2.1 and §6.2.2.2, and escapes octets that must not be raw in a URL.
 fn decode(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(target.len());
     let mut rest = target;
@@ -244,8 +243,8 @@ fn remove_dot_segments(path: &[u8], unreserved: Unreserved) -> Vec<u8> {
     out
 }
 
-/// Returns the number of dots of a dot segment, or `None` for any other segment. After decoding, a remaining `%2E` is
-/// not a dot, because it comes from text such as `%2%45`.
+/// Returns the number of dots if this is a dot segment, or `None` for any other segment. After decoding, a remaining
+/// `%2E` is not a dot, because it comes from text such as `%2%45`.
 fn dots(mut segment: &[u8], unreserved: Unreserved) -> Option<usize> {
     let mut dots = 0;
     while !segment.is_empty() {
@@ -259,8 +258,8 @@ fn dots(mut segment: &[u8], unreserved: Unreserved) -> Option<usize> {
     matches!(dots, 1 | 2).then_some(dots)
 }
 
-/// Maximum length of a request target, in bytes. Deciding on a longer one takes longer. RFC 9110 §4.1 asks for at least
-/// 8,000.
+/// Maximum length of a request target, in bytes. Deciding on a longer target would take longer. RFC 9110 §4.1
+/// recommends at least 8,000.
 pub const MAX_TARGET: usize = 16 * 1024;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -356,7 +355,7 @@ mod tests {
         }
     }
 
-    /// Spells a letter plainly or escaped, with hex digits in either case.
+    /// Generates a letter, escaped or not, with hex digits in either case.
     fn spelt(letter: char) -> impl Strategy<Value = String> {
         let escape = u32::from(letter);
         prop_oneof![
@@ -366,12 +365,12 @@ mod tests {
         ]
     }
 
-    /// Spells `.` or `..`, with dots escaped or not.
+    /// Generates `.` or `..`, with dots escaped or not.
     fn spelt_dots(dots: usize) -> impl Strategy<Value = String> {
         proptest::collection::vec(spelt('.'), dots).prop_map(|dots| dots.concat())
     }
 
-    /// Returns segments that change nothing before another segment. At the root, `..` leads nowhere.
+    /// Generates segments that do not change what the path means. At the root, `..` has no effect.
     fn detour(at_root: bool) -> impl Strategy<Value = String> {
         let nowhere = spelt_dots(1).prop_map(|dot| format!("/{dot}"));
         let there_and_back = ("[a-z;=]{1,3}", spelt_dots(2)).prop_map(|(step, dots)| format!("/{step}/{dots}"));
@@ -421,8 +420,8 @@ mod tests {
             if let Some(resolved) = read.resolved {
                 prop_assert!(resolved.starts_with(b"/"));
                 prop_assert!(resolved.iter().all(u8::is_ascii_graphic));
-                // An escape that decoding produced, as from `%2561`, can be decoded once more. A second round must not
-                // bring back a dot segment.
+                // Decoding can produce new escapes, as from `%2561`, and these can be decoded once more. A second round
+                // must not produce a dot segment.
                 let path = resolved.split(|byte| *byte == b'?').next().unwrap_or_default();
                 prop_assert!(!path.split(|byte| *byte == b'/').any(|segment| segment == b"." || segment == b".."));
             }

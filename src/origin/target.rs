@@ -1,16 +1,16 @@
-//! What a request is for: the origin, and the path and query as sent. Only the origin is normalised.
+//! The target of a request: the origin, and the path and query as sent. Only the origin is normalised.
 //!
 //! Request targets, URLs that users ask about and the hosts of CONNECTs are all parsed here, so that unusual spellings
 //! have the same result everywhere. [`crate::proxy`] checks that a proxied request names only one host.
 
 use super::{HostPort, HostPortError, MAX_TARGET, Origin, Scheme, unsendable};
 
-/// What a request is for.
+/// The target of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub origin: Origin,
-    /// The path and query as sent, which are forwarded. Empty for a CONNECT; `*` for the server as a whole (RFC 9112
-    /// §3.2.4).
+    /// The path and query as sent, which are forwarded unchanged. Empty for a CONNECT; `*` for the server as a whole
+    /// (RFC 9112 §3.2.4).
     pub path: Vec<u8>,
 }
 
@@ -67,9 +67,9 @@ pub enum TargetForm<'a> {
         authority: &'a [u8],
         path_and_query: &'a [u8],
     },
-    /// A text that parsers could read as URLs with different hosts (`http:/host`, `http://host\other/`).
+    /// A target in which different parsers could find different hosts (`http:/host`, `http://host\other/`).
     Ambiguous,
-    /// Not an absolute URL: a path, `*`, or something unknown.
+    /// Not an absolute URL: a path, `*`, or an unknown form.
     Other,
 }
 
@@ -84,12 +84,12 @@ impl Target {
         }
     }
 
-    /// Parses a URL that a user asks about. It must be one that a client could send and the proxy would accept. The
-    /// part after `#` is never sent.
+    /// Parses a URL that a user asks about. It must be a URL that a client could send and the proxy would accept. The
+    /// part after `#` is dropped, because clients never send it.
     ///
     /// # Errors
-    /// If it is not an absolute http or https URL, if parsers could read it in different ways, if it is too long or
-    /// has a character that must be escaped, or if it is the proxy's own.
+    /// If it is not an absolute http or https URL, if parsers could interpret it in different ways, if it is too long
+    /// or contains a character that must be escaped, or if it is on the proxy's internal site.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
         let (origin, path_and_query) = split(url)?;
         // For plain HTTP, a client sends the whole URL as the request target.
@@ -118,12 +118,13 @@ impl Target {
         split(url).map(|(origin, _)| origin)
     }
 
-    /// Returns the path and query to decide on. For the server as a whole (`OPTIONS *`), that is its root.
+    /// Returns the path and query to decide on. For a request to the server as a whole (`OPTIONS *`), returns `/`.
     pub fn decided_path(&self) -> &[u8] {
         if self.path == b"*" { b"/" } else { &self.path }
     }
 
-    /// Returns the path and query of the target URI. For the server as a whole, they are empty (RFC 9112 §3.3).
+    /// Returns the path and query of the target URI. They are empty for a request to the server as a whole (RFC 9112
+    /// §3.3).
     pub fn path_of_url(&self) -> &[u8] {
         if self.path == b"*" { b"" } else { &self.path }
     }
@@ -132,8 +133,8 @@ impl Target {
 // === impl TargetForm ===
 
 impl<'a> TargetForm<'a> {
-    /// Returns the form of `target`. It is ambiguous if URL parsers could find another host in it than it seems to
-    /// have. pingora draws the same line, and a test checks that both agree.
+    /// Returns the form of `target`. The form is ambiguous if URL parsers could find another host in it than the one
+    /// that it seems to have. pingora makes the same distinction, and a test checks that both agree.
     pub fn of(target: &'a [u8]) -> Self {
         let Some(colon) = memchr::memchr(b':', target).filter(|_| target.first() != Some(&b'/')) else {
             return Self::Other;
@@ -144,7 +145,7 @@ impl<'a> TargetForm<'a> {
             && scheme
                 .iter()
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
-        // With these schemes, URL parsers take `\` for `/`, and find a host after any number of slashes.
+        // With these schemes, URL parsers treat `\` as `/`, and find a host after any number of slashes.
         let is_special = [&b"http"[..], b"https", b"ws", b"wss"]
             .iter()
             .any(|name| scheme.eq_ignore_ascii_case(name));
@@ -187,7 +188,7 @@ fn split(url: &str) -> Result<(Origin, &[u8]), TargetError> {
     }
 }
 
-/// Returns whether a URL with an invalid authority has none at all.
+/// Returns whether the URL has no host at all. Called for a URL whose host is invalid.
 fn has_no_host(url: &str) -> bool {
     let behind = url.split_once("://").map(|(_, behind)| behind);
     behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(['/', '?', '#']))
@@ -201,5 +202,6 @@ fn name(byte: u8) -> String {
     }
 }
 
-/// Maximum length of a method, in bytes. The longest registered method has 17, and the log contains a method in full.
+/// Maximum length of a method, in bytes. The longest registered method has 17, and the log contains methods at full
+/// length.
 pub const MAX_METHOD: usize = 64;

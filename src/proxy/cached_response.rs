@@ -1,5 +1,5 @@
-//! Finds out whether a robots.txt's copy can be the response to a bot's own request for it (`robots.serve-copies`), in
-//! the terms of an HTTP cache (RFC 9111).
+//! Finds out whether the copy of a robots.txt can be the response to a bot's own request for it
+//! (`robots.serve-copies`), by the rules for an HTTP cache (RFC 9111).
 
 use std::time::{Duration, SystemTime};
 
@@ -11,43 +11,44 @@ use crate::{
     decision::Decision,
 };
 
-/// A fresh response of the origin, as it was fetched.
+/// A fresh response of the origin to a fetch of its robots.txt.
 #[derive(Debug)]
 pub(super) struct CachedResponse<'a> {
     pub(super) status: StatusCode,
     /// `None` if the origin said that there is no robots.txt.
     pub(super) copy: Option<&'a RobotsCopy>,
-    /// `age` is the time since the origin sent or confirmed the response, which is fresh for `life` from then on.
+    /// Time since the origin sent or confirmed the response. It is fresh until its age reaches `life`.
     pub(super) age: Duration,
     pub(super) life: Duration,
     pub(super) found: CacheStatus,
 }
 
-/// Returns whether a copy can answer a request at all. The request has to be a plain one that asks for nothing that
-/// only the origin knows (RFC 9111 §3.5, §5.2.1; RFC 9110 §13.1).
+/// Returns whether a copy could be the response to such a request. The request must not have a field that only the
+/// origin can respond to (RFC 9111 §3.5, §5.2.1; RFC 9110 §13.1).
 pub(super) fn can_answer(request: &RequestHeader) -> bool {
     let is_read = matches!(request.method, Method::GET | Method::HEAD);
     is_read && !ORIGIN_ONLY.iter().any(|name| request.headers.contains_key(name))
 }
 
-/// Whether the copy of `decision` can be the response.
+/// Returns whether the copy that `decision` looked up can be the response.
 pub(super) fn is_there(decision: &Decision) -> bool {
     let lookup = decision.lookup.as_ref();
     lookup
         .is_some_and(|lookup| CachedResponse::of(lookup, &decision.question.terms.policy, SystemTime::now()).is_some())
 }
 
-/// Returns whether the client already has the response with the tag `etag` (RFC 9110 §13.1.2).
+/// Returns whether the client already has the response with the tag `etag`, according to its `If-None-Match` (RFC 9110
+/// §13.1.2).
 pub(super) fn is_known(request: &HeaderMap, etag: &str) -> bool {
     let fields = request.get_all(header::IF_NONE_MATCH);
     let tags = fields.iter().filter_map(|value| value.to_str().ok());
-    // A tag with a comma in it is not found. The client then gets the whole response.
+    // A tag that contains a comma is not found. The client then gets the whole response.
     tags.flat_map(|tags| tags.split(','))
         .map(str::trim)
         .any(|tag| tag == "*" || opaque(tag) == opaque(etag))
 }
 
-/// Returns the part of a tag to compare if one of two tags may be weak (RFC 9110 §8.8.3.2).
+/// Returns the part of an entity tag that a weak comparison compares (RFC 9110 §8.8.3.2).
 pub(super) fn opaque(etag: &str) -> &str {
     etag.strip_prefix("W/").unwrap_or(etag)
 }
@@ -55,7 +56,7 @@ pub(super) fn opaque(etag: &str) -> &str {
 // === impl CachedResponse ===
 
 impl<'a> CachedResponse<'a> {
-    /// Returns what `lookup` found, if that is fresh and everything that the origin sent.
+    /// Returns the response that `lookup` found, if it is fresh and complete.
     pub(super) fn of(lookup: &'a Lookup, policy: &Policy, now: SystemTime) -> Option<Self> {
         let source_fetch = lookup.source_fetch(policy);
         let (fetched, expires) = (source_fetch.fetched?, source_fetch.expires?);
@@ -74,7 +75,7 @@ impl<'a> CachedResponse<'a> {
     }
 }
 
-/// Fields that ask for the origin's own response, or announce content for the origin.
+/// Fields that require the origin's own response, or announce content for the origin.
 const ORIGIN_ONLY: [header::HeaderName; 10] = [
     header::AUTHORIZATION,
     header::CACHE_CONTROL,

@@ -1,5 +1,5 @@
-//! Checks whether the proxy could start or reload with a configuration, as far as that can be known next to a running
-//! proxy. Its errors are those of a start or a reload. It creates nothing and does not listen.
+//! Checks whether the proxy could start or reload with a configuration, as far as that can be known while another proxy
+//! runs. Its errors are those of a start or a reload. It creates nothing and does not listen.
 
 use std::{net::SocketAddr, time::SystemTime};
 
@@ -26,20 +26,21 @@ pub enum Unusable {
     Listen(#[from] ListenError),
 }
 
-/// What may still go wrong.
+/// Problems that do not prevent a start, or that another program can cause.
 #[derive(Debug)]
 pub struct Warnings {
-    /// Addresses that are in use, and the keys that name them. The running robotgate uses them, as it should, or
+    /// Addresses that are in use, and the keys that name them. Either the running robotgate uses them, as expected, or
     /// another program does.
     pub taken: Vec<(SocketAddr, &'static str)>,
-    /// Why robots.txt files cannot be kept on disk. A start continues without the disk, and a reload fails.
+    /// Why robots.txt files cannot be kept on disk. With this problem, a start continues without the disk, but a reload
+    /// fails.
     pub disk: Option<DiskError>,
 }
 
-/// Checks everything that `config` names.
+/// Checks all files and addresses that `config` names.
 ///
 /// # Errors
-/// Returns the first error that a start or a reload would fail with.
+/// Returns the first error with which a start or a reload would fail.
 pub fn check(config: &Config) -> Result<Warnings, Unusable> {
     check_files(config)?;
     Ok(Warnings {
@@ -48,7 +49,7 @@ pub fn check(config: &Config) -> Result<Warnings, Unusable> {
     })
 }
 
-/// Checks what a reload would fail with, before the reload creates anything.
+/// Checks for the errors of a reload, before the reload creates anything.
 ///
 /// # Errors
 /// Returns the first error.
@@ -68,7 +69,7 @@ fn check_files(config: &Config) -> Result<(), SetupError> {
     if config.https.mode == HttpsMode::Intercept {
         match Authority::load(&config.https.ca_certificate, &config.https.ca_key, SystemTime::now()) {
             Ok(_) => {}
-            // A start would create it.
+            // A start would create the authority.
             Err(AuthorityError::Missing { .. }) => {
                 Authority::check_folders(&config.https.ca_certificate, &config.https.ca_key)?;
             }

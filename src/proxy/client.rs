@@ -23,24 +23,25 @@ pub(super) enum Client {
     Http2(Box<Http2>),
 }
 
-/// A fault of the client.
+/// Why the client's side of an exchange failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientFault {
     /// The client closed the connection or cancelled the request.
     Gone,
-    /// The client did not take the response in time.
+    /// The client did not read the response in time.
     Full,
-    /// The content of its request is malformed.
+    /// The content of the request is malformed.
     Malformed,
 }
 
 // === impl Client ===
 
 impl Client {
-    /// Creates the request whose head was read off `wire`, on a connection that may serve `left` more requests.
+    /// Creates the client for a request whose head was read from `wire`, on a connection that may serve `left` more
+    /// requests.
     ///
     /// # Errors
-    /// Fails if pingora cannot read the head as a request, although its checks are looser.
+    /// Fails if pingora cannot read the head as a request, although its checks are looser than robotgate's.
     pub(super) async fn http1(wire: Wire, head: Head, left: u32) -> pingora::Result<Self> {
         Ok(Self::Http1(Box::new(Http1::new(wire, head, left).await?)))
     }
@@ -91,7 +92,7 @@ impl Client {
         }
     }
 
-    /// Returns the bytes of content from the client, and to it.
+    /// Returns the number of bytes of content received from the client, and of content sent to it.
     pub(super) fn bytes(&self) -> (u64, u64) {
         match self {
             Self::Http1(client) => client.bytes(),
@@ -99,7 +100,7 @@ impl Client {
         }
     }
 
-    /// Returns some content of the request; `None` at its end.
+    /// Returns some content of the request. Returns `None` at its end.
     pub(super) fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ClientFault>> {
         match self {
             Self::Http1(client) => client.poll_content(cx),
@@ -107,7 +108,7 @@ impl Client {
         }
     }
 
-    /// Ready when the client is gone.
+    /// Ready when the client has left.
     pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::Http1(client) => client.poll_gone(cx),
@@ -115,7 +116,7 @@ impl Client {
         }
     }
 
-    /// Returns whether a client that is gone has lost the whole HTTP/2 connection, and not only one stream.
+    /// Returns whether a client that has left has lost the whole HTTP/2 connection, and not only one stream.
     pub(super) fn has_lost_connection(&mut self) -> bool {
         match self {
             Self::Http1(_) => false,
@@ -123,7 +124,7 @@ impl Client {
         }
     }
 
-    /// Returns whether more may be sent while earlier bytes are still unsent.
+    /// Returns whether more bytes may be sent before all earlier bytes have been sent.
     pub(super) fn has_room(&self) -> bool {
         match self {
             Self::Http1(client) => client.has_room(),
@@ -139,10 +140,10 @@ impl Client {
         }
     }
 
-    /// Sends the head of a response. With `end`, nothing follows the head.
+    /// Sends the head of a response. With `end`, the response has nothing after the head.
     ///
     /// # Errors
-    /// Fails if the client is gone.
+    /// Fails if the client has left.
     pub(super) fn send_head(&mut self, head: ResponseHeader, end: bool) -> Result<(), ClientFault> {
         match self {
             Self::Http1(client) => client.send_head(head, end),
@@ -150,10 +151,10 @@ impl Client {
         }
     }
 
-    /// Sends some content, for which there has to be room.
+    /// Sends some content. Call it only if [`has_room`](Self::has_room) returns true.
     ///
     /// # Errors
-    /// Fails if the client is gone.
+    /// Fails if the client has left.
     pub(super) fn send(&mut self, content: Content<'_>) -> Result<(), ClientFault> {
         match self {
             Self::Http1(client) => client.send(content.as_slice()),
@@ -167,7 +168,7 @@ impl Client {
     /// Ends the response.
     ///
     /// # Errors
-    /// Fails if the client is gone.
+    /// Fails if the client has left.
     pub(super) fn finish(&mut self) -> Result<(), ClientFault> {
         match self {
             Self::Http1(client) => client.finish(),
@@ -178,10 +179,10 @@ impl Client {
         }
     }
 
-    /// Ends the response with trailers. Clients of HTTP/1.1 do not get them.
+    /// Ends the response with trailers. Clients of HTTP/1.1 do not get the trailers.
     ///
     /// # Errors
-    /// Fails if the client is gone.
+    /// Fails if the client has left.
     pub(super) fn finish_with(&mut self, trailers: HeaderMap) -> Result<(), ClientFault> {
         match self {
             Self::Http1(client) => client.finish(),
@@ -189,10 +190,10 @@ impl Client {
         }
     }
 
-    /// Sends a response of robotgate's own. The client has to take it `within` this time.
+    /// Sends a response that robotgate created. The client has to read it `within` this time.
     ///
     /// # Errors
-    /// Fails if the client is gone or has not taken the response in time.
+    /// Fails if the client has left or has not read the response in time.
     pub(super) async fn answer(&mut self, answer: OwnResponse, within: Duration) -> Result<(), ClientFault> {
         if !answer.keeps_connection {
             self.close_after();
@@ -218,18 +219,18 @@ impl Client {
         }
     }
 
-    /// Cuts the connection, because the response cannot be completed. Over HTTP/1.1, first sends what there is of it,
-    /// for `within` at most.
+    /// Cuts the connection, because the response cannot be completed. Over HTTP/1.1, first sends the available part of
+    /// the response, for `within` at most.
     pub(super) async fn cut(&mut self, within: Duration) {
         match self {
             Self::Http1(client) => client.cut(within).await,
-            // Dropping the stream without an end resets it.
+            // Dropping the stream without an end resets the stream.
             Self::Http2(_) => {}
         }
     }
 
-    /// Reads on for a while after a response that came before the end of the request. Many clients send everything
-    /// before they read, and would lose the response if the connection closed.
+    /// Continues to read for a while after a response that was sent before the end of the request. Many clients send
+    /// the whole request before they read, and would lose the response if the connection closed.
     pub(super) async fn linger(&mut self) {
         if let Self::Http1(client) = self {
             client.linger().await;

@@ -1,6 +1,6 @@
-//! The connection that a request came on: its client, its listener and, for a request inside a CONNECT, that CONNECT.
+//! The connection on which a request came: its client, its listener and, for a request inside a CONNECT, that CONNECT.
 //!
-//! It identifies the client, and never says what the client may do: each request is decided on its own.
+//! It identifies the client, but never says what the client may do: each request is decided on its own.
 
 use std::{
     net::SocketAddr,
@@ -30,20 +30,20 @@ pub(super) struct ClientConnection {
     pub(super) outer_connect: Option<Arc<OuterConnect>>,
 }
 
-/// The listener, as the client reached it.
+/// The listener to which the client connected.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Listener {
-    /// The client's connection. Its local address is looked up only when it is needed.
+    /// The socket of the client's connection. Its local address is looked up only when it is needed.
     pub(super) socket: Option<Arc<SocketDigest>>,
     /// Whether the listener speaks TLS (`[proxy.tls]`).
     pub(super) tls: bool,
 }
 
-/// A client's certificate, and the roots that it was checked against.
+/// A client's certificate, and the root certificates against which it was checked.
 #[derive(Debug)]
 pub(super) struct VerifiedCertificate {
     pub(super) certificate: ClientCertificate,
-    /// `proxy.tls.client-roots` at the time of the handshake.
+    /// The value of `proxy.tls.client-roots` at the time of the handshake.
     pub(super) roots: Arc<[CertificateDer<'static>]>,
 }
 
@@ -51,22 +51,22 @@ pub(super) struct VerifiedCertificate {
 #[derive(Debug)]
 pub(super) struct OuterConnect {
     pub(super) origin: Origin,
-    /// From the credential in the CONNECT. It says which bot is inside, and nothing of what the bot may do.
+    /// The credential in the CONNECT. It says which bot sends the requests in the tunnel, but not what the bot may do.
     pub(super) credential_record: Option<CredentialRecord>,
     /// The CONNECT's User-Agent, which few clients send.
     pub(super) user_agent: Option<HeaderValue>,
-    /// Set if the TLS handshake in the tunnel asks for a different name (RFC 6066 §3).
+    /// The name that the TLS handshake in the tunnel requests (RFC 6066 §3), if it is not the CONNECT's host.
     pub(super) other_name: OnceLock<Box<str>>,
-    /// Cancelled requests of HTTP/2 inside.
+    /// Counts the requests over HTTP/2 in the tunnel that the client cancelled.
     pub(super) resets: Resets,
-    /// Set when the client ends the connection of HTTP/2 inside.
+    /// Set when the client ends the HTTP/2 connection in the tunnel.
     pub(super) client_ended: Arc<AtomicBool>,
 }
 
 // === impl ClientConnection ===
 
 impl ClientConnection {
-    /// Describes a connection without a CONNECT.
+    /// Describes a connection whose requests do not come through a CONNECT.
     pub(super) fn direct(client: SocketAddr, guard: Arc<ConnectionGuard>, listener: Listener) -> Self {
         Self {
             client,
@@ -98,7 +98,7 @@ impl ClientConnection {
         Some(&vouched.certificate).filter(|certificate| trusted && certificate.holds(now()))
     }
 
-    /// Counts a request that its client cancelled, which HTTP/2 makes cheap.
+    /// Counts a request that its client cancelled. HTTP/2 lets a client do so at no cost.
     pub(super) fn count_reset(&self) {
         if let Some(outer_connect) = &self.outer_connect {
             outer_connect.resets.count(Instant::now());
@@ -125,12 +125,13 @@ impl OuterConnect {
         }
     }
 
-    /// Notes the name that the TLS handshake in the tunnel asks for, if it is not the CONNECT's host. The requests
-    /// inside cannot be decided on then, because two readers could disagree on their host. TLS without a name does no
-    /// harm: the requests inside are decided on the CONNECT's host, and robotgate names that host to the site.
+    /// Notes the name that the TLS handshake in the tunnel requests, if it is not the CONNECT's host. The requests in
+    /// the tunnel cannot be decided then, because robotgate and the origin could disagree on their host. A handshake
+    /// without a name does no harm: robotgate decides the requests for the CONNECT's host, and names that host to the
+    /// site.
     pub(super) fn note_server_name(&self, name: &str) {
         if !self.origin.host.matches(name) {
-            // A connection asks for only one name, so this is set once.
+            // A connection requests only one name, so this is set only once.
             let _ = self.other_name.set(name.into());
         }
     }

@@ -1,5 +1,5 @@
-//! A client's connection whose first bytes have been read, over TCP or over TLS. Puts bytes that were read too early
-//! back in front. It interprets no protocol.
+//! A client's connection whose first bytes have been read, over TCP or TLS. Bytes that were read too early are returned
+//! by the next reads. This module interprets no protocol.
 
 use std::{
     io,
@@ -28,15 +28,15 @@ use tokio::{
 #[derive(Debug)]
 pub(super) struct ClientStream {
     inner: Stream,
-    /// Bytes that were read from `inner`, and are still to be read from this stream.
+    /// Bytes that were read from `inner` but not yet from this stream.
     early: BytesMut,
     lender: Option<Lender>,
 }
 
-/// Who has lent the connection to its present owner.
+/// The task that has lent the connection to its current owner.
 #[derive(Debug)]
 struct Lender {
-    /// Gets the connection back when its owner drops it.
+    /// Sends the connection back when its owner drops it.
     back: oneshot::Sender<Stream>,
     /// Set once the client has ended or broken the connection.
     ended: Arc<AtomicBool>,
@@ -55,22 +55,22 @@ impl ClientStream {
     }
 
     /// Lends this stream to its next owner. The receiver gets the connection back when that owner drops it. `ended` is
-    /// set if the client ends the connection before.
+    /// set if the client ends the connection before that.
     pub(super) fn lend(&mut self, ended: Arc<AtomicBool>) -> oneshot::Receiver<Stream> {
         let (back, given) = oneshot::channel();
         self.lender = Some(Lender { back, ended });
         given
     }
 
-    /// Returns the bytes that are here and will be read first.
+    /// Returns the bytes that have already been read from the connection, and that the next reads return first.
     pub(super) fn early(&self) -> &[u8] {
         &self.early
     }
 
-    /// Waits for more bytes and appends them to [`early`](Self::early). Returns how many came; 0 at the end.
+    /// Waits for more bytes and appends them to [`early`](Self::early). Returns their number; 0 at the end.
     ///
     /// # Errors
-    /// Fails if the connection does.
+    /// Fails if the connection fails.
     pub(super) async fn read_early(&mut self) -> io::Result<usize> {
         self.inner.read_buf(&mut self.early).await
     }
@@ -90,7 +90,7 @@ impl Drop for ClientStream {
     fn drop(&mut self) {
         if let Some(lender) = self.lender.take() {
             let nothing = Box::new(tokio::io::duplex(1).0);
-            // If no request waits for the connection, it closes.
+            // If no task waits for the connection, it closes.
             let _ = lender.back.send(std::mem::replace(&mut self.inner, nothing));
         }
     }
@@ -152,7 +152,7 @@ impl UniqueID for ClientStream {
     }
 }
 
-/// Passes on what the TLS below has agreed on, if there is TLS.
+/// Returns the properties of the TLS connection below, if there is one.
 impl Ssl for ClientStream {
     fn get_ssl(&self) -> Option<&TlsRef> {
         self.inner.get_ssl()

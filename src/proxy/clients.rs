@@ -1,7 +1,7 @@
-//! Counts the connections and requests of each client, so that no client takes what the others need.
+//! Counts the connections and requests of each client, so that no client uses the share of others.
 //!
-//! A client is an IPv4 address, or the first half of an IPv6 address, because one host can use the whole second half
-//! (RFC 4291 §2.5.4). The table is locked when a connection begins and ends, and never for a request.
+//! A client is identified by its IPv4 address, or by the first half of its IPv6 address, because one host can use the
+//! whole second half (RFC 4291 §2.5.4). The table is locked when a connection begins and ends, but never for a request.
 
 use std::{
     collections::HashMap,
@@ -23,7 +23,7 @@ use crate::{
     fetch::{Name, Requester},
 };
 
-/// All clients that are connected or remembered.
+/// All clients that are connected, or that must be remembered for a while.
 #[derive(Debug)]
 pub(super) struct Clients {
     table: Mutex<Table>,
@@ -33,18 +33,20 @@ pub(super) struct Clients {
     /// Permits for telling clients why they are not let in. Without a permit, the connection is closed without a
     /// response.
     pub(super) early_error: Arc<Semaphore>,
-    /// Upper limit for a client's connections, requests and fetches. It matters only if the process may open few files.
+    /// Upper limit for a client's connections, requests and fetches. It is lower than the configured limits only if the
+    /// process may open few files.
     share: usize,
 }
 
 #[derive(Debug)]
 struct Table {
     clients: HashMap<IpAddr, Arc<Client>>,
-    /// Connections of all clients together.
+    /// Number of connections of all clients together.
     connections: usize,
-    /// Maximum number of connections for which there are files. Each takes two: its own and its origin's.
+    /// Maximum number of connections for which the process may open files. Each takes two files: its own and that of a
+    /// connection to an origin.
     room: usize,
-    /// Number of clients at which entries are evicted.
+    /// Number of clients in the table at which unneeded entries are evicted.
     sweep_at: usize,
 }
 
@@ -52,7 +54,7 @@ struct Table {
 struct Client {
     connections: AtomicUsize,
     requests: AtomicUsize,
-    /// Allowance of certificates for new hosts; `None` if the client has asked for none.
+    /// The client's allowance of certificates for new hosts; `None` if the client has caused none.
     leaves: Mutex<Option<Allowance>>,
 }
 
@@ -71,7 +73,7 @@ pub(super) struct RequestGuard(Arc<ConnectionGuard>);
 // === impl Clients ===
 
 impl Clients {
-    /// Creates the table for a process that may have `files` files open.
+    /// Creates the table for a process that may open `files` files.
     pub(super) fn new(now: Instant, files: usize) -> Self {
         let others = OTHER_FILES + 2 * kept_connections(files);
         let room = (files.saturating_sub(others) / 2).max(1);
@@ -138,7 +140,7 @@ impl Clients {
                 share,
             ),
         ];
-        // A default that is too high is no surprise: the operator did not ask for it.
+        // Operators did not choose the defaults, so a default that is too high causes no warning.
         let is_written = |key: &&str| config.settings.iter().any(|(written, _)| written == *key);
         keys.into_iter()
             .filter(|(key, _, _, wanted, most)| wanted > most && is_written(key))
@@ -158,7 +160,7 @@ impl Clients {
         limits.connections.min(self.table().room)
     }
 
-    /// Lets a client in with one more connection.
+    /// Admits one more connection of a client.
     ///
     /// # Errors
     /// Fails if the client, or all clients together, have reached their limit of connections.
@@ -205,7 +207,7 @@ impl Clients {
 // === impl Client ===
 
 impl Client {
-    /// Returns whether the entry can be evicted: a new entry for the client would be the same.
+    /// Returns whether the entry can be evicted, because a new entry for the client would be the same.
     fn is_forgettable(&self, limits: &Limits, now: Instant) -> bool {
         let is_full = |leaves: Allowance| leaves.is_full(limits.client_leaves, MINUTE, now);
         self.connections.load(Ordering::Relaxed) == 0 && self.leaves().is_none_or(is_full)
@@ -225,7 +227,7 @@ impl ConnectionGuard {
     /// Fails if the client has reached its limit of requests under way.
     pub(super) fn begin_request(self: &Arc<Self>, limits: &Limits) -> Result<RequestGuard, Limit> {
         let before = self.client.requests.fetch_add(1, Ordering::Relaxed);
-        // Created before the check, because dropping it takes the count back.
+        // Create the guard before the check, because dropping it restores the count.
         let request_guard = RequestGuard(self.clone());
         if before >= limits.client_requests.min(self.clients.share) {
             return Err(Limit::ClientRequests);
@@ -275,7 +277,8 @@ impl Drop for ConnectionGuard {
         let mut table = self.clients.table();
         table.connections = table.connections.saturating_sub(1);
         let left = self.client.connections.fetch_sub(1, Ordering::Relaxed);
-        // A client with a used allowance stays in the table. Otherwise reconnecting would refill the allowance.
+        // A client that has used some of its allowance stays in the table. Otherwise, the client could refill it by
+        // reconnecting.
         if left == 1 && self.client.leaves().is_none() {
             table.clients.remove(&self.key);
         }
@@ -290,17 +293,17 @@ impl Drop for RequestGuard {
     }
 }
 
-/// Returns how many idle connections to origins are kept in a process that may have `files` files open. The number
-/// applies to HTTP/1.1 and HTTP/2 separately.
+/// Returns how many idle connections to origins to keep in a process that may open `files` files. The number applies to
+/// HTTP/1.1 and HTTP/2 separately.
 pub(super) fn kept_connections(files: usize) -> usize {
     (files / 32).clamp(16, 1024)
 }
 
-/// Returns how many files a process has to be allowed, so that there are enough for `connections`.
+/// Returns how many files a process has to be allowed to open for `connections` connections.
 fn files_for(connections: usize) -> usize {
     let without_kept = connections.saturating_mul(2).saturating_add(OTHER_FILES);
     let mut files = without_kept;
-    // More files also mean more kept connections, up to a maximum, so this ends.
+    // With more files, more idle connections are kept, but only up to a maximum, so this loop ends.
     loop {
         let needed = without_kept.saturating_add(2 * kept_connections(files));
         if needed == files {
@@ -321,13 +324,13 @@ fn key_of(address: IpAddr) -> IpAddr {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Number of clients up to which no entry is evicted.
+/// Minimum number of clients in the table at which entries are evicted.
 const MANY: usize = 1024;
-/// Files other than connections: logs, copies, name servers, fetches of robots.txt files.
+/// Number of files for other purposes than connections: logs, copies, name servers, fetches of robots.txt files.
 const OTHER_FILES: usize = 64;
-/// The connections for which there are files are divided into so many shares. One client gets at most one share.
+/// The connections for which the process may open files are divided by this number. One client can have one share.
 const SHARES: usize = 4;
-/// Number of clients that are told at the same time that they are not let in.
+/// Maximum number of clients that are told at the same time that they have reached a limit.
 const TURNED_AWAY: usize = 256;
 
 #[cfg(test)]

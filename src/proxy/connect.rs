@@ -1,4 +1,4 @@
-//! Answers a CONNECT: with an interception, a blind tunnel, or a refusal (`https.mode`).
+//! Responds to a CONNECT: with an interception, a blind tunnel, or a refusal (`https.mode`).
 
 pub(super) mod answer;
 
@@ -26,7 +26,7 @@ use crate::{
 };
 use http::{Method, header};
 
-/// Serves the CONNECT in `head`, and everything that comes through it.
+/// Serves the CONNECT in `head`, and all requests that come through it.
 pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Context) {
     // The caller has checked that `head` is a CONNECT.
     let Some(connect) = head.connect.take() else {
@@ -45,7 +45,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
         .https
         .tunnel_exception(&origin.host.to_string(), SystemTime::now())
         .map(|exception| exception.reason.clone());
-    // There are leaves only if the mode is to intercept.
+    // Leaves exist only if the mode is to intercept.
     match (&exception, &generation.leaves) {
         (None, Some(leaves)) => match vouch(&generation, &connect, &origin, context).await {
             Ok((credential_record, refused)) => {
@@ -81,12 +81,12 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
     }
 }
 
-/// Returns what requests inside an interception inherit. A CONNECT without a required proof is refused, because the
-/// requests inside cannot show one. Everything else is left to the requests inside.
+/// Returns the credential that requests inside an interception inherit. A CONNECT without a required proof is refused,
+/// because the requests in the tunnel cannot present one. Everything else is decided for each request in the tunnel.
 ///
-/// A CONNECT to a destination that bots may not reach is decided on and logged as refused, and its exchange is
-/// returned. It is still intercepted: most clients show nothing of a refused CONNECT, and all of them show the refusals
-/// inside. robotgate never connects to the destination.
+/// If bots may not reach the destination, the CONNECT is logged as refused, and its exchange is returned too. It is
+/// still intercepted, because most clients do not show the text of a refused CONNECT, but all of them show refusals in
+/// the tunnel. robotgate never connects to such a destination.
 async fn vouch(
     generation: &Arc<Generation>,
     connect: &ConnectHead,
@@ -107,7 +107,7 @@ async fn vouch(
     let mut exchange = Exchange::new(generation.clone(), metrics::Method::Connect);
     let answer = settle(&mut exchange, connect, decision, context).await;
     match answer {
-        // `failed` is set only if the audit log accepts no lines.
+        // `failed` is set only if the decision could not be written to the audit log.
         Err(_) if reason == Reason::Egress && exchange.failed.is_none() => {
             Ok((proof.credential_record(), Some(exchange)))
         }
@@ -117,7 +117,7 @@ async fn vouch(
     }
 }
 
-/// Decides on a CONNECT as a whole, waits for its turn and logs the decision. Returns `Ok` if a tunnel may be opened, and
+/// Decides a CONNECT as a whole, waits for its turn and logs the decision. Returns `Ok` if a tunnel may be opened, and
 /// an error without a response if the client has left.
 async fn admit(
     stream: &mut ClientStream,
@@ -147,7 +147,7 @@ async fn admit(
             return Err(Some(exchange.no_decision(error, &context.connection, &connect.headers)));
         }
         Err(Unpaced::Gone(decision)) => {
-            // Only for the log: there is no client that could get a response.
+            // The client has left, so this only writes the log and drops the response.
             let _ = settle(exchange, connect, *decision, context).await;
             return Err(None);
         }
@@ -155,7 +155,7 @@ async fn admit(
     settle(exchange, connect, decision, context).await.map_err(Some)
 }
 
-/// Ends when the client has closed the connection. Keeps the bytes that it sends.
+/// Returns when the client has closed the connection. Keeps the bytes that the client sends meanwhile.
 async fn gone(stream: &mut ClientStream) {
     while stream.early().len() < MAX_EARLY {
         if !matches!(stream.read_early().await, Ok(1..)) {
@@ -165,7 +165,7 @@ async fn gone(stream: &mut ClientStream) {
     std::future::pending().await
 }
 
-/// Logs the decision on a CONNECT. Returns `Ok` if the CONNECT may be opened.
+/// Logs the decision on a CONNECT. Returns `Ok` if the CONNECT is to be accepted.
 async fn settle(
     exchange: &mut Exchange,
     connect: &ConnectHead,
@@ -189,5 +189,5 @@ async fn settle(
     }
 }
 
-/// Bytes that a client may send before the response to its CONNECT.
+/// Maximum number of bytes that a client may send before the response to its CONNECT.
 const MAX_EARLY: usize = 16 * 1024;

@@ -1,5 +1,5 @@
-//! Serves one client connection: reads its requests one after the other and passes each on. This is for connections of
-//! the listeners and, inside an interception, for those that a CONNECT opened.
+//! Serves one client connection: reads its requests one after the other and passes each on. This includes connections
+//! to the listeners and, in an interception, those inside a CONNECT.
 
 use std::{pin::pin, time::Instant};
 
@@ -53,13 +53,13 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             if context.connection.outer_connect.is_some() {
                 return reject(wire, &HeadError::NestedConnect, context).await;
             }
-            // Some clients begin TLS without waiting for the response.
+            // Some clients begin TLS without waiting for the response, so there can be bytes after the head.
             wire.unread(head.bytes.split_off(head.len));
-            // A client whose next request has been read has taken the last response.
+            // A client that has sent its next request has read the last response, so no bytes are unsent.
             let Some((stream, early)) = wire.into_stream() else {
                 return;
             };
-            // Boxed, so that connections without a CONNECT reserve no room for one.
+            // Boxed, so that connections without a CONNECT do not reserve memory for one.
             return Box::pin(connect::serve(ClientStream::new(stream, early), head, context)).await;
         }
         let client = match Client::http1(wire.clone(), head, left).await {
@@ -79,7 +79,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
     }
 }
 
-/// Answers a head that cannot be used, and closes the connection.
+/// Responds to a head that cannot be used, and closes the connection.
 async fn reject(wire: Wire, error: &HeadError, context: &Context) {
     let client = context.connection.client;
     if !matches!(error, HeadError::Gone) && error.limit().is_none() {
@@ -107,12 +107,12 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
     answer_and_close(wire, &Problem::Head(error), &context.live).await;
 }
 
-/// Answers without a pingora session, and closes the connection.
+/// Responds without a pingora session, and closes the connection.
 pub(super) async fn answer_and_close(mut wire: Wire, problem: &Problem<'_>, live: &Live) {
     let name = live.current().config.proxy.name.clone();
     let answer = OwnResponse::problem(problem, &http::HeaderMap::new(), &name);
     live.metrics.early_error(problem.error(), answer.head.status.as_u16());
-    // The client may be gone.
+    // An error means that the client has left.
     let within = live.current().config.proxy.write_timeout;
     let _ = wire.write_all(&answer.to_http1(true)).await;
     let _ = tokio::time::timeout(within, AsyncWriteExt::shutdown(&mut wire)).await;

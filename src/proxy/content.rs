@@ -1,5 +1,5 @@
 //! Reads the content of a request. It keeps the beginning, so that the content can be sent again if the origin has
-//! certainly not acted on the request.
+//! certainly not processed the request.
 
 use std::task::{Context, Poll, ready};
 
@@ -10,22 +10,22 @@ use super::client::{Client, ClientFault};
 #[derive(Debug, Default)]
 pub(super) struct Content {
     kept: Vec<Bytes>,
-    /// Index of the next part to read in `kept`.
+    /// Index in `kept` of the next part to read.
     next: usize,
-    /// Whether some content was read and not kept.
+    /// Whether some content was read but not kept.
     is_gone: bool,
 }
 
 // === impl Content ===
 
 impl Content {
-    /// Goes back to the beginning. Returns `false` if the beginning was not kept.
+    /// Goes back to the beginning. Returns `false` if not all content so far was kept.
     pub(super) fn rewind(&mut self) -> bool {
         self.next = 0;
         !self.is_gone
     }
 
-    /// Stops keeping content: the request will not be sent again.
+    /// Stops keeping content, because the request will not be sent again.
     pub(super) fn forget(&mut self) {
         // Parts from `next` on were read from the client and still have to be sent.
         self.kept.drain(..self.next);
@@ -38,7 +38,7 @@ impl Content {
         self.next == self.kept.len() && client.is_read()
     }
 
-    /// Returns the next part; `None` at the end.
+    /// Returns the next part. Returns `None` at the end.
     pub(super) fn poll_next(
         &mut self,
         client: &mut Client,

@@ -1,5 +1,5 @@
-//! What is needed to serve a connection, and to end it: a stop waits for open connections, and cuts them off if that
-//! takes too long.
+//! The objects that are needed to serve a connection, and to end it: a stop waits for open connections, and cuts them
+//! off if that takes too long.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -12,7 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{client_connection::ClientConnection, live::Live};
 
-/// What is needed to serve a connection.
+/// The objects that are needed to serve a connection.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) live: Arc<Live>,
@@ -23,22 +23,23 @@ pub(super) struct Context {
     pub(super) shutdown: ShutdownWatch,
 }
 
-/// The tasks that run. A stop waits for them and finally cuts them off.
+/// The running tasks. A stop waits for them and finally cuts them off.
 #[derive(Debug, Clone)]
 pub(super) struct Running {
     tasks: TaskTracker,
     cut_off: CancellationToken,
 }
 
-/// Ends shortly after the proxy begins to stop, when no further request is awaited on a connection. A client that is
-/// about to send one still gets a response, which says that the connection closes.
+/// Ends shortly after the proxy begins to stop. From then on, connections are not kept for further requests. Until
+/// then, a client that is about to send a request still gets a response, which says that the connection closes.
 pub(super) async fn last_call(mut shutdown: ShutdownWatch) {
-    // The sender outlives every connection.
+    // The sender outlives every connection, so this cannot fail.
     let _ = shutdown.wait_for(|stop| *stop).await;
     tokio::time::sleep(LAST_CALL).await;
 }
 
-/// Reads on for a while. If a connection closes with unread bytes, a client that is still sending loses the response.
+/// Continues to read for a while. If a connection closes with unread bytes, a client that is still sending loses the
+/// response.
 pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin), within: Duration) {
     let rest = async {
         let mut sink = [0; 4096];
@@ -74,8 +75,8 @@ impl Running {
         }
     }
 
-    /// Returns a copy for the tasks of one connection. It has its own token, because each look at the token of all
-    /// connections locks that.
+    /// Returns a copy for the tasks of one connection. The copy has its own token, because a token is locked each time
+    /// a task checks it, and all connections would share the lock.
     pub(super) fn of_connection(&self) -> Self {
         Self {
             tasks: self.tasks.clone(),
@@ -83,18 +84,19 @@ impl Running {
         }
     }
 
-    /// Runs `task` until it ends or is cut off. A task that is cut off is dropped, and its exchange logs that.
+    /// Runs `task` until it ends or is cut off. A task that is cut off is dropped, and its exchange logs that it was
+    /// cut off.
     pub(super) async fn track<T>(&self, task: impl Future<Output = T>) -> Option<T> {
-        // With its own token, because a shared token is locked each time that a task looks at it.
+        // Use a separate token, because a shared token is locked each time a task checks it.
         let cut_off = self.cut_off.child_token();
         self.tasks.track_future(cut_off.run_until_cancelled(task)).await
     }
 
     pub(super) fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
         let running = self.clone();
-        // Boxed, because a future that takes in another one would reserve room for it twice.
+        // Boxed, because a future that contains another one by value would reserve memory for it twice.
         let serving = Box::pin(serving);
-        // Counts the task before it begins.
+        // Take the token before the task begins, so that a stop waits for the task from now on.
         let token = self.tasks.token();
         tokio::spawn(async move {
             running.track(serving).await;
@@ -102,8 +104,8 @@ impl Running {
         });
     }
 
-    /// Waits until all tasks have ended, at most for `bound`, then cuts off the others. Returns whether all of them
-    /// ended.
+    /// Waits until all tasks have ended, but not longer than `bound`. Then cuts off the remaining tasks. Returns
+    /// whether all tasks ended in time.
     pub(super) async fn drain(&self, bound: Duration) -> bool {
         self.tasks.close();
         let running = self.tasks.len();
@@ -121,8 +123,8 @@ impl Running {
     }
 }
 
-/// Time for a request that is on its way when the proxy begins to stop.
+/// How long to wait for a request that was already on its way when the proxy began to stop.
 const LAST_CALL: Duration = Duration::from_millis(500);
-/// How long a client may go on sending after its response, and how many bytes. This is enough for most uploads.
+/// How long a client may continue to send after its response, and how many bytes. This is enough for most uploads.
 pub(super) const LINGER: Duration = Duration::from_secs(2);
 pub(super) const MAX_LINGER: usize = 64 * 1024 * 1024;

@@ -1,5 +1,5 @@
-//! The state of one request and its response, from the head to the last byte: the decision, what the log and the
-//! headers say about it, and how long each step took.
+//! The state of one request and its response, from the head to the last byte: the decision, the texts about it for the
+//! log and the headers, and how long each step took.
 
 use std::{
     borrow::Cow,
@@ -34,7 +34,7 @@ use crate::{
 };
 
 thread_local! {
-    /// One for each thread: the ids of a thread are in order, and no thread waits for another.
+    /// Each thread has its own counter, so that the ids of a thread are in order and no thread waits for another.
     static IDS: ContextV7 = const { ContextV7::new() };
 }
 
@@ -50,27 +50,27 @@ pub(super) struct Exchange {
     pub(super) timings: Timings,
     /// The origin's address.
     pub(super) upstream: Option<std::net::SocketAddr>,
-    /// The error that the log names, and that the client was told unless its response had begun.
+    /// The error that the log names. The client was told about it unless its response had already begun.
     pub(super) failed: Option<(ProxyError, String)>,
     /// The status of the response to the client.
     pub(super) status: Option<u16>,
-    /// Bytes of content from the client, and to it.
+    /// Number of bytes of content from the client, and to it.
     pub(super) passed: Count,
-    /// Whether the request is for robotgate itself.
+    /// Whether the request is for robotgate's internal site.
     pub(super) is_internal_site: bool,
     /// Whether the response comes from the copy of the robots.txt.
     from_copy: bool,
-    /// Whether the end has been logged.
+    /// Whether the end of the exchange has been logged.
     completed: bool,
     /// Counts a tunnel or a WebSocket while it is open.
     tunnel: Option<GaugeGuard>,
     /// The turn at the site, while the request runs there.
     pub(super) turn: Option<Turn>,
-    /// How long the request waited for it.
+    /// How long the request waited for its turn at the site.
     pace_wait: Duration,
 }
 
-/// A decision, and the value of `Robots-Decision` if the origin's response gets one.
+/// A decision, and the value of `Robots-Decision` if the origin's response has to get this field.
 struct Decided {
     decision: Decision,
     field: Option<String>,
@@ -88,7 +88,8 @@ pub(super) struct Request<'a> {
     pub(super) method: &'a http::Method,
     pub(super) headers: &'a HeaderMap,
     pub(super) client: std::net::SocketAddr,
-    /// Whether the request came through an intercepted CONNECT. A client inside one cannot be asked for a credential.
+    /// Whether the request came through an intercepted CONNECT. A client inside a CONNECT cannot be asked for a
+    /// credential.
     pub(super) inside: bool,
 }
 
@@ -119,11 +120,11 @@ impl Exchange {
         }
     }
 
-    /// Logs the decision. Nothing may be done about the request before this returns. Returns the refusal, or `None` if
+    /// Logs the decision. Nothing may be sent for the request before this returns. Returns the refusal, or `None` if
     /// the request is forwarded.
     ///
     /// # Errors
-    /// Fails if the log accepts no lines. The request must not be forwarded then.
+    /// Fails if the decision cannot be written to the log. The request must not be forwarded then.
     pub(super) async fn decide(
         &mut self,
         request: &Request<'_>,
@@ -148,7 +149,7 @@ impl Exchange {
         let handing_over = Instant::now();
         let meter = &generation.meter;
         let enqueued = generation.audit.enqueue(&line).await;
-        // Failed attempts wait the longest, so they are measured too.
+        // Failed attempts waited the longest, so their time is recorded too.
         let enqueued = enqueued.inspect_err(|_| meter.metrics.audit_took(handing_over.elapsed()))?;
         meter.decided(&decision);
         let waited = decision.lookup.as_ref().map(|lookup| lookup.waited);
@@ -172,14 +173,14 @@ impl Exchange {
                 (Some(refusal), None)
             }
         };
-        // Set here, so that each decision in the log gets an end there, and no other does.
+        // Set exactly here, so that every decision in the log, and no other, is followed by a record of its end.
         self.decided = Some(Decided { decision, field });
         let result = enqueued.wait_until_written().await;
         self.generation.meter.metrics.audit_took(handing_over.elapsed());
         result.map(|()| refusal)
     }
 
-    /// Returns the decision once it has been handed to the log.
+    /// Returns the decision, if it has been handed to the log.
     pub(super) fn decision(&self) -> Option<&Decision> {
         self.decided.as_ref().map(|decided| &decided.decision)
     }
@@ -194,8 +195,8 @@ impl Exchange {
         self.decided.as_mut()?.field.take()
     }
 
-    /// Returns the response to the bot's own request for the robots.txt from its copy, if the copy was looked up and
-    /// can be the response. The request is not forwarded then.
+    /// Returns the robots.txt from its copy as the response to the bot's own request for it. `None` if the copy cannot
+    /// be the response. If this returns a response, the request is not forwarded.
     pub(super) fn copy(&mut self, request: &HeaderMap) -> Option<OwnResponse> {
         let Decided { decision, field } = self.decided.as_ref()?;
         let lookup = decision.lookup.as_ref()?;
@@ -206,13 +207,13 @@ impl Exchange {
         Some(answer)
     }
 
-    /// Returns the response to a problem, and notes the problem for the log.
+    /// Returns the response to a problem, and records the problem for the log.
     pub(super) fn problem(&mut self, problem: &Problem<'_>, request: &HeaderMap) -> OwnResponse {
         self.failed = Some(problem.for_log());
         OwnResponse::problem(problem, request, &self.generation.config.proxy.name)
     }
 
-    /// Returns the response to a request on which nothing was decided. The site is not the cause.
+    /// Returns the response to a request that could not be decided for a reason other than the site.
     pub(super) fn no_decision(
         &mut self,
         error: NoDecision,
@@ -241,12 +242,12 @@ impl Exchange {
         self.problem(&problem, request)
     }
 
-    /// Notes a fault that came too late to tell the client.
+    /// Notes a fault that occurred too late to tell the client.
     pub(super) fn note_fault(&mut self, fault: &Fault) {
         self.failed.get_or_insert_with(|| Problem::Fault(fault).for_log());
     }
 
-    /// Notes that the client did not take the response in time.
+    /// Notes that the client did not read the response in time.
     pub(super) fn note_client_full(&mut self) {
         self.failed.get_or_insert_with(|| {
             (
@@ -272,7 +273,7 @@ impl Exchange {
         });
     }
 
-    /// Notes what was ambiguous in what the client sent.
+    /// Notes the ambiguity in the client's request or handshake.
     pub(super) fn note_request_error(&mut self, what: String) {
         self.failed.get_or_insert((ProxyError::HttpRequestError, what));
     }
@@ -337,7 +338,7 @@ impl Exchange {
     pub(super) async fn complete(&mut self) {
         if let Some(line) = self.completion_line() {
             let audit = &self.generation.audit;
-            // Waits for room, so that a slow disk slows requests down, but not forever.
+            // Waits until the log has room, so that a slow disk slows requests down, but not forever.
             if audit.append(&line).await.is_err() {
                 audit.append_now(&line);
             }
@@ -377,7 +378,7 @@ impl Exchange {
         std::str::from_utf8(&self.id).unwrap_or_default()
     }
 
-    /// Returns the line for the end; `None` without a decision.
+    /// Returns the log line for the end of the exchange; `None` without a decision.
     fn completion_line(&self) -> Option<Line> {
         let lookup = self.decision()?.lookup.as_ref();
         let (bytes_in, bytes_out) = self.passed.both();
@@ -400,7 +401,7 @@ impl Exchange {
     }
 }
 
-/// Returns all User-Agent fields, so that the log shows why a request with two of them was refused.
+/// Returns all User-Agent fields, so that the log shows why a request with several of them was refused.
 fn user_agent(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let mut fields = headers.get_all(header::USER_AGENT).iter();
     let text = |field: &http::HeaderValue| String::from_utf8_lossy(field.as_bytes()).into_owned();

@@ -27,11 +27,11 @@ pub(super) struct LoggedFetcher {
     pub(super) fetcher: Fetcher,
     pub(super) audit: Arc<AuditLog>,
     pub(super) metrics: Arc<Metrics>,
-    /// Fetches do not wait for a turn, but they delay the requests after them.
+    /// The pacer of the sites. Fetches do not wait for a turn there, but they delay the requests after them.
     pub(super) pacer: Option<SharedPacer>,
     pub(super) fleet: Option<Arc<Fleet>>,
     pub(super) evidence: Option<Arc<Evidence>>,
-    /// Whether no copy may be used whose text could not be stored as evidence.
+    /// Whether a copy may be used only if its text was stored as evidence.
     pub(super) evidence_required: bool,
     /// What the log leaves out of queries.
     pub(super) redact_query: RedactQuery,
@@ -78,7 +78,7 @@ impl Fetch for LoggedFetcher {
         let stored = evidence.put(copy.sha256, copy.robots.body()).await;
         match stored {
             Err(_) if self.evidence_required => Err(LookupError::NotStored),
-            // The store logs its trouble by itself.
+            // The store logs its problems itself.
             _ => Ok(()),
         }
     }
@@ -255,7 +255,7 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
 /// Records the requests of a fetch at every origin that it asked, and a pause at the last one. A redirect to another
 /// site's page does not pause that site, or any site could pause any other.
 fn note_pace(pacer: &SharedPacer, origin: &Origin, traced: &Traced, began: Instant) {
-    // Again, because connecting may have taken a while.
+    // Record the request again, because connecting may have taken a while.
     pacer.note_request(origin);
     let redirected = traced.redirects().filter_map(|(_, to)| Target::parse(&to.url).ok());
     let redirected: Vec<Target> = redirected.collect();
@@ -274,8 +274,8 @@ fn note_pace(pacer: &SharedPacer, origin: &Origin, traced: &Traced, began: Insta
     }
 }
 
-/// Approximate size of a fetch's line in the log, in bytes. The log has room for as many simultaneous fetches as
-/// `robots.max-fetches` allows at most (10,000).
+/// Approximate size of a fetch's line in the log, in bytes. The log has room for the lines of the largest number of
+/// simultaneous fetches that `robots.max-fetches` allows (10,000).
 const LINE: usize = 400;
 /// Maximum length of a redirect's target, and of an error's text, in bytes.
 const MAX_URL: usize = 2 * 1024;

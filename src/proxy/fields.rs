@@ -6,9 +6,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 use pingora_http::RequestHeader;
 use sfv::FieldType as _;
 
-/// The field that tells a client the decision. pingora keeps the capitals of its name.
+/// The field that tells a client the decision. pingora keeps the capital letters of its name.
 pub(super) const ROBOTS_DECISION: &str = "Robots-Decision";
-/// See RFC 9209.
+/// The field of RFC 9209.
 pub(super) const PROXY_STATUS: &str = "Proxy-Status";
 pub(super) const VIA: &str = "Via";
 
@@ -22,7 +22,7 @@ pub(super) fn has_passed(headers: &HeaderMap, name: &str) -> bool {
         .any(|passed| passed.eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// Returns `received-by` of one entry: the word after the protocol.
+/// Returns the `received-by` part of one entry: the word after the protocol.
 fn received_by(entry: &[u8]) -> Option<&[u8]> {
     entry
         .split(|byte| byte.is_ascii_whitespace())
@@ -30,8 +30,8 @@ fn received_by(entry: &[u8]) -> Option<&[u8]> {
         .nth(1)
 }
 
-/// Returns whether a request asks only for its target: by GET or HEAD, and without a field by which some servers choose
-/// another method or resource. Fields in `stripped` do not matter, because they do not reach the server.
+/// Returns whether a request is only for its target: whether it is a GET or HEAD, without a field by which some servers
+/// choose another method or resource. Fields in `stripped` are ignored, because they do not reach the server.
 pub(super) fn ask_for_the_target_alone(request: &RequestHeader, stripped: &[HeaderName]) -> bool {
     let names_another = |name: &HeaderName| NAME_ANOTHER_RESOURCE.iter().any(|other| is_same_variable(name, other));
     matches!(request.method, Method::GET | Method::HEAD)
@@ -41,7 +41,7 @@ pub(super) fn ask_for_the_target_alone(request: &RequestHeader, stripped: &[Head
             .any(|name| names_another(name) && !is_stripped(name, stripped))
 }
 
-/// Removes the fields of `proxy.strip`.
+/// Removes the fields that `proxy.strip` names.
 pub(super) fn strip(request: &mut RequestHeader, stripped: &[HeaderName]) {
     if stripped.is_empty() {
         return;
@@ -56,15 +56,16 @@ fn is_stripped(name: &HeaderName, stripped: &[HeaderName]) -> bool {
     stripped.iter().any(|other| is_same_variable(name, other))
 }
 
-/// Returns whether servers that pass fields on as variables (RFC 3875 §4.1.18) take both names for the same: they read
-/// `_` as `-`.
+/// Returns whether servers that convert fields to variables (RFC 3875 §4.1.18) treat both names as the same variable:
+/// they read `_` as `-`.
 pub(super) fn is_same_variable(name: impl AsRef<str>, other: impl AsRef<str>) -> bool {
     let letters = |name: u8| if name == b'_' { b'-' } else { name.to_ascii_lowercase() };
     let (name, other) = (name.as_ref(), other.as_ref());
     name.len() == other.len() && name.bytes().map(letters).eq(other.bytes().map(letters))
 }
 
-/// Returns the Via field for a message that came in with `version`, with an entry for `name` after the existing ones.
+/// Returns the Via field for a message that was received with `version`, with an entry for `name` after the existing
+/// ones.
 pub(super) fn with_via(headers: &HeaderMap, version: Version, name: &str) -> Option<HeaderValue> {
     let version = match version {
         Version::HTTP_10 => "1.0 ",
@@ -81,7 +82,7 @@ pub(super) fn with_via(headers: &HeaderMap, version: Version, name: &str) -> Opt
     HeaderValue::from_maybe_shared(Bytes::from(value)).ok()
 }
 
-/// Joins several Cookie fields into one: HTTP/2 allows several, and HTTP/1.1 does not (RFC 9113 §8.2.3).
+/// Joins several Cookie fields into one, because HTTP/2 allows several and HTTP/1.1 does not (RFC 9113 §8.2.3).
 pub(super) fn joined_cookie(headers: &HeaderMap) -> Option<HeaderValue> {
     let fields = headers.get_all(header::COOKIE);
     let crumbs: Vec<&[u8]> = fields.iter().map(HeaderValue::as_bytes).collect();
@@ -91,7 +92,8 @@ pub(super) fn joined_cookie(headers: &HeaderMap) -> Option<HeaderValue> {
     HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).ok()
 }
 
-/// Returns the value of several Content-Length fields, or of a list. pingora has checked that all of them are equal.
+/// Returns the single value for several Content-Length fields, or for a list in one. pingora has checked that all
+/// values are equal.
 pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
     let first = lengths.next()?;
@@ -102,8 +104,8 @@ pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
     }
 }
 
-/// Returns whether a response has no transfer coding, or only `chunked`, whose end every client finds. HTTP/1.0 does
-/// not have `chunked` (RFC 9112 §6.1).
+/// Returns whether a response has no transfer coding, or only `chunked`, of which every client can find the end.
+/// HTTP/1.0 does not have `chunked` (RFC 9112 §6.1).
 pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -127,7 +129,7 @@ pub(super) fn hop_by_hop(headers: &HeaderMap, also: &[HeaderName]) -> Vec<Header
     fixed.chain(nominated).collect()
 }
 
-/// Returns whether a field has special rules, even if `Connection` names it.
+/// Returns whether a field has its own rules, which apply even if `Connection` names the field.
 fn has_own_rules(name: &HeaderName) -> bool {
     [
         header::CONNECTION,
@@ -139,8 +141,9 @@ fn has_own_rules(name: &HeaderName) -> bool {
     .contains(name)
 }
 
-/// Returns the members of a list (RFC 9651 §3.1) that are not `name`, as a token or as a string. Returns `None` if
-/// there are none, or if the field is not a list of items, because its members then cannot be assigned to a proxy.
+/// Removes the members of a list (RFC 9651 §3.1) that are `name`, as a token or as a string, and returns the rest.
+/// Returns `None` if no members remain, or if the field is not a list of items, because its members then cannot be
+/// assigned to a proxy.
 pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Option<HeaderValue> {
     let lines: Vec<&[u8]> = headers.get_all(field).iter().map(HeaderValue::as_bytes).collect();
     let mut list = sfv::Parser::new(&lines.join(&b", "[..])).parse::<sfv::List>().ok()?;
@@ -156,7 +159,7 @@ pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Op
 }
 
 /// Appends a string of a structured field (RFC 9651 §3.3.3) with its quotes. Percent-escapes characters that a string
-/// cannot have, so that no value from outside can end the string or the line.
+/// cannot contain, so that no value from outside can end the string or the line.
 pub(super) fn push_string(out: &mut String, text: &str, max: usize) {
     out.push('"');
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
@@ -300,7 +303,7 @@ mod tests {
             ),
             ("robotgate-2, robotgate", Some("robotgate-2")),
             ("cdn,\tROBOTGATE; error=e", Some("cdn")),
-            // Not a list of items.
+            // These values are not lists of items.
             ("(robotgate); error=e, cdn", Some("cdn")),
             ("\"robot\\gate\"; error=e", None),
             ("cdn; details=\"x, robotgate; error=e", None),

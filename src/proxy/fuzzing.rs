@@ -13,7 +13,7 @@ use crate::{
     origin::{HostPort, Origin},
 };
 
-/// What a head was read as.
+/// The result of reading a head.
 #[derive(Debug)]
 pub enum Taken {
     /// A CONNECT to this host and port.
@@ -25,17 +25,17 @@ pub enum Taken {
 #[derive(Debug)]
 pub struct ParsedRequest {
     pub origin: Origin,
-    /// The path and query that the request is decided on.
+    /// The path and query for which the request is decided.
     pub decided: Vec<u8>,
-    /// The head that the origin gets.
+    /// The head that is sent to the origin.
     pub upstream: Vec<u8>,
 }
 
-/// Reads the head at the front of `bytes`; `None` if more bytes are needed. `outer_connect` is the origin of the
-/// CONNECT that the request came through.
+/// Reads the head at the front of `bytes`. Returns `None` if more bytes are needed. `outer_connect` is the origin of
+/// the CONNECT that the request came through.
 ///
 /// # Errors
-/// Returns why the head is refused, and by which part of the code.
+/// Returns why the head is refused, and which part of the code refused it.
 pub fn take(bytes: &[u8], outer_connect: Option<&Origin>) -> Result<Option<Taken>, String> {
     let mut bytes = BytesMut::from(bytes);
     let Some(head) = Head::parse(&mut bytes, LIMITS).map_err(|error| format!("head: {error}"))? else {

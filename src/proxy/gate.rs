@@ -33,10 +33,10 @@ use crate::{
     wire::Wire,
 };
 
-/// How an exchange ends if the origin's response does not end it.
+/// How to end an exchange that did not end with the origin's response.
 enum Stop {
     Respond(Box<OwnResponse>),
-    /// Cuts the connection. The client has this long to take what there is of the response.
+    /// Cut the connection. The client has this long to read the available part of the response.
     Cut(Duration),
 }
 
@@ -95,7 +95,7 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
     client.into_next()
 }
 
-/// Decides on a request and logs the decision. Returns `Ok` if the request is forwarded, and otherwise the response.
+/// Decides a request and logs the decision. Returns `Ok` if the request is forwarded, and otherwise the response.
 async fn admit(
     client: &mut Client,
     exchange: &mut Exchange,
@@ -166,7 +166,7 @@ async fn admit(
         false => decision,
         true => {
             let gone = std::future::poll_fn(|cx| client.poll_gone(cx));
-            // Boxed, so that the future of requests without limits stays small.
+            // Boxed, so that the future stays small for requests that need not wait.
             match Box::pin(wait_for_turn(exchange, requester, decision, gone)).await {
                 Ok(decision) => decision,
                 Err(Unpaced::NoDecision(error)) => {
@@ -204,13 +204,13 @@ async fn admit(
     }
 }
 
-/// Returns how to end an exchange that broke, and notes the problem for the log.
+/// Returns how to end an exchange that failed, and notes the problem for the log.
 fn stop_broken(broken: &Broken, client: &mut Client, exchange: &mut Exchange, context: &Context) -> Stop {
     let problem = match broken {
         Broken::Client(ClientFault::Malformed) => Problem::Request,
         Broken::Client(fault) => {
             note(*fault, client, exchange, context);
-            // A client that has not taken the response by now will not take it.
+            // A client that has not read the response by now will not read it.
             return Stop::Cut(Duration::ZERO);
         }
         Broken::ClientSlow => {
@@ -229,12 +229,12 @@ fn stop_broken(broken: &Broken, client: &mut Client, exchange: &mut Exchange, co
     }
 }
 
-/// Notes why the client did not take the response.
+/// Notes why the response did not reach the client.
 fn note(fault: ClientFault, client: &mut Client, exchange: &mut Exchange, context: &Context) {
     match fault {
         ClientFault::Full => exchange.note_client_full(),
         ClientFault::Gone | ClientFault::Malformed => {
-            // If the client did not end a connection that has ended, robotgate cut it off.
+            // If the connection has ended, but not because of the client, robotgate cut it off.
             match client.has_lost_connection() && !context.client_has_ended() {
                 true => exchange.note_aborted(),
                 false => exchange.note_client_gone(),

@@ -1,8 +1,8 @@
 //! The current configuration and everything built from it. A reload replaces it as a whole, so that a request sees
-//! either all of the old one or all of the new one.
+//! either all of the old generation or all of the new one.
 //!
-//! Building can fail; the old generation then stays. The new generation takes over what the reload did not
-//! change, so that connections, caches and the log continue.
+//! If building the new generation fails, the old one stays. The new generation takes over everything that the reload
+//! did not change, so that connections, caches and the log continue.
 
 mod service_records;
 
@@ -40,7 +40,7 @@ use crate::{
 
 /// A loaded configuration and everything built from it.
 pub struct Generation {
-    /// 1 at the start, and one more with each reload.
+    /// Number of the generation: 1 at the start, and one more with each reload.
     pub number: u64,
     pub made: SystemTime,
     pub config: Arc<Config>,
@@ -49,10 +49,10 @@ pub struct Generation {
     pub(super) egress: Egress,
     pub(super) fetcher: Arc<LoggedFetcher>,
     pub(super) audit: Arc<AuditLog>,
-    /// What every decision says of this generation.
+    /// The fields of this generation that are in every record of a decision.
     pub(super) audit_fields: GenerationFields,
     instance: Instance,
-    /// The log of the generation in force, for messages of the fleet, which can outlive a generation.
+    /// The audit log of the current generation, for messages of the fleet, which can arrive after a reload.
     pub(super) audit_in_force: Arc<ArcSwapOption<AuditLog>>,
     seen_texts: Arc<SeenTexts>,
     changes: Arc<ChangeNotes>,
@@ -73,7 +73,7 @@ pub struct Generation {
     roots: Arc<Roots>,
     /// The fleet, if one is configured.
     fleet: Option<Arc<Fleet>>,
-    /// The store of the texts that decisions rest on, if one is configured.
+    /// The store of the texts that decisions are based on, if one is configured.
     evidence: Option<Arc<Evidence>>,
     /// Seals the audit log; `None` if nothing does.
     sealer: Option<Arc<Sealer>>,
@@ -105,21 +105,21 @@ pub enum SetupError {
 // === impl Generation ===
 
 impl Generation {
-    /// Builds the first generation from `config`. `listening` contains the addresses that robotgate listens on, and
+    /// Builds the first generation from `config`. `listening` contains the addresses on which robotgate listens, and
     /// `log_format` is the format of the audit log on standard output.
     ///
     /// # Errors
-    /// Fails if something that the configuration names is not available, such as a file.
+    /// Fails if a file or another resource that the configuration names is not available.
     pub(super) fn first(config: Config, listening: Listening, log_format: LogFormat) -> Result<Self, SetupError> {
         Self::build(config, None, false, listening, log_format)
     }
 
-    /// Builds the next generation from `config`, and takes over what has not changed. With `anew` (again), opens and
-    /// reads all files again, even if their names have not changed: certificates, keys and the audit log, which someone
-    /// may have moved away.
+    /// Builds the next generation from `config`, and takes over everything that has not changed. If `anew` is set,
+    /// opens and reads all files again, even if their names have not changed: certificates, keys and the audit log,
+    /// which may have been renamed.
     ///
     /// # Errors
-    /// Fails if something that the configuration names is not available, such as a file. Nothing has changed then.
+    /// Fails if a file or another resource that the configuration names is not available. Nothing has changed then.
     pub fn followed_by(&self, config: Config, anew: bool) -> Result<Arc<Self>, SetupError> {
         let listening = self.egress.listening.clone();
         Self::build(config, Some(self), anew, listening, self.log_format).map(Arc::new)
@@ -143,7 +143,7 @@ impl Generation {
             Some(before) => before.roots.clone(),
             None => Arc::new(Roots::gather(&config.https.extra_roots)?),
         };
-        // A connection that was made with other roots must not serve this configuration.
+        // A connection that was verified with other root certificates must not serve this configuration.
         let origins = match before.filter(|before| Arc::ptr_eq(&before.roots, &roots)) {
             Some(before) => before.origins.clone(),
             None => Origins::new(roots.path(), kept_connections(open_files())),
@@ -156,7 +156,8 @@ impl Generation {
             Some(before) => before.server_tls.clone(),
             None => config.proxy.tls.as_ref().map(server_tls::build).transpose()?,
         };
-        // Kept even with `anew`, so that the limit applies to running, waiting and new fetches together.
+        // The limiter is kept even if `anew` is set, so that the limit applies to running, waiting and new fetches
+        // together.
         let limiter = match before.filter(|before| before.config.robots.max_fetches == config.robots.max_fetches) {
             Some(before) => before.limiter.clone(),
             None => config.fetch_limiter(),
@@ -222,7 +223,7 @@ impl Generation {
         });
         let evidence = evidence(&config, before)?;
         let counts = metrics.audit.clone();
-        // Last, because it creates a file, and a reload that fails must leave no trace.
+        // Opened last, because it can create a file, and a reload that fails must not leave one behind.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
             Some(before) => {
                 if anew {
@@ -292,7 +293,7 @@ impl Generation {
         })
     }
 
-    /// Returns the authority whose leaves clients see inside an interception.
+    /// Returns the authority that issues leaves for intercepted connections.
     pub fn authority(&self) -> Option<&Authority> {
         self.leaves.as_ref().map(|leaves| leaves.authority().as_ref())
     }
@@ -302,17 +303,17 @@ impl Generation {
         self.audit.is_stalled()
     }
 
-    /// Reopens the audit log's file, which someone may have moved away. Returns `false` if the log is not a file.
+    /// Opens the path of the audit log again, after its file was renamed. Returns `false` if the log is not a file.
     /// Blocks.
     ///
     /// # Errors
-    /// Fails if the file cannot be opened. Lines then still go to the old file.
+    /// Fails if the file cannot be opened. Lines are then still written to the old file.
     pub fn reopen_audit_log(&self) -> Result<bool, AuditError> {
         self.audit.reopen()?;
         Ok(self.config.audit.output != Output::Stdout)
     }
 
-    /// Returns the addresses that robotgate listens on. All generations share them.
+    /// Returns the addresses on which robotgate listens. All generations share them.
     pub fn listening(&self) -> &Listening {
         &self.egress.listening
     }
@@ -322,17 +323,17 @@ impl Generation {
         self.server_tls.as_ref().map(|tls| tls.certificate)
     }
 
-    /// Returns whether both generations reach the same origins in the same way.
+    /// Returns whether both generations allow the same destinations and trust the same root certificates.
     pub(super) fn reaches_like(&self, other: &Generation) -> bool {
         self.config.egress == other.config.egress && self.trusts_like(other)
     }
 
-    /// Returns whether both generations check origins' certificates against the same roots.
+    /// Returns whether both generations verify origins' certificates against the same root certificates.
     pub(super) fn trusts_like(&self, other: &Generation) -> bool {
         Arc::ptr_eq(&self.roots, &other.roots)
     }
 
-    /// Returns the copies of robots.txt.
+    /// Returns the store of the copies.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
@@ -342,7 +343,7 @@ impl Generation {
         self.fleet.as_ref()
     }
 
-    /// Returns the store of the texts that decisions rest on, if one is configured.
+    /// Returns the store of the texts that decisions are based on, if one is configured.
     pub fn evidence(&self) -> Option<&Arc<Evidence>> {
         self.evidence.as_ref()
     }
@@ -390,20 +391,20 @@ fn leaves(config: &Config, minted: Arc<AtomicU64>) -> Result<Option<Leaves>, Set
     Ok(Some(Leaves::counted(Arc::new(authority), MAX_LEAVES, minted)))
 }
 
-/// Returns whether both configurations keep the copies in one file, even if they name it by different paths.
+/// Returns whether both configurations keep the copies in the same file, even if its paths differ.
 fn is_same_file(before: &Cache, after: &Cache) -> bool {
     let resolved = |cache: &Cache| {
         let path = cache.path.as_deref()?;
         let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
         let file = folder.and_then(|folder| Some(folder.join(path.file_name()?)));
-        // Resolves a link in the last component, too.
+        // If the file itself is a symbolic link, follow it too.
         Some(path.canonicalize().ok().or(file).unwrap_or_else(|| path.to_owned()))
     };
     before.path == after.path || resolved(before) == resolved(after)
 }
 
 /// Creates the store of the copies, on disk if the configuration says so. If the disk fails at the start, robotgate
-/// serves without it and fetches the copies again after a restart.
+/// runs without it and fetches the copies again after a restart.
 fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, DiskError> {
     let pages = Store::disk_share(config.max_bytes);
     let store = match config.path.as_deref().map(|path| Disk::open(path, config.disk, pages)) {
@@ -426,7 +427,7 @@ fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, Disk
     }))
 }
 
-/// Opens the store of evidence, or keeps the one that is open, and stores the text of the configuration.
+/// Opens the store of evidence, or keeps the one that is open, and stores the text of the configuration in it.
 fn evidence(config: &Config, before: Option<&Generation>) -> Result<Option<Arc<Evidence>>, EvidenceError> {
     let Some(options) = &config.evidence else {
         return Ok(None);
@@ -458,7 +459,7 @@ fn sealer(config: &Config, before: Option<&Generation>) -> Option<Arc<Sealer>> {
 /// Number of leaves that are kept ready.
 const MAX_LEAVES: usize = 10_000;
 /// Returns how many long decisions may run at the same time. Each keeps a core busy, and the rest of the proxy needs
-/// some.
+/// the other cores.
 fn half_of_the_cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }

@@ -1,4 +1,5 @@
-//! The start of a client's TLS handshake, and the cause of its failure, which pingora reports only as text. Pure.
+//! Recognises the start of a client's TLS handshake, and finds the cause of its failure, which pingora reports only as
+//! text. Pure.
 
 use crate::{text::plain, upstream};
 
@@ -18,7 +19,7 @@ pub(super) fn cause(error: &pingora::Error) -> String {
 
 /// The record type of a TLS handshake (RFC 8446 §5.1).
 pub(super) const TLS_HANDSHAKE: u8 = 0x16;
-/// Text before the fault in rustls's messages.
+/// The text before the cause in rustls's messages about certificates.
 const CERTIFICATE_FAULT: &str = "invalid peer certificate: ";
 /// Maximum length of a cause, in bytes.
 const MAX_CAUSE: usize = 256;

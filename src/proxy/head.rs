@@ -1,6 +1,6 @@
-//! Reads the head of one HTTP/1 request off a connection and checks it before pingora sees it. So every fault gets a
-//! clear response, time and size are bounded over the whole head, and nothing is forwarded that two parsers would read
-//! differently.
+//! Reads the head of one HTTP/1 request from a connection and checks it before pingora sees it. So every fault gets a
+//! clear response, time and size are limited for the head as a whole, and no head is forwarded that two parsers could
+//! interpret differently.
 
 mod checks;
 mod framing;
@@ -26,7 +26,7 @@ use crate::{
     wire::Wire,
 };
 
-/// A checked head, and bytes that came after it.
+/// A checked head, and the bytes that were read after it.
 #[derive(Debug)]
 pub(super) struct Head {
     /// All bytes read so far: the head and perhaps some of the content.
@@ -44,18 +44,18 @@ pub(super) struct ConnectHead {
     pub(super) headers: http::HeaderMap,
 }
 
-/// Why there is no head.
+/// Why no head could be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HeadError {
-    /// The connection ended, or was silent between two requests. The client does not wait for a response.
+    /// The connection ended, or the client sent nothing between two requests. No response is needed.
     #[error("the connection ended")]
     Gone,
     #[error("the request did not arrive in time")]
     Timeout,
-    /// Holds the limit in bytes.
+    /// The head is longer than this limit in bytes.
     #[error("the request's header section is longer than {} (proxy.max-header-bytes)", Size(*.0))]
     TooLarge(usize),
-    /// Holds the limit.
+    /// The head has more fields than this limit.
     #[error("the request's header section has more than {0} fields (proxy.max-header-fields)")]
     TooManyFields(usize),
     #[error("the client sent TLS where HTTP was expected")]
@@ -87,13 +87,13 @@ pub(super) enum HeadError {
 /// Time limits for reading a head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeadTimes {
-    /// Until the first byte.
+    /// Time until the first byte.
     pub(super) idle: Duration,
-    /// From the first byte on.
+    /// Time from the first byte to the end of the head.
     pub(super) head: Duration,
 }
 
-/// What is found in a head, and what has to be changed in it.
+/// The parts of a head, and the changes that it needs.
 struct ScannedHead {
     len: usize,
     connect: Option<ConnectHead>,
@@ -103,7 +103,7 @@ struct ScannedHead {
     new_host: Option<Vec<u8>>,
 }
 
-/// A number of bytes, as people write it.
+/// Displays a number of bytes with a unit.
 struct Size(usize);
 
 /// Logs a request that is refused as malformed.
@@ -117,7 +117,7 @@ impl Head {
     /// Reads a head.
     ///
     /// # Errors
-    /// See [`HeadError`].
+    /// Fails if no valid head arrives in time; see [`HeadError`].
     pub(super) async fn read(
         wire: &Wire,
         times: HeadTimes,
@@ -145,7 +145,7 @@ impl Head {
 
     async fn read_rest(wire: &Wire, mut bytes: BytesMut, limits: HeadLimits) -> Result<Self, HeadError> {
         loop {
-            // A head within the limit would be complete by now.
+            // A head that keeps to the limit would be complete by now.
             if bytes.len() > limits.bytes {
                 return Err(HeadError::TooLarge(limits.bytes));
             }
@@ -154,8 +154,8 @@ impl Head {
                 Ok(more) if !more.is_empty() => bytes.extend_from_slice(&more),
                 Ok(_) | Err(_) => return Err(HeadError::Gone),
             }
-            // Parses only if the head may have ended. Otherwise, a head that comes byte by byte would be parsed for
-            // each byte.
+            // Parse only if the new bytes may contain the end of the head. Otherwise, a head that arrives byte by byte
+            // would be parsed for each byte.
             if may_end(&bytes[seen.saturating_sub(END.len() - 1)..])
                 && let Some(head) = Self::parse(&mut bytes, limits)?
             {
@@ -164,7 +164,8 @@ impl Head {
         }
     }
 
-    /// Parses the head at the front of `bytes` and takes all of them. Returns `None` if more bytes are needed.
+    /// Parses the head at the front of `bytes`. If it is complete, takes all bytes. Returns `None` if more bytes are
+    /// needed.
     pub(super) fn parse(bytes: &mut BytesMut, limits: HeadLimits) -> Result<Option<Self>, HeadError> {
         let found = if limits.fields <= USUAL_FIELDS {
             let mut fields = [httparse::EMPTY_HEADER; USUAL_FIELDS];
@@ -205,8 +206,8 @@ impl Head {
         self.bytes = out;
     }
 
-    /// Replaces the Host field. The new value names the same origin in other letters: pingora wants it byte for byte as
-    /// in the request target.
+    /// Replaces the Host field. The new value names the same origin in a different spelling, because pingora requires
+    /// the bytes of the request target.
     fn set_host(&mut self, host: &[u8]) {
         let mut out = BytesMut::with_capacity(self.bytes.len() + host.len());
         for line in self.bytes[..self.len].split_inclusive(|byte| *byte == b'\n') {
@@ -240,7 +241,7 @@ impl ScannedHead {
             Ok(httparse::Status::Complete(len)) => len,
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(httparse::Error::TooManyHeaders) => return Err(HeadError::TooManyFields(limits.fields)),
-            // httparse takes the text after the space for the version.
+            // httparse treats the text after the space as the version.
             Err(httparse::Error::Version) if has_space_in_target(bytes) => {
                 return Err(HeadError::Syntax(SPACE_IN_TARGET));
             }
@@ -283,8 +284,8 @@ impl ScannedHead {
 // === impl ConnectHead ===
 
 impl ConnectHead {
-    /// Checks a CONNECT (RFC 9110 §9.3.6). Its Host may be missing or lack the port, because widespread clients send it
-    /// so.
+    /// Checks a CONNECT (RFC 9110 §9.3.6). Its Host may be missing or lack the port, because widespread clients send
+    /// such requests.
     fn new(target: &[u8], host: Option<&[u8]>, fields: &[httparse::Header<'_>]) -> Result<Self, HeadError> {
         let authority = HostPort::parse(target).map_err(HeadError::ConnectTarget)?;
         if authority.port.is_none() {
@@ -312,8 +313,8 @@ impl ConnectHead {
 // === impl HeadLimits ===
 
 impl HeadLimits {
-    /// Checks a head that came over HTTP/2, as far as HTTP/2 itself does not: whether it is within the limits, counted
-    /// as in HTTP/1, and whether it could be misread in HTTP/1.
+    /// Checks a head that was received over HTTP/2, as far as HTTP/2 itself does not check it: whether it keeps to the
+    /// limits, counted as in HTTP/1, and whether HTTP/1 could misinterpret it.
     ///
     /// # Errors
     /// See [`HeadError`].
@@ -333,7 +334,7 @@ impl HeadLimits {
 // === impl HeadError ===
 
 impl HeadError {
-    /// Returns the limit that was exceeded, if that is the error.
+    /// Returns the limit that was exceeded, if the error is about a limit.
     pub(super) fn limit(&self) -> Option<Limit> {
         match self {
             Self::Timeout => Some(Limit::HeaderTimeout),
@@ -368,7 +369,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// Returns whether the request line ends in a version and has more words before it than a method and a target.
+/// Returns whether the request line ends in a version and has more words than a method and a target before it.
 fn has_space_in_target(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
@@ -377,16 +378,16 @@ fn has_space_in_target(head: &[u8]) -> bool {
 
 const SPACE_IN_TARGET: &str = "the request target has a space: write %20 for it";
 
-/// Returns whether a head may end in `bytes`, with either kind of line end.
+/// Returns whether `bytes` contains the end of a head, with either kind of line end.
 fn may_end(bytes: &[u8]) -> bool {
     [END, b"\n\n"]
         .iter()
         .any(|end| memchr::memmem::find(bytes, end).is_some())
 }
 
-/// The end of a line, and an empty line.
+/// The last bytes of a head: the end of a line, and an empty line.
 const END: &[u8] = b"\n\r\n";
-/// Number of fields for which there is room on the stack.
+/// Maximum number of fields that are parsed on the stack.
 const USUAL_FIELDS: usize = 128;
 
 #[cfg(test)]

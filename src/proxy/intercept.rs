@@ -1,7 +1,7 @@
-//! Interception: answers a CONNECT, ends its TLS with a leaf of the local authority, and serves the requests inside:
-//! HTTP/1.1, HTTP/2, and plain HTTP too.
+//! Interception: accepts a CONNECT, terminates its TLS with a leaf of the local authority, and serves the requests in
+//! the tunnel, over HTTP/1.1, HTTP/2, or plain HTTP.
 //!
-//! Answering a CONNECT decides nothing: each request inside is decided on its own.
+//! Accepting a CONNECT decides nothing: each request in the tunnel is decided on its own.
 
 use std::{sync::Arc, time::Instant};
 
@@ -34,7 +34,7 @@ use crate::{
     ratelimited::ratelimited,
 };
 
-/// Why the TLS of a CONNECT cannot be ended here.
+/// Why robotgate cannot terminate the TLS of a CONNECT.
 #[derive(Debug, thiserror::Error)]
 enum LeafError {
     #[error(transparent)]
@@ -43,8 +43,9 @@ enum LeafError {
     Limit(Limit),
 }
 
-/// Serves the requests inside a CONNECT to `origin`. Its scheme is https unless the first byte shows plain HTTP. The
-/// exchange of a `refused` CONNECT ends in the log with the answer to it; each request inside is refused on its own.
+/// Serves the requests inside a CONNECT to `origin`. Their scheme is https unless the first byte shows plain HTTP.
+/// `refused` is the exchange of a CONNECT that was refused in the log: it ends with the response to the CONNECT, and
+/// each request in the tunnel is refused on its own.
 pub(super) async fn serve(
     mut stream: ClientStream,
     origin: Origin,
@@ -59,7 +60,7 @@ pub(super) async fn serve(
         (proxy.handshake_timeout, proxy.limits.http2_resets)
     };
     let client = context.connection.client;
-    // Minted before the answer, so that a client that cannot be served gets an error response.
+    // The leaf is minted before the response, so that the client gets an error response if that fails.
     let server_config = match server_config(&origin.host, leaves, context).await {
         Ok(server_config) => server_config,
         Err(error) => {
@@ -127,7 +128,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Returns the TLS server for a host. The number of new hosts that a client gets in a minute is limited.
+/// Returns the TLS server configuration for a host. The number of new hosts per client and minute is limited.
 async fn server_config(host: &Host, leaves: &Leaves, context: &Context) -> Result<Arc<ServerConfig>, LeafError> {
     if let Some(ready) = leaves.ready(host) {
         return Ok(ready);

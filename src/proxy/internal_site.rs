@@ -1,8 +1,8 @@
 //! `http://robotgate.internal/`: robotgate's own pages, for clients that use it as their proxy. They include the
-//! authority's certificate, so anybody who may connect can get it.
+//! authority's certificate, so every client that may connect can get it.
 //!
-//! The host is recognised on the target that every decision is based on. It is not an origin: robotgate resolves no name,
-//! forwards nothing, and makes and logs no decision. There are no pages under another scheme or port, or through a
+//! The host is recognised in the same target on which every decision is based. It is not an origin: robotgate resolves
+//! no name, forwards nothing, and makes and logs no decision. No pages exist under another scheme or port, or through a
 //! CONNECT.
 
 mod problems;
@@ -21,7 +21,7 @@ use crate::{
     trust::{self, CA_NAME, Ca, Certificate, Form, Settings},
 };
 
-/// Returns the response to a request for `target`, which is robotgate itself.
+/// Returns the response to a request for `target`, which is on robotgate's internal site.
 ///
 /// # Errors
 /// Fails if there is no page under this URL and method.
@@ -41,7 +41,7 @@ pub(super) fn answer(
         true => Form::Html,
         false => Form::Text,
     };
-    // A target is UTF-8.
+    // A target is always valid UTF-8.
     let path = String::from_utf8_lossy(&target.path);
     if path.split('?').next() == Some("/problems") {
         let document = problems::page(form);
@@ -49,13 +49,13 @@ pub(super) fn answer(
     }
     let certificate = generation.authority().map(Certificate::from);
     let settings = Settings::new(&proxy(&connection.listener, generation), Ca::Here(CA_NAME));
-    // Cannot fail: an IP address and a port make the address of a proxy.
+    // Cannot fail, because an IP address and a port are always a valid proxy address.
     let settings = settings.map_err(|_| InternalSiteError::Missing(trust::Missing::Page))?;
     let document = trust::page(&path, form, certificate.as_ref(), &settings)?;
     Ok(OwnResponse::document(document.content_type, document.body))
 }
 
-/// Returns the URL of the proxy, as the client reached it.
+/// Returns the URL of the proxy that the client used.
 fn proxy(listener: &Listener, generation: &Generation) -> String {
     let local = listener.socket.as_ref().and_then(|socket| socket.local_addr());
     let proxy = &generation.config.proxy;
@@ -68,7 +68,7 @@ fn proxy(listener: &Listener, generation: &Generation) -> String {
         false => "http",
     };
     let canonical = |address: &std::net::SocketAddr| {
-        // An IPv4 client of an IPv6 listener knows only its IPv4 address.
+        // On an IPv6 listener, an IPv4 client knows only the IPv4 address.
         std::net::SocketAddr::new(address.ip().to_canonical(), address.port())
     };
     match address {

@@ -1,5 +1,5 @@
-//! Gets the decision on a request: identifies the bot, checks whether bots may go to the origin, and looks up the copy.
-//! [`crate::decision`] decides.
+//! Gets the decision on a request: identifies the bot, checks whether bots may connect to the origin, and looks up the
+//! copy. [`crate::decision`] decides.
 
 use std::time::{Duration, SystemTime};
 
@@ -19,17 +19,17 @@ use crate::{
     store::Query,
 };
 
-/// Why nothing was decided on a request. The client gets an error, and nothing goes upstream.
+/// Why a request could not be decided. The client gets an error, and nothing is sent upstream.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoDecision {
     #[error(transparent)]
     Lookup(#[from] LookupError),
-    /// Too many long decisions are waiting.
+    /// Too many decisions that take long are waiting.
     #[error("too many long decisions are waiting; try again later")]
     Overloaded,
 }
 
-/// Returns who sends a request, and what proves it. Call this once for each request.
+/// Returns who sends a request, and the proof. Call this only once for each request.
 pub(super) fn identify<'a>(
     config: &'a Config,
     headers: &'a HeaderMap,
@@ -64,11 +64,11 @@ fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) ->
     }
 }
 
-/// Decides on a request. Fetches for the decision are counted for `requester`. So is a long decision, which waits for
-/// its turn. Logs nothing but fetches.
+/// Decides a request. Fetches for the decision are counted for `requester`. A decision that takes long has to wait for
+/// the turn of `requester`. Logs only fetches.
 ///
 /// # Errors
-/// Fails if the decision needs the robots.txt and no fetch can begin, or if its turn did not come in time.
+/// Fails if the decision needs the robots.txt and no fetch can start, or if a long decision waits for too long.
 pub(crate) async fn decide(
     generation: &Generation,
     requester: Requester,
@@ -89,13 +89,15 @@ pub(crate) async fn decide(
     Ok(tokio::task::block_in_place(|| undecided.decide(lookup)))
 }
 
-/// Returns why bots may not go to `origin`, as far as that is known before its name is resolved.
+/// Returns why bots may not connect to `origin`, as far as that is known before its name is resolved. `None` if they
+/// may.
 pub(super) fn screen(generation: &Generation, origin: &Origin) -> Option<String> {
     let screened = generation.egress.screen(&origin.host, origin.port);
     screened.err().map(|prohibited| prohibited.to_string())
 }
 
-/// Looks up the copy for a request that was allowed without one. If there is none, returns the decision as it is.
+/// Looks up the copy for a request that was allowed without one, and adds it to the decision. If the lookup fails,
+/// returns the decision unchanged.
 pub(super) async fn with_copy(generation: &Generation, requester: Requester, decision: Decision) -> Decision {
     match look_up(generation, requester, &decision.target().origin).await {
         Ok(lookup) => decision.with_lookup(lookup),
@@ -113,7 +115,8 @@ async fn look_up(generation: &Generation, requester: Requester, origin: &Origin)
     generation.store.lookup(&query, generation.config.robots.wait).await
 }
 
-/// Returns the requester for operators who ask what would be decided. One limit applies to all their fetches together.
+/// Returns the requester for operators who ask how a request would be decided. One limit applies to all their fetches
+/// together.
 pub(crate) fn operators(config: &Config) -> Requester {
     Requester {
         name: Name::Operators,
@@ -121,5 +124,5 @@ pub(crate) fn operators(config: &Config) -> Requester {
     }
 }
 
-/// Maximum time for which a request waits for its turn at a long decision.
+/// Maximum time for which a request waits for a decision that takes long to start.
 const MAX_WAIT: Duration = Duration::from_secs(5);

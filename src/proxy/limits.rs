@@ -1,5 +1,5 @@
-//! Limits on what a client may ask of the proxy: the one list of limits, how often each was exceeded, and allowances
-//! that refill with time. No clock is read here.
+//! Limits for clients: the list of all limits, how often each was exceeded, and allowances that refill with time. No
+//! clock is read here.
 
 use std::{
     fmt,
@@ -29,7 +29,7 @@ pub(super) enum Limit {
     TunnelTimeout,
 }
 
-/// How often each limit was exceeded.
+/// Counts how often each limit was exceeded.
 #[derive(Debug)]
 pub(super) struct Tally {
     since: Instant,
@@ -43,17 +43,17 @@ pub(super) struct Allowance {
     at: Instant,
 }
 
-/// How often the client of an HTTP/2 connection cancels requests.
+/// Counts how often the client of an HTTP/2 connection cancels requests.
 ///
 /// A cancelled request makes room for the next one immediately, while the work that was begun for it continues for a
-/// while. So the number of cancelled requests is limited by time (CVE-2023-44487).
+/// while. So the number of cancelled requests per time is limited (CVE-2023-44487).
 #[derive(Debug)]
 pub(super) struct Resets {
     allowed: u32,
     allowance: Mutex<Allowance>,
-    /// Requests that are being served, including cancelled ones.
+    /// Number of requests that are being served, including cancelled ones.
     pub(super) served: AtomicU32,
-    /// This token is cancelled once the client has cancelled too many requests.
+    /// Cancelled once the client has cancelled too many requests.
     pub(super) enough: CancellationToken,
 }
 
@@ -114,7 +114,7 @@ impl Limit {
         }
     }
 
-    /// Returns the text for a client that exceeds the limit.
+    /// Returns the sentence for a client that exceeds the limit.
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Limit::Connections => {
@@ -185,7 +185,7 @@ impl Allowance {
         }
     }
 
-    /// Takes one of `amount` in each `time`. Returns `false` if none is left.
+    /// Takes one from the allowance of `amount` in each `time`. Returns `false` if the allowance is used up.
     pub(super) fn take(&mut self, amount: u32, time: Duration, now: Instant) -> bool {
         self.left = self.refilled(amount, time, now);
         self.at = now;
@@ -196,7 +196,7 @@ impl Allowance {
         true
     }
 
-    /// Returns whether all of `amount` is left.
+    /// Returns whether the whole allowance is left.
     pub(super) fn is_full(&self, amount: u32, time: Duration, now: Instant) -> bool {
         self.refilled(amount, time, now) >= f64::from(amount)
     }
@@ -222,9 +222,9 @@ mod tests {
         let mut allowance = Allowance::full(3, start);
         let mut take = |seconds| allowance.take(3, MINUTE, start + Duration::from_secs(seconds));
         assert_eq!([0, 0, 0, 0].map(&mut take), [true, true, true, false]);
-        // One comes back every 20 seconds.
+        // The allowance regains one every 20 seconds.
         assert_eq!([19, 20, 21].map(&mut take), [false, true, false]);
-        // There are never more than three at the same time.
+        // The allowance never exceeds three.
         assert_eq!([600, 600, 600, 600].map(&mut take), [true, true, true, false]);
         assert!(!allowance.is_full(3, MINUTE, start + Duration::from_secs(659)));
         assert!(allowance.is_full(3, MINUTE, start + Duration::from_secs(660)));

@@ -1,6 +1,6 @@
-//! The sockets that robotgate listens on, and the tasks that accept connections there. robotgate binds the sockets
-//! before it starts to use a configuration, so that a configuration that cannot listen changes nothing. It closes a
-//! socket only after it has accepted the connections that were waiting there.
+//! The sockets on which robotgate listens, and the tasks that accept connections there. robotgate binds the sockets
+//! before it starts to use a configuration, so that a configuration whose addresses cannot be used changes nothing. It
+//! closes a socket only after it has accepted the connections that were waiting there.
 //!
 //! Each connection has its own task. When the proxy stops, it accepts no more connections, and open ones get a limited
 //! time to end.
@@ -35,7 +35,7 @@ use crate::{config::Config, egress::Listening};
 #[derive(Debug)]
 pub struct Listeners {
     listeners: Mutex<Vec<Listener>>,
-    /// Sockets that the process was started with, until the first configuration is loaded.
+    /// Sockets that the process inherited (for example from systemd), until the first configuration is loaded.
     inherited: Mutex<Vec<Socket>>,
     running: Running,
     /// Becomes true when the proxy begins to stop.
@@ -44,15 +44,15 @@ pub struct Listeners {
     failed: CancellationToken,
 }
 
-/// The sockets of a configuration that is not used yet. Clients cannot connect to new ones.
+/// The sockets of a configuration that is not used yet. Clients cannot connect to the new ones among them.
 #[derive(Debug)]
 pub struct Planned {
     sockets: Vec<PlannedSocket>,
-    /// Stops the sharing of ports when the plan is dropped.
+    /// Makes sockets share their ports. Dropping it with the plan stops the sharing.
     _shared: SharedPorts,
 }
 
-/// The sockets of a plan, listening. No task accepts on new ones yet.
+/// The sockets of a plan, after they began to listen. No task accepts connections on new ones yet.
 #[derive(Debug)]
 pub struct Open {
     sockets: Vec<Socket>,
@@ -70,7 +70,7 @@ struct PlannedSocket {
 /// A bound socket.
 #[derive(Debug, Clone)]
 struct Socket {
-    /// The address in the configuration, where port 0 means any port.
+    /// The address in the configuration. Port 0 means any port.
     named: SocketAddr,
     address: SocketAddr,
     speaks: Speaks,
@@ -90,7 +90,7 @@ pub enum Speaks {
 /// Serves an operator's connection in a separate task, until the socket is closed.
 pub type ServeOperator = Arc<dyn Fn(TcpStream, SocketAddr, CancellationToken) + Send + Sync>;
 
-/// A socket and the task that accepts on it.
+/// A socket and the task that accepts its connections.
 #[derive(Debug)]
 struct Listener {
     socket: Socket,
@@ -101,9 +101,9 @@ struct Listener {
 // === impl Listeners ===
 
 impl Listeners {
-    /// Creates listeners that accept nothing yet. `cut_off` ends connections that are still open at the end of a stop.
-    /// `inherited` are the sockets that the process was started with: the first configuration takes those that it
-    /// names, and the others are closed.
+    /// Creates listeners that accept no connections yet. `cut_off` ends connections that are still open at the end of a
+    /// stop. `inherited` are the sockets with which the process was started: the first configuration uses the ones that
+    /// it names, and the others are closed.
     ///
     /// Must be called within a Tokio runtime.
     pub fn new(shutdown: ShutdownWatch, cut_off: CancellationToken, inherited: Vec<std::net::TcpListener>) -> Self {
@@ -112,7 +112,7 @@ impl Listeners {
             Some(Socket {
                 named: address,
                 address,
-                // Set when the configuration is known.
+                // The actual protocol is set when the configuration is known.
                 speaks: Speaks::Http,
                 socket: Arc::new(TcpListener::from_std(socket).ok()?),
             })
@@ -126,7 +126,7 @@ impl Listeners {
         }
     }
 
-    /// Returns the sockets that `config` names: existing sockets, and new ones that are bound but accept nothing yet.
+    /// Returns the sockets that `config` names: existing sockets, and new ones that are bound but do not listen yet.
     /// Dropping the plan leaves no trace.
     ///
     /// Must be called within a Tokio runtime.
@@ -138,7 +138,7 @@ impl Listeners {
         all.extend(self.inherited().iter().cloned());
         let mut others = all.clone();
         let exact = |(named, speaks)| {
-            // Each protocol on the same address with port 0 has its own socket.
+            // If two protocols have the same address with port 0, each has its own socket.
             let is_same = |socket: &Socket| match socket.named == named {
                 true => socket.speaks == speaks || named.port() != 0,
                 false => socket.address == named,
@@ -160,8 +160,8 @@ impl Listeners {
                 speaks,
                 socket,
             });
-            // As long as that socket exists next to the socket of 0.0.0.0, it gets the connections to 127.0.0.1. They
-            // would be lost if it were closed.
+            // While a socket for 127.0.0.1 exists next to the one for 0.0.0.0, it gets the connections to 127.0.0.1. If
+            // it were closed, connections that wait there would be lost.
             let (within, outside) = others.drain(..).partition(|other| is_within(other.address, address));
             others = outside;
             sockets.extend(within.into_iter().map(|within: Socket| PlannedSocket {
@@ -177,8 +177,8 @@ impl Listeners {
         })
     }
 
-    /// Closes the sockets that are not in `open`. First accepts the connections that are waiting there, which the
-    /// current configuration still serves.
+    /// Closes the sockets that are not in `open`. First accepts the connections that are waiting there, and serves them
+    /// with the current configuration.
     pub async fn retire(&self, open: &Open) {
         let retired: Vec<Listener> = {
             let mut listeners = self.lock();
@@ -197,7 +197,7 @@ impl Listeners {
 
     /// Accepts connections on the sockets in `open`.
     pub fn take_up(&self, open: Open, live: &Arc<Live>, operators: &ServeOperator) {
-        // Closes the sockets that are not in use.
+        // This closes the inherited sockets that the configuration does not use.
         self.inherited().clear();
         let mut listeners = self.lock();
         for socket in open.sockets {
@@ -235,7 +235,7 @@ impl Listeners {
     }
 
     /// Waits until all connections of bots have ended, for at most `bound` or until they are cut off. Returns `true` if
-    /// all of them ended. The proxy must have been told to stop. Operators are answered until the end.
+    /// all of them ended in time. Call it after the proxy has begun to stop. Operators are served until the end.
     pub async fn drain(&self, bound: Duration) -> bool {
         let (for_operators, for_bots): (Vec<_>, Vec<_>) = {
             let mut listeners = self.lock();
@@ -243,7 +243,7 @@ impl Listeners {
         };
         *self.lock() = for_operators;
         for listener in for_bots {
-            // A task that panicked has reported it. The others run to their end.
+            // A panic of the task has been reported already. The other tasks run to their end.
             let _ = listener.accepting.await;
         }
         self.running.drain(bound).await
@@ -289,7 +289,8 @@ fn wanted(config: &Config) -> impl Iterator<Item = (SocketAddr, Speaks)> {
     let plain = proxy.listen.iter().map(|address| (*address, Speaks::Http));
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
     let admin = config.admin.listen.iter().map(|address| (*address, Speaks::Admin));
-    // Admin listeners come first: once bots are served, which systemd for example waits for, operators are served too.
+    // Admin listeners come first, so that operators are served as soon as bots are, for which systemd for example
+    // waits.
     admin.chain(plain).chain(tls.map(|address| (*address, Speaks::Tls)))
 }
 
@@ -298,7 +299,7 @@ fn is_within(address: SocketAddr, wide: SocketAddr) -> bool {
     wide.port() == address.port() && wide.ip().is_unspecified() && (wide.is_ipv6() || address.is_ipv4())
 }
 
-/// Runs `accepting`, which ends only when the proxy stops. If it panics, cancels `failed`.
+/// Runs `accepting`, which ends only when the proxy stops. If `accepting` panics, cancels `failed`.
 async fn watched(accepting: impl Future<Output = ()>, failed: CancellationToken) {
     let failing = failed.drop_guard();
     accepting.await;
@@ -308,13 +309,14 @@ async fn watched(accepting: impl Future<Output = ()>, failed: CancellationToken)
 // === impl Planned ===
 
 impl Planned {
-    /// Listens, and adds the addresses to `listening`. From now on, clients can connect to new sockets and wait there.
+    /// Listens on all sockets, and adds the addresses to `listening`. From now on, clients can connect to new sockets
+    /// and wait there.
     ///
     /// # Errors
-    /// Fails if another program has begun to listen there in the meantime.
+    /// Fails if another program has begun to listen on an address in the meantime.
     pub fn open(self, listening: &Listening) -> Result<Open, ListenError> {
         let addresses: Vec<SocketAddr> = self.sockets.iter().map(|socket| socket.address).collect();
-        // First, because robotgate may be about to forward a request to one of these addresses.
+        // Do this first, because robotgate may be about to forward a request to one of these addresses.
         listening.add(&addresses);
         let open = |planned: PlannedSocket| {
             Ok(Socket {
@@ -342,7 +344,7 @@ impl Open {
 // === impl Socket ===
 
 impl Socket {
-    /// Returns whether both are the same socket with the same protocol.
+    /// Returns whether both have the same socket and the same protocol.
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.socket, &other.socket) && self.speaks == other.speaks
     }
@@ -353,7 +355,7 @@ impl Socket {
 impl Listener {
     async fn end(&mut self) {
         self.retire.cancel();
-        // A task that panicked has reported it.
+        // A panic of the task has been reported already.
         let _ = (&mut self.accepting).await;
     }
 }

@@ -30,19 +30,20 @@ pub struct Live {
     pub(super) metrics: Arc<Metrics>,
     /// Clients that rejected the authority's certificates.
     pub(super) rejections: Arc<Rejections>,
-    /// Replaced audit logs to which a request may still write.
+    /// Earlier audit logs to which requests may still write.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
-    /// Whether the proxy is stopping. Not a channel, because each request reads it, and a channel would take a lock.
+    /// Whether the proxy is stopping. This is not a channel, because each request reads it, and a channel would take a
+    /// lock.
     stopping: AtomicBool,
 }
 
 // === impl Live ===
 
 impl Live {
-    /// Loads the first configuration. All audit logs on standard output are in `log_format`.
+    /// Loads the first configuration. Audit logs on standard output use `log_format`.
     ///
     /// # Errors
-    /// Fails if something that the configuration names is not available, such as a file.
+    /// Fails if a file or another resource that the configuration names is not available.
     pub fn new(config: Config, log_format: LogFormat) -> Result<Arc<Self>, SetupError> {
         let generation = Arc::new(Generation::first(config, Listening::default(), log_format)?);
         let metrics = generation.meter.metrics.clone();
@@ -59,7 +60,7 @@ impl Live {
         }))
     }
 
-    /// Makes `generation` the current one. It was built to follow the one before it.
+    /// Makes `generation` the current one. It was built to follow the generation that is current now.
     pub fn put_in_force(&self, generation: Arc<Generation>) {
         let before = self.generation();
         let cache = &generation.config.cache;
@@ -85,14 +86,14 @@ impl Live {
             _ => {}
         }
         if !generation.reaches_like(&before) {
-            // Sites that could not be reached before may be reachable now.
+            // The new configuration may reach sites that could not be reached before.
             generation.store.retry_failures();
         }
     }
 
     fn keep_audit_log(&self, before: &Generation, generation: &Generation) {
         let mut logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
-        // A log without another owner is dropped, and then writes its remaining lines.
+        // Removes logs without another owner. Such a log writes its remaining lines when it is dropped.
         logs.retain(|log| Arc::strong_count(log) > 1);
         if !Arc::ptr_eq(&before.audit, &generation.audit) {
             let output = generation.audit.output();
@@ -103,7 +104,7 @@ impl Live {
         }
     }
 
-    /// Returns the copies of robots.txt.
+    /// Returns the store of the copies.
     pub fn store(&self) -> Arc<Store> {
         self.generation().store.clone()
     }
@@ -130,7 +131,7 @@ impl Live {
         self.clients.connections()
     }
 
-    /// Returns whether the proxy is stopping. Connections are not kept then.
+    /// Returns whether the proxy is stopping. Connections are not kept open for further requests then.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
@@ -140,7 +141,7 @@ impl Live {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the current generation, for a short use only.
+    /// Returns a guard of the current generation, for a short use only.
     pub(super) fn current(&self) -> arc_swap::Guard<Arc<Generation>> {
         self.current.load()
     }
@@ -151,13 +152,13 @@ impl Live {
     }
 }
 
-/// Returns a warning for each limit in the configuration that needs more open files than this process may have.
-/// Defaults cause no warning.
+/// Returns a warning for each limit in the configuration for which this process may open too few files. Defaults cause
+/// no warning.
 pub fn beyond_files(config: &Config) -> Vec<String> {
     Clients::beyond_files(config, open_files())
 }
 
-/// Returns how many files this process may have open.
+/// Returns how many files this process may open.
 pub(super) fn open_files() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit

@@ -1,5 +1,5 @@
-//! Lets a request wait for its turn at the site. The wait comes after the decision to forward it, and before the
-//! decision is logged. [`crate::pace`] says when the turn comes.
+//! Makes a request wait for its turn at the site. The wait comes after the decision to forward the request, and before
+//! that decision is logged. [`crate::pace`] says when the turn comes.
 
 use std::time::SystemTime;
 
@@ -18,12 +18,13 @@ use crate::{
 /// Why a request cannot be forwarded after its wait.
 pub(super) enum Unpaced {
     NoDecision(NoDecision),
-    /// The client has left. The decision is the one before the wait.
+    /// The client has left. The value is the decision from before the wait.
     Gone(Box<Decision>),
 }
 
 /// Waits for the turn of a request that is to be forwarded, and stores the turn in `exchange`. A request that had to
-/// wait is decided again. A request that would wait too long is deferred. `gone` completes when the client leaves.
+/// wait is decided again. A request that would have to wait too long is deferred instead. `gone` completes when the
+/// client leaves.
 ///
 /// # Errors
 /// Fails if the client has left, or the request cannot be decided again.
@@ -77,10 +78,10 @@ pub(super) async fn wait_for_turn(
 // === impl Generation ===
 
 impl Generation {
-    /// Returns the limits of a request that is to be forwarded, or `None` if there are none.
+    /// Returns the pacer and the limits of a request that is to be forwarded, or `None` if it has no limits.
     fn pace_of(&self, decision: &Decision) -> Option<(&SharedPacer, Limits)> {
         let pacer = self.pacer.as_ref().filter(|_| decision.forwarded)?;
-        // A decision to forward never has a `Crawl-delay` that is too long.
+        // A request whose `Crawl-delay` is too long is never decided to be forwarded.
         Some((pacer, decision.limits().ok()??))
     }
 

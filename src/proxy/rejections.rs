@@ -1,10 +1,11 @@
 //! Logs clients that reject the certificates of the interception. A client does so in one of three ways: it sends a TLS
-//! alert, closes during the handshake, or closes right after the handshake, before the first byte of a request. Node.js
-//! and programs made with GnuTLS check the certificate only then. The log names the client and what to set in it.
+//! alert, closes the connection during the handshake, or closes it right after the handshake, before the first byte of
+//! a request. Node.js and programs that use GnuTLS check the certificate only then. The log names the client and the
+//! setting that makes it trust the authority.
 //!
 //! Chromium also closes connections in the last two ways although it trusts the certificate: it opens a spare
-//! connection and closes it once another one serves it over HTTP/2. So a close is a sign only if the same program sends
-//! nothing on its other connections to the same origin.
+//! connection and closes it once another one serves its requests over HTTP/2. So a close is a sign of rejection only if
+//! the same program sends nothing on its other connections to the same origin.
 
 use std::{
     hash::Hash,
@@ -32,8 +33,8 @@ pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: 
     }
 }
 
-/// Logs a client that closed a connection without sending anything, `after` it could have sent. Only inside TLS, and
-/// soon after the handshake, is a close a sign of rejection.
+/// Logs a client that closed a connection without sending anything. `after` is the time since it could send. A close is
+/// a sign of rejection only in TLS, and only soon after the handshake.
 pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && outer_connect.origin.scheme == Scheme::Https
@@ -43,7 +44,7 @@ pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     }
 }
 
-/// Notes that a client sent something on a connection inside a CONNECT, and so trusts the certificate.
+/// Notes that a client sent bytes on a connection inside a CONNECT, which means that it trusts the certificate.
 pub(super) fn note_trust(context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && let Some(program) = program(outer_connect, context)
@@ -52,7 +53,7 @@ pub(super) fn note_trust(context: &Context) {
     }
 }
 
-/// Logs a close, unless the client is a browser or its other connections show that the close means nothing.
+/// Logs a close, unless the client is a browser or its other connections show that it trusts the certificate.
 async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context) {
     if outer_connect.user_agent.as_ref().is_some_and(is_browser) {
         return;
@@ -72,7 +73,7 @@ async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context)
     }
 }
 
-/// Returns which program connects to which origin, as far as the CONNECT says; `None` without a User-Agent.
+/// Identifies which program connects to which origin, as far as the CONNECT tells; `None` without a User-Agent.
 fn program<'a>(outer_connect: &'a OuterConnect, context: &Context) -> Option<impl Hash + 'a> {
     let user_agent = outer_connect.user_agent.as_ref()?;
     Some((
@@ -125,14 +126,14 @@ fn log_rejection(kind: RejectionKind, cause: &str, outer_connect: &OuterConnect,
     }
 }
 
-/// Alerts that reject a certificate (RFC 8446 §6.2), as rustls names them. Programs that check certificates by rules
-/// other than their TLS library's, such as Java and browsers, send `certificate_unknown`.
+/// Alerts that reject a certificate (RFC 8446 §6.2), by rustls's names for them. Programs that check certificates by
+/// their own rules instead of their TLS library's, such as Java and browsers, send `certificate_unknown`.
 const ALERTS: [&str; 4] = ["UnknownCA", "BadCertificate", "CertificateUnknown", "UnknownCa"];
 const GONE: [&str; 3] = ["handshake eof", "reset by peer", "Broken pipe"];
 /// Maximum length of a User-Agent in the log, in bytes.
 const MAX_USER_AGENT: usize = 200;
-/// How long a client's other connections have to show that it trusts the certificate. A client closes a spare
-/// connection when it is about to use another.
+/// How long to wait for bytes on a client's other connections, which show that it trusts the certificate. A client
+/// closes a spare connection when it is about to use another one.
 const GRACE: Duration = Duration::from_secs(1);
-/// Time within which a client that rejects the certificate closes.
+/// Time after the handshake within which a client that rejects the certificate closes the connection.
 const AT_ONCE: Duration = Duration::from_secs(1);

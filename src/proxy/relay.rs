@@ -1,8 +1,8 @@
 //! Passes the content of a request and its response both ways at the same time, until both have ended or one side
-//! breaks.
+//! fails.
 //!
-//! No direction waits while the other could move: the one task polls each side in turn for what it has and what it
-//! takes, and each side wakes that task. Each direction waits for one side at a time, and only for a limited time.
+//! Neither direction blocks the other: one task polls both sides in turn, for bytes to read and for room to write, and
+//! both sides wake that task. Each direction waits for one side at a time, and only for a limited time.
 
 use std::{
     future::poll_fn,
@@ -36,7 +36,7 @@ pub(super) struct Relay<'a> {
     pub(super) times: Times,
 }
 
-/// How long each side may send or take nothing.
+/// How long each side may send or accept no bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     content: Duration,
@@ -47,13 +47,14 @@ pub(super) struct Times {
 /// How a successful exchange ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relayed {
-    /// The response has ended. `reusable` is true if the request has ended, too.
+    /// The response has ended. `reusable` is true if the request has ended, too, so that the connection to the origin
+    /// can be used again.
     Complete { reusable: bool },
     /// The connection now carries a WebSocket.
     Websocket,
 }
 
-/// How an exchange broke.
+/// Why an exchange failed.
 #[derive(Debug)]
 pub(super) enum Broken {
     Client(ClientFault),
@@ -62,15 +63,15 @@ pub(super) enum Broken {
     Server(Fault),
 }
 
-/// The state of the request.
+/// The state of the request's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Up {
-    /// Some content is still to come from the client.
+    /// More content is expected from the client.
     Content,
-    /// All content has been handed over to be sent.
+    /// All content has been passed to the connection, but not all of it has been sent.
     Ending,
     Sent,
-    /// The origin takes no more of the request, but it may have answered.
+    /// The origin does not accept the rest of the request, but it may have responded.
     Refused,
 }
 
@@ -79,7 +80,7 @@ enum Up {
 enum Down {
     Head,
     Content,
-    /// The client still has to take the rest.
+    /// The client has not yet received all bytes of the response.
     Ending(Relayed),
 }
 
@@ -89,9 +90,9 @@ struct State {
     up_since: Instant,
     down_since: Instant,
     informational: usize,
-    /// Content of the response that is still to come, if its head gives the length.
+    /// Number of bytes of the response's content that are still expected, if the head gives the length.
     left: Option<u64>,
-    /// Whether the response has no content, even if the origin sends some.
+    /// Whether the response has no content for the client, even if the origin sends some.
     discards: bool,
 }
 
@@ -110,10 +111,10 @@ impl Times {
 // === impl Relay ===
 
 impl Relay<'_> {
-    /// Passes everything both ways.
+    /// Passes all bytes both ways.
     ///
     /// # Errors
-    /// See [`Broken`]. The exchange has a status if the client has been sent the head of a response.
+    /// See [`Broken`]. The exchange has a status if the head of a response was sent to the client.
     pub(super) async fn run(mut self) -> Result<Relayed, Broken> {
         let now = Instant::now();
         let mut state = State {
@@ -127,7 +128,7 @@ impl Relay<'_> {
         };
         if self.content.is_read(self.client) {
             state.up = Up::Ending;
-            // If the connection is faulty, reading the response shows it.
+            // If the connection has failed, reading the response reports it.
             let _ = self.server.finish();
         }
         poll_fn(|cx| self.poll(&mut state, cx)).await
@@ -137,7 +138,7 @@ impl Relay<'_> {
         let (mut up_moved, mut down_moved) = (false, false);
         loop {
             let up = match self.move_up(state, cx) {
-                // A client that has the whole response need not wait until the origin ends the stream.
+                // A client that has the whole response need not wait until the origin ends the stream, so it can leave.
                 Err(Broken::Client(ClientFault::Gone)) if state.left == Some(0) && self.poll_taken(cx)? => {
                     self.exchange.passed.set(self.client.bytes());
                     return Poll::Ready(Ok(Relayed::Complete { reusable: false }));
@@ -169,7 +170,7 @@ impl Relay<'_> {
             };
             ready!(self.timer.poll_until(deadline, cx));
             match state.down {
-                // An origin that is already answering need not take the rest of the request.
+                // An origin that is already responding need not read the rest of the request.
                 Down::Content | Down::Ending(_) if matches!(state.up, Up::Content | Up::Ending) => {
                     state.up = Up::Refused;
                 }
@@ -178,7 +179,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Moves the request on. Returns whether anything moved.
+    /// Makes progress with the request. Returns whether anything was passed.
     fn move_up(&mut self, state: &mut State, cx: &mut Context<'_>) -> Result<bool, Broken> {
         match state.up {
             Up::Content => {
@@ -229,10 +230,10 @@ impl Relay<'_> {
         }
     }
 
-    /// Moves the response on.
+    /// Makes progress with the response.
     fn move_down(&mut self, state: &mut State, cx: &mut Context<'_>) -> Result<Moved, Broken> {
         match state.down {
-            // Otherwise, many informational responses would be kept for a client that takes none.
+            // Otherwise, many informational responses would be kept for a client that does not read them.
             Down::Head if !self.client.has_room() => Ok(match self.poll_taken(cx)? {
                 true => Moved::Some,
                 false => Moved::Nothing,
@@ -289,7 +290,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Returns whether the client has taken everything.
+    /// Returns whether the client has received all bytes so far.
     fn poll_taken(&mut self, cx: &mut Context<'_>) -> Result<bool, Broken> {
         match self.client.poll_sent(cx) {
             Poll::Ready(Ok(())) => Ok(true),
@@ -298,7 +299,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Ends the response.
+    /// Ends the response, with trailers if the origin sent some.
     fn end(&mut self, cx: &mut Context<'_>) -> Result<Down, Broken> {
         match self.server.poll_trailers(cx) {
             Poll::Ready(Ok(Some(mut trailers))) => {
@@ -312,7 +313,7 @@ impl Relay<'_> {
         Ok(Down::Ending(Relayed::Complete { reusable: false }))
     }
 
-    /// Sends the head of a response to the client, changed as a proxy has to.
+    /// Sends the head of a response to the client, with the changes that a proxy has to make.
     fn answer(&mut self, state: &mut State, mut head: ResponseHeader) -> Result<Down, Broken> {
         let exchange = &mut *self.exchange;
         let elapsed = exchange.elapsed();
@@ -332,7 +333,7 @@ impl Relay<'_> {
         }
         rewrite::from_origin(&mut head, &proxy.name).map_err(internal)?;
         if received != Version::HTTP_2 || self.server.version() != Version::HTTP_2 {
-            // No trailers follow (RFC 9110 §6.6.2).
+            // The response has no trailers (RFC 9110 §6.6.2).
             head.remove_header(&header::TRAILER);
         }
         if status.is_informational() {
@@ -359,8 +360,8 @@ impl Relay<'_> {
             state.left = length;
         }
         if has_content && length.is_none() && !head.headers.contains_key(header::TRANSFER_ENCODING) {
-            // HTTP/2 need not say how long content is. A client of HTTP/1.1 has to know, or its connection cannot be
-            // kept (RFC 9112 §6.3).
+            // HTTP/2 need not give the length of content. A client of HTTP/1.1 has to know it, or its connection cannot
+            // be kept (RFC 9112 §6.3).
             match end {
                 true => head.insert_header(header::CONTENT_LENGTH, "0"),
                 false => head.insert_header(header::TRANSFER_ENCODING, "chunked"),
@@ -378,7 +379,7 @@ impl Relay<'_> {
         })
     }
 
-    /// Returns the deadline that comes first, and the error if it passes.
+    /// Returns the deadline that comes first, and the error to report if it passes.
     fn next_deadline(&self, state: &State) -> Option<(Instant, Broken)> {
         let times = self.times;
         let up = match state.up {
@@ -387,7 +388,7 @@ impl Relay<'_> {
             Up::Sent | Up::Refused => None,
         };
         let down = match state.down {
-            // An origin may wait for the whole request before it answers.
+            // An origin may wait for the whole request before it responds.
             Down::Head if up.is_some() => None,
             Down::Content if self.client.has_room() => {
                 Some((state.down_since + times.answer, Broken::Server(Fault::ReadTimeout)))
@@ -404,7 +405,7 @@ impl Relay<'_> {
     }
 }
 
-/// Whether the response moved.
+/// Whether anything of the response was passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moved {
     Nothing,
@@ -426,10 +427,10 @@ impl From<ClientFault> for Broken {
     }
 }
 
-/// Returns the error for a field that cannot be written into a head.
+/// Returns the error for a head with a field that cannot be written.
 fn internal(error: Box<pingora::Error>) -> Broken {
     Broken::Server(Fault::Internal(error.to_string()))
 }
 
-/// Maximum number of informational responses. An origin could send them without end.
+/// Maximum number of informational responses, because an origin could send them without end.
 const MAX_INFORMATIONAL: usize = 32;

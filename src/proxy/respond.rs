@@ -27,7 +27,7 @@ use crate::{
     upstream::ProxyError,
 };
 
-/// A response that robotgate makes itself.
+/// A response that robotgate creates itself.
 #[derive(Debug)]
 pub(super) struct OwnResponse {
     pub(super) head: ResponseHeader,
@@ -44,7 +44,7 @@ struct Details<'a> {
     /// The cause in one line, for the title of a page.
     #[serde(skip)]
     cause: &'a str,
-    /// The cause in sentences, without what other members say.
+    /// The cause in sentences, without the facts that other members contain.
     #[serde(skip)]
     summary: &'a str,
     /// What a person can do about it.
@@ -78,7 +78,7 @@ struct Details<'a> {
 
 /// The texts about a decision for clients.
 impl DecisionTexts<'_> {
-    /// Returns the value of `Robots-Decision`, an item of RFC 9651 with parameters.
+    /// Returns the value of `Robots-Decision`, an item with parameters (RFC 9651 §3.3).
     pub(super) fn field(&self) -> String {
         use std::fmt::Write as _;
 
@@ -93,11 +93,12 @@ impl DecisionTexts<'_> {
             }
         }
         if let Some(not_before) = self.not_before {
-            // A Date (RFC 9651 §3.3.7). Rounded up, as a request that comes too early is refused again.
+            // A Date (RFC 9651 §3.3.7). It is rounded up, because a request that comes too early is refused again.
             let seconds = micros_since_1970(not_before).div_ceil(1_000_000);
             let _ = write!(out, "; not-before=@{seconds}");
         }
-        // A refusal is for a reason that `report` does not affect, so naming it there would contradict the status.
+        // If the request is refused although the bot has `report`, the reason is one that `report` does not affect. The
+        // field would then contradict the status.
         if self.enforcement == Enforcement::Report && self.forwarded {
             out.push_str("; enforcement=");
             out.push_str(self.enforcement.as_str());
@@ -139,7 +140,7 @@ impl DecisionTexts<'_> {
         }
     }
 
-    /// Returns the cause in sentences, for a person.
+    /// Returns the cause in sentences.
     fn detail(&self) -> String {
         let sentence = self.sentence;
         match (self.line, &self.rule, &self.robots_error) {
@@ -164,9 +165,9 @@ impl DecisionTexts<'_> {
 // === impl OwnResponse ===
 
 impl OwnResponse {
-    /// Returns the refusal of a request. Its status is 403 unless `refusals` sets another one: clients give up on a 403
-    /// and send no credentials. If a credential is missing, the status is 407 (RFC 9110 §15.5.8), so that clients may
-    /// send one.
+    /// Returns the response to a refused request. Its status is 403 unless `refusals` sets another one. A client gives
+    /// up after a 403 and sends no credentials. So if a credential is missing, the status is 407 (RFC 9110 §15.5.8),
+    /// which lets clients send one.
     pub(super) fn refusal(texts: &DecisionTexts<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
         let reason = texts.reason;
         let (cause, detail) = (texts.cause(), texts.detail());
@@ -217,7 +218,8 @@ impl OwnResponse {
     pub(super) fn problem(problem: &Problem<'_>, request: &HeaderMap, name: &str) -> Self {
         let (status, error, title) = problem.kind();
         let detail = problem.detail();
-        // The client exceeded a limit, or the proxy is too busy. The same request can succeed a little later.
+        // These statuses mean that the client exceeded a limit, or that the proxy is too busy. The same request can
+        // succeed a little later.
         let passes = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         let retry_after = passes.then_some(RETRY_AFTER);
         let details = Details {
@@ -245,13 +247,13 @@ impl OwnResponse {
             answer.set("Retry-After", seconds.to_string());
         }
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            // Only robotgate's own pages answer with this status (RFC 9110 §15.5.6).
+            // Only robotgate's own pages respond with this status (RFC 9110 §15.5.6).
             answer.set("Allow", "GET, HEAD".to_owned());
         }
         answer
     }
 
-    /// Returns a document of robotgate's own.
+    /// Returns the response with one of robotgate's own documents.
     pub(super) fn document(content_type: &'static str, body: Vec<u8>) -> Self {
         let mut answer = Self::with_body(StatusCode::OK, content_type, body.into());
         answer.keeps_connection = true;
@@ -259,7 +261,7 @@ impl OwnResponse {
         answer
     }
 
-    /// Returns a robots.txt from its copy, with the header fields of a cache (RFC 9111 §4, RFC 9211).
+    /// Returns the response with a robots.txt from its copy, with the header fields of a cache (RFC 9111 §4, RFC 9211).
     pub(super) fn cached(
         cached: &CachedResponse<'_>,
         request: &HeaderMap,
@@ -284,7 +286,7 @@ impl OwnResponse {
             answer.head.remove_header("Content-Type");
         }
         if let Some(etag) = etag {
-            // The tag may be for the compressed form, and this body is not compressed (RFC 9110 §8.8.3.3).
+            // The entity tag may belong to the compressed form, and this body is not compressed (RFC 9110 §8.8.3.3).
             answer.set("ETag", format!("W/{}", cached_response::opaque(etag)));
         }
         let (age, life) = (cached.age.as_secs(), cached.life.as_secs());
@@ -292,7 +294,7 @@ impl OwnResponse {
         answer.set("Cache-Control", format!("max-age={life}"));
         let found = match cached.found {
             CacheStatus::Hit | CacheStatus::Stale => "hit",
-            // A queued lookup has no copy.
+            // A queued lookup never gets here, because it has no copy.
             CacheStatus::Miss | CacheStatus::Queued => "fwd=miss; stored",
             CacheStatus::Collapsed => "fwd=miss; collapsed",
         };
@@ -315,18 +317,18 @@ impl OwnResponse {
                 let mut body = Vec::with_capacity(1024);
                 // Serialising strings and numbers into memory cannot fail.
                 let _ = serde_json::to_writer(&mut body, details);
-                // So that a terminal's prompt begins on a new line.
+                // The line end makes a terminal's prompt begin on a new line.
                 body.push(b'\n');
                 ("application/problem+json", body)
             }
         };
         let mut answer = Self::with_body(status, content_type, body.into());
         if form == Body::Html {
-            // The page appears under the site's own origin, where nothing may run in the site's name.
+            // A browser shows the page under the site's own origin, so no script may run in it with the site's rights.
             answer.set("Content-Security-Policy", page::POLICY.to_owned());
             answer.set("X-Content-Type-Options", "nosniff".to_owned());
         }
-        // Fails only for a phrase with control characters, which no title has.
+        // This fails only for a phrase with control characters, and no title contains any.
         let _ = answer.head.set_reason_phrase(Some(details.title));
         answer
     }
@@ -334,7 +336,7 @@ impl OwnResponse {
     fn with_body(status: StatusCode, content_type: &'static str, body: Bytes) -> Self {
         let head = match ResponseHeader::build(status, Some(8)) {
             Ok(head) => head,
-            // A `StatusCode` is a valid status.
+            // Every `StatusCode` is a valid status.
             Err(_) => unreachable!("a status code makes a response"),
         };
         let mut answer = Self {
@@ -361,7 +363,8 @@ impl OwnResponse {
         let _ = self.head.insert_header(name, value);
     }
 
-    /// Returns the whole response as HTTP/1.1, for a client without a pingora session. The connection closes after it.
+    /// Returns the whole response as HTTP/1.1 bytes, for a client without a pingora session. The connection has to be
+    /// closed after it.
     pub(super) fn to_http1(&self, with_body: bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024 + self.body.len());
         let phrase = self.head.get_reason_phrase().unwrap_or_default();
@@ -378,8 +381,8 @@ impl OwnResponse {
 }
 
 /// Returns the status of a refusal. The operator can choose it for URLs that a site's rules disallow, and for sites
-/// whose robots.txt is unreachable. All other refusals are this proxy's own and have a 403,
-/// or a 429 (RFC 6585 §4) if the request came too early.
+/// whose robots.txt is unreachable. All other refusals are due to this proxy. Their status is 403, or 429 (RFC 6585 §4)
+/// if the request came too early.
 fn status_of(verdict: Verdict, reason: Reason, refusals: &Refusals) -> StatusCode {
     match reason {
         _ if verdict == Verdict::Defer => StatusCode::TOO_MANY_REQUESTS,
@@ -389,7 +392,7 @@ fn status_of(verdict: Verdict, reason: Reason, refusals: &Refusals) -> StatusCod
     }
 }
 
-/// Returns the URI for a kind of problem, which the proxy itself explains there (RFC 9457 §3.1.1).
+/// Returns the URI of a kind of problem. The page at that address explains the problem (RFC 9457 §3.1.1).
 fn type_of(kind: &str) -> String {
     format!("http://robotgate.internal/problems#{kind}")
 }
@@ -422,7 +425,7 @@ const AUTHENTICATION_REQUIRED: &str = "Proxy Authentication Required";
 /// What a person can do about a 407.
 const CREDENTIAL_HELPS: &str = "A name and secret that this proxy knows would do: write them into the proxy's URL, as \
                                 NAME:SECRET@ in front of its host.";
-/// Seconds after which a client that exceeded a limit or met a busy proxy may ask again.
+/// Seconds after which a client can try again if it exceeded a limit or the proxy was busy.
 const RETRY_AFTER: u64 = 10;
 /// Maximum length of a rule or a URL in a header field, in bytes.
 const MAX_STRING: usize = 512;

@@ -1,5 +1,5 @@
-//! Changes the heads of messages as a proxy does (RFC 9110 §7.6), and checks which responses of an origin may go on.
-//! Pure. It never changes a path or a query.
+//! Makes the changes to the heads of messages that a proxy has to make (RFC 9110 §7.6), and checks whether a response
+//! may be forwarded. Pure. It never changes a path or a query.
 
 use http::{HeaderMap, HeaderName, StatusCode, Version, header};
 use pingora::Result;
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{origin::Target, upstream::Fault};
 
-/// How a request came in.
+/// How a request was received.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Received {
     pub(super) version: Version,
@@ -20,7 +20,7 @@ pub(super) struct Received {
     pub(super) upgrades: bool,
 }
 
-/// Changes a request into the one for the origin. `via` is the name to add to the Via field, if any.
+/// Changes a request into the form for the origin. `via` is the name to add to the Via field, if any.
 pub(super) fn to_origin(
     request: &mut RequestHeader,
     received: Received,
@@ -33,13 +33,13 @@ pub(super) fn to_origin(
         upgrades,
     } = received;
     for name in fields::hop_by_hop(&request.headers, &NOT_TO_ORIGINS) {
-        // An HTTP/2 request may have a TE field, which says only that it takes trailers.
+        // The TE field of an HTTP/2 request only says that the client accepts trailers, so it is forwarded.
         if name != header::TE || request.version != Version::HTTP_2 {
             request.remove_header(&name);
         }
     }
     if request.version == Version::HTTP_2 {
-        // The client has been told to go on.
+        // The client has already been told to send its content.
         request.remove_header(&header::EXPECT);
     }
     if upgrades {
@@ -57,9 +57,8 @@ pub(super) fn to_origin(
         request.insert_header(header::COOKIE, cookie)?;
     }
     if has_content && request.version != Version::HTTP_2 {
-        // An origin that does not read the content would take it for the next request, for which there is no decision,
-        // and the actual next request would be glued to it. So none follows on this connection: pingora does not keep
-        // it.
+        // An origin that does not read the content could mistake it for the next request, for which there would be no
+        // decision. So no other request may follow on this connection, and pingora does not keep it.
         request.insert_header(header::CONNECTION, "close")?;
         if !request.headers.contains_key(header::CONTENT_LENGTH) {
             request.insert_header(header::TRANSFER_ENCODING, "chunked")?;
@@ -82,8 +81,8 @@ pub(super) fn to_origin(
 /// another protocol.
 ///
 /// # Errors
-/// Fails if the response changes to a protocol that the client did not ask for (RFC 9110 §15.2.2), has a status that
-/// only a proxy may send (§15.5.8), or can be read in two ways.
+/// Fails if the response switches to a protocol that the client did not ask for (RFC 9110 §15.2.2), has a status that
+/// only a proxy may send (§15.5.8), or is ambiguous.
 pub(super) fn check_answer(upgrade: Option<&HeaderMap>, response: &ResponseHeader) -> Result<(), Fault> {
     match response.status {
         StatusCode::SWITCHING_PROTOCOLS => match upgrade {
@@ -96,7 +95,7 @@ pub(super) fn check_answer(upgrade: Option<&HeaderMap>, response: &ResponseHeade
     }
 }
 
-/// Removes the fields for this connection from an origin's response, and adds the proxy to Via.
+/// Removes the fields from an origin's response that are for one connection only, and adds the proxy to Via.
 pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<()> {
     if let Some(length) = fields::only_length(&response.headers) {
         response.insert_header(header::CONTENT_LENGTH, length)?;
@@ -110,27 +109,27 @@ pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<(
     Ok(())
 }
 
-/// Changes a response for a client whose request came in with the version `received`. Replaces robotgate's own fields,
-/// which only robotgate may set.
+/// Changes a response into the form for a client whose request had the version `received`. Replaces the fields that
+/// only robotgate may set.
 pub(super) fn to_client(
     response: &mut ResponseHeader,
     received: Version,
     name: &str,
     decision: Option<String>,
 ) -> Result<()> {
-    // A response has the version of its sender, and not of the origin (RFC 9110 §6.2).
+    // The version in a response is that of its sender, the proxy, not that of the origin (RFC 9110 §6.2).
     response.set_version(Version::HTTP_11);
     let is_bare = response.status.is_informational()
         || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     if is_bare {
-        // These have no content and do not say how it is framed (RFC 9112 §6.1, RFC 9110 §8.6).
+        // These responses have no content and must not say how it is framed (RFC 9112 §6.1, RFC 9110 §8.6).
         response.remove_header(&header::TRANSFER_ENCODING);
     }
     if response.status.is_informational() {
         response.remove_header(&header::CONTENT_LENGTH);
     }
     if received == Version::HTTP_10 {
-        // HTTP/1.0 has no chunks: the end of the connection ends the content (RFC 9112 §6.1).
+        // HTTP/1.0 has no chunks: the content ends when the connection closes (RFC 9112 §6.1).
         response.remove_header(&header::TRANSFER_ENCODING);
     }
     // A 204 must not have a Content-Length (RFC 9110 §8.6). A 304 may; but over HTTP/2, pingora ends the stream after
@@ -153,7 +152,7 @@ pub(super) fn to_client(
     Ok(())
 }
 
-/// Other fields of a request that are for one connection only.
+/// Fields that are removed from every request, because they are for one connection only.
 static NOT_TO_ORIGINS: [HeaderName; 3] = [header::CONNECTION, header::TRANSFER_ENCODING, header::TRAILER];
 
 /// Removes robotgate's own fields from trailers.

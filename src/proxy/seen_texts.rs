@@ -6,9 +6,10 @@ use quick_cache::{DefaultHashBuilder, UnitWeighter, sync::Cache};
 
 use crate::{copy::Sha256, origin::Origin};
 
-/// The texts that each origin has had since the start. Bounded: a text that was not seen for long can count as new again.
+/// The texts that each origin has had since the start. The memory is limited, so a text that was not seen for long can
+/// be considered new again.
 pub(super) struct SeenTexts {
-    /// Hashes of an origin and the digest of its text.
+    /// Hashes of pairs: an origin and the digest of a text.
     seen: Cache<u64, ()>,
     hasher: DefaultHashBuilder,
 }
@@ -16,8 +17,8 @@ pub(super) struct SeenTexts {
 // === impl SeenTexts ===
 
 impl SeenTexts {
-    /// Notes the digests of an origin's text before and after a fetch. Returns whether the one after is new: it differs
-    /// from the one before and was not noted for this origin.
+    /// Records the digests of an origin's text before and after a fetch. Returns whether the text after it is new: it
+    /// differs from the one before and was not recorded for this origin.
     pub(super) fn note(&self, origin: &Origin, before: Option<Sha256>, after: Option<Sha256>) -> bool {
         let key = |digest| self.hasher.hash_one((origin, digest));
         if let Some(before) = before {
@@ -47,7 +48,7 @@ impl fmt::Debug for SeenTexts {
     }
 }
 
-/// Room for texts at the start, and the maximum. Each takes about 30 bytes.
+/// Number of texts for which memory is reserved at the start, and maximum number. Each takes about 30 bytes.
 const EXPECTED: usize = 1000;
 const MAX: u64 = 200_000;
 
@@ -68,7 +69,7 @@ mod tests {
             (&a, one, two, true),
             (&a, two, one, false),
             (&b, None, one, true),
-            // The text before came from disk.
+            // After a restart, the text before the fetch came from disk and was not recorded.
             (&b, three, two, true),
             (&b, two, three, false),
         ] {

@@ -1,5 +1,5 @@
-//! The TLS of the proxy's own listeners, for clients that use it as an `https://` proxy: its certificate, and the roots
-//! for clients' certificates. It reads the files that the configuration names, and does not listen.
+//! The TLS of the proxy's own listeners, for clients that use it as an `https://` proxy: its certificate, and the root
+//! certificates for clients' certificates. It reads the files that the configuration names, and does not listen.
 
 use std::{
     path::{Path, PathBuf},
@@ -24,7 +24,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct ServerTls {
     pub config: Arc<ServerConfig>,
-    /// Digest of the certificate and its intermediates, to tell it from another certificate.
+    /// Digest of the certificate and its intermediates, to recognise a change.
     pub certificate: [u8; 32],
 }
 
@@ -73,14 +73,14 @@ pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
         },
         error => error.into(),
     })?;
-    // Clients speak HTTP/1.1 to the proxy itself. Inside a CONNECT, they may speak HTTP/2.
+    // To the proxy itself, clients speak HTTP/1.1. Inside a CONNECT, they can speak HTTP/2.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // Sessions resume by tickets alone, so that nothing is kept for each client.
+    // Sessions resume only by tickets, so that nothing is stored for each client.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     if tls.client_roots.is_empty() {
         config.ticketer = Ticketer::new()?;
     } else {
-        // A resumed session shows no certificate, so its validity would not be checked again.
+        // The client presents no certificate when it resumes a session, so its validity would not be checked again.
         config.send_tls13_tickets = 0;
     }
     Ok(ServerTls {
@@ -101,8 +101,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServerTlsEr
         .ok_or_else(|| ServerTlsError::NoCertificate(path.to_owned()))
 }
 
-/// Returns the verifier of clients' certificates; `None` without roots. Clients without a certificate are let in, to be
-/// asked for another proof.
+/// Returns the verifier of clients' certificates; `None` without root certificates. A client without a certificate may
+/// connect, so that it can be asked for another proof.
 fn verifier(
     roots: &[CertificateDer<'static>],
     provider: Arc<rustls::crypto::CryptoProvider>,

@@ -1,4 +1,4 @@
-//! Reads the values for the metrics that are not counted as they change.
+//! Reads those values for the metrics that are not counted while requests are served.
 
 use std::{sync::Arc, time::SystemTime};
 

@@ -1,6 +1,6 @@
-//! Serves the requests of an HTTP/2 connection, and bounds the connection. The HTTP/2 library itself bounds malformed
-//! frames, endless fragments, and requests that are cancelled before anybody has looked at them (RFC 9113 §10.5). This
-//! module bounds what the library cannot know of.
+//! Serves the requests of an HTTP/2 connection, and limits them. The HTTP/2 library itself limits malformed frames,
+//! endless fragments, and requests that are cancelled before they are handed to robotgate (RFC 9113 §10.5). This module
+//! enforces the limits that the library does not know.
 
 use std::{
     sync::{
@@ -43,7 +43,7 @@ pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, cont
         let proxy = &context.live.current().config.proxy;
         (proxy.header_timeout, proxy.idle_timeout)
     };
-    // pingora would take a connection that is closed unused for an error.
+    // Wait for the first byte, because pingora would report an error for a connection that is closed unused.
     let mut stream = ClientStream::new(stream, BytesMut::new());
     let first = tokio::select! {
         first = tokio::time::timeout(header_timeout, stream.read_early()) => first,
@@ -76,10 +76,10 @@ pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, cont
             return;
         }
     }
-    // A client that is still reading sends window updates. If the connection closed with these unread, the client would
-    // lose the rest of its responses.
+    // A client that is still reading sends window updates. If the connection closed before these are read, the client
+    // would lose the rest of its responses.
     if let Ok(mut stream) = given_back.await {
-        // The next reads show whether the client is still there.
+        // If the shutdown fails, the reads after it end immediately.
         let _ = tokio::time::timeout(DRAIN_TIME, AsyncWriteExt::shutdown(&mut stream)).await;
         linger(&mut stream, DRAIN_TIME).await;
     }
@@ -87,18 +87,18 @@ pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, cont
 
 /// The streams of a connection.
 struct Streams {
-    /// pingora runs each stream in its own task, which ends after that of its connection.
+    /// pingora runs each stream in a separate task, which can end after the task of its connection.
     context: Context,
     max_streams: u32,
     max_resets: u32,
     max_header_list: u32,
-    /// Notified when a request begins while none is under way, and when the last one ends.
+    /// Notified when a request begins while no other is being served, and when the last one ends.
     changed: Notify,
-    /// Number of requests that may still come.
+    /// Number of requests that the client may still send.
     left: AtomicU32,
-    /// Set to true when no more requests are to come.
+    /// Set to true when the client has to send no more requests.
     retire: watch::Sender<bool>,
-    /// Timers of requests that have ended, for the next requests.
+    /// Timers of requests that have ended, for reuse by later requests.
     timers: Mutex<Vec<Timer>>,
     outer_connect: Arc<OuterConnect>,
 }
@@ -115,8 +115,8 @@ impl Streams {
             },
             max_streams: proxy.limits.http2_streams,
             max_resets: proxy.limits.http2_resets,
-            // HTTP/2 adds 32 bytes to the length of each field (RFC 9113 §6.5.2). A client above our own limit gets a
-            // response that says so. The library itself refuses a head far above it.
+            // HTTP/2 adds 32 bytes to the length of each field (RFC 9113 §6.5.2). A client that exceeds robotgate's own
+            // limit gets a response that says so. The library itself refuses a head that is much larger.
             max_header_list: u32::try_from(2 * proxy.head.bytes).unwrap_or(u32::MAX),
             changed: Notify::new(),
             left: AtomicU32::new(proxy.limits.connection_requests),
@@ -126,7 +126,7 @@ impl Streams {
         }
     }
 
-    /// Ends when no request has been under way for `idle`, or when the first one has not come within `first`.
+    /// Ends when no request has been served for `idle`, or when the first one has not begun within `first`.
     async fn silence(&self, first: Duration, idle: Duration) {
         let mut within = first;
         loop {
@@ -145,11 +145,11 @@ impl Streams {
     /// Counts a request that begins. Returns `false` if there are too many to serve it.
     fn begin(&self) -> bool {
         if self.left.fetch_sub(1, Ordering::Relaxed) <= 1 {
-            // The number of requests that are left must not wrap around.
+            // Keep the number of remaining requests from wrapping around.
             self.left.store(1, Ordering::Relaxed);
             self.retire.send_replace(true);
         }
-        // No more than `max_streams` are open, so the others were cancelled.
+        // A client cannot have more than `max_streams` open, so if more are being served, it has cancelled some.
         let under_way = self.outer_connect.resets.served.fetch_add(1, Ordering::Relaxed);
         if under_way == 0 {
             self.changed.notify_one();
@@ -185,7 +185,7 @@ impl HttpServerApp for Streams {
             self.timers().push(timer);
         }
         self.end();
-        // An HTTP/2 stream is not used again.
+        // An HTTP/2 stream carries only one request.
         None
     }
 
@@ -194,9 +194,10 @@ impl HttpServerApp for Streams {
         options
             .max_concurrent_streams(self.max_streams)
             // If requests are cancelled before they are handed over, the library ends the connection without an error
-            // message. robotgate counts and reports them, so the library's limit applies only where that is too slow.
+            // message. robotgate counts such requests and reports an error, so the library's limit is set so high that
+            // it applies only if robotgate is too slow.
             .max_pending_accept_reset_streams(UNCOUNTED * (self.max_streams as usize + self.max_resets as usize))
-            // Maximum part of a response that a request keeps in memory while its client does not take it.
+            // The maximum number of bytes of a response that is kept in memory while the client does not read them.
             .max_send_buffer_size(SEND_BUFFER)
             .initial_window_size(WINDOW)
             .initial_connection_window_size(4 * WINDOW)
@@ -205,11 +206,12 @@ impl HttpServerApp for Streams {
     }
 }
 
-/// In bytes: as much as robotgate reads from an origin in one read.
+/// In bytes: the maximum that robotgate reads from an origin in one read.
 const SEND_BUFFER: usize = 64 * 1024;
-/// Bytes of a request's content that a client may send before its origin takes them.
+/// Number of bytes of a request's content that a client may send before the origin accepts them.
 const WINDOW: u32 = 256 * 1024;
-/// Time for a client to take what it was sent before its connection ends. It may be slow, and much may be under way.
+/// Time for a client to read the bytes that were sent to it before its connection ends. The client may be slow and much
+/// may be unread.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
-/// The library's limit for cancelled requests is so many times higher than robotgate's.
+/// Factor by which the library's limit for cancelled requests is higher than robotgate's.
 const UNCOUNTED: usize = 100;

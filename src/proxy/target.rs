@@ -1,5 +1,5 @@
-//! Finds the origin and the path that a request is for: from the request target, the Host field and, inside an
-//! interception, the CONNECT that it came through. Pure.
+//! Finds the origin and the path of a request: from the request target, the Host field and, inside an interception, the
+//! CONNECT that it came through. Pure.
 
 use http::{Method, header};
 use pingora_http::RequestHeader;
@@ -7,10 +7,10 @@ use pingora_http::RequestHeader;
 use super::client_connection::OuterConnect;
 use crate::origin::{HostPort, MAX_METHOD, MAX_TARGET, Origin, Scheme, Target, TargetError, TargetForm};
 
-/// Returns what `request` is for. `outer_connect` is the CONNECT that it came through, if any.
+/// Returns the target of `request`. `outer_connect` is the CONNECT that it came through, if any.
 ///
 /// # Errors
-/// Fails if that cannot be known, or if two readers could disagree.
+/// Fails if the target is unknown, or if different parsers could find different targets.
 pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterConnect>) -> Result<Target, TargetError> {
     check_method(&request.method)?;
     if !request.raw_path_is_utf8() {
@@ -40,7 +40,7 @@ pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterCon
             }
             (origin, path_and_query)
         }
-        // `?q` means `/?q` to some parsers and nothing to others (RFC 9112 §3.2.1).
+        // Some parsers interpret `?q` as `/?q` and others find no path (RFC 9112 §3.2.1).
         (TargetForm::Other, Some(_)) if matches!(raw.first(), Some(b'?' | b'#')) => {
             return Err(TargetError::Ambiguous);
         }
@@ -60,8 +60,8 @@ pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterCon
     })
 }
 
-/// Checks the method. Methods are case-sensitive (RFC 9110 §9.1), but not to every origin: `get` would be logged as one
-/// method and served as another.
+/// Checks the method. Methods are case-sensitive (RFC 9110 §9.1), but some origins ignore case: `get` would be logged
+/// as an unknown method and served as a GET.
 fn check_method(method: &Method) -> Result<(), TargetError> {
     if *method == Method::CONNECT {
         return Err(TargetError::NestedConnect);
@@ -78,7 +78,7 @@ fn check_method(method: &Method) -> Result<(), TargetError> {
     }
 }
 
-/// Checks that all names of the host in a request are the same.
+/// Checks that a request names the same host everywhere.
 fn check_hosts(request: &RequestHeader, origin: &Origin, inside: bool) -> Result<(), TargetError> {
     let differs = || {
         if inside {
@@ -99,8 +99,8 @@ fn check_hosts(request: &RequestHeader, origin: &Origin, inside: bool) -> Result
     Ok(())
 }
 
-/// Returns the request target in the form that an origin takes (RFC 9112 §3.2.1, §3.2.4). Changes nothing that was
-/// sent, but adds a path that was left out.
+/// Returns the request target in the form for an origin (RFC 9112 §3.2.1, §3.2.4). Adds the path if it is missing, and
+/// changes nothing else.
 fn origin_form(path_and_query: &[u8], method: &Method) -> Result<Vec<u8>, TargetError> {
     match path_and_query.first() {
         None if *method == Method::OPTIONS => Ok(b"*".to_vec()),

@@ -1,4 +1,4 @@
-//! One timer for all the waits of a connection. Moving a deadline back costs nothing, and most deadlines are never
+//! One timer for all the waits of a connection. Postponing a deadline costs nothing, and most deadlines are never
 //! reached.
 
 use std::{
@@ -14,7 +14,7 @@ pub(super) struct Timer(Option<Pin<Box<Sleep>>>);
 // === impl Timer ===
 
 impl Timer {
-    /// Ready once `deadline` has passed.
+    /// Returns `Ready` once `deadline` has passed.
     pub(super) fn poll_until(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if sleep.deadline() != deadline {

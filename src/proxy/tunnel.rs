@@ -29,7 +29,7 @@ use crate::{
     upstream::{self, Fault},
 };
 
-/// Opens the tunnel that `exchange` was decided on, and serves it until it ends.
+/// Opens the tunnel of `exchange`, and serves it until it ends.
 pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, request: &HeaderMap, context: &Context) {
     let started = Instant::now();
     let (guard, client) = (&context.connection.guard, context.connection.client);
@@ -77,7 +77,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
 /// port 443 it has to begin with TLS.
 ///
 /// # Errors
-/// Returns the first bytes if their TLS asks for another host or for none, or cannot be read.
+/// Returns the first bytes if their TLS requests another host or no host, or cannot be parsed.
 async fn pass_checked(
     stream: &mut ClientStream,
     origin: &mut TcpStream,
@@ -97,7 +97,7 @@ async fn pass_checked(
         read = tokio::time::timeout(bounds.idle, reading) => if read.is_err() {
             return Ok(TunnelEnd::Idle);
         },
-        // A TLS server never speaks first, but a server of another protocol may.
+        // A TLS server never sends first, but a server of another protocol may, so the wait ends.
         readable = origin.readable() => drop(readable),
     }
     let first_bytes = opening.first_bytes();
@@ -113,7 +113,7 @@ async fn pass_checked(
     Ok(pass(stream, origin, bounds, &exchange.passed).await)
 }
 
-/// Connects to the first of the origin's checked addresses that answers.
+/// Connects to the first of the origin's checked addresses that accepts.
 async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
     let generation = exchange.generation.clone();
     let Some(target) = exchange.decision().map(Decision::target) else {
@@ -144,7 +144,8 @@ async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
 async fn connect(address: SocketAddr, within: Duration) -> Result<TcpStream, Fault> {
     match tokio::time::timeout(within, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => {
-            // Without `TCP_NODELAY`, a small write may wait for an acknowledgement. An error has no other effect.
+            // Without `TCP_NODELAY`, a small write can wait for an acknowledgement. If this fails, nothing else is
+            // affected.
             let _ = stream.set_nodelay(true);
             Ok(stream)
         }

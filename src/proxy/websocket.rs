@@ -26,7 +26,7 @@ pub(super) fn is_accepted(request: &HeaderMap, response: &HeaderMap) -> bool {
         && lists(header::UPGRADE, "websocket")
 }
 
-/// Returns the `Sec-WebSocket-Accept` that answers a key.
+/// Returns the value of `Sec-WebSocket-Accept` that belongs to a key.
 fn accept_of(key: &[u8]) -> String {
     let mut digest = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
     digest.update(key);

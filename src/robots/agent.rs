@@ -1,7 +1,7 @@
 //! The rules of a robots.txt for one agent, and the decision on one path (RFC 9309 §2.2).
 //!
-//! This runs for every request: it reads no clock, does no I/O, and allocates only for a path that the RFC profile has
-//! to spell differently.
+//! This runs for every request: it reads no clock, does no I/O, and allocates only if the RFC profile has to spell the
+//! path differently.
 
 use super::{
     Choice, Explanation, Profile, RobotsTxt, RuleId, Rules, escape, explain, names,
@@ -11,8 +11,8 @@ use super::{
     usage::{Usage, UsageLines},
 };
 
-/// The rules of a file for one agent: those of all groups that name it, or else those of all groups for `*`, or else
-/// none.
+/// The rules of a file for one agent: those of all groups that name it. If no group names it, those of all groups for
+/// `*`. Otherwise no rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Agent<'a> {
     robots: &'a RobotsTxt,
@@ -27,14 +27,14 @@ pub struct Agent<'a> {
 pub struct Match {
     /// Whether the path may be fetched.
     pub allowed: bool,
-    /// The rule that decided. `None` if no rule matched, and the path is allowed. An empty rule matches every path.
+    /// The rule that decided. `None` if no rule matched, which allows the path. An empty rule matches every path.
     pub rule: Option<RuleId>,
 }
 
 // === impl Agent ===
 
 impl<'a> Agent<'a> {
-    /// Creates an agent that the file names as `group`.
+    /// Creates an agent whose own name `group` is in the file.
     pub(super) fn named(robots: &'a RobotsTxt, group: &'a str, set: u32) -> Self {
         Self {
             robots,
@@ -44,7 +44,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Creates an agent that the file does not name. `set` holds the rules for `*`.
+    /// Creates an agent whose name is not in the file. `set` is the set of rules for `*`.
     pub(super) fn unnamed(robots: &'a RobotsTxt, set: Option<u32>) -> Self {
         Self {
             robots,
@@ -54,15 +54,15 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Returns the user-agent whose rules apply: the agent's own, as first written in the file, or `*`. `None` if the
-    /// file has neither; everything is then allowed.
+    /// Returns the user-agent whose rules apply: the agent's own name, as first written in the file, or `*`. `None` if
+    /// the file has neither; everything is then allowed.
     #[must_use]
     pub fn group(&self) -> Option<&'a str> {
         self.group
     }
 
-    /// Returns whether the file names this agent itself. Then the groups for `*` do not apply, even if the agent's own
-    /// groups have no rules.
+    /// Returns whether the file names this agent itself. If it does, the groups for `*` do not apply, even if the
+    /// agent's own groups have no rules.
     #[must_use]
     pub fn is_specific(&self) -> bool {
         self.specific
@@ -86,7 +86,7 @@ impl<'a> Agent<'a> {
     /// ```
     #[must_use]
     pub fn decide(&self, path: &[u8]) -> Match {
-        // No search needs this much work.
+        // With the largest budget, the search never stops early.
         self.find(path, usize::MAX).0
     }
 
@@ -116,8 +116,8 @@ impl<'a> Agent<'a> {
         is_within.then_some(found)
     }
 
-    /// Returns what the agent may fetch of the whole site, for a tunnel whose paths are not visible. Inspects every
-    /// rule.
+    /// Returns which paths of the whole site the agent may fetch, for a tunnel whose paths are not visible. Inspects
+    /// every rule.
     #[must_use]
     pub fn site_access(&self) -> SiteAccess {
         let Some(set) = self.set else {
@@ -173,7 +173,7 @@ impl<'a> Agent<'a> {
         lines.find(robots.body(), self.choice(), &path, budget)
     }
 
-    /// Returns whose groups apply.
+    /// Returns the agents whose groups apply: this agent, or those that the file does not name.
     fn choice(&self) -> Choice<'a> {
         match self.group {
             Some(name) if self.specific && names::is_product_token(name) => Choice::Agent(name),
@@ -183,7 +183,8 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Returns the decision and the number of searched bytes. The decision is valid only if that is within `budget`.
+    /// Returns the decision and the number of bytes that were searched. The decision is valid only if that number is
+    /// within `budget`.
     fn find(&self, path: &[u8], budget: usize) -> (Match, usize) {
         match self.robots.profile {
             Profile::Google => self.find_spelled(path, budget),
@@ -198,7 +199,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Like [`find`](Self::find), for a path in the spelling that is compared.
+    /// Like [`find`](Self::find), for a path in the spelling in which paths are compared.
     fn find_spelled(&self, path: &[u8], budget: usize) -> (Match, usize) {
         let mut search = Search::new(&self.robots.text, path, budget);
         self.search(&mut search);
@@ -218,7 +219,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Not inlined, because a [`PathIndex`] takes more of the stack than other decisions should.
+    /// Not inlined, because a [`PathIndex`] takes more stack space than other decisions should.
     #[inline(never)]
     fn find_indexed(&self, search: Search<'_>, path: &[u8]) -> (Match, usize) {
         let path_index = PathIndex::new(path);

@@ -1,18 +1,18 @@
-//! Parses `Crawl-delay`: a number of seconds, for the agents above it. It was never standardised.
+//! Parses `Crawl-delay`: a number of seconds, for the user-agents above it. It was never standardised.
 //!
-//! Does not decide whether robotgate keeps to it.
+//! Does not decide whether robotgate obeys the delay.
 
 use std::{sync::Arc, time::Duration};
 
 use super::{AgentLine, Choice, Statement, StatementKind, entry::offset};
 
-/// The delays of a file, one for each user-agent line that has one.
+/// The delays in a file, one for each user-agent line that has one.
 #[derive(Debug, Default)]
 pub(super) struct CrawlDelays(Box<[ForAgent]>);
 
 #[derive(Debug)]
 struct ForAgent {
-    /// Offset of the line's value in the file.
+    /// Offset in the file of the user-agent line's value.
     start: u32,
     length: u32,
     delay: Duration,
@@ -28,7 +28,7 @@ impl CrawlDelays {
             .iter()
             .filter(|statement| statement.kind == StatementKind::CrawlDelay)
             .filter_map(|statement| Some((&statement.agents, crawl_delay(&statement.value)?)));
-        // Lists the agents of a run once, even if many delays follow it.
+        // List the agents of several lines in a row only once, even if many delays follow them.
         let mut run: Option<(&Arc<[AgentLine<'_>]>, Duration)> = None;
         for (agents, delay) in stated {
             match &mut run {
@@ -59,7 +59,7 @@ impl CrawlDelays {
 fn list(body: &[u8], run: Option<(&Arc<[AgentLine<'_>]>, Duration)>, delays: &mut Vec<ForAgent>) {
     let Some((agents, delay)) = run else { return };
     delays.extend(agents.iter().map(|agent| ForAgent {
-        // The value is a part of `body`.
+        // The value is a slice of `body`, so the difference of the addresses is its offset.
         start: offset(agent.value.as_ptr().addr().wrapping_sub(body.as_ptr().addr())),
         length: offset(agent.value.len()),
         delay,

@@ -1,6 +1,6 @@
 //! Parses a robots.txt in one pass over its lines into patterns by group, and the agents of each group.
 //!
-//! Never fails, regardless of the bytes. Does not decide which rules an agent gets; [`super::ruleset`] does.
+//! Accepts any bytes. Does not decide which rules an agent gets; [`super::ruleset`] does.
 
 use std::borrow::Cow;
 
@@ -18,19 +18,19 @@ use super::{
 pub(super) struct Draft<'a> {
     profile: Profile,
     body: &'a [u8],
-    /// The body, followed by patterns whose compared spelling differs from the written one. Each such pattern follows
-    /// the offset of the written one in four bytes. The text ends with [`Head::BYTES`] zeros.
+    /// The body, followed by the patterns that have to be spelled differently for comparison. Each of them comes after
+    /// the offset (four bytes) at which the pattern is written in the body. The text ends with [`Head::BYTES`] zeros.
     pub(super) text: Vec<u8>,
-    /// In file order.
+    /// All patterns in the order of the file.
     pub(super) patterns: Vec<Entry<u32>>,
     /// Index in `patterns` of the first pattern of each group.
     pub(super) groups: Vec<usize>,
     /// The groups for `*`.
     pub(super) everyone: Vec<u32>,
     pub(super) tokens: Vec<Mention>,
-    /// Full names that Google's parser cuts short.
+    /// The full names that Google's parser truncates.
     pub(super) words: Vec<Mention>,
-    /// Whether the next user-agent still belongs to the last group, because no rule has followed yet.
+    /// Whether the next user-agent line still belongs to the last group, because no rule has followed yet.
     open: bool,
 }
 
@@ -118,5 +118,5 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Average length of a line, in bytes; a low estimate.
+/// A low estimate of the average length of a line, in bytes.
 const TYPICAL_LINE: usize = 20;

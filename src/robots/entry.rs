@@ -1,5 +1,5 @@
 //! The compiled form of a rule's pattern (RFC 9309 §2.2.2 and §2.2.3): its position in the file, its literal part, and
-//! its weight against others.
+//! its precedence.
 //!
 //! An entry contains no text, and nothing here allocates. A proxy keeps many thousands of entries, so an entry has only
 //! ten bytes in all but very large files.
@@ -8,19 +8,19 @@ use memchr::{memchr, memrchr};
 
 use super::{RuleId, RuleKind, head::Head};
 
-/// A pattern and its rule. `W` is the type of offsets into the file's text. An allow that ends in `/index.htm…` has two
-/// entries.
+/// A pattern and its rule. `W` is the type of offsets into the file's text. An `Allow` whose pattern ends in
+/// `/index.htm…` has two entries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<W> {
-    /// Offset in the text of the pattern as it is compared.
+    /// Offset in the text of the pattern in the form in which it is compared.
     start: W,
     line: W,
     /// Length of the literal: the leading bytes that a path must begin with.
     literal: u16,
-    /// Length of the pattern as compared, including wildcards.
+    /// Length of the pattern in the form in which it is compared, including wildcards.
     length: u16,
-    /// Kind and shape in the upper bits. In a table, the lower bits hold the distance to the parent or, for a pattern
-    /// with wildcards, what a path must contain.
+    /// The upper bits contain the rule's kind and the shape. In a table, the lower bits contain the distance to the
+    /// parent or, for a pattern with wildcards, what a path must contain.
     link: u16,
 }
 
@@ -31,9 +31,9 @@ pub(super) enum Shape {
     Prefix,
     /// Matches only the literal itself.
     Exact,
-    /// Has a `*` inside: the tail begins with it.
+    /// The pattern has a `*` in the middle. The tail begins with that `*`.
     Wild,
-    /// Has a `*` inside, and a `$` that anchors the last piece at the end of the path.
+    /// Like `Wild`, but the pattern ends in a `$`, which anchors the last piece at the end of the path.
     WildToEnd,
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Shape {
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Rank(u64);
 
-/// A stored offset or count.
+/// An integer type in which offsets and counts are stored.
 pub(super) trait Offset: Copy + Into<u32> {
     /// Returns the offset as an index.
     fn at(self) -> usize {
@@ -54,7 +54,7 @@ pub(super) trait Offset: Copy + Into<u32> {
 // === impl Entry ===
 
 impl Entry<u32> {
-    /// Compiles the pattern of `length` bytes at `start` in `text`.
+    /// Compiles the pattern at `start` in `text`, which has `length` bytes.
     pub(super) fn new(text: &[u8], start: usize, length: usize, line: u32, kind: RuleKind) -> Self {
         let pattern = &text[start..start + length];
         let (body, dollar) = match pattern {
@@ -62,13 +62,13 @@ impl Entry<u32> {
             _ => (pattern, false),
         };
         let stars = body.iter().rev().take_while(|byte| **byte == b'*').count();
-        // A `*` at the end adds nothing to a prefix. Before a `$`, it cancels the anchor.
+        // A `*` at the end does not change what a prefix matches. Before a `$`, it makes the anchor meaningless.
         let to_end = dollar && stars == 0;
         Self::of_body(start, &body[..body.len() - stars], to_end, length, line, kind)
     }
 
-    /// Compiles the directory that an allow of an index page also allows. The pattern itself is longer, so if both
-    /// match, this entry changes nothing.
+    /// Compiles the directory that an `Allow` for an index page also allows (see [`index_directory`]). The pattern
+    /// itself is longer, so it takes precedence if both match.
     pub(super) fn directory(text: &[u8], start: usize, length: usize, line: u32) -> Option<Self> {
         let body = &text[start..start + index_directory(&text[start..start + length])?];
         Some(Self::of_body(start, body, true, body.len() + 1, line, RuleKind::Allow))
@@ -103,7 +103,7 @@ impl Entry<u32> {
         }
     }
 
-    /// Sets what a path must contain for this pattern with wildcards to match.
+    /// Sets the bytes that a path must contain for this pattern with wildcards to match.
     pub(super) fn with_needs(self, needs: u16) -> Self {
         Self {
             link: self.link & !DISTANCE | needs & DISTANCE,
@@ -157,7 +157,8 @@ impl<W: Offset> Entry<W> {
         }
     }
 
-    /// Returns the length of the pattern as compared, in bytes, which is its weight against others.
+    /// Returns the length in bytes of the pattern in the form in which it is compared. The longest matching pattern
+    /// wins.
     pub(super) fn length(&self) -> u16 {
         self.length
     }
@@ -166,14 +167,14 @@ impl<W: Offset> Entry<W> {
         self.literal.into()
     }
 
-    /// Returns the bytes that a path must begin with.
+    /// Returns the literal: the bytes with which a path must begin.
     pub(super) fn literal<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         let start = self.start.at();
         &text[start..start + self.literal_len()]
     }
 
-    /// Returns whether the literal is not after `path` in byte order. `head` is the head of `path`. Comparing the first
-    /// bytes as one number settles nearly all cases.
+    /// Returns whether the literal comes before `path` in byte order or equals it. `head` is the head of `path`.
+    /// Comparing the first bytes as one number is sufficient in nearly all cases.
     pub(super) fn is_up_to(&self, text: &[u8], path: &[u8], head: Head) -> bool {
         let start = self.start.at();
         let length = self.literal_len();
@@ -191,13 +192,13 @@ impl<W: Offset> Entry<W> {
             && (length <= Head::BYTES || path.starts_with(self.literal(text)))
     }
 
-    /// Returns what a path must contain for this pattern with wildcards to match. In a small table, these are
-    /// [`super::prefilter::Classes`], and in a large one a [`super::prefilter::PairFilter`].
+    /// Returns the bytes that a path must contain for this pattern with wildcards to match. In a small table, these are
+    /// [`super::prefilter::Classes`]; in a large one, bits of a [`super::prefilter::PairFilter`].
     pub(super) fn needs(&self) -> u16 {
         self.link & DISTANCE
     }
 
-    /// Returns what has to match after the literal, from the first `*` on.
+    /// Returns the part of the pattern after the literal, from the first `*` on.
     pub(super) fn tail<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         &self.body(text)[self.literal_len()..]
     }
@@ -207,7 +208,7 @@ impl<W: Offset> Entry<W> {
         let start = self.start.at();
         match self.shape() {
             Shape::Prefix | Shape::Exact => &text[start..start + self.literal_len()],
-            // The last byte is treated as a `$`, even though an index rule has another character there.
+            // The last byte is treated as a `$`. In the entry of an index page's directory, it is another character.
             Shape::WildToEnd => &text[start..start + usize::from(self.length) - 1],
             Shape::Wild => {
                 let pattern = &text[start..start + usize::from(self.length)];
@@ -229,16 +230,16 @@ impl<W: Offset> Entry<W> {
 
 // === impl Rank ===
 impl Rank {
-    /// Lower than the rank of any rule.
+    /// A rank that is lower than that of any rule.
     pub(super) const NONE: Self = Self(0);
 
-    /// Creates a rank. `length` is that of the pattern as compared, in bytes.
+    /// Creates a rank. `length` is the length in bytes of the pattern in the form in which it is compared.
     pub(super) fn new(length: u16, allow: bool, line: u32) -> Self {
         let allow = if allow { RANK_ALLOW } else { 0 };
         Self(u64::from(length) << RANK_LENGTH | allow | u64::from(!line))
     }
 
-    /// Returns whether the rule allows the path. A pattern of length 0 (an empty rule) matches everything and forbids
+    /// Returns whether the rule allows the path. A pattern of length 0 (an empty rule) matches every path and forbids
     /// nothing.
     pub(super) fn allows(self) -> bool {
         self.0 & RANK_ALLOW != 0 || self.0 >> RANK_LENGTH == 0
@@ -261,8 +262,8 @@ pub(super) fn offset(n: usize) -> u32 {
     n as u32
 }
 
-/// Returns where the directory of an index page's pattern ends. By Google's index rule, an allow of `/dir/index.html`
-/// (anything from `/index.htm` on, in the last segment) also allows `/dir/$`.
+/// Returns where the directory ends in the pattern of an index page. According to Google's index rule, an `Allow` for
+/// `/dir/index.html` (any last segment that begins with `index.htm`) also allows `/dir/$`.
 pub(super) fn index_directory(pattern: &[u8]) -> Option<usize> {
     let slash = memrchr(b'/', pattern)?;
     pattern[slash..].starts_with(b"/index.htm").then_some(slash + 1)
@@ -275,7 +276,7 @@ pub(super) fn can_match(pattern: &[u8]) -> bool {
 
 fn short(length: usize) -> u16 {
     debug_assert!(length <= super::line::MAX_LINE * 3);
-    // MAX_LINE bounds a pattern, and escaping turns one byte into at most three.
+    // MAX_LINE limits the pattern's length, and escaping turns one byte into at most three, so this fits.
     u16::try_from(length).unwrap_or(u16::MAX)
 }
 

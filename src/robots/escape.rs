@@ -1,14 +1,14 @@
 //! Converts patterns and paths to the spelling in which they are compared (RFC 9309 §2.2.2).
 //!
 //! Google's parser never changes a path. In a pattern, it changes only the case of hex digits and non-ASCII octets. The
-//! RFC profile changes both pattern and path, and compares escapes by their meaning. Only `%2A` and `%24` stay: they
-//! are never wildcards.
+//! RFC profile changes both pattern and path, and compares escapes by their meaning. It leaves only `%2A` and `%24` as
+//! they are, which are never wildcards.
 
 use std::borrow::Cow;
 
 use super::Profile;
 
-/// Returns `pattern` in the spelling that is compared. The result is ASCII.
+/// Returns `pattern` in the spelling in which it is compared. The result is ASCII.
 pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     if let Ok(plain) = std::str::from_utf8(pattern)
         && plain.is_ascii()
@@ -38,8 +38,8 @@ pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     Cow::Owned(spelled)
 }
 
-/// Returns `path` in the spelling that is compared. Allocates only in the RFC profile, for a path that has a `%`, a
-/// `*`, a `$` or a non-ASCII octet.
+/// Returns `path` in the spelling in which it is compared. Allocates only in the RFC profile, and only for a path that
+/// contains a `%`, a `*`, a `$` or a non-ASCII octet.
 pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
     let special = |octet: &u8| matches!(octet, b'%' | b'*' | b'$' | 0x80..);
     if profile == Profile::Google || !path.iter().any(special) {
@@ -61,7 +61,7 @@ pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
 /// An octet or an escape in a pattern or a path.
 pub(super) enum Unit {
     Raw(u8),
-    /// The octet of a `%xx`.
+    /// The octet that a `%xx` encodes.
     Escaped(u8),
 }
 
@@ -89,13 +89,13 @@ fn octet(high: u8, low: u8) -> Option<u8> {
 }
 
 /// Returns whether an escape is equivalent to the plain character: for unreserved characters (RFC 3986 §2.3), and for
-/// reserved ones (§2.2), whose two spellings RFC 9309 §2.2.2 compares as equal. Not for a delimiter of the URL
-/// (`/a%2Fb` is a different path from `/a/b`), and not for `*` and `$`, which are wildcards if written plainly.
+/// reserved ones (§2.2), whose two spellings RFC 9309 §2.2.2 compares as equal. Returns `false` for a delimiter of the
+/// URL (`/a%2Fb` is a different path from `/a/b`), and for `*` and `$`, which are wildcards if they are not escaped.
 fn is_the_same_plain(octet: u8, in_query: bool) -> bool {
     octet.is_ascii_alphanumeric() || b"-._~:[]@!&'()+,;=".contains(&octet) || in_query && b"/?#".contains(&octet)
 }
 
-/// Returns whether an ASCII pattern needs no change.
+/// Returns whether an ASCII pattern is already in the spelling in which it is compared.
 fn is_compared_as_written(profile: Profile, pattern: &[u8]) -> bool {
     match profile {
         Profile::Google => is_upper(pattern),
@@ -106,7 +106,7 @@ fn is_compared_as_written(profile: Profile, pattern: &[u8]) -> bool {
     }
 }
 
-/// Returns whether no `%xx` has a lower-case digit.
+/// Returns whether all `%xx` have upper-case digits.
 fn is_upper(pattern: &[u8]) -> bool {
     let mut rest = pattern;
     while let Some(at) = memchr::memchr(b'%', rest) {

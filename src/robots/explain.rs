@@ -1,8 +1,8 @@
-//! Explains why a robots.txt allows or disallows a path: the rule that decided, its groups, and for every other rule,
+//! Explains why a robots.txt allows or disallows a path: the rule that decided, the groups, and for every other rule,
 //! why it lost (RFC 9309 §2.2).
 //!
 //! It parses the text again and compares all rules one after the other. That is far slower than
-//! [`Agent::decide`](super::Agent::decide), but has the same result. The proxy never decides with it.
+//! [`Agent::decide`](super::Agent::decide), but has the same result. The proxy never uses it for a decision.
 
 mod weigh;
 
@@ -22,10 +22,10 @@ pub struct Explanation<'a> {
     pub allowed: bool,
     /// The rule that decided. `None` if no rule matches; the path is then allowed.
     pub rule: Option<Weighed<'a>>,
-    /// Whose rules were picked: the requested agent's, if the file names it, or else those of [`Choice::Everyone`].
+    /// The agents whose rules apply: the requested agent if the file names it, or else [`Choice::Everyone`].
     pub choice: Choice<'a>,
-    /// The groups that apply to the agent, in the order of the file: all that name it, or else all for `*`, or else
-    /// none.
+    /// The groups that apply to the agent, in the order of the file: all that name it. If none does, all for `*`.
+    /// Otherwise no groups.
     pub groups: Vec<Group<'a>>,
     /// Number of rules in these groups. 0 if the profile always allows the path.
     pub considered: usize,
@@ -43,19 +43,20 @@ pub struct Group<'a> {
     pub rules: usize,
 }
 
-/// A rule and its weight against others.
+/// A rule and the pattern by which it is compared.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Weighed<'a> {
     /// Allow or disallow, with typos corrected.
     pub kind: RuleKind,
     /// Same as [`Rule::text`](super::Rule::text).
     pub text: Cow<'a, str>,
-    /// The pattern as it is compared. It is ASCII, and its length in bytes is the rule's weight.
+    /// The pattern in the form in which it is compared. It is ASCII. Of several matching rules, the one with the
+    /// longest pattern wins.
     pub pattern: Cow<'a, str>,
     /// Line number, from 1.
     pub line: u32,
-    /// Whether the pattern is the directory that an allow of its index page implies in Google's profile: `/dir/$` for
-    /// `/dir/index.html`.
+    /// Whether the pattern is the directory that is implied by an `Allow` for its index page in Google's profile:
+    /// `/dir/$` for `/dir/index.html`.
     pub directory: bool,
 }
 
@@ -69,8 +70,8 @@ pub struct Competitor<'a> {
 // === impl Competitor ===
 
 impl Competitor<'_> {
-    /// Returns how many bytes of the pattern, up to the first `*`, the path begins with. It measures how near the rule
-    /// is to the path, and is 0 for a rule that never matches.
+    /// Returns the number of bytes of the pattern, up to the first `*`, with which the path begins. The larger it is,
+    /// the nearer the rule is to matching. It is 0 for a rule that never matches.
     #[must_use]
     pub fn literal_fit(&self) -> usize {
         let pattern = &*self.rule.pattern;
@@ -86,7 +87,7 @@ impl Competitor<'_> {
 /// Why a rule did not decide.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LossReason {
-    /// The rule matches, but a matching allow is as long (RFC 9309 §2.2.2).
+    /// The rule matches, but an `Allow` of the same length matches too (RFC 9309 §2.2.2).
     TieAllowWins,
     /// The rule matches, but an earlier matching rule has the same kind and length.
     TieEarlier,
@@ -101,7 +102,7 @@ pub enum LossReason {
     NeverMatches,
 }
 
-/// Explains what `body` says about `path` to the agents of `choice`, as `profile` reads it.
+/// Explains how `body` decides `path` for the agents of `choice`, under `profile`.
 ///
 /// `path` begins with `/` and includes the query; see [`path_of_url`](super::path_of_url).
 ///

@@ -1,5 +1,5 @@
-//! The groups in the text of a file: which agents they name, and which rules they have (RFC 9309 §2.2.1).
-//! [`super::explain()`] and [`super::lint()`] parse them again for people.
+//! The groups in the text of a robots.txt: which agents they name, and which rules they contain (RFC 9309 §2.2.1).
+//! [`super::explain()`] and [`super::lint()`] use them to describe a file to people.
 //!
 //! Never sees a User-Agent field, and never compares a rule with a path.
 
@@ -12,14 +12,14 @@ use super::{
     record::{Key, Record},
 };
 
-/// Whose rules to pick.
+/// The agents whose rules apply.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Choice<'a> {
-    /// The agent that [`RobotsTxt::agent`](super::RobotsTxt::agent) finds.
+    /// The agent for which [`RobotsTxt::agent`](super::RobotsTxt::agent) returns rules.
     Agent(&'a str),
-    /// The product token that [`RobotsTxt::product`](super::RobotsTxt::product) finds.
+    /// The product token for which [`RobotsTxt::product`](super::RobotsTxt::product) returns rules.
     Product(&'a str),
-    /// Only `*`.
+    /// Agents that no group names: the rules for `*`.
     Everyone,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct GroupText<'a> {
 /// A rule as written in the file.
 pub(super) struct RuleText<'a> {
     pub(super) kind: RuleKind,
-    /// The whole line, without comment and surrounding white space.
+    /// The whole line, without its comment and surrounding white space.
     pub(super) text: &'a [u8],
     pub(super) pattern: &'a [u8],
     pub(super) line: u32,
@@ -57,7 +57,7 @@ pub(super) fn read(profile: Profile, body: &[u8]) -> Vec<GroupText<'_>> {
             Key::UserAgent => {
                 let agent = AgentLine::new(record.value, line);
                 match groups.last_mut() {
-                    // Only rules end a run of user-agents.
+                    // Only a rule ends a series of user-agent lines.
                     Some(group) if group.rules.is_empty() => group.agents.push(agent),
                     _ => groups.push(GroupText {
                         agents: vec![agent],
@@ -93,8 +93,7 @@ impl<'a> AgentLine<'a> {
         String::from_utf8_lossy(self.value)
     }
 
-    /// Returns whether the line names the agents of `choice`. An agent is named only by its own name, and
-    /// [`Choice::Everyone`] only by `*`.
+    /// Returns whether the line names the agents of `choice`. A line with `*` names only [`Choice::Everyone`].
     #[must_use]
     pub fn names(&self, choice: Choice<'_>) -> bool {
         match (Named::read(self.value), choice) {

@@ -1,9 +1,10 @@
-//! The first bytes of a path, a literal or a name as one number, which settles nearly all comparisons.
+//! The first bytes of a path, a literal or a name as one number. Comparing these numbers is sufficient for nearly all
+//! comparisons.
 //!
 //! Two strings that are longer than a head can differ although their heads are equal.
 
-/// The first [`BYTES`](Head::BYTES) of a string, padded with zeros. Heads have the same order as their strings,
-/// provided that the strings have no zeros.
+/// The first [`BYTES`](Head::BYTES) bytes of a string, padded with zeros. Heads have the same order as their strings if
+/// the strings contain no zeros.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Head(u64);
 
@@ -21,24 +22,24 @@ impl Head {
         Self((0..Self::BYTES).fold(0, byte))
     }
 
-    /// Returns the head of the text from `start` on.
+    /// Returns the head of the part of `text` that begins at `start`.
     pub(super) fn at(text: &[u8], start: usize) -> Self {
         let head = text.get(start..).and_then(<[u8]>::first_chunk);
         Self(head.map_or(0, |head| u64::from_be_bytes(*head)))
     }
 
-    /// Returns the head of the first `length` bytes.
+    /// Returns the head of the first `length` bytes of the string.
     pub(super) fn first(self, length: usize) -> Self {
         let rest = Self::BYTES - length.min(Self::BYTES);
-        // `checked_shl` fails if all bits are shifted out.
+        // `checked_shl` returns `None` if all bits are shifted out.
         let mask = u64::MAX.checked_shl(8 * rest as u32).unwrap_or(0);
         Self(self.0 & mask)
     }
 
     /// Converts to ASCII lower case.
     pub(super) fn lower(self) -> Self {
-        // Handles all bytes at once: the high bit of each byte of a sum says whether the byte is at least `A`, or past
-        // `Z`.
+        // Handles all bytes at once: the high bit of each byte in a sum tells whether the byte is at least `A`, or
+        // greater than `Z`.
         let low = self.0 & !EACH_HIGH;
         let from_a = low + EACH * u64::from(0x80 - b'A');
         let past_z = low + EACH * u64::from(0x7F - b'Z');
@@ -47,9 +48,9 @@ impl Head {
     }
 }
 
-/// A one in each byte.
+/// A number whose bytes are all 1.
 const EACH: u64 = u64::MAX / 0xFF;
-/// The high bit of each byte.
+/// A number in which the high bit of each byte is set.
 const EACH_HIGH: u64 = EACH << 7;
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The patterns of a file, laid out so that a decision inspects only the few that can match.
 //!
-//! Never allocates once built. Entries are grouped into tables. There is a table for each list of groups that applies
-//! to some agent. A table begins with its patterns without wildcards, in byte order of their literals. Those with
-//! wildcards follow, best first. If there are many, they are sorted by a pair of bytes that a path must have
-//! ([`Buckets`]).
+//! Never allocates after it was built. Entries are grouped into tables. There is a table for each list of groups that
+//! applies to some agent. A table begins with its patterns without wildcards, in byte order of their literals. The
+//! patterns with wildcards follow, highest rank first. If there are many of them, they are sorted by a pair of bytes
+//! that a path must contain ([`Buckets`]).
 //!
 //! The parent of an entry without wildcards is the prefix pattern with the longest literal that is a prefix of the
 //! entry's own. Ranks rise from parent to child, because an entry that could never beat its parent is left out of the
-//! table. So on the way up, the first prefix pattern that matches is the best one.
+//! table. So on the way up from the entry to its ancestors, the first prefix pattern that matches is the best one.
 
 use super::{
     entry::{Entry, Offset},
@@ -19,11 +19,11 @@ use super::{
 pub(super) struct Index<W> {
     pub(super) entries: Box<[Entry<W>]>,
     pub(super) tables: Box<[Table<W>]>,
-    /// Buckets for tables with many wildcard patterns. Few files have any.
+    /// Buckets for tables with many wildcard patterns. Few files have such tables.
     pub(super) buckets: Option<Box<Buckets<W>>>,
 }
 
-/// The position of a table's entries. They begin where those of the previous table end.
+/// The position of a table's entries. They begin where the entries of the previous table end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table<W> {
     /// Start of the patterns with wildcards.
@@ -32,7 +32,7 @@ pub(super) struct Table<W> {
 }
 
 /// Buckets of wildcard patterns that share a pair of neighbouring bytes, so that a decision inspects only the patterns
-/// whose pair the path has. Contains the buckets of all tables with many such patterns.
+/// whose pair the path contains. Contains the buckets of all tables that have many such patterns.
 #[derive(Debug)]
 pub(super) struct Buckets<W> {
     /// Sorted by table.
@@ -40,23 +40,23 @@ pub(super) struct Buckets<W> {
     pub(super) buckets: Box<[Bucket<W>]>,
 }
 
-/// The position of a table's buckets. They begin where those of the previous range end.
+/// The position of a table's buckets. They begin where the buckets of the previous range end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range<W> {
     pub(super) table: W,
     pub(super) end: W,
 }
 
-/// The patterns that share a pair.
+/// The patterns that contain the same pair.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<W> {
     pub(super) pair: Pair,
-    /// End of its entries, counted from the table's first pattern with wildcards. They begin where those of the
-    /// previous bucket end.
+    /// End of the bucket's entries, as an offset from the table's first pattern with wildcards. They begin where the
+    /// entries of the previous bucket end.
     pub(super) end: W,
 }
 
-/// Two neighbouring bytes. No pattern has a NUL, so two NULs mean no pair.
+/// Two neighbouring bytes. No pattern contains a NUL, so two NULs mean that there is no pair.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) struct Pair(pub(super) [u8; 2]);
 
@@ -87,7 +87,7 @@ impl<W: Offset> Index<W> {
         entries.split_at(wilds.at() - start)
     }
 
-    /// Returns the memory of the index, in bytes.
+    /// Returns the size of the index in memory, in bytes.
     pub(super) fn weight(&self) -> usize {
         let buckets = self.buckets.as_ref().map_or(0, |buckets| buckets.weight());
         size_of_val(&*self.entries) + size_of_val(&*self.tables) + buckets
@@ -134,7 +134,7 @@ impl<W: Offset> Buckets<W> {
         Some(&self.buckets[start..self.ranges[range].end.at()])
     }
 
-    /// Returns the memory of the buckets, in bytes.
+    /// Returns the size of the buckets in memory, in bytes.
     pub(super) fn weight(&self) -> usize {
         size_of::<Self>() + size_of_val(&*self.ranges) + size_of_val(&*self.buckets)
     }
@@ -165,10 +165,10 @@ impl Buckets<u32> {
 // === impl Pair ===
 
 impl Pair {
-    /// The pair of patterns without two adjacent bytes.
+    /// The pair of patterns that have no two adjacent bytes between wildcards.
     pub(super) const NONE: Self = Self([0, 0]);
 
-    /// Iterates over all pairs of `bytes` without a `*`.
+    /// Iterates over all pairs of adjacent bytes in `bytes` that do not contain a `*`.
     pub(super) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> {
         bytes
             .array_windows()

@@ -1,7 +1,7 @@
-//! Lays out tables of patterns for the [`Index`]: sorts them, removes those that can never decide, and links each to
-//! its parent.
+//! Lays out tables of patterns for the [`Index`]: sorts the patterns, removes those that can never decide, and links
+//! each to its parent.
 //!
-//! Never matches. Takes time in proportion to the patterns, except for the logarithm of sorting.
+//! Never matches a path. Takes time in proportion to the number of patterns, except for the logarithm of sorting.
 
 use std::cmp::Reverse;
 
@@ -27,7 +27,7 @@ pub(super) struct Layout<'t> {
 // === impl Layout ===
 
 impl<'t> Layout<'t> {
-    /// Creates an empty layout. Entries point into `text`, and about `patterns` of them are expected.
+    /// Creates an empty layout. Entries refer to `text`, and about `patterns` of them are expected.
     pub(super) fn new(text: &'t [u8], patterns: usize) -> Self {
         Self {
             text,
@@ -88,7 +88,7 @@ impl<'t> Layout<'t> {
         let mut last: Option<&Entry<u32>> = None;
         for entry in &self.literals {
             let literal = entry.literal(text);
-            // The first of several equal ones is the best.
+            // Of several equal entries, the first is the best.
             let same = |last: &Entry<u32>| last.shape() == entry.shape() && last.literal(text) == literal;
             if last.replace(entry).is_some_and(same) {
                 continue;

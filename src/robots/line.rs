@@ -1,14 +1,14 @@
 //! Splits the bytes of a robots.txt into numbered lines, as Google's parser does (RFC 9309 §2.2 leaves the details
-//! open), and says how much of a long file is used.
+//! open), and determines how much of a long file is used.
 //!
-//! Never looks inside a line, except for a NUL, which ends it early. [`super::record`] parses the content.
+//! Never looks inside a line, except for a NUL, which ends the line early. [`super::record`] parses the content.
 
 use memchr::{memchr, memchr2, memrchr2};
 
 /// An iterator over the lines of a file, numbered from 1.
 ///
-/// A line ends in LF, CR or CRLF; the last one needs no ending. A NUL ends a line's content, and content past
-/// [`MAX_LINE`] bytes is dropped. Neither affects the numbering.
+/// A line ends in LF, CR or CRLF; the last one needs no ending. A NUL ends a line's content, and content after
+/// [`MAX_LINE`] bytes is dropped. Neither affects the line numbers.
 pub(super) struct Lines<'a> {
     rest: Option<&'a [u8]>,
     number: u32,
@@ -54,7 +54,7 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// Returns the content of the line with the byte at `offset`.
+/// Returns the content of the line that contains the byte at `offset`.
 pub(super) fn line_at(body: &[u8], offset: usize) -> &[u8] {
     let start = memrchr2(b'\n', b'\r', &body[..offset]).map(|end| end + 1);
     let line = match start {
@@ -78,7 +78,7 @@ pub(super) fn line_at(body: &[u8], offset: usize) -> &[u8] {
 #[must_use]
 pub fn counted(read: &[u8], limit: usize) -> &[u8] {
     match read.split_at_checked(limit) {
-        // The limit falls between a line and its end, so it cuts nothing.
+        // The limit is between a line and its line end, so no line is cut.
         Some((_, [b'\r', b'\n', ..])) => &read[..limit + 2],
         Some((_, [b'\n' | b'\r', ..])) => &read[..=limit],
         Some((within, [_, ..])) => {
@@ -105,20 +105,20 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Bytes of a robots.txt that are used, after content decoding: 500 KiB. This is Google's limit, and the minimum in RFC
-/// 9309 §2.5. The rest is not read.
+/// Number of bytes of a robots.txt that are used, after content decoding: 500 KiB. This is Google's limit, and the
+/// minimum in RFC 9309 §2.5. The rest is not read.
 pub const LIMIT: usize = 500 * 1024;
 
-/// Number of bytes past the limit that show whether the file is longer: a line end, which is still used, and one more
-/// byte.
+/// Number of bytes after the limit that have to be read to know whether the file is longer: a line end, which is still
+/// used, and one more byte.
 pub const BEYOND: usize = 3;
 
 /// Maximum length of a line, in bytes: eight of the longest URLs that browsers accept, minus a terminator.
 pub(super) const MAX_LINE: usize = 2083 * 8 - 1;
 
-/// Maximum size of a file, in bytes. Fetched files are far smaller. It ensures that offsets fit into four bytes: the
-/// text of a file grows at most five-fold (each byte of a pattern is escaped to three and kept next to the written one,
-/// with four bytes for its offset).
+/// Maximum size of a file, in bytes. Fetched files are far smaller. The maximum ensures that offsets fit into four
+/// bytes: the text of a file grows at most five-fold (escaping turns each byte of a pattern into at most three, and the
+/// escaped pattern is kept in addition to the written one, with four bytes for its offset).
 pub(super) const MAX_BODY: usize = 512 << 20;
 
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

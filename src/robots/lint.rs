@@ -1,12 +1,12 @@
 //! Finds what people should know about a robots.txt, line by line: parts that are lost, that do not mean what they seem
 //! to mean, or that have no effect.
 //!
-//! A finding is always true for Google's parser. Linting never decides a request and never fails. Time and memory are
-//! in proportion to the file, except for the logarithm of sorting.
+//! Every finding is true for Google's parser. Linting never affects a request and never fails. Time and memory are in
+//! proportion to the file's size, except for the logarithm of sorting.
 //!
-//! How a file is checked: `octets` (findings about bytes) → `lines` (what each line says, and `patterns`, each by
-//! itself) → `groups` (which agents the rules apply to) → `rules` (which rules have no effect because of others, by
-//! asking the engine).
+//! How a file is checked: `octets` (findings about bytes) → `lines` (findings about each line, and `patterns`, about
+//! each pattern) → `groups` (which agents the rules apply to) → `rules` (which rules have no effect because of others,
+//! as the engine decides).
 
 mod catalogue;
 mod groups;
@@ -73,7 +73,7 @@ pub fn lint(body: &[u8]) -> Vec<Finding> {
     findings.finish(body)
 }
 
-/// Checks whether the file has rules, and whether they block everyone. `kept` is the part of `body` that is used.
+/// Checks whether the file has rules, and whether they forbid everything. `kept` is the part of `body` that is used.
 fn check_file(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[LintGroup<'_>], findings: &mut Findings) {
     let ruled = groups.iter().any(LintGroup::has_effective_rules);
     if let Some(disguise) = disguise {
@@ -113,7 +113,7 @@ impl Findings {
         });
     }
 
-    /// Adds a finding like [`add`](Self::add) that also involves the line `related`.
+    /// Adds a finding in the same way as [`add`](Self::add), and names the line `related` in it.
     fn relate(&mut self, line: u32, related: u32, code: Lint, message: impl Into<String>) {
         self.add(line, code, message);
         if let Some(finding) = self.0.last_mut() {
@@ -145,7 +145,7 @@ fn quoted(bytes: &[u8]) -> String {
 
 /// Returns about the first `max` bytes, made safe for a sentence and a terminal.
 fn shown(bytes: &[u8], max: usize) -> String {
-    // A huge line is not processed in full. A character has at most four bytes, so no shown character is cut.
+    // Only the start of a huge line is processed. A character has at most four bytes, so no shown character is cut.
     let start = &bytes[..bytes.len().min(max + 4)];
     plain(&String::from_utf8_lossy(start), max).into_owned()
 }

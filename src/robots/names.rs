@@ -1,4 +1,4 @@
-//! The agents that a file names, and their rules (RFC 9309 §2.2.1).
+//! The agents that a robots.txt names, and their rules (RFC 9309 §2.2.1).
 //!
 //! Never sees a User-Agent field, only product tokens.
 
@@ -10,26 +10,26 @@ use super::{
     record::is_space,
 };
 
-/// Names in the order of their lower-case spelling, without duplicates.
+/// Names, sorted by their lower-case spelling, without duplicates.
 #[derive(Debug)]
 pub(super) struct Names<W>(Box<[Name<W>]>);
 
 /// An agent that the file names.
 #[derive(Clone, Copy, Debug)]
 struct Name<W> {
-    /// Offset in the file's text of its first spelling.
+    /// Offset in the file's text of the name's first occurrence.
     start: W,
     /// The agent's set of rules.
     set: W,
     length: u16,
 }
 
-/// Which agents a user-agent record names.
+/// The agents that a user-agent record names.
 pub(super) enum Named<'a> {
-    /// `*`, alone or before white space: all agents without their own group.
+    /// `*`, alone or before white space: all agents that no group names.
     Everyone,
     Agent {
-        /// The leading `[A-Za-z_-]*`, which is all that Google's parser reads. Can be empty.
+        /// The leading `[A-Za-z_-]*`, which is the only part that Google's parser reads. Can be empty.
         token: &'a str,
         /// The text up to the first white space or `/`, if it is longer than the token.
         word: Option<&'a str>,
@@ -41,14 +41,15 @@ pub(super) enum Named<'a> {
 pub(super) struct Mention {
     start: u32,
     length: u16,
-    /// Group of the user-agent line.
+    /// Group to which the user-agent line belongs.
     group: u32,
 }
 
 // === impl Names ===
 
 impl Names<u32> {
-    /// Creates the names from `mentions`, which are in file order. `set_of` returns the set for a list of groups.
+    /// Creates the names from `mentions`, which are in the order of the file. `set_of` returns the set for a list of
+    /// groups.
     pub(super) fn new(mut mentions: Vec<Mention>, text: &[u8], mut set_of: impl FnMut(&[u32]) -> u32) -> Self {
         mentions.sort_by(|a, b| caseless(a.of(text), b.of(text)));
         let mut groups = Vec::new();
@@ -85,7 +86,7 @@ impl Names<u32> {
 }
 
 impl<W: Offset> Names<W> {
-    /// Finds the name equal to `wanted`, ignoring ASCII case. Returns its first spelling and its set.
+    /// Finds the name that equals `wanted`, ignoring ASCII case. Returns its first spelling and its set.
     pub(super) fn find<'t>(&self, text: &'t [u8], wanted: &str) -> Option<(&'t str, u32)> {
         let wanted = wanted.as_bytes();
         let head = Head::of(wanted).lower();
@@ -94,7 +95,7 @@ impl<W: Offset> Names<W> {
             let ordering = ordering
                 .cmp(&head)
                 .then_with(|| caseless(rest(name.of(text)), rest(wanted)));
-            // `wanted` can contain zeros, which look like the padding of a head.
+            // `wanted` can contain zeros, which look like the padding of a head, so compare the lengths too.
             ordering.then(usize::from(name.length).cmp(&wanted.len()))
         };
         let at = self.0.binary_search_by(order).ok()?;
@@ -103,7 +104,7 @@ impl<W: Offset> Names<W> {
         Some((str::from_utf8(name.of(text)).ok()?, name.set.into()))
     }
 
-    /// Returns the memory of the names in bytes, without their text.
+    /// Returns the size of the names in memory in bytes, without their text.
     pub(super) fn weight(&self) -> usize {
         size_of_val(&*self.0)
     }
@@ -125,7 +126,7 @@ impl Mention {
     pub(super) fn new(start: usize, name: &str, group: u32) -> Self {
         Self {
             start: offset(start),
-            // MAX_LINE bounds the length.
+            // MAX_LINE limits the length, so it fits.
             length: u16::try_from(name.len()).unwrap_or(u16::MAX),
             group,
         }
@@ -158,7 +159,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Returns whether Google's parser accepts all of `agent` as a product token. The empty string is not one.
+/// Returns whether Google's parser accepts `agent` as a whole as a product token. The empty string is no product token.
 pub(super) fn is_product_token(agent: &str) -> bool {
     !agent.is_empty() && agent.bytes().all(is_token)
 }
@@ -167,12 +168,12 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_')
 }
 
-/// Returns the bytes as text. A word that is not UTF-8 cannot be an agent's name.
+/// Returns the bytes as a string. A word that is not UTF-8 cannot be an agent's name.
 fn utf8(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-/// Returns what follows the head of `name`.
+/// Returns the part of `name` after its head.
 fn rest(name: &[u8]) -> &[u8] {
     name.get(Head::BYTES..).unwrap_or_default()
 }

@@ -1,13 +1,13 @@
 //! An index of a path, for a file with so many patterns that searching the path for each of them takes too long. It
-//! rejects most patterns, because the path lacks some of their bytes or has them in another order.
+//! rejects most patterns because the path lacks some of their bytes, or contains them in a different order.
 //!
-//! It never rejects a pattern that matches, but can accept one that does not. It is large, so only a search that has
-//! become long builds one, on its stack.
+//! It never rejects a pattern that matches, but can accept a pattern that does not. It is large, so only a search that
+//! takes long builds one, on its stack.
 
-/// The runs of three, four and eight bytes in a path, and the first and last position of each byte.
+/// The sequences of three, four and eight bytes in a path, and the first and last position of each byte.
 pub(super) struct PathIndex {
     runs: [u64; WORDS],
-    /// [`NOWHERE`] for a byte that is not in the path.
+    /// First position of each byte; [`NOWHERE`] for a byte that is not in the path.
     first: [u32; 256],
     last: [u32; 256],
 }
@@ -38,7 +38,7 @@ impl PathIndex {
         path_index
     }
 
-    /// Returns whether a pattern's `tail` may match what follows the first `from` bytes of the path.
+    /// Returns whether a pattern's `tail` can match the path after its first `from` bytes.
     pub(super) fn may_match(&self, tail: &[u8], from: usize) -> bool {
         let mut from = from;
         for piece in tail.split(|byte| *byte == b'*').take(PIECES) {
@@ -85,15 +85,15 @@ fn eight(run: [u8; 8]) -> usize {
     spread(u64::from_le_bytes(run))
 }
 
-/// Maps a run to one of the bits, by multiplication with the golden ratio.
+/// Maps a sequence of bytes to one of the bits, by multiplication with the golden ratio.
 fn spread(run: u64) -> usize {
     (run.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - BITS)) as usize
 }
 
-/// Checking more pieces can take longer than the search that it saves.
+/// Maximum number of pieces to check. Checking more can take longer than the search that it saves.
 const PIECES: usize = 16;
 
-/// Number of bits, as a power of two. A path of 60 KiB sets a sixth of them.
+/// Binary logarithm of the number of bits. A path of 60 KiB sets a sixth of them.
 const BITS: u32 = 20;
 const WORDS: usize = 1 << (BITS - 6);
 const NOWHERE: u32 = u32::MAX;

@@ -1,6 +1,6 @@
-//! Cheap tests that reject most wildcard patterns before they are matched: whether the path has the bytes, or the
-//! pairs of neighbouring bytes, that the pattern needs. [`Classes`] are for the few patterns of a small file, a
-//! [`PairFilter`] for many.
+//! Cheap tests that reject most wildcard patterns before they are matched: whether the path contains the bytes, or the
+//! pairs of neighbouring bytes, that the pattern needs. [`Classes`] are used for the few patterns of a small file, a
+//! [`PairFilter`] for many patterns.
 //!
 //! Neither rejects a pattern that matches, but both can accept one that does not.
 
@@ -33,7 +33,7 @@ impl Classes {
         self.0 >> (needs & 63) & self.0 >> (needs >> 6 & 63) & 1 != 0
     }
 
-    /// Returns the two rarest classes that a pattern with this body needs, six bits each.
+    /// Returns the two rarest classes that a pattern with this body needs, as six bits each.
     pub(super) fn needs(body: &[u8]) -> u16 {
         let (mut rarest, mut rare) = (0, 0);
         for byte in body.iter().filter(|byte| **byte != b'*') {
@@ -62,12 +62,12 @@ impl PairFilter {
         Self(bits)
     }
 
-    /// Returns whether the path may have `pair`. Every path has [`Pair::NONE`].
+    /// Returns whether the path can contain `pair`. Returns true for [`Pair::NONE`].
     pub(super) fn has(&self, pair: Pair) -> bool {
         self.meets(Self::needs(pair))
     }
 
-    /// Like [`has`](Self::has), for a result of [`needs`](Self::needs).
+    /// Returns the same as [`has`](Self::has), but for a pair that [`needs`](Self::needs) has encoded.
     pub(super) fn meets(&self, needs: u16) -> bool {
         let bit = usize::from(needs);
         bit > 1023 || self.0[bit >> 6] & 1 << (bit & 63) != 0
@@ -81,19 +81,19 @@ impl PairFilter {
         }
     }
 
-    /// Returns whether the path may match a pattern with this body.
+    /// Returns whether the path can match a pattern with this body.
     pub(super) fn may_match(&self, body: &[u8]) -> bool {
         Pair::all(body).all(|pair| self.has(pair))
     }
 }
 
-/// Maps a pair to a bit. Keeps all pairs of lower-case letters distinct, and most others.
+/// Maps a pair to a bit. Pairs of lower-case letters all have different bits, and most other pairs do too.
 fn bit([first, second]: [u8; 2]) -> u16 {
     ((u16::from(first) * 33) ^ u16::from(second)) & 1023
 }
 
-/// Bytes from the most frequent in paths to the rarest. Each string is a class. Bytes that are not listed are in the
-/// last class.
+/// Classes of bytes, from the most frequent in paths to the rarest. Each string is a class. Bytes that are not listed
+/// are in the last class.
 const BY_FREQUENCY: [&[u8]; 59] = [
     b"/",
     b"e",

@@ -1,7 +1,7 @@
 //! Parses one line as a record: a key, a value, and the meaning of the key (RFC 9309 §2.2, with the leniency of
 //! Google's parser: typos, prefixes, missing colons).
 //!
-//! Never knows the group of a record, and never changes a value.
+//! Does not know the group of a record, and never changes a value.
 
 use memchr::{memchr, memchr2};
 
@@ -35,8 +35,8 @@ pub(super) enum Key {
 // === impl Record ===
 
 impl<'a> Record<'a> {
-    /// Parses a line. Returns `None` for a line that decides nothing: blank, a comment, without a separator, or with
-    /// another key (sitemaps and crawl delays neither decide nor end a group).
+    /// Parses a line. Returns `None` for a line that affects no decision: a blank line, a comment, a line without a
+    /// separator, or a line with another key. Sitemaps and crawl delays neither affect a decision nor end a group.
     pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
         let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
         let key = Key::read(profile, key)?;
@@ -80,7 +80,7 @@ pub(super) fn begins(text: &[u8], start: &[u8]) -> bool {
 }
 
 /// Returns the position of the separator, which is the first colon. Without a colon, it can be white space, but only
-/// between exactly two words, so that prose is not taken for a rule. The RFC's grammar always requires a colon.
+/// between exactly two words, so that prose is not mistaken for a rule. The RFC's grammar always requires a colon.
 fn separator(profile: Profile, text: &[u8]) -> Option<usize> {
     if let Some(colon) = memchr(b':', text) {
         return Some(colon);
@@ -94,7 +94,7 @@ fn separator(profile: Profile, text: &[u8]) -> Option<usize> {
     words_end.is_none().then_some(blank)
 }
 
-/// Returns whether a byte separates words. Only space and tab do; other white space is only trimmed.
+/// Returns whether a byte separates words. Only space and tab do; other white space is only trimmed at the ends.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
@@ -121,14 +121,14 @@ pub(super) fn trim(mut bytes: &[u8]) -> &[u8] {
 const ALLOW: Key = Key::Rule(RuleKind::Allow);
 const DISALLOW: Key = Key::Rule(RuleKind::Disallow);
 
-/// The keys of RFC 9309 §2.2, in any case.
+/// The keys of RFC 9309 §2.2, which are compared ignoring case.
 const GRAMMAR: &[(&[u8], Key)] = &[
     (b"user-agent", Key::UserAgent),
     (b"allow", ALLOW),
     (b"disallow", DISALLOW),
 ];
 
-/// The spellings that Google accepts, in order. A key only needs to *begin* with one, in any case.
+/// The spellings that Google accepts, in order. A key only needs to *begin* with one of them, ignoring case.
 const SPELLINGS: &[(&[u8], Key)] = &[
     (b"user-agent", Key::UserAgent),
     (b"useragent", Key::UserAgent),

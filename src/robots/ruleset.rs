@@ -1,7 +1,7 @@
-//! The rules of each agent in a file: all groups that name it, as one table of patterns, or as several if there is no
-//! room for one (RFC 9309 §2.2.1).
+//! The rules of each agent in a file: all groups that name it, as one table of patterns, or as several if one table
+//! would take too much memory (RFC 9309 §2.2.1).
 //!
-//! Never matches. Memory stays in proportion to the file, regardless of its content.
+//! Never matches a path. Memory stays in proportion to the file, regardless of its content.
 
 use std::{collections::HashMap, mem::take};
 
@@ -15,16 +15,17 @@ use super::{
     site_access::HighestRanks,
 };
 
-/// The compiled rules of a file. `W` is the type of its offsets.
+/// The compiled rules of a file. `W` is the type of offsets in it.
 #[derive(Debug)]
 pub(super) struct Ruleset<W> {
     pub(super) index: Index<W>,
-    /// The set of the groups for `*`.
+    /// The set of rules for `*`.
     pub(super) everyone: Option<u32>,
     pub(super) tokens: Names<W>,
-    /// Full names that Google's parser cuts short.
+    /// The full names that Google's parser truncates.
     pub(super) words: Names<W>,
-    /// Sets with several tables, numbered after the tables. Each table is also a set, with the same number.
+    /// Sets that consist of several tables. Their numbers follow those of the tables. Each table is also a set, with
+    /// the same number.
     unions: Box<[Box<[u32]>]>,
 }
 
@@ -35,7 +36,7 @@ struct TableBuilder<'d> {
     table_of_group: Vec<Option<u32>>,
     set_of_groups: HashMap<Box<[u32]>, u32>,
     unions: Vec<Box<[u32]>>,
-    /// How many patterns can still be laid out a second time.
+    /// How many more patterns can be laid out a second time.
     spare: usize,
 }
 
@@ -45,7 +46,7 @@ impl Ruleset<u32> {
     pub(super) fn new(mut draft: Draft<'_>) -> (Self, Box<[u8]>) {
         let (tokens, words) = (take(&mut draft.tokens), take(&mut draft.words));
         let mut binder = TableBuilder::new(&draft);
-        // The set for `*` is built first, so that it always has a single table.
+        // The set for `*` is built first, so that it always has only one table.
         let mut everyone = (!draft.everyone.is_empty()).then(|| binder.bind(&draft.everyone));
         let mut tokens = Names::new(tokens, &draft.text, |groups| binder.bind(groups));
         let mut words = Names::new(words, &draft.text, |groups| binder.bind(groups));
@@ -89,7 +90,7 @@ impl<W: Offset> Ruleset<W> {
         }
     }
 
-    /// Returns the highest ranks of the rules of `set`.
+    /// Returns the highest ranks among the rules of `set`.
     pub(super) fn reach(&self, set: u32, text: &[u8]) -> HighestRanks {
         let of_table = |reach: HighestRanks, table: u32| {
             let (literals, wilds) = self.index.entries_of(table as usize);
@@ -102,7 +103,7 @@ impl<W: Offset> Ruleset<W> {
         }
     }
 
-    /// Returns the memory of the rules, in bytes.
+    /// Returns the size of the rules in memory, in bytes.
     pub(super) fn weight(&self) -> usize {
         let unions: usize = self.unions.iter().map(|union| size_of_val(&**union)).sum();
         self.index.weight() + self.tokens.weight() + self.words.weight() + size_of_val(&*self.unions) + unions
@@ -157,7 +158,7 @@ impl<'d> TableBuilder<'d> {
         table
     }
 
-    /// Lays out one table for several groups, if there is room for it.
+    /// Lays out one table for several groups, if there is enough memory for it.
     fn merged(&mut self, groups: &[u32]) -> Option<u32> {
         let draft = self.draft;
         let patterns = groups.iter().map(|group| draft.patterns_of(*group));
@@ -167,10 +168,10 @@ impl<'d> TableBuilder<'d> {
     }
 }
 
-/// How often each pattern can be laid out again, on average, so that agents with several groups have one table.
-/// Without a bound, memory would grow with the square of the file's size if thousands of agents share a large group
-/// and each have a small one too.
+/// How often each pattern can be laid out again, on average, so that agents with several groups have one table. Without
+/// this limit, memory could grow with the square of the file's size, for example if thousands of agents share a large
+/// group and each have a small one too.
 const SPARE: usize = 4;
 
-/// Marks a set of several tables until the number of tables is known.
+/// A bit that marks a union of several tables until the number of tables is known.
 const UNION: u32 = 1 << 31;

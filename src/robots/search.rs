@@ -1,7 +1,7 @@
-//! The search for the rule that decides a path: the best one that matches (RFC 9309 §2.2.2).
+//! The search for the rule that decides a path: the best rule that matches (RFC 9309 §2.2.2).
 //!
-//! Never allocates. The work is bounded by the number of patterns with wildcards times the length of the path, plus the
-//! length of the file. Only the product can become large, so the caller bounds it.
+//! Never allocates. The work is at most the number of patterns with wildcards times the length of the path, plus the
+//! length of the file. Only the product can become large, so the caller limits it.
 
 use super::{
     RuleId,
@@ -21,7 +21,8 @@ pub(super) struct Search<'a> {
     best: Rank,
     rule: Option<RuleId>,
     head: Head,
-    /// Prefilter of the path. Built once, when a table first needs it: an agent can have thousands of tables.
+    /// Prefilters of the path. Each is built only once, when a table first needs it, because an agent can have
+    /// thousands of tables.
     classes: Option<Classes>,
     filter: Option<PairFilter>,
     /// Set once a search has become long.
@@ -35,7 +36,8 @@ pub(super) struct Search<'a> {
 // === impl Search ===
 
 impl<'a> Search<'a> {
-    /// Creates a search. Entries point into `text`. The search gives up past `budget` bytes searched for wildcards.
+    /// Creates a search for `path`. Entries refer to `text`. The search stops after `budget` bytes were searched for
+    /// wildcards.
     pub(super) fn new(text: &'a [u8], path: &'a [u8], budget: usize) -> Self {
         Self {
             text,
@@ -56,13 +58,13 @@ impl<'a> Search<'a> {
         self.searched
     }
 
-    /// Returns whether the search became so long that it skipped patterns with wildcards. It has to be repeated
+    /// Returns whether the search took so long that it skipped patterns with wildcards. If so, it has to be repeated
     /// [`with`](Self::with) a path index.
     pub(super) fn is_long(&self) -> bool {
         self.path_index.is_none() && self.searched > LONG
     }
 
-    /// Adds an index of the path, for a long search.
+    /// Adds an index of the path, for a search that takes long.
     pub(super) fn with(self, path_index: &'a PathIndex) -> Self {
         Self {
             path_index: Some(path_index),
@@ -78,7 +80,7 @@ impl<'a> Search<'a> {
 
     /// Searches entries without wildcards, which are in the order of their literals.
     pub(super) fn literals<W: Offset>(&mut self, entries: &[Entry<W>]) {
-        // Only the last entry that is not after the path in byte order, and its ancestors, can match.
+        // Only the last entry that comes before the path or equals it in byte order, and its ancestors, can match.
         let after = entries.partition_point(|entry| entry.is_up_to(self.text, self.path, self.head));
         let Some(mut at) = after.checked_sub(1) else {
             return;
@@ -100,7 +102,7 @@ impl<'a> Search<'a> {
             at -= distance;
             steps += 1;
             if steps == SHALLOW {
-                // In deep nesting, literals longer than the shared prefix need no comparison.
+                // If prefixes are deeply nested, literals that are longer than the shared prefix need no comparison.
                 shared = common_prefix(entry.literal(self.text), self.path);
             }
         }
@@ -182,8 +184,8 @@ impl<'a> Search<'a> {
 /// Searching this many bytes takes less time than building a [`PathIndex`].
 const LONG: usize = 1 << 17;
 
-/// Number of nested prefixes that are compared one by one.
+/// Maximum number of nested prefixes that are compared one by one.
 const SHALLOW: usize = 4;
 
-/// Looking up a pair costs as much as testing this many buckets one by one.
+/// Looking up a pair costs as much as testing this number of buckets one by one.
 const STEPS: usize = 8;

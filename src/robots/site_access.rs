@@ -1,7 +1,7 @@
-//! What an agent may fetch of a site if the path is not known, as in a tunnel.
+//! What an agent may fetch of a site if the path is unknown, as in a tunnel.
 //!
-//! Never sees a path. It inspects each pattern by itself, and not what several patterns match together. So it can
-//! return [`SiteAccess::Mixed`] although all paths have the same verdict.
+//! Never sees a path. It inspects each pattern by itself, and not which paths several patterns match together. So it
+//! can return [`SiteAccess::Mixed`] although all paths have the same verdict.
 
 use super::{
     entry::{Entry, Offset, Rank, Shape},
@@ -39,7 +39,7 @@ impl HighestRanks {
         allow: Rank::NONE,
     };
 
-    /// Includes `entry` in the ranks.
+    /// Updates the ranks with `entry`.
     pub(super) fn with<W: Offset>(mut self, entry: &Entry<W>, text: &[u8]) -> Self {
         let rank = entry.rank();
         if is_universal(entry, text) {
@@ -53,8 +53,8 @@ impl HighestRanks {
         self
     }
 
-    /// Returns the access. A pattern that matches every path hides all patterns of lower rank. So a kind of pattern
-    /// matters only if its rank is at least as high.
+    /// Returns the access. A pattern that matches every path makes all patterns of lower rank ineffective. So the other
+    /// patterns matter only if their rank is at least as high.
     pub(super) fn site_access(self) -> SiteAccess {
         if self.disallow == Rank::NONE || self.disallow < self.universal {
             SiteAccess::AllAllowed
@@ -66,8 +66,8 @@ impl HighestRanks {
     }
 }
 
-/// Returns whether the pattern matches every path, as `/`, `*` and `/*$` do. A pattern that is not anchored and matches
-/// the shortest path matches all paths, because all paths begin with the shortest.
+/// Returns whether the pattern matches every path, as `/`, `*` and `/*$` do. If a pattern is not anchored and matches
+/// the shortest path, it matches all paths, because all paths begin with the shortest one.
 fn is_universal<W: Offset>(entry: &Entry<W>, text: &[u8]) -> bool {
     match entry.shape() {
         Shape::Exact | Shape::WildToEnd => false,

@@ -1,7 +1,7 @@
-//! The statements of a robots.txt besides allow and disallow: sitemaps, crawl delays, and how content may be used. They
-//! are for people and programs to read.
+//! The statements of a robots.txt other than `Allow` and `Disallow`: sitemaps, crawl delays, and how content may be
+//! used. They are for people and programs to read.
 //!
-//! Statements decide nothing, and their values are not interpreted here. `crawl_delay` interprets the crawl delays.
+//! Statements affect no decision, and their values are not interpreted here. `crawl_delay` interprets the crawl delays.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -20,8 +20,8 @@ pub struct Statement<'a> {
     pub value: Cow<'a, str>,
     /// Line number, from 1.
     pub line: u32,
-    /// The user-agent lines above the statement. Empty if the statement is for the whole file, or before the first
-    /// user-agent.
+    /// The user-agent lines above the statement. Empty if the statement applies to the whole file, or comes before the
+    /// first user-agent line.
     pub agents: Arc<[AgentLine<'a>]>,
 }
 
@@ -43,9 +43,9 @@ pub enum StatementKind {
 /// Returns all statements of `body`, in order.
 ///
 /// A statement of a group belongs to the last run of user-agent lines above it. A rule or such a statement ends a run,
-/// but a `Crawl-delay` does not end it for lines about use: their drafts do not know it.
-/// This is how authors mean it, although rules are grouped differently. In `User-agent: a`, `Crawl-delay: 9`,
-/// `User-agent: b`, `Disallow: /`, the delay is for `a` and the rule for both.
+/// but a `Crawl-delay` does not end it for lines about use, because the drafts that define them do not know it. This is
+/// what authors intend, although rules are grouped differently. In `User-agent: a`, `Crawl-delay: 9`,
+/// `User-agent: b`, `Disallow: /`, the delay applies to `a` and the rule to both.
 ///
 /// ```
 /// use robotgate::robots::{Choice, Profile, StatementKind, statements};
@@ -76,7 +76,7 @@ pub(super) struct RawStatement<'a> {
     pub(super) agents: Arc<[AgentLine<'a>]>,
 }
 
-/// Same as [`statements`], with raw values.
+/// Returns the same as [`statements`], but with values as bytes, which need not be UTF-8.
 pub(super) fn raw_statements(profile: Profile, body: &[u8]) -> Vec<RawStatement<'_>> {
     let mut found = Vec::new();
     let (mut run, mut run_of_use) = (Run::default(), Run::default());
@@ -112,8 +112,8 @@ pub(super) fn raw_statements(profile: Profile, body: &[u8]) -> Vec<RawStatement<
 
 /// Iterates over `statements`, and returns for each whether it applies to the agents of `choice`.
 ///
-/// The result is that of [`Statement::applies_to`]. It is computed once for each run of user-agents, because many
-/// statements can share a long run.
+/// The result is the same as that of [`Statement::applies_to`], but it is computed only once for each run of
+/// user-agents, because many statements can share a long run.
 pub fn which_apply<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> impl Iterator<Item = bool> + 's {
     let mut last = None;
     statements.iter().map(move |statement| match last {
@@ -131,7 +131,7 @@ pub fn which_apply<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> i
 #[derive(Default)]
 struct Run<'a> {
     open: Vec<AgentLine<'a>>,
-    /// The last complete run. Its statements share it, because a file can have as many statements as user-agents.
+    /// The last complete run. Its statements share one list, because a file can have as many statements as user-agents.
     ended: Arc<[AgentLine<'a>]>,
 }
 
@@ -153,8 +153,8 @@ impl<'a> Run<'a> {
 // === impl Statement ===
 
 impl Statement<'_> {
-    /// Returns whether the statement applies to the agents of `choice`: it is for the whole file, or under a user-agent
-    /// line that names them.
+    /// Returns whether the statement applies to the agents of `choice`: it applies to the whole file, or is under a
+    /// user-agent line that names them.
     #[must_use]
     pub fn applies_to(&self, choice: Choice<'_>) -> bool {
         !self.kind.is_of_a_group() || self.agents.iter().any(|agent| agent.names(choice))
@@ -164,8 +164,8 @@ impl Statement<'_> {
 // === impl StatementKind ===
 
 impl StatementKind {
-    /// Returns the kind of `key`. In Google's profile, a sitemap's key only needs to begin with `sitemap` or
-    /// `site-map`.
+    /// Returns the kind of the statement with this key. In Google's profile, a sitemap's key only needs to begin with
+    /// `sitemap` or `site-map`.
     pub(super) fn of_key(profile: Profile, key: &[u8]) -> Option<Self> {
         if profile == Profile::Google && (begins(key, b"sitemap") || begins(key, b"site-map")) {
             return Some(Self::Sitemap);
@@ -197,7 +197,7 @@ impl StatementKind {
 fn read(profile: Profile, line: &[u8]) -> Option<(StatementKind, &[u8])> {
     let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
     let kind = StatementKind::of_key(profile, key)?;
-    // Google's parser accepts white space in place of the colon. The drafts about use do not.
+    // Google's parser accepts white space in place of the colon. The drafts that define lines about use do not.
     let is_about_use = matches!(kind, StatementKind::ContentSignal | StatementKind::ContentUsage);
     (!is_about_use || text.contains(&b':')).then_some((kind, value))
 }
@@ -214,7 +214,7 @@ const KINDS: [StatementKind; 5] = [
 mod tests {
     use super::*;
 
-    /// Returns line, key, value and user-agent lines of each statement.
+    /// Returns the line, key, value and user-agent lines of each statement.
     fn found(profile: Profile, body: &str) -> Vec<(u32, &'static str, String, Vec<u32>)> {
         let found = statements(profile, body.as_bytes()).into_iter();
         found

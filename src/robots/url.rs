@@ -1,6 +1,6 @@
-//! Extracts from a URL the part that patterns are matched against: path, parameters and query.
+//! Extracts from a URL the part that is compared with patterns: path, parameters and query.
 //!
-//! Never validates or normalises; the proxy does that before.
+//! Never validates or normalises a URL; the proxy has done that.
 
 use std::borrow::Cow;
 
@@ -9,9 +9,8 @@ use memchr::{memchr, memchr3, memmem};
 /// Returns path, parameters and query of `url`, beginning with `/`, as [`super::Agent::decide`] requires. For any
 /// bytes, the result equals that of Google's parser.
 ///
-/// Scheme, authority and fragment are removed. Two leading slashes start an authority. The result is `/` for a URL
-/// without a path or one that makes no sense. A path that starts with `?` or `;` gets a leading slash. A NUL ends the
-/// path.
+/// Scheme, authority and fragment are removed. Two leading slashes start an authority. The result is `/` for a URL that
+/// has no path or is not valid. A path that starts with `?` or `;` gets a leading slash. A NUL ends the path.
 ///
 /// ```
 /// use robotgate::robots::path_of_url;
@@ -42,7 +41,7 @@ pub fn path_of_url(url: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(slashed)
 }
 
-/// Returns where the authority starts: after `://`, unless a path has begun before it.
+/// Returns where the authority starts: after `://`, unless a path has begun before that.
 fn after_scheme(url: &[u8]) -> usize {
     match memmem::find(url, b"://") {
         Some(at) if find_path(&url[..at]).is_none() => at + 3,

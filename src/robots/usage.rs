@@ -1,8 +1,8 @@
-//! What a robots.txt says about the use of its site's content: `Content-Usage` (draft-ietf-aipref-attach-05 with the
-//! labels of draft-ietf-aipref-vocab-07) and `Content-Signal` (contentsignals.org, which defines no grammar).
+//! How a site allows its content to be used, according to its robots.txt: `Content-Usage` (draft-ietf-aipref-attach-05
+//! with the labels of draft-ietf-aipref-vocab-07) and `Content-Signal` (contentsignals.org, which defines no grammar).
 //!
-//! The groups for an agent are picked as for its rules, with one difference: these lines, too, end a run of user-agents.
-//! They say nothing about a path that a rule disallows; the caller decides that first.
+//! An agent's groups are selected as for its rules, with one difference: these lines, too, end a run of user-agent
+//! lines. The lines have no meaning for a path that a rule disallows; the caller checks that first.
 
 use std::sync::Arc;
 
@@ -18,18 +18,18 @@ use super::{
     wild,
 };
 
-/// A vocabulary in which sites say what their content may be used for.
+/// A vocabulary: a set of labels, each of which names a use of content that sites can permit or forbid.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Vocabulary {
     ContentSignal,
     ContentUsage,
 }
 
-/// What a file says to an agent about the use of one path.
+/// The lines of a robots.txt that apply to an agent and a path.
 #[derive(Clone, Debug, Default)]
 pub struct Usage<'a> {
-    /// The lines that apply, in the order of the file: all `Content-Signal` lines of the agent's groups, and the
-    /// `Content-Usage` lines whose path matches and is the longest.
+    /// In the order of the file: all `Content-Signal` lines of the agent's groups, and the `Content-Usage` lines with
+    /// the longest path that matches.
     lines: Vec<&'a UsageLine>,
 }
 
@@ -37,33 +37,33 @@ pub struct Usage<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Preference {
     pub allowed: bool,
-    /// Line number, from 1. The first of several that say the same.
+    /// Number of the line, from 1. If several lines say the same, the first of them.
     pub line: u32,
 }
 
-/// The lines of a file that are about the use of content.
+/// All lines of a robots.txt about the use of content.
 #[derive(Debug, Default)]
 pub(super) struct UsageLines {
     lines: Box<[UsageLine]>,
-    /// The runs of user-agents above the lines.
+    /// The runs of user-agent lines above these lines.
     runs: Box<[Run]>,
-    /// The patterns of the lines, and padding for [`Head::at`].
+    /// The patterns in these lines, and padding for [`Head::at`].
     patterns: Box<[u8]>,
 }
 
-/// The offset and the length in the file of each user-agent's value.
+/// A run of user-agent lines: for each, the offset of its value in the file, and the length of the value.
 type Run = Box<[(u32, u32)]>;
 
-/// One line.
+/// A line about the use of content.
 #[derive(Clone, Copy, Debug)]
 struct UsageLine {
     vocabulary: Vocabulary,
-    /// Index of the run of user-agents that the line applies to.
+    /// Index of the run of user-agent lines to which the line belongs.
     run: u32,
     line: u32,
-    /// The pattern of the paths. Empty if the line applies to all paths.
+    /// The pattern for paths. Empty if the line applies to all paths.
     pattern: Entry<u32>,
-    /// What the line says for each of [`Vocabulary::labels`].
+    /// The values that the line gives to each of [`Vocabulary::labels`].
     values: Values,
 }
 
@@ -72,7 +72,7 @@ type Values = [Option<bool>; MAX_LABELS];
 // === impl Vocabulary ===
 
 impl Vocabulary {
-    /// The vocabularies of a robots.txt.
+    /// All vocabularies that can occur in a robots.txt.
     pub const ALL: [Self; 2] = [Self::ContentSignal, Self::ContentUsage];
 
     /// Returns the name in the configuration, the log and the header of a refusal.
@@ -84,7 +84,7 @@ impl Vocabulary {
         }
     }
 
-    /// Returns the labels that robotgate knows. It ignores others.
+    /// Returns the labels that robotgate knows. It ignores other labels.
     #[must_use]
     pub fn labels(self) -> &'static [&'static str] {
         match self {
@@ -105,8 +105,8 @@ impl Vocabulary {
 // === impl Usage ===
 
 impl Usage<'_> {
-    /// Returns what the file says about a use, or `None` if it says nothing. If lines disagree, the one that forbids
-    /// the use applies.
+    /// Returns whether the site permits the use that `label` names, or `None` if no line says so. If lines disagree, a
+    /// line that forbids the use wins.
     #[must_use]
     pub fn preference(&self, vocabulary: Vocabulary, label: &str) -> Option<Preference> {
         let at = vocabulary.labels().iter().position(|known| *known == label)?;
@@ -120,7 +120,7 @@ impl Usage<'_> {
         said.min_by_key(|preference| (preference.allowed, preference.line))
     }
 
-    /// Returns the numbers of the lines that apply, also of those that cannot be read.
+    /// Returns the numbers of the lines that apply, including lines that cannot be parsed.
     pub fn lines(&self, vocabulary: Vocabulary) -> impl Iterator<Item = u32> {
         let lines = self.lines.iter().filter(move |line| line.vocabulary == vocabulary);
         lines.map(|line| line.line)
@@ -177,8 +177,9 @@ impl UsageLines {
         }
     }
 
-    /// Finds the lines for `path`, which is in the spelling that is compared. Returns `None` once it has searched more
-    /// than `budget` bytes for patterns with wildcards, and subtracts the searched bytes from `budget`.
+    /// Finds the lines for `path`, which must be in the spelling in which paths are compared. Returns `None` once it
+    /// has searched more than `budget` bytes for patterns with wildcards, and subtracts the searched bytes from
+    /// `budget`.
     pub(super) fn find(&self, body: &[u8], choice: Choice<'_>, path: &[u8], budget: &mut usize) -> Option<Usage<'_>> {
         let mut found: Vec<&UsageLine> = Vec::new();
         let head = Head::of(path);
@@ -224,7 +225,7 @@ impl UsageLines {
 // === impl UsageLine ===
 
 impl UsageLine {
-    /// Returns `None` if the budget is exceeded.
+    /// Returns whether the line's pattern matches `path`. `None` if the budget is exceeded.
     fn matches(&self, patterns: &[u8], path: &[u8], head: Head, budget: &mut usize) -> Option<bool> {
         let pattern = &self.pattern;
         if !pattern.begins(patterns, path, head) {
@@ -242,7 +243,7 @@ impl UsageLine {
     }
 }
 
-/// Splits `/path dictionary` or `dictionary`. White space ends the path.
+/// Splits `/path dictionary`, or only `dictionary`, into path and dictionary. White space ends the path.
 fn split_path(value: &[u8]) -> (&[u8], &[u8]) {
     if !value.starts_with(b"/") {
         return (b"", value);
@@ -253,8 +254,8 @@ fn split_path(value: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Parses a dictionary of RFC 9651. A value other than the tokens `y` and `n` says nothing, and a dictionary with an
-/// error says nothing at all.
+/// Parses a dictionary (RFC 9651). A value other than the tokens `y` and `n` is ignored. If the dictionary has an
+/// error, all of it is ignored.
 fn usage(value: &[u8]) -> Values {
     let mut values = Values::default();
     let Ok(dictionary) = Parser::new(value).parse::<Dictionary>() else {
@@ -277,7 +278,8 @@ fn usage(value: &[u8]) -> Values {
     values
 }
 
-/// Parses `key=yes|no`, separated by commas, in any case. Ignores unknown keys and values. `no` wins over `yes`.
+/// Parses `key=yes|no` items, separated by commas, ignoring case. Ignores unknown keys and values. If a key has both
+/// values, `no` wins.
 fn signals(value: &[u8]) -> Values {
     let mut values = Values::default();
     for signal in value.split(|byte| *byte == b',') {
@@ -298,5 +300,5 @@ fn signals(value: &[u8]) -> Values {
     values
 }
 
-/// The number of labels of the vocabulary that has the most.
+/// Number of labels of the largest vocabulary.
 const MAX_LABELS: usize = 3;

@@ -1,11 +1,12 @@
 //! Matches the part of a wildcard pattern that follows its literal beginning (RFC 9309 §2.2.3).
 //!
-//! Never allocates, and takes at most time proportional to path and pattern together: `*` is the only wildcard, so the
-//! leftmost position of each piece is always good enough, and nothing is retried.
+//! Never allocates, and takes time at most proportional to the length of path and pattern: `*` is the only wildcard, so
+//! the leftmost position of each piece is always good enough, and nothing is retried.
 
 use memchr::{memchr, memmem};
 
-/// Returns whether `tail`, which begins with a `*`, matches `path`. If `to_end`, the last piece must be at the end.
+/// Returns whether `tail`, which begins with a `*`, matches `path`. If `to_end` is set, the last piece must be at the
+/// end.
 pub(super) fn matches(path: &[u8], tail: &[u8], to_end: bool) -> bool {
     let (mut path, mut tail) = (path, &tail[1..]);
     loop {
@@ -51,7 +52,7 @@ fn find_end(path: &[u8], piece: &[u8]) -> Option<usize> {
     }
 }
 
-/// Length up to which trying each position takes less time than preparing a search.
+/// Maximum length for which trying each position takes less time than preparing a search.
 const SHORT: usize = 64;
 
 #[cfg(test)]

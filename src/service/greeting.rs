@@ -1,5 +1,5 @@
-//! The greeting for a person who starts robotgate at a terminal: where bots connect, where the admin page is, and how
-//! to try it. It follows the log of the start, and only a terminal shows it.
+//! The greeting for a person who starts robotgate at a terminal: where bots connect, where the operators' page is, and
+//! how to try robotgate. It follows the log lines of the start, and is shown only at a terminal.
 
 use std::{
     fmt::Write as _,
@@ -73,7 +73,7 @@ fn text(
     out
 }
 
-/// Returns the address at which a client on this machine reaches a listener.
+/// Returns an address at which a client on this machine can reach a listener.
 fn from_here(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -83,7 +83,7 @@ fn from_here(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// How the audit log continues below the greeting.
+/// Says how the audit log continues below the greeting.
 const TEXT_FOLLOWS: &str =
     "Each decision follows as a line. --log-format=json shows the whole records; audit.path writes them to a file.\n";
 const JSON_FOLLOWS: &str =

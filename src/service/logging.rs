@@ -1,5 +1,5 @@
 //! The operational log on stderr: text at a terminal, otherwise one JSON object a line. It records what the daemon
-//! does; the audit log records what bots do.
+//! itself does; the audit log records what bots do.
 
 use std::{
     fmt::{self, Debug, Write as _},
@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The text format of the log: time, level, message and fields. Values with several lines, such as the errors of a
-/// configuration, follow on separate lines, as commands print them. Nothing from outside can move the cursor.
+/// configuration, follow on separate lines, as commands print them. Characters that could move the cursor are escaped.
 struct ForPerson {
     paint: Paint,
 }
@@ -44,7 +44,8 @@ pub fn init() {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(stderr)
-        // If stderr accepts nothing (a closed terminal, a pipe without a reader), reporting that there would panic.
+        // If stderr accepts nothing (a closed terminal, a pipe without a reader), reporting the error on stderr would
+        // panic.
         .log_internal_errors(false);
     if stderr().is_terminal() {
         let lines = ForPerson::new(Paint::for_output(&stderr()));
@@ -56,7 +57,7 @@ pub fn init() {
     }
 }
 
-/// Excludes lines that can contain raw header fields: pingora traces whole requests including credentials.
+/// Excludes lines that can contain raw header fields, because pingora traces whole requests including credentials.
 fn keeps_secrets(line: &Metadata<'_>) -> bool {
     *line.level() != Level::TRACE || !line.target().starts_with("pingora")
 }
@@ -117,7 +118,7 @@ impl Visit for EventText {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             MESSAGE => value.clone_into(&mut self.message),
-            // Where in their code other crates logged through `log`.
+            // The fields `log.…` say where in their code other crates logged. They are left out.
             name if name.starts_with("log.") => {}
             name => self.fields.push((name, value.to_owned())),
         }
@@ -131,7 +132,8 @@ impl Visit for EventText {
     }
 }
 
-/// Libraries log every disconnected client, unusual TLS and odd DNS answers. robotgate itself logs what matters.
+/// Libraries log every client that disconnects, unusual TLS and odd DNS answers. robotgate itself logs what operators
+/// need.
 const DEFAULT: &str = "info,pingora_core=off,pingora_proxy=off,pingora_pool=off,hickory_net=off,hickory_proto=off,\
                        hickory_resolver=off,h2=off,rustls=off";
 /// The field that contains the message of an event.

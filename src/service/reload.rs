@@ -1,5 +1,5 @@
-//! Reloads. When the file changes or on SIGHUP, a new configuration is read, checked and built, and only then put in
-//! force. A configuration that cannot be used changes nothing.
+//! Reloads the configuration when its file changes or on SIGHUP. It reads, checks and builds a new configuration, and
+//! only then makes it the current one. A configuration that cannot be used changes nothing.
 
 mod changes;
 
@@ -23,13 +23,13 @@ use crate::{
     text::Timestamp,
 };
 
-/// The source of reloads: the configuration file, and a watcher of it and of the secret files that it names.
+/// What a reload reads: the configuration file. Also watches that file and the secret files that it names.
 pub(super) struct Source {
     file: PathBuf,
     watcher: Option<Watcher>,
 }
 
-/// Reloads until `stopping` becomes true. Without a file there is nothing to reload.
+/// Reloads until `stopping` becomes true. Returns immediately if there is no file.
 pub(super) async fn run(
     daemon: Arc<Daemon>,
     mut reloads: Option<Source>,
@@ -48,7 +48,7 @@ pub(super) async fn run(
         };
         match &mut reloads {
             Some(reloads) => {
-                // Before the files are read, so that no change is missed.
+                // The files are watched before they are read, so that no change is missed.
                 reloads.follow().await;
                 report.reloading();
                 reload(&daemon, reloads.file(), cause).await;
@@ -133,7 +133,7 @@ async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: &'static str) {
     })));
 }
 
-/// Waits for an attempt, and logs if that takes long: no other reload can begin before it ends.
+/// Waits until an attempt ends, and logs if that takes long, because no other reload can begin before.
 async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     tokio::pin!(attempt);
     match tokio::time::timeout(LONG, &mut attempt).await {
@@ -148,22 +148,24 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     }
 }
 
-/// Loads the file as the new configuration, or returns why it cannot. Blocks, and needs a runtime.
+/// Loads the file and makes it the current configuration, or returns why that is impossible. Blocks, and needs a
+/// runtime.
 fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes, ReloadError> {
     let config = expect::load(file)?;
     let Daemon { live, listeners, .. } = daemon;
-    // Checked before anything is built, which creates missing files and leaves them there if a later step fails.
+    // Check this before building anything, because building creates missing files and leaves them there if a later step
+    // fails.
     proxy::check_reload(&config)?;
     let before = live.generation();
     let planned = listeners.plan(&config)?;
-    // A SIGHUP can also mean that files next to the configuration were replaced.
+    // A SIGHUP can also mean that a file that the configuration names was replaced, so all of them are read again.
     let generation = before.followed_by(config, cause == HANGUP)?;
     let listened: Vec<_> = listeners.open().into_iter().map(|(address, _)| address).collect();
     let open = planned
         .open(generation.listening())
         .inspect_err(|_| generation.listening().set(listened.clone()))?;
     let changes = changes::between(&before, &generation, daemon.threads);
-    // Nothing can fail from here on.
+    // From here on, nothing can fail.
     let runtime = Handle::current();
     runtime.block_on(listeners.retire(&open));
     generation.log_applied(&before, cause);
@@ -175,7 +177,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes,
     daemon.have_sockets_kept(&listened);
     if !Arc::ptr_eq(before.store(), generation.store()) {
         runtime.block_on(daemon.answer_on_socket());
-        // Closing is bounded in time, because the disk can block forever.
+        // The wait for closing is limited, because the disk can block forever.
         let store = before.store().clone();
         let closing = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
         let _ = runtime.block_on(tokio::time::timeout(MAX_WAIT, closing));
@@ -220,7 +222,7 @@ impl Source {
         &self.file
     }
 
-    /// Watches the files that the configuration names now, if it can be read.
+    /// Watches the files that the configuration file now names, if it can be parsed.
     async fn follow(&mut self) {
         let Some(mut watcher) = self.watcher.take() else { return };
         let file = self.file.clone();
@@ -251,7 +253,7 @@ fn follow(watcher: &mut Watcher, secrets: &[PathBuf]) {
     }
 }
 
-/// Waits until a watched file has changed. Never returns if none is watched.
+/// Waits until a watched file has changed. Never returns if no file is watched.
 async fn changed(source: Option<&mut Source>) {
     match source.and_then(|source| source.watcher.as_mut()) {
         Some(watcher) => watcher.changed().await,

@@ -1,5 +1,5 @@
-//! Reports the state of the daemon: to systemd each reload, its result, the drain, and the status line of `systemctl
-//! status`; to the log a drain that takes long. It reloads and drains nothing itself.
+//! Reports the state of the daemon. systemd gets each reload and its result, the drain, and the status line for
+//! `systemctl status`. The log gets a drain that takes long. This module does not reload or drain anything itself.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{Reloads, systemd::Notifier};
 use crate::{proxy::Live, text::Minute};
 
-/// Reports a running daemon to systemd.
+/// Reports the state of a running daemon to systemd.
 pub struct Report {
     notifier: Notifier,
     live: Arc<Live>,
@@ -60,7 +60,7 @@ impl Report {
         self.notifier.ready();
     }
 
-    /// Updates the status periodically while the daemon serves.
+    /// Updates the status line periodically while the daemon serves.
     pub async fn keep_up(self: Arc<Self>) {
         loop {
             tokio::time::sleep(PERIOD).await;

@@ -1,6 +1,6 @@
 //! The interface between systemd and the daemon.
 //!
-//! The daemon reports to systemd with the protocol of `sd_notify(3)` that it is ready, reloads or stops, a status line
+//! With the protocol of `sd_notify(3)`, the daemon reports to systemd that it is ready, reloads or stops, a status line
 //! for people, that it is alive (the watchdog), and which sockets to keep for the next start. Without systemd
 //! (`NOTIFY_SOCKET` is not set) this does nothing. The first failure is logged, and the daemon continues.
 //!
@@ -27,7 +27,7 @@ use crate::text::plain;
 #[derive(Debug, Clone)]
 pub struct Notifier(Option<Arc<LastSent>>);
 
-/// The last message, so that nothing is sent twice.
+/// The last status line, so that an unchanged one is not sent again.
 #[derive(Debug, Default)]
 struct LastSent {
     status: Mutex<String>,
@@ -41,22 +41,23 @@ pub struct Inherited(Vec<Socket>);
 #[derive(Debug)]
 struct Socket {
     address: SocketAddr,
-    /// `None` once it was taken.
+    /// The socket. `None` after it was taken.
     listener: Option<TcpListener>,
-    /// Whether systemd keeps the socket at our request, and would continue to after we close it.
+    /// Whether systemd keeps the socket because robotgate asked it to, and so would keep it open after robotgate closes
+    /// it.
     kept: bool,
 }
 
 // === impl Notifier ===
 
 impl Notifier {
-    /// Creates a notifier for the systemd that started this process, if it wants notifications.
+    /// Creates a notifier for the systemd that started this process, if it expects notifications.
     pub fn from_env() -> Self {
         let wanted = std::env::var_os("NOTIFY_SOCKET").is_some_and(|path| !path.is_empty());
         Self(wanted.then(Arc::default))
     }
 
-    /// Reports that clients are served with the current configuration. Also reports the end of any reload.
+    /// Reports that clients are served with the current configuration. If a reload was reported, this reports its end.
     pub fn ready(&self) {
         self.notify(&[NotifyState::Ready]);
     }
@@ -65,7 +66,7 @@ impl Notifier {
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.notify(&[NotifyState::Reloading, now]),
-            // Newer versions of systemd end a service that sends the state without the time.
+            // Newer versions of systemd end a service that reports a reload without the time, so report nothing.
             Err(error) => tracing::debug!(%error, "cannot tell systemd about a reload"),
         }
     }
@@ -90,7 +91,7 @@ impl Notifier {
     }
 
     /// Asks systemd to keep a listening socket open across a restart, so that clients wait instead of being refused.
-    /// The next start finds it in [`Inherited`]. Keeping a socket twice is harmless.
+    /// The next start finds it in [`Inherited`]. It is harmless to ask twice for the same socket.
     pub fn keep(&self, address: SocketAddr, socket: BorrowedFd<'_>) {
         let name = name_of(address);
         // The daemon notices a broken socket when it accepts, so systemd need not poll it.
@@ -102,19 +103,19 @@ impl Notifier {
         self.notify_with(|| sd_notify::notify_with_fds(&state, &[socket]));
     }
 
-    /// Asks systemd to close a kept socket. While it stays open, clients connect to it and get no answer.
+    /// Asks systemd to close a kept socket. While the socket stays open, clients connect to it and get no response.
     pub fn release(&self, address: SocketAddr) {
         self.notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name_of(address))]);
     }
 
     /// Sends watchdog notifications for as long as the daemon lives: twice within the time after which systemd would
-    /// kill it (`WatchdogSec`), and only after a newly spawned task has run. So a runtime whose workers are all stuck
-    /// does not pass for a working one. Returns immediately if the watchdog is off.
+    /// kill it (`WatchdogSec`), and only after a newly spawned task has run. So a runtime whose workers are all blocked
+    /// sends none. Returns immediately if the watchdog is off.
     pub async fn watchdog_task(self) {
         let Some(within) = sd_notify::watchdog_enabled().filter(|_| self.0.is_some()) else {
             return;
         };
-        // A late beat must not make the next one come early.
+        // If one notification is late, the next one must still wait for the whole interval.
         let mut beat = tokio::time::interval((within / 2).max(MIN_BEAT));
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -169,7 +170,7 @@ impl Inherited {
         self.0.iter_mut().filter_map(|socket| socket.listener.take()).collect()
     }
 
-    /// Logs the sockets that are not `in_use`. They were closed, so that no client waits for an answer there.
+    /// Logs the sockets that are not `in_use`. They were closed, so that no client waits for a response there.
     pub fn log_unused(self, in_use: &[SocketAddr], notifier: &Notifier) {
         for Socket { address, kept, .. } in self.0 {
             if in_use.contains(&address) {
@@ -218,5 +219,6 @@ fn name_of(address: SocketAddr) -> String {
 
 /// Maximum bytes of a status.
 const MAX_STATUS: usize = 400;
-/// A watchdog of a microsecond is a mistake, and must not keep a worker busy.
+/// Minimum interval between notifications. A `WatchdogSec` of a microsecond is a mistake, and must not keep a worker
+/// busy.
 const MIN_BEAT: Duration = Duration::from_millis(10);

@@ -39,18 +39,18 @@ impl Clocks {
         }
     }
 
-    /// Returns the jump if the wall clock, which says `now`, was set since the last check.
+    /// Returns the jump if the wall clock was set since the last check. `now` is its current time.
     pub(super) fn look(&self, now: SystemTime) -> Option<Jump> {
         if self.last.load().can_skip_check(now, running()) {
             return None;
         }
         let mut seen = self.lock();
-        // Checks again under the lock, since another thread might have detected the same jump.
+        // Check again under the lock, because another thread might have detected the same jump.
         let jump = seen.watch.detect_jump(SystemTime::now(), running());
         self.last.store(Arc::new(seen.watch));
         let jump = jump?;
-        // Every state that is read from disk is corrected by each of these jumps. The list is bounded: if a clock is
-        // set more often, its jumps mean nothing.
+        // Every state that is read from disk is corrected by each of these jumps. Only the last ones are kept, because
+        // the times of a clock that is set more often are meaningless anyway.
         seen.jumps.truncate(MAX_JUMPS - 1);
         seen.jumps.push(jump);
         drop(seen);
@@ -73,12 +73,13 @@ impl Clocks {
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
-        // Each change under this lock completes before code that could panic, so a poisoned lock holds valid data.
+        // Each change under this lock is complete before code that could panic, so a poisoned lock still has valid
+        // data.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the time since boot. Nobody can set this clock, and it counts while the machine is suspended.
+/// Returns the time since boot. No one can set this clock, and it includes the time while the machine is suspended.
 fn running() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }

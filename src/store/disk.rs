@@ -1,7 +1,7 @@
-//! Persistent storage for the copies: they survive a restart, and those evicted from memory are read back from here.
+//! Stores the copies on disk, so that they survive a restart and can be read back after they were evicted from memory.
 //!
 //! A dedicated thread writes in the background, so requests never wait for a write. If the disk fails, copies are lost,
-//! but no request fails: robotgate fetches the copies that it cannot read.
+//! but no request fails: robotgate fetches the copies again that it cannot read.
 
 mod file;
 mod queue;
@@ -46,14 +46,14 @@ pub struct Disk {
 /// Limits of the copies on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// How long to remember an origin after its state has expired. Requests by bots renew the state.
+    /// How long to remember an origin after its state has expired. Requests by bots renew the state, and so this time.
     pub keep: Duration,
-    /// Maximum size of the texts and records in the file, in bytes. Beyond it, robotgate forgets the origins whose
-    /// state expired first.
+    /// Maximum size of the texts and records in the file, in bytes. If it is exceeded, robotgate forgets the origins
+    /// whose state expired first.
     pub max_bytes: u64,
 }
 
-/// The error for a file that cannot hold the copies.
+/// The error for a file in which copies cannot be stored.
 #[derive(Debug, thiserror::Error)]
 #[error("robots.txt files cannot be saved in {}: {why}", path.display())]
 pub struct DiskError {
@@ -65,8 +65,8 @@ pub struct DiskError {
 // === impl Disk ===
 
 impl Disk {
-    /// Opens the file of the copies at `path`. A damaged file is moved aside and replaced by a new one, which is
-    /// logged. The pages of the file take up to `cache_bytes` of memory. Blocks while it checks the whole file.
+    /// Opens the file of the copies at `path`. If it is damaged, renames it, starts a new one, and logs that. The pages
+    /// of the file take up to `cache_bytes` of memory. Blocks while it checks the whole file.
     ///
     /// # Errors
     /// Fails if the file cannot be used.
@@ -102,8 +102,8 @@ impl Disk {
         })
     }
 
-    /// Checks whether the copies could be stored at `path`. Creates nothing, and works while another process has the
-    /// file open, so it does not find every problem.
+    /// Checks whether the copies could be stored at `path`. Creates nothing. It works while another process has the
+    /// file open, and so does not find every problem.
     ///
     /// # Errors
     /// Fails if this user cannot read or write there.
@@ -124,7 +124,8 @@ impl Disk {
         &self.shared.path
     }
 
-    /// Returns why copies cannot be written now and what to do, or `None` if they can. The text contains no path.
+    /// Returns why copies cannot be written now and what to do, or `None` if they can be written. The text contains no
+    /// path.
     pub fn trouble(&self) -> Option<String> {
         self.shared
             .trouble
@@ -156,7 +157,7 @@ impl Disk {
                 Some(Change::Keep { state, complete: true }) => return Ok(Some(state.clone())),
                 Some(Change::Keep { state, complete: false }) => Some(state.clone()),
                 Some(Change::Forget) => return Ok(None),
-                // The writer has stopped or is about to, and closes the file.
+                // The writer has ended or is about to end, and closes the file.
                 None if queue.closed => return Ok(None),
                 None => None,
             }
@@ -180,8 +181,8 @@ impl Disk {
         })
     }
 
-    /// Queues the state of an origin for writing. If the state is not `complete`, the file can know more about the
-    /// origin, and the writer merges both.
+    /// Queues the state of an origin for writing. `complete` is whether the state includes everything in the file. If
+    /// not, the writer merges it with the state in the file.
     pub(super) fn keep(&self, origin: &Origin, state: Arc<OriginState>, complete: bool) {
         self.change(origin, Change::Keep { state, complete });
     }
@@ -199,7 +200,7 @@ impl Disk {
         let is_first = !queue.has_work();
         let has_room = queue.put(origin.to_string(), change);
         if is_first {
-            // If changes were queued before, the writer is already awake.
+            // If other changes were already queued, the writer is awake.
             self.shared.work.notify_one();
         }
         drop(queue);
@@ -213,8 +214,8 @@ impl Disk {
         }
     }
 
-    /// Returns the approximate bytes of texts and records in the file, and their maximum. The first is `None` while an
-    /// error keeps the file closed.
+    /// Returns the approximate number of bytes of texts and records in the file, and its maximum. The first is `None`
+    /// while an error keeps the file closed.
     pub fn bytes(&self) -> (Option<u64>, u64) {
         let file = self.shared.file.read().unwrap_or_else(PoisonError::into_inner);
         let held = file.as_ref().map(|file| file.held());
@@ -226,12 +227,13 @@ impl Disk {
         self.shared.lock().len()
     }
 
-    /// Waits until everything queued now is written, or for at most ten seconds. Returns whether it was written.
+    /// Waits until all changes that are queued now are written, or for at most ten seconds. Returns whether they were
+    /// written.
     pub async fn flush(&self) -> bool {
         let flushed = {
             let mut queue = self.shared.lock();
             if queue.closed && !self.shared.is_open() {
-                // The writer has ended.
+                // The sender is dropped when the writer has ended.
                 return false;
             }
             queue.flush()
@@ -248,19 +250,19 @@ impl Disk {
         self.shared.read_file(work)
     }
 
-    /// Writes what is queued and closes the file, at the end of the program. Blocks.
+    /// Writes the queued changes and closes the file, at the end of the program. Blocks.
     pub fn close(&self) {
         self.shared.lock().closed = true;
         self.shared.work.notify_one();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
-            // The panic of a writer is already on stderr.
+            // A panic of the writer has been printed already.
             let _ = writer.join();
         }
     }
 
     /// Opens the file at `path` for a command that a user runs while no robotgate has the file open. Does not create
-    /// the file: the new file would belong to that user, and a robotgate that runs as another user could not open it.
+    /// the file: it would belong to that user, and a robotgate that runs as another user could not open it.
     ///
     /// # Errors
     /// Fails if the file cannot be used. [`FileError::Locked`] means that a robotgate is running.
@@ -279,7 +281,7 @@ impl Disk {
 }
 
 impl Drop for Disk {
-    /// Tells the writer to end after it has written everything. Does not wait for it.
+    /// Tells the writer to end after it has written all changes. Does not wait for it.
     fn drop(&mut self) {
         self.shared.lock().closed = true;
         self.shared.work.notify_one();
@@ -302,9 +304,9 @@ const COPIES: Kind<CopyFile> = Kind {
 };
 /// Maximum time that a flush waits.
 const MAX_FLUSH: Duration = Duration::from_secs(10);
-/// Maximum number of concurrent reads. Most are served from memory and take microseconds.
+/// Maximum number of concurrent reads. Most need no access to the disk and take microseconds.
 const MAX_READERS: usize = 8;
-/// Bytes of memory for pages when a command opens the file.
+/// Memory for the pages of the file when a command opens it, in bytes.
 const READER_CACHE: usize = 16 * 1024 * 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How a lookup gets its fetch: it joins the fetch in flight or queues a new one, and waits for it.
+//! How a lookup gets its fetch: it joins the fetch in flight for the origin or queues a new one, and waits for it.
 
 use std::{
     hash::BuildHasher as _,
@@ -28,13 +28,13 @@ struct Begun<'a, F: Fetch> {
     fetcher: &'a F,
     policy: &'a Policy,
     at: Instant,
-    /// The reserved space in the audit log, until the fetch has ended.
+    /// The reserved space in the audit log. `None` after the fetch has ended.
     reservation: Option<F::Reservation>,
 }
 
 impl Store {
-    /// Fetches in the background, when the requester's turn comes. If the requester has reached its limit of fetches, a
-    /// later request starts the refresh.
+    /// Fetches in the background, when the requester gets a turn. If the requester has reached its limit of fetches,
+    /// does nothing; a later request will start the refresh.
     pub(super) fn refresh<F: Fetch>(self: &Arc<Self>, slot: &Arc<Slot>, query: &Query<'_, F>) {
         if slot.fetching.load(Ordering::Relaxed) {
             return;
@@ -66,7 +66,7 @@ impl Store {
             FetchHandle::Running(running) => (running, CacheStatus::Collapsed),
             FetchHandle::Queued(queued) if timeout_at(deadline, queued.turn()).await.is_err() => {
                 let running = queued.join();
-                // Another requester's turn might have started the fetch at the last moment.
+                // The fetch might have started at the last moment, in another requester's turn.
                 let status = match running.has_begun() {
                     true => CacheStatus::Collapsed,
                     false => CacheStatus::Queued,
@@ -82,11 +82,11 @@ impl Store {
         let slot = running.slot;
         let mut found = slot.state.load_full();
         if !found.is_under(policy) {
-            // The fetch began before a reload.
+            // The fetch might have begun before a reload, with another profile.
             found = self.reread(&slot, origin, policy).await;
         }
         if pending || Arc::ptr_eq(&found, state) {
-            // The fetch may have had no effect because its text could not be stored.
+            // The result of the fetch might have been dropped because its text could not be stored.
             query.fetcher.check_evidence()?;
         }
         let at = SystemTime::now();
@@ -107,7 +107,7 @@ impl Store {
 
     /// Joins the fetch of the origin that is in flight, or queues one.
     fn join_or_queue<F: Fetch>(&self, slot: &Arc<Slot>, query: &Query<'_, F>) -> Result<FetchHandle, LookupError> {
-        // A fetch might have ended since the caller checked.
+        // A fetch might have ended after the caller checked whether one is due.
         let is_due = || slot.state.load().due(SystemTime::now(), query.policy) != Due::No;
         let enter = || query.fetcher.enter(query.requester);
         self.in_flight
@@ -161,7 +161,7 @@ impl Store {
         let lease = match fleet {
             Some(fleet) => match self.take_from_fleet(fleet, &mut begun).await {
                 ControlFlow::Continue(lease) => lease,
-                // Another gate fetched it.
+                // The copy came from another robotgate of the fleet.
                 ControlFlow::Break(()) => return,
             },
             None => None,
@@ -171,7 +171,8 @@ impl Store {
             let traced = fetcher.fetch(&permit, origin, etag.as_deref()).await;
             let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
             match is_unchanged && slot.state.load().etag().is_none() {
-                // The origin was forgotten during the fetch, so there is no copy that "not modified" could refer to.
+                // The origin was forgotten during the fetch, so the copy to which "not modified" refers is gone. Fetch
+                // again without a condition.
                 true => fetcher.fetch(&permit, origin, None).await,
                 false => traced,
             }
@@ -189,7 +190,7 @@ impl Store {
             let meaning = traced.fetched.meaning(&policy, now);
             (traced, meaning)
         });
-        // A panic is already on stderr. Waiting requests continue without a copy.
+        // A panic has been printed already. Waiting requests continue without a copy.
         let Some((traced, meaning)) = understood.await else {
             return;
         };
@@ -217,11 +218,12 @@ impl Store {
                 return;
             }
             let found = slot.state.compare_and_swap(&before, after.clone());
-            // If the states differ, the slot was parsed again, read back from disk or forgotten meanwhile.
+            // If the states differ, the slot was parsed again, read back from disk or forgotten in the meantime.
             if Arc::ptr_eq(&found, &before) {
                 let is_remembered = slot.forgotten() == forgotten;
                 if let (Some(fleet), Some(lease)) = (fleet, lease) {
-                    // That this gate cannot reach the origin may be its own fault, so the others do not learn it.
+                    // If this robotgate cannot reach the origin, the cause may be its own network, so failures are not
+                    // shared.
                     let is_answer = is_remembered && !matches!(traced.fetched, Fetched::Failed(_));
                     let (fleet, answered) = (fleet.clone(), is_answer.then(|| after.clone()));
                     self.running.spawn(async move { fleet.end(lease, answered).await });
@@ -239,8 +241,9 @@ impl Store {
         }
     }
 
-    /// Asks the fleet before a fetch. Breaks if another gate has fetched the robots.txt, which is then in the slot.
-    /// Otherwise this gate has to fetch, under the returned lease; there is no lease if the server is not used.
+    /// Asks the fleet before a fetch. Returns `Break` if another robotgate has fetched the robots.txt, which is then in
+    /// the slot. Otherwise this robotgate has to fetch, under the returned lease. There is no lease if the fleet's
+    /// server is not in use.
     async fn take_from_fleet<F: Fetch>(
         &self,
         fleet: &Fleet,
@@ -259,7 +262,7 @@ impl Store {
         let shared = Arc::new(shared.shared());
         loop {
             let before = slot.state.load_full();
-            // The origin was forgotten meanwhile, so a copy from before does not count.
+            // The origin was forgotten in the meantime, so an older copy is ignored.
             if slot.forgotten() != forgotten {
                 return match flow {
                     ControlFlow::Break(()) => ControlFlow::Continue(None),
@@ -308,7 +311,7 @@ impl<F: Fetch> Drop for Begun<'_, F> {
             hops: Vec::new(),
             took: self.at.elapsed(),
         };
-        // The state does not change, because the site has not failed.
+        // The site has not failed, so the state does not change.
         let state = self.slot.state.load_full();
         let finished = FinishedFetch {
             origin: self.origin,

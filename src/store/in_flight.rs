@@ -1,6 +1,6 @@
-//! The fetches that are queued or run. An origin has at most one, and later requests join it.
+//! The fetches that are queued or running. An origin has at most one fetch, and later requests join it.
 //!
-//! A queued fetch exists as long as a request waits for it. It begins when any requester that waits for it gets a turn.
+//! A queued fetch exists as long as a request waits for it. It starts when any requester that waits for it gets a turn.
 //! A running fetch continues even if all requests leave.
 
 use std::{
@@ -16,7 +16,7 @@ use crate::{
     origin::Origin,
 };
 
-/// The queued and running fetches, by origin.
+/// The queued and running fetches, keyed by origin.
 #[derive(Debug, Default)]
 pub(super) struct InFlightFetches(Mutex<HashMap<Origin, Entry>>);
 
@@ -65,8 +65,8 @@ pub(super) struct QueuedFetch {
     permit: Arc<FetchPermit>,
 }
 
-/// The fetch's own handle. Dropping it ends the fetch and wakes the waiting requests, whether the fetch succeeded,
-/// panicked or ended with the runtime.
+/// The handle of the running fetch itself. Dropping it ends the fetch and wakes the waiting requests, regardless of
+/// whether the fetch succeeded, panicked or ended with the runtime.
 pub(super) struct FetchGuard {
     in_flight: Arc<InFlightFetches>,
     pub(super) origin: Origin,
@@ -150,7 +150,7 @@ impl InFlightFetches {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Origin, Entry>> {
-        // Entries are inserted and removed whole, so a panic cannot leave one half done.
+        // Entries are inserted and removed as a whole, so a panic cannot leave an incomplete one.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -188,7 +188,7 @@ impl RunningFetch {
 // === impl QueuedFetch ===
 
 impl QueuedFetch {
-    /// Waits for the requester's turn. Returns `false` if the fetch has begun in another requester's turn.
+    /// Waits for the requester's turn. Returns `false` if the fetch has started in another requester's turn.
     pub(super) async fn turn(&self) -> bool {
         let mut stage = self.fetch.stage.subscribe();
         tokio::select! {
@@ -198,7 +198,7 @@ impl QueuedFetch {
         }
     }
 
-    /// Starts the fetch in this turn. Returns `None` if it has already begun.
+    /// Starts the fetch in the requester's turn. Returns `None` if the fetch has already started.
     pub(super) fn begin(&self) -> Option<(FetchGuard, Arc<FetchPermit>)> {
         let is_first = self.fetch.stage.send_if_modified(|stage| {
             let is_first = *stage == Stage::Queued;
@@ -229,7 +229,7 @@ impl Drop for QueuedFetch {
         let Some(entry) = in_flight.get_mut(&self.origin) else {
             return;
         };
-        // After the fetch has ended, the entry can belong to the next fetch.
+        // If the fetch has ended, the entry can belong to the next fetch of the origin.
         if !Arc::ptr_eq(&entry.fetch, &self.fetch) {
             return;
         }
@@ -287,8 +287,8 @@ mod tests {
         let (in_flight, limiter) = (Arc::<InFlightFetches>::default(), Arc::new(FetchLimiter::new(1)));
         let origin = Origin::new(Scheme::Https, HostPort::parse(b"a.example").expect("a host"));
         let [first, second] = [1, 2].map(|client| queued(&in_flight, &limiter, &origin, client));
-        // A `QueuedFetch` drops its reference to the fetch only after it has checked the entry, so the second can
-        // check while the first still holds its reference.
+        // A `QueuedFetch` drops its reference to the fetch only after it has checked the entry, so a second one can
+        // check while the first one still has its reference.
         let held_by_first = first.fetch.clone();
         drop(first);
         assert_eq!(in_flight.len(), 1, "one waits still");

@@ -1,4 +1,4 @@
-//! The slot of an origin in memory, and its weight.
+//! The slot of an origin in memory, and its weight in the cache.
 
 use std::sync::{
     Arc,
@@ -17,20 +17,21 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) state: ArcSwap<OriginState>,
-    /// Whether the state includes what the disk knows about the origin.
+    /// Whether the state has been merged with the state on disk.
     recalled: AtomicBool,
     /// How many times the origin was forgotten.
     forgotten: AtomicU64,
-    /// Whether a fetch runs, or waits in the background for its turn. A hint that saves a lock:
+    /// Whether a fetch is running, or waits in the background for its turn. This is only a hint that saves a lock:
     /// [`InFlightFetches`](super::in_flight::InFlightFetches) is authoritative.
     pub(super) fetching: AtomicBool,
-    /// Counts the verdicts that the state has led to.
+    /// Counts the verdicts of decisions that were based on the state.
     pub(super) tally: Arc<Tally>,
-    /// Held by the lookup that reads the disk or parses the copies again.
+    /// Locked by the lookup that reads the disk or parses the copies again, so that others wait for it.
     pub(super) turn: tokio::sync::Mutex<()>,
 }
 
-/// A slot in the cache. The weight is fixed at insertion: the cache's accounting would be wrong if it changed.
+/// A slot in the cache. Its weight is fixed when it is inserted, because the cache's total would be wrong if the weight
+/// changed.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) slot: Arc<Slot>,
@@ -43,7 +44,7 @@ pub(super) struct HeldWeight;
 // === impl Slot ===
 
 impl Slot {
-    /// Creates a slot for an unknown origin. Set `recalled` if the disk has nothing to add.
+    /// Creates a slot for an unknown origin. Set `recalled` if there is no state on disk to merge.
     pub(super) fn new(recalled: bool) -> Self {
         Self {
             state: ArcSwap::from_pointee(OriginState::unknown()),
@@ -63,7 +64,7 @@ impl Slot {
         self.recalled.store(true, Ordering::Release);
     }
 
-    /// Forgets the origin. A lookup that is reading it from disk notices by [`forgotten`](Self::forgotten).
+    /// Forgets the origin. A lookup that is reading it from disk notices this through [`forgotten`](Self::forgotten).
     pub(super) fn forget(&self) {
         self.forgotten.fetch_add(1, Ordering::AcqRel);
         self.state.store(Arc::new(OriginState::unknown()));
@@ -100,5 +101,5 @@ impl Weighter<Origin, Held> for HeldWeight {
     }
 }
 
-/// Bytes that the cache and the allocator need for an entry, measured with 100,000 entries.
+/// Number of bytes that the cache and the allocator need for an entry, measured with 100,000 entries.
 const ENTRY_OVERHEAD: usize = 400;

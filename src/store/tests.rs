@@ -25,7 +25,7 @@ use crate::{
     origin::{HostPort, Scheme},
 };
 
-/// A fetcher whose fetches wait until the test says how they end.
+/// A fetcher whose fetches last until the test ends them with a result.
 struct Puppet {
     calls: mpsc::UnboundedSender<Call>,
     limiter: Arc<FetchLimiter>,
@@ -36,10 +36,10 @@ struct Puppet {
     fleet: Option<Arc<Fleet>>,
 }
 
-/// The fetches that have begun, in order.
+/// The fetches that have started, in order.
 struct Calls(mpsc::UnboundedReceiver<Call>);
 
-/// A fetch that has begun. If the test drops this without ending the fetch, the fetch panics.
+/// A fetch that has started. If the test drops this without ending the fetch, the fetch panics.
 struct Call {
     origin: Origin,
     /// The entity tag of the conditional request.
@@ -47,7 +47,7 @@ struct Call {
     end: oneshot::Sender<Fetched>,
 }
 
-/// A store, and the other inputs of its lookups.
+/// A store, and the other inputs for lookups.
 #[derive(Clone)]
 struct Bench {
     store: Arc<Store>,
@@ -74,7 +74,7 @@ impl Fetch for Puppet {
             etag: etag.map(str::to_owned),
             end,
         };
-        // A test that reads no more calls leaves its last fetches running.
+        // If the test has ended the receiver, this fetch is left running.
         let _ = self.calls.send(call);
         Traced {
             fetched: ended.await.expect("the test lets this fetch panic"),
@@ -113,7 +113,7 @@ impl Calls {
         self.0.recv().await.expect("the puppet is there")
     }
 
-    /// Waits until no task can make progress. Returns whether no other fetch has begun.
+    /// Waits until no task can make progress. Returns whether no further fetch has started.
     async fn none_more(&mut self) -> bool {
         settle().await;
         self.0.is_empty()
@@ -139,7 +139,7 @@ impl Bench {
         Self::with(Store::new(max_bytes, None), 1000)
     }
 
-    /// Creates a bench whose limiter has `permits` permits.
+    /// Creates a bench that can run `permits` fetches at the same time.
     fn with_permits(permits: usize) -> (Self, Calls) {
         Self::with(Store::new(256 * 1024 * 1024, None), permits)
     }
@@ -200,7 +200,7 @@ impl Bench {
         lookup.await.expect("a lookup")
     }
 
-    /// Sets the state of `origin` as if `fetched` had been received `ago`.
+    /// Sets the state of `origin` as if `fetched` had been received that long `ago`.
     fn known_since(&self, origin: &Origin, ago: Duration, fetched: &Fetched) {
         let slot = self.store.slot(origin);
         let then = SystemTime::now() - ago;
@@ -213,7 +213,7 @@ impl Bench {
     }
 }
 
-/// Waits until no task can make progress: only then does a paused clock advance.
+/// Waits until no task can make progress. Only then does the paused clock advance.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
@@ -256,7 +256,7 @@ fn answered(status: u16, body: &str) -> Fetched {
     })
 }
 
-/// Returns whether the rules of `body` are in force.
+/// Returns whether the rules of `body` decide.
 fn holds(lookup: &Lookup, body: &str) -> bool {
     let copy = lookup.answer(&POLICY).copy().cloned();
     copy.is_some_and(|copy| {
@@ -264,7 +264,7 @@ fn holds(lookup: &Lookup, body: &str) -> bool {
     })
 }
 
-/// Returns the verdict and reason for all paths if no rules are in force.
+/// Returns the verdict and reason for all paths if no rules decide.
 fn verdict(lookup: &Lookup) -> Option<(Verdict, Reason)> {
     rules_of(lookup.answer(&POLICY)).err()
 }

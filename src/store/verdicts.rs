@@ -1,16 +1,16 @@
-//! How often an origin's robots.txt has led to each verdict since the origin came into memory.
+//! How often decisions about an origin had each verdict since the origin came into memory.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{copy::Tally, decision::Verdict};
 
-/// A snapshot of the counts.
+/// The counts at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerdictCounts {
     pub allow: u64,
     pub deny: u64,
     pub unverifiable: u64,
-    /// 0 if the version of the proxy does not count these.
+    /// 0 if the proxy is of a version that does not count these decisions.
     #[serde(default)]
     pub defer: u64,
 }

@@ -16,7 +16,7 @@ use super::settings::Settings;
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Client {
-    /// The name that `robotgate env` takes, in lower case.
+    /// The name by which `robotgate env` knows the client, in lower case.
     pub name: String,
     #[serde(default)]
     pub aliases: Vec<String>,
@@ -27,9 +27,9 @@ pub struct Client {
     proxy: String,
     /// The settings for trusting the authority.
     trust: String,
-    /// How the client identifies itself, if a secret in the proxy's address is not enough.
+    /// How the client presents a credential, if a secret in the proxy's address is not enough.
     credential: Option<String>,
-    /// Texts that replace those above if files are written.
+    /// Texts that replace the two above if files are written.
     #[serde(default)]
     written: FileTexts,
 }
@@ -53,7 +53,7 @@ pub enum ClientKind {
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Table {
-    /// Texts that several clients share, by the placeholder in braces that is replaced by them.
+    /// Texts that several clients share, keyed by the placeholder (in braces) that they replace.
     fragments: BTreeMap<String, String>,
     file: Vec<files::Template>,
     client: Vec<Client>,
@@ -104,7 +104,7 @@ pub fn find(name: &str) -> Option<&'static Client> {
 // === impl Client ===
 
 impl Client {
-    /// Returns all settings.
+    /// Returns the settings for using the proxy and trusting its certificates.
     pub fn settings(&self, settings: &Settings) -> String {
         let written = self.written.trust.as_ref().filter(|_| settings.folder().is_some());
         self.proxy_settings(settings) + &settings.fill(written.unwrap_or(&self.trust))
@@ -116,7 +116,7 @@ impl Client {
         settings.fill(written.unwrap_or(&self.proxy))
     }
 
-    /// Returns how the client identifies itself. Empty if the secret in the proxy's address is enough.
+    /// Returns how the client presents a credential. Empty if the secret in the proxy's address is enough.
     pub fn credential(&self, settings: &Settings) -> String {
         match &self.credential {
             Some(text) => settings.fill(text),
@@ -166,7 +166,7 @@ mod tests {
         assert!(find("nothing").is_none());
     }
 
-    /// Returns the texts of a client, with and without files.
+    /// Returns the texts of a client: without written files, and with them.
     fn texts(client: &Client) -> [String; 2] {
         [settings(), settings().with_folder("/srv/trust")]
             .map(|settings| client.settings(&settings) + &client.credential(&settings))

@@ -5,7 +5,7 @@ use rustls::pki_types::CertificateDer;
 
 /// Builds a store that trusts these certificates. The first entry is called `name`; the others are numbered.
 ///
-/// Java can read a JKS without a password and then does not check the digest at the end. For `keytool` the password is
+/// Java can read a JKS without a password and then does not check the digest at the end. For `keytool`, the password is
 /// `changeit`, as in Java's own store.
 pub fn jks(name: &str, certificates: &[CertificateDer<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -16,7 +16,7 @@ pub fn jks(name: &str, certificates: &[CertificateDer<'_>]) -> Vec<u8> {
         out.extend(TRUSTED_CERTIFICATE.to_be_bytes());
         let alias = if index == 0 { name.to_owned() } else { index.to_string() };
         text(&mut out, &alias);
-        // Creation time of the entry in milliseconds. Constant, so that the same certificates give the same file.
+        // Creation time of the entry in milliseconds. It is constant, so that the same certificates give the same file.
         out.extend(0_u64.to_be_bytes());
         text(&mut out, "X.509");
         out.extend(length(certificate.len()).to_be_bytes());
@@ -39,7 +39,8 @@ fn text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(&text.as_bytes()[..usize::from(length)]);
 }
 
-/// Converts a number of certificates or the length of one, which always fit: both come from files of some kilobytes.
+/// Converts a number of certificates, or the length of one, to four bytes. It always fits, because the certificates
+/// come from files of some kilobytes.
 fn length(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

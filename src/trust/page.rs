@@ -10,7 +10,7 @@ use super::{
 };
 use crate::text::Second;
 
-/// The document at a path.
+/// A document that is served at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     pub content_type: &'static str,
@@ -20,9 +20,9 @@ pub struct Document {
 /// The form in which a person reads a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// In a terminal.
+    /// Text to read in a terminal.
     Text,
-    /// In a browser.
+    /// HTML to read in a browser.
     Html,
 }
 
@@ -41,11 +41,11 @@ pub enum Missing {
     Authority,
 }
 
-/// Returns the document at `path`, ignoring its query. `certificate` is that of the authority in use, and `settings`
-/// contain the proxy's address as the reader reaches it.
+/// Returns the document at `path`, ignoring its query. `certificate` is that of the current authority, and `settings`
+/// contain the address at which the reader reaches the proxy.
 ///
 /// # Errors
-/// Fails if there is nothing at the path, which is a 404.
+/// Fails if there is no document at the path. The response is then a 404.
 pub fn page(
     path: &str,
     form: Form,
@@ -136,7 +136,7 @@ fn settings_of(client: &Client, certificate: Option<&Certificate>, settings: &Se
     }
 }
 
-/// Formats the subject, fingerprint and validity of a certificate.
+/// Formats the subject, fingerprint and validity of a certificate for people.
 pub(crate) fn facts(certificate: &Certificate, indent: &str) -> String {
     format!(
         "{indent}Subject:     {}\n{indent}Fingerprint: {} (SHA-256)\n{indent}Valid from:  {}\n{indent}Valid until: {}\n",

@@ -1,5 +1,5 @@
-//! A bounded table of clients that recently rejected the authority's certificates, for the log and the admin page. It
-//! reads no clock.
+//! A table of limited size of the clients that recently rejected the authority's certificates, for the log and the
+//! operators' page. It reads no clock.
 
 use std::{
     collections::HashMap,
@@ -12,10 +12,10 @@ use std::{
 use super::clients;
 use crate::text::words;
 
-/// The table. See the module's documentation.
+/// The rejections of certificates. See the module's documentation.
 #[derive(Debug, Default)]
 pub struct Rejections {
-    /// In the order of the last rejection, the most recent at the end.
+    /// The clients in the order of their last rejection, most recent last.
     table: Mutex<Vec<Entry>>,
     /// When each program last showed that it trusts the certificate, by the program's hash.
     trusting: Mutex<HashMap<u64, SystemTime>>,
@@ -25,9 +25,9 @@ pub struct Rejections {
 words! {
     /// What a client did when it saw the certificate.
     pub enum RejectionKind {
-        /// It sent a TLS alert which says that it does not trust the certificate.
+        /// The client sent a TLS alert that says that it does not trust the certificate.
         Distrust = "distrust",
-        /// It closed the connection without an alert, as many clients do that do not trust the certificate.
+        /// The client closed the connection without an alert, as many clients do if they do not trust the certificate.
         Closed = "closed",
     }
 }
@@ -35,9 +35,9 @@ words! {
 /// A client that rejected certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// For IPv6, the first address of the client's /64.
+    /// The client's address. For IPv6, the first address of the client's /64.
     pub client: IpAddr,
-    /// The User-Agent of the client's last CONNECT that had one. Few clients send it there.
+    /// The User-Agent of the client's last CONNECT that had one. Few clients send it with a CONNECT.
     pub user_agent: Option<String>,
     /// The origin of the last rejected connection.
     pub origin: String,
@@ -57,7 +57,8 @@ struct Entry {
 
 impl Rejections {
     /// Records that a client rejected a certificate. Returns how often the client has done so, including this time, if
-    /// it should be logged: at most once a minute for each client and kind. `user_agent` must already be plain text.
+    /// the rejection should be logged: at most once a minute for each client and kind. `user_agent` must already be
+    /// plain text.
     pub fn note(
         &self,
         client: IpAddr,
@@ -99,7 +100,7 @@ impl Rejections {
             rejection.user_agent = Some(user_agent.to_owned());
         }
         let count = rejection.count;
-        // If the clock was set back, this logs early rather than falling silent.
+        // If the clock was set back, the rejection is logged too early, rather than not for a long time.
         let is_due = now
             .duration_since(entry.last_logged)
             .map_or(true, |since| since >= LOG_INTERVAL);
@@ -110,14 +111,14 @@ impl Rejections {
         is_due.then_some(count)
     }
 
-    /// Records that `program` trusts the certificate, as it sent data to an origin on its own connection.
+    /// Records that `program` trusts the certificate, because it sent data on a connection to an origin.
     pub fn note_trust(&self, program: impl Hash, now: SystemTime) {
         let key = self.hasher.hash_one(program);
         let mut trusting = self.trusting.lock().unwrap_or_else(PoisonError::into_inner);
         if trusting.len() >= MAX_TRUSTING {
             trusting.retain(|_, since| is_recent(*since, now));
-            // Makes room for many, so that a crowd of programs causes no search of the whole table for each
-            // connection.
+            // Remove many entries, so that a large number of programs does not cause a search of the whole table for
+            // each connection.
             if trusting.len() > MAX_TRUSTING / 2 {
                 trusting.clear();
             }
@@ -132,7 +133,7 @@ impl Rejections {
         trusting.get(&key).is_some_and(|since| is_recent(*since, now))
     }
 
-    /// Returns the rejections, the most recent first.
+    /// Returns the rejections, most recent first.
     pub fn list(&self) -> Vec<Rejection> {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.iter().rev().map(|entry| entry.rejection.clone()).collect()
@@ -142,13 +143,14 @@ impl Rejections {
 // === impl Rejection ===
 
 impl Rejection {
-    /// Returns the command that prints the settings to fix this, for the client's kind if its User-Agent reveals it.
+    /// Returns the command that prints the settings to make the client trust the certificate. If the User-Agent does
+    /// not reveal which client it is, returns a general command.
     pub fn fix(&self) -> String {
         clients::fix(self.user_agent.as_deref())
     }
 }
 
-/// Counts an IPv6 /64 as one client: it has more addresses than the table has entries.
+/// Returns the key of a client. All addresses of an IPv6 /64 are one client, because they could fill the table.
 fn key_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
@@ -156,7 +158,7 @@ fn key_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns whether `since` is recent. A time in the future, after the clock was set back, is not.
+/// Returns whether `since` is recent. A time in the future, as after the clock was set back, is not recent.
 fn is_recent(since: SystemTime, now: SystemTime) -> bool {
     now.duration_since(since).is_ok_and(|age| age < RECENT)
 }

@@ -15,9 +15,9 @@ pub struct Settings {
     /// The decoded name and secret, if the address has both.
     user: Option<(String, String)>,
     ca: Ca,
-    /// The folder for written files: an absolute path that needs no quoting anywhere.
+    /// The folder for written files. Its path is absolute and needs no quoting in any setting.
     folder: Option<String>,
-    /// `robotgate env` with the options that were given.
+    /// The command `robotgate env` with the options that the user gave.
     command: String,
 }
 
@@ -26,11 +26,11 @@ pub struct Settings {
 pub enum Ca {
     /// At this path.
     At(String),
-    /// In the reader's home folder, under this name.
+    /// In the home folder of whoever reads the settings, under this name.
     Here(&'static str),
 }
 
-/// Why an address is not that of a proxy.
+/// Why an address is not valid as the address of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadProxy {
     #[error("{0:?} is not the address of a proxy: write http://HOST:PORT")]
@@ -77,8 +77,8 @@ impl Settings {
         })
     }
 
-    /// Sets the options that appear in advice to run `robotgate env` again: shell words on one line, each after a
-    /// space, without a secret.
+    /// Sets the options to show in advice to run `robotgate env` again: shell words on one line, each after a space,
+    /// without a secret.
     #[must_use]
     pub fn with_options(self, options: &str) -> Self {
         Self {
@@ -108,9 +108,10 @@ impl Settings {
     }
 
     /// Replaces the placeholders in `text`. For a shell: `{proxy}`, `{server}` (the proxy without a secret), `{host}`,
-    /// `{port}`, `{ca}`, `{roots}` (for what replaces the system's roots), `{dir}` (the folder for written files) and
-    /// `{env}` (`robotgate env` with its options). As quoted strings for programs: `{proxy-text}`, `{server-text}`,
-    /// `{name-text}`, `{secret-text}`, `{ca-text}` and `{roots-text}`. `{replaces}` is a comment on `{roots}`.
+    /// `{port}`, `{ca}`, `{roots}` (for settings that replace the system's root certificates), `{dir}` (the folder for
+    /// written files) and `{env}` (`robotgate env` with its options). As quoted strings for programs: `{proxy-text}`,
+    /// `{server-text}`, `{name-text}`, `{secret-text}`, `{ca-text}` and `{roots-text}`. `{replaces}` is a comment on
+    /// `{roots}`.
     pub(super) fn fill(&self, text: &str) -> String {
         let (roots, replaces) = match &self.folder {
             Some(folder) => (&Ca::At(format!("{folder}/roots.pem")), HAS_ROOTS),
@@ -131,7 +132,7 @@ impl Settings {
             ("{port}", self.port.clone()),
             ("{dir}", self.folder.clone().unwrap_or_default()),
             ("{env}", self.command.clone()),
-            // Last, because a path can contain anything, even placeholders.
+            // These are replaced last, because a path can contain any text, even placeholders.
             ("{roots-text}", quoted(roots.name())),
             ("{roots}", roots.shell_word()),
             ("{ca-text}", quoted(self.ca.name())),

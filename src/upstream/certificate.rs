@@ -1,7 +1,7 @@
 //! Explains in plain words what is wrong with a server's certificate. It parses the text of rustls' error, because
-//! pingora passes on nothing else. Pure.
+//! pingora provides only the text. Pure.
 
-/// Explains the part of a rustls error that follows "invalid peer certificate: ". Returns an unknown error unchanged.
+/// Explains the part of a rustls error after "invalid peer certificate: ". Returns an unknown error unchanged.
 pub(crate) fn in_words(error: &str) -> String {
     let words = match error {
         _ if error.starts_with("certificate expired") => {
@@ -37,7 +37,7 @@ pub(crate) fn in_words(error: &str) -> String {
     words.to_owned()
 }
 
-/// Appends the date of the timestamp that follows `mark` in `error`, in seconds since 1970.
+/// Appends a date to `words`, from the timestamp (in seconds since 1970) that follows `mark` in `error`.
 fn dated(words: &str, at: &str, error: &str, mark: &str) -> String {
     let seconds = error.split_once(mark).and_then(|(_, rest)| {
         let digits = rest

@@ -1,4 +1,4 @@
-//! Faults on the way to an origin, with their error types of RFC 9209 §2.3.
+//! Faults in a connection to an origin or in its response, with their error types of RFC 9209 §2.3.
 
 use http::StatusCode;
 use pingora::{Error, ErrorSource, ErrorType};
@@ -9,7 +9,7 @@ use crate::{
     text::plain_message,
 };
 
-/// A fault on the way to an origin. The texts appear in headers and logs.
+/// Why an origin could not be reached, or its response not be used. The messages appear in headers and logs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     #[error(transparent)]
@@ -24,7 +24,7 @@ pub enum Fault {
     ConnectionTerminated,
     #[error("the server's certificate is not valid: {0}")]
     TlsCertificate(String),
-    /// pingora would send and verify a name other than the origin's.
+    /// pingora would send, and verify the certificate for, a name other than the origin's.
     #[error("the server's certificate cannot be checked, because the name has an underscore in its first label")]
     Underscore,
     #[error("the server refused the TLS handshake: {0}")]
@@ -41,8 +41,8 @@ pub enum Fault {
     HttpProtocol,
     #[error("the server's response is not valid HTTP: its chunks are malformed")]
     TransferCoding,
-    /// A 407, which only a proxy may send (RFC 9110 §15.5.8). If robotgate forwarded it, the client would send its
-    /// credentials to robotgate.
+    /// The response is a 407, which only a proxy may send (RFC 9110 §15.5.8). If robotgate forwarded it, the client
+    /// would send its credentials to robotgate.
     #[error("the server answered 407, which only a proxy may do")]
     ProxyAuthentication,
     #[error("internal error in robotgate: {0}")]
@@ -52,7 +52,7 @@ pub enum Fault {
 // === impl Fault ===
 
 impl Fault {
-    /// Converts an error of pingora.
+    /// Converts an error from pingora.
     pub fn from_pingora(error: &Error) -> Self {
         match error.etype() {
             ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => Self::ConnectionTimeout,
@@ -72,7 +72,8 @@ impl Fault {
             {
                 Self::HttpProtocol
             }
-            // These errors also occur in the content of a request. Those are the client's fault and never get here.
+            // Errors in the content of a request have the same types. They are the client's fault and are never passed
+            // to this function.
             ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => Self::TransferCoding,
             ErrorType::Custom("PrematureBodyEnd") => Self::ResponseIncomplete,
             _ if error.to_string().contains("Too many open files") => {
@@ -82,8 +83,8 @@ impl Fault {
         }
     }
 
-    /// Converts an error of pingora like [`Fault::from_pingora`], but for an error while reading a response's body: if
-    /// the connection ends there, the response is incomplete.
+    /// Converts an error from pingora like [`Fault::from_pingora`], but for an error while reading a response's
+    /// content: if the connection ends there, the response is incomplete.
     pub fn of_body(error: Box<Error>) -> Self {
         match Self::from_pingora(&error.into_up()) {
             Self::ConnectionTerminated | Self::HttpProtocol | Self::Internal(_) => Self::ResponseIncomplete,
@@ -91,13 +92,13 @@ impl Fault {
         }
     }
 
-    /// Parses the text of rustls' error, because pingora passes on nothing else.
+    /// Parses the text of rustls' error, because pingora provides only the text.
     fn from_tls(error: &Error) -> Self {
         let text = error.to_string();
         let after = |mark: &str| {
             let start = text.find(mark)? + mark.len();
             let detail = &text[start..];
-            // A certificate cannot contain this text: its names are host names.
+            // The text cannot be part of a certificate's names, because these are host names.
             let end = detail.rfind(", SNI: ").unwrap_or(detail.len());
             Some(detail[..end].trim())
         };
@@ -134,8 +135,8 @@ impl Fault {
         }
     }
 
-    /// Returns the status of the response that reports the fault to the client, as recommended for each error type
-    /// (RFC 9209 §2.3).
+    /// Returns the status of the response that reports the fault to the client. RFC 9209 §2.3 recommends one for each
+    /// error type.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Egress(EgressError::Resolve(ResolveError::Timeout))
@@ -148,7 +149,7 @@ impl Fault {
     }
 }
 
-/// Maximum bytes of the server's text in a fault. The fault is stored as long as its origin.
+/// Maximum length in bytes of a server's text in a fault. The fault is stored as long as its origin.
 const MAX_DETAIL: usize = 256;
 
 #[cfg(test)]
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn too_many_open_files_is_an_internal_fault() {
-        // EMFILE and ENFILE, wrapped as by pingora's connector.
+        // EMFILE and ENFILE, wrapped in the same way as by pingora's connector.
         for code in [24, 23] {
             let cause = std::io::Error::from_raw_os_error(code);
             let error = Error::because(ErrorType::InternalError, "Fail to connect to 192.0.2.1:80", cause);

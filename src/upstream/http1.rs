@@ -16,9 +16,9 @@ use crate::wire::{HeadRead, Wire, at_once};
 pub struct Http1 {
     session: HttpSession,
     wire: Wire,
-    /// Number of bytes of the next head already searched for its end.
+    /// Number of bytes of the next head that were already searched for its end.
     seen: usize,
-    /// Whether the request or the response authenticates the whole connection, so no other client may use it.
+    /// Whether the request or the response authenticates the whole connection, so that no other client may use it.
     personal: bool,
 }
 
@@ -79,7 +79,7 @@ impl Http1 {
     /// # Errors
     /// Fails if the head is malformed, or the connection ends before it.
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHeader, Fault>> {
-        // Without waiting for a whole head, the session would parse it again with each byte that arrives.
+        // Otherwise, the session would parse the head again with each byte that arrives.
         loop {
             let awaited = ready!(self.wire.poll_head(&mut self.seen, MAX_HEAD, cx));
             match awaited.map_err(|_| Fault::ConnectionTerminated)? {
@@ -87,7 +87,7 @@ impl Http1 {
                 HeadRead::End if self.wire.bytes_read() == 0 => return Poll::Ready(Err(Fault::ConnectionTerminated)),
                 HeadRead::End | HeadRead::Head => {}
             }
-            // Pending if only empty lines have arrived, which can precede a head.
+            // The session is still pending if only empty lines have arrived, which can precede a head.
             if let Poll::Ready(read) = pin!(self.session.read_response()).poll(cx) {
                 self.wire.read_on();
                 read.map_err(fault)?;
@@ -107,8 +107,8 @@ impl Http1 {
     /// # Errors
     /// Fails if the content is malformed or incomplete.
     pub fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<&[u8]>, Fault>> {
-        // After a failed write, the end of the connection can be a reset: the write has already reported it, and
-        // reading no longer does. So the end of the connection does not end the content then.
+        // After a failed write, the connection can end because of a reset. The write has already reported that error,
+        // so the next read does not. The end of the connection then does not prove that the content is complete.
         let is_doubtful = self.wire.is_broken() && self.ends_by_close();
         let read = pin!(self.session.read_body_ref());
         match read.poll(cx).map_err(Fault::of_body) {
@@ -117,7 +117,7 @@ impl Http1 {
         }
     }
 
-    /// Returns whether only the end of the connection ends the content (RFC 9112 §6.3).
+    /// Returns whether the content ends only when the connection closes (RFC 9112 §6.3).
     fn ends_by_close(&self) -> bool {
         self.session.resp_header().is_some_and(|head| {
             !head.headers.contains_key(header::CONTENT_LENGTH) && !head.headers.contains_key(header::TRANSFER_ENCODING)
@@ -141,13 +141,13 @@ impl Http1 {
         let kept = at_once(self.session.reuse()).flatten();
         drop(kept?);
         let (stream, unread) = self.wire.into_stream()?;
-        // A connection on which the origin has sent unsolicited bytes is not reused.
+        // If the origin has sent bytes that belong to no response, the connection is not reused.
         (is_kept && unread.is_empty()).then_some(stream)
     }
 
-    /// Returns the connection of a WebSocket, after the head of the `101`.
+    /// Returns the connection of a WebSocket, after the head of the `101` was read.
     pub fn into_websocket(self) -> Wire {
-        // The session has read the head and nothing beyond it.
+        // The session has read the head and no bytes after it.
         self.wire
     }
 }
@@ -160,7 +160,7 @@ fn write_result<T>(done: Option<pingora::Result<T>>) -> Result<(), Fault> {
     }
 }
 
-/// Converts an error of the session. The origin is at fault for all of them.
+/// Converts an error from the session. All of these errors are the origin's fault.
 fn fault(error: Box<pingora::Error>) -> Fault {
     Fault::from_pingora(&error.into_up())
 }
@@ -174,9 +174,9 @@ fn names_a_login<'a>(fields: impl IntoIterator<Item = &'a HeaderValue>) -> bool 
     schemes.any(|scheme| scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"negotiate"))
 }
 
-/// Maximum bytes of a response's head, as over HTTP/2.
+/// Maximum size of a response's head in bytes. It is the same over HTTP/2.
 const MAX_HEAD: usize = 256 * 1024;
-/// More can be written while fewer than this many bytes are unsent.
+/// Number of unsent bytes from which no more may be written.
 const MAX_UNSENT: usize = 16 * 1024;
 
 #[cfg(test)]
@@ -187,8 +187,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads the response to a POST, whose content is `sent` after the origin has closed the connection. Returns how
-    /// the content ended.
+    /// Reads the response to a POST whose head is `response`. The origin sends `sent` as its content and closes the
+    /// connection. Returns how the content ended.
     async fn end_of_content(response: &str, sent: &[u8]) -> Result<(), Fault> {
         let (near, mut far) = duplex(1024);
         let mut http1 = Http1::new(Box::new(near));

@@ -1,10 +1,10 @@
 //! HTTP/2 to an origin (RFC 9113): one connection that several exchanges share, each with its own stream.
 //!
 //! [`SharedConnection`] is the connection, and [`Stream`] is one request and its response on it. `message` converts
-//! heads to and from HTTP/2. A separate task (`drive`) reads and writes the connection. This module does not connect,
-//! has no pool, and does not decide whether to retry.
+//! heads to and from HTTP/2. A separate task (`drive`) reads and writes the connection. This module opens no TCP
+//! connection, keeps no pool, and does not decide whether to retry.
 //!
-//! # Bounds
+//! # Limits
 //!
 //! The origin is not trusted, and a client must not be able to slow down another client on the same connection.
 //!
@@ -50,14 +50,14 @@ use super::Fault;
 /// Limits of a connection and its streams.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Maximum bytes of a response's head, and of its trailers, counted as in RFC 9113 §6.5.2: names, values, and 32
-    /// for each field.
+    /// Maximum size in bytes of a response's head, and of its trailers, counted as in RFC 9113 §6.5.2: names, values,
+    /// and 32 for each field.
     pub max_head: u32,
-    /// Maximum bytes of a response's content that wait for its client.
+    /// Maximum number of bytes of a response's content that the client has not read yet.
     pub window: u32,
     /// Maximum number of concurrent streams, unless the origin allows fewer.
     pub streams: u32,
-    /// Time between PINGs while streams are open, and the timeout of the answer to a PING.
+    /// Time between PINGs while streams are open, and time limit for the answer to a PING.
     pub silence: Duration,
 }
 
@@ -68,15 +68,16 @@ pub struct SharedConnection(Arc<State>);
 /// State shared by the connection's handles, its streams and the task that drives it.
 #[derive(Debug)]
 struct State {
-    /// `None` once no new stream may be opened. h2 closes a connection when its last sender and stream are gone.
+    /// Opens streams. `None` once no new stream may be opened. h2 closes a connection when its last sender and stream
+    /// are dropped.
     sender: Mutex<Option<SendRequest<Bytes>>>,
     /// Whether the origin is closing the connection, or the connection has ended.
     away: AtomicBool,
-    /// Whether the connection was given up because the peer answered no PING.
+    /// Whether the connection was closed because the origin did not answer a PING.
     silent: AtomicBool,
     /// Number of open streams.
     streams: AtomicUsize,
-    /// Maximum number of open streams: the lower of the origin's limit and ours.
+    /// Maximum number of open streams: the lower of the origin's limit and robotgate's.
     limit: AtomicUsize,
     /// Number of open streams whose request has content.
     uploads: AtomicUsize,
@@ -85,13 +86,13 @@ struct State {
     bounds: Bounds,
 }
 
-/// Counts a stream of its connection until this is dropped.
+/// Counts a stream of its connection until it is dropped.
 #[derive(Debug)]
 struct StreamPermit {
     state: Arc<State>,
     /// Whether the request has content.
     content: bool,
-    /// Whether the response has ended or the stream has failed, so that dropping it cancels nothing.
+    /// Whether the response has ended or the stream has failed, so that dropping the permit cancels nothing.
     settled: bool,
 }
 
@@ -111,10 +112,11 @@ impl Default for Bounds {
 // === impl SharedConnection ===
 
 impl SharedConnection {
-    /// Starts HTTP/2 on a byte stream whose TLS handshake agreed on `h2`, and spawns the task that drives it until it
-    /// ends. A connection without streams is closed after `idle` (and at most [`Bounds::silence`] more).
+    /// Starts HTTP/2 on a byte stream whose TLS handshake agreed on `h2`, and spawns the task that drives the
+    /// connection until its end. A connection without streams is closed after `idle` (and at most [`Bounds::silence`]
+    /// more).
     ///
-    /// Waits only until the first bytes are written, not for an answer of the origin.
+    /// Waits only until the first bytes are written, not for a response of the origin.
     ///
     /// # Errors
     /// Fails if the stream cannot be written to.
@@ -163,7 +165,7 @@ impl SharedConnection {
         self.0.streams.load(Ordering::Relaxed) == 0
     }
 
-    /// Opens no more streams. The connection ends with its open streams.
+    /// Prevents new streams. The connection ends when its open streams have ended.
     pub fn close(&self) {
         self.0.away.store(true, Ordering::Relaxed);
         self.0.sender().take();
@@ -180,7 +182,8 @@ impl SharedConnection {
         let (response, content) = sent.map_err(|error| {
             let error = StreamError::of_send(&error);
             if error.is_unprocessed() {
-                // The drive task might not have noticed yet, and the next request must not use this connection.
+                // The task that drives the connection might not have noticed yet that no stream can be opened, and the
+                // next request must not use this connection.
                 self.0.away.store(true, Ordering::Relaxed);
             }
             error
@@ -201,12 +204,12 @@ impl State {
         is_free && self.streams.load(Ordering::Relaxed) < self.limit.load(Ordering::Relaxed)
     }
 
-    /// Takes a permit for a stream.
+    /// Takes a permit for a new stream.
     fn enter(self: &Arc<Self>, content: bool) -> Result<(SendRequest<Bytes>, StreamPermit), StreamError> {
         let guard = self.sender();
         let sender = guard.as_ref().filter(|_| !self.is_away());
         let sender = sender.ok_or_else(StreamError::closed)?.clone();
-        // Counted only under the lock, so that the drive task cannot close the connection meanwhile.
+        // Streams are counted only under the lock, so that the task cannot close the connection at the same time.
         if !self.has_room(content) {
             return Err(StreamError::closed());
         }
@@ -221,7 +224,7 @@ impl State {
     }
 
     fn sender(&self) -> MutexGuard<'_, Option<SendRequest<Bytes>>> {
-        // A poisoned lock still holds a valid value.
+        // A poisoned lock still contains a valid value.
         self.sender.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -233,7 +236,7 @@ impl Drop for StreamPermit {
         if !self.settled {
             self.state.cancelled.fetch_add(1, Ordering::Relaxed);
             if self.content {
-                // The origin might never free the part of the connection's window that the unread content fills.
+                // The unread content takes up a part of the connection's window, which the origin might never free.
                 self.state.away.store(true, Ordering::Relaxed);
             }
         }
@@ -244,11 +247,12 @@ impl Drop for StreamPermit {
     }
 }
 
-/// RFC 9113 §6.9.1.
+/// Maximum size of a window (RFC 9113 §6.9.1).
 const MAX_WINDOW: u32 = (1 << 31) - 1;
-/// Maximum number of streams to cancel on one connection.
+/// Maximum number of streams to cancel on one connection before it opens no more.
 const MAX_CANCELLED: usize = 100;
-/// How long to remember a cancelled stream. Frames that the origin sent before the reset arrive within this time.
+/// How long to remember a cancelled stream. Frames that the origin sent before it received the reset arrive within this
+/// time.
 const REMEMBERED: Duration = Duration::from_secs(10);
 /// Maximum bytes of a request's content that h2 buffers.
 const SEND_BUFFER: usize = 64 * 1024;

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::origin::{Origin, Scheme};
 
-/// The connections whose certificates were verified against one set of roots.
+/// The connections whose certificates were verified against one set of root certificates.
 pub struct Origins {
     connector: TransportConnector,
     /// HTTP/1.1 connections that wait for their next request.
@@ -41,7 +41,8 @@ pub struct Wanted {
     pub http2: bool,
     /// Whether the request has content.
     pub content: bool,
-    /// Whether to use a kept HTTP/1.1 connection. The origin might close it, so the request must be repeatable.
+    /// Whether the request may use a kept HTTP/1.1 connection. The origin might close that connection, so the request
+    /// must be repeatable.
     pub kept: bool,
     /// Whether to open a new connection that no other request uses.
     pub fresh: bool,
@@ -51,15 +52,15 @@ pub struct Wanted {
 pub struct OriginConnection {
     pub server: Server,
     pub address: SocketAddr,
-    /// Whether the connection was kept, or opened by another request.
+    /// Whether the connection existed before this request, or another request opened it.
     pub reused: bool,
 }
 
 // === impl Origins ===
 
 impl Origins {
-    /// Creates an empty set of connections, whose certificates are verified against the roots in the file `roots`.
-    /// Keeps at most about `max` idle HTTP/1.1 connections, and as many HTTP/2 connections.
+    /// Creates an empty set of connections, whose certificates are verified against the root certificates in the file
+    /// `roots`. Keeps at most about `max` idle HTTP/1.1 connections, and as many HTTP/2 connections.
     pub fn new(roots: String, max: usize) -> Arc<Self> {
         let mut options = ConnectorOptions::new(1);
         options.ca_file = Some(roots);
@@ -72,7 +73,7 @@ impl Origins {
     }
 
     /// Returns a connection to `origin` at one of `addresses`, which the egress guard has checked. Prefers an existing
-    /// connection; otherwise opens one to the first address that answers. TCP and TLS take at most `within` for all
+    /// connection; otherwise opens one to the first address that accepts it. TCP and TLS take at most `within` for all
     /// addresses together. A new HTTP/2 connection closes after being idle for `idle`. Records the last address that
     /// was tried in `tried`.
     ///
@@ -152,14 +153,15 @@ impl Origins {
         if wanted.fresh {
             let stream = connect(&self.connector, origin, address, ALPN::H2H1, within).await?;
             let server = match stream.selected_alpn_proto() {
-                // Other requests could break the connection, so a fresh one is not shared.
+                // A fresh connection is not shared, because other requests could break it.
                 Some(ALPN::H2) => Server::http2(SharedConnection::open(stream, &Bounds::default(), ALONE).await?),
                 _ => Server::http1(stream),
             };
             return Ok((server, false));
         }
         let key = Key::new(origin, address);
-        // After waiting without result, a request has the full time: the delay is not the origin's fault.
+        // A request that has waited for another request's connection in vain gets the full time, because the delay is
+        // not the origin's fault.
         let next_step = tokio::time::timeout(within, self.shared.next_step(&key, wanted.content)).await;
         let opening = match next_step.unwrap_or(NextStep::OpenAlone) {
             NextStep::Use(shared) => return Ok((Server::http2(shared), true)),
@@ -220,7 +222,8 @@ async fn sweep(origins: Weak<Origins>) {
             continue;
         }
         origins.is_swept.store(false, Ordering::SeqCst);
-        // A connection might have been kept meanwhile by a request that saw this task still running.
+        // A request might have kept a connection in the meantime, and not have started another sweep because this task
+        // was still running.
         if !origins.sweep(Instant::now()) || origins.is_swept.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -228,7 +231,7 @@ async fn sweep(origins: Weak<Origins>) {
 }
 
 const SWEEP: Duration = Duration::from_secs(1);
-/// How long an HTTP/2 connection that is not shared outlives its request.
+/// How long an HTTP/2 connection that is not shared stays open after its request.
 const ALONE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Idle connections to origins. Nothing watches them: a connection is checked before it is used, and a periodic sweep
-//! drops those that the origin closed or that were idle for too long.
+//! Idle connections to origins. No task watches them: a connection is checked before it is used, and a periodic sweep
+//! drops connections that the origin closed or that were idle for too long.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead as _, ReadBuf};
 
 use crate::origin::{Host, Origin, Scheme};
 
-/// Identifies what a connection can be used for: requests to this address and, over TLS, to the host of the verified
+/// The requests that a connection can be used for: those to this address and, over TLS, to the host of the verified
 /// certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
@@ -34,7 +34,7 @@ pub struct Shards<V> {
     hasher: RandomState,
 }
 
-/// Idle connections. The most recent one is used first. Connections are closed outside the locks.
+/// Idle connections. The most recent one is used first. Connections are closed while no lock is taken.
 #[derive(Debug)]
 pub struct Pool<T> {
     kept: Shards<Vec<Idle<T>>>,
@@ -57,7 +57,7 @@ pub trait Keep {
 // === impl Key ===
 
 impl Key {
-    /// Returns the key of the connections to `address` that can serve `origin`.
+    /// Returns the key of the connections to `address` that can be used for `origin`.
     pub fn new(origin: &Origin, address: SocketAddr) -> Self {
         Self {
             address,
@@ -89,14 +89,14 @@ impl<V> Shards<V> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Code under these locks cannot panic halfway through a change.
+    // A panic under these locks cannot leave a half-made change.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // === impl Pool ===
 
 impl<T: Keep> Pool<T> {
-    /// Creates a pool that keeps about `max` connections, at most a few more.
+    /// Creates a pool that keeps about `max` connections, or at most a few more.
     pub fn new(max: usize) -> Self {
         Self {
             kept: Shards::new(),
@@ -121,7 +121,7 @@ impl<T: Keep> Pool<T> {
         }
     }
 
-    /// Keeps a connection for at most `time` from `now`. If the pool is full, drops some that expire soon.
+    /// Keeps a connection for at most `time` from `now`. If the pool is full, drops some connections that expire soon.
     pub fn keep(&self, key: Key, connection: T, time: Duration, now: Instant) {
         let is_full = self.count.fetch_add(1, Ordering::Relaxed) >= self.max;
         let mut shard = self.kept.of(&key);
@@ -146,8 +146,8 @@ impl<T: Keep> Pool<T> {
     }
 }
 
-/// Takes out the half of the connections that would expire first. Taking half saves searching for the oldest each
-/// time.
+/// Removes and returns the half of the connections that would expire first. With half of them removed, the next
+/// connections need no search for the oldest.
 fn older_half<T>(shard: &mut HashMap<Key, Vec<Idle<T>>>) -> Vec<Idle<T>> {
     let mut ends: Vec<Instant> = shard.values().flatten().map(|idle| idle.until).collect();
     if ends.is_empty() {
@@ -184,7 +184,7 @@ pub const SHARDS: usize = 16;
 mod tests {
     use super::*;
 
-    /// A connection that is open or closed. When dropped, it checks that the lock of its shard is free.
+    /// A connection that is open or closed. When it is dropped, it checks that the lock of its shard is not taken.
     #[derive(Debug)]
     struct Fake {
         is_open: bool,
@@ -240,7 +240,7 @@ mod tests {
             assert!(pool.sweep(now) <= 4 + SHARDS, "at {number}");
         }
         assert_eq!(pool.take(&key(1), now).map(|taken| taken.number), Some(99));
-        // Each key can be alone in its shard.
+        // In the worst case, each key is alone in its shard.
         for number in 0..=255 {
             pool.keep(key(number), open(0), MINUTE, now);
             assert!(pool.sweep(now) <= 4 + SHARDS, "with {number} keys");

@@ -68,7 +68,7 @@ impl Server {
         }
     }
 
-    /// Sends the head of the request for `target`. Set `end` if no content follows.
+    /// Sends the head of the request for `target`. Set `end` if the request has no content.
     ///
     /// # Errors
     /// Fails if the head cannot be sent.
@@ -92,7 +92,7 @@ impl Server {
         }
     }
 
-    /// Becomes ready once everything queued has been sent.
+    /// Becomes ready once all queued bytes have been sent.
     pub fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
         match self {
             Self::Http1(server) => server.poll_sent(cx),
@@ -151,7 +151,7 @@ impl Server {
         }
     }
 
-    /// Returns the number of bytes received on a connection that this request has to itself, or 0 on a shared one.
+    /// Returns the number of bytes received on the connection if only this request uses it, or 0 if it is shared.
     pub fn bytes_read(&self) -> u64 {
         match self {
             Self::Http1(server) => server.bytes_read(),
@@ -175,7 +175,7 @@ impl Server {
         }
     }
 
-    /// Reads the trailers after the content. Drops those of HTTP/1.1.
+    /// Reads the trailers after the content. Ignores those of HTTP/1.1.
     ///
     /// # Errors
     /// Fails if the trailers are malformed or missing.
@@ -198,15 +198,15 @@ impl Server {
     pub fn into_kept(self) -> Option<Stream> {
         match self {
             Self::Http1(server) => server.into_kept(),
-            // A shared connection is kept from the moment it is opened.
+            // A shared connection is already kept: it has been available to other requests since it was opened.
             Self::Http2(_) => None,
         }
     }
 
-    /// Returns the connection of a WebSocket, after the head of the `101`.
+    /// Returns the connection of a WebSocket, after the head of the `101` was read.
     ///
     /// # Errors
-    /// Fails if the connection is HTTP/2, which has no such response.
+    /// Fails if the connection is HTTP/2, which has no `101`.
     pub fn into_websocket(self) -> Result<Wire, Fault> {
         match self {
             Self::Http1(server) => Ok(server.into_websocket()),
@@ -219,10 +219,10 @@ impl Server {
     pub fn again(&self, fault: &Fault, may_repeat: bool) -> Repeat {
         let (again, is_unanswered) = match self {
             Self::Http1(server) => (Repeat::Never, server.bytes_read() == 0),
-            // If the connection is still open, only this request has failed.
+            // If the connection is still open, the fault concerns only this request.
             Self::Http2(server) => (server.again, !server.has_answered && server.connection.is_closed()),
         };
-        // The origin closed the connection, most likely before it received the request.
+        // Most likely, the origin closed the connection before it received the request.
         let is_closed = matches!(fault, Fault::ConnectionTerminated | Fault::ResponseIncomplete);
         match again {
             Repeat::Never if may_repeat && is_closed && is_unanswered => Repeat::Always,

@@ -13,43 +13,43 @@ use super::{
     pool::{Key, SHARDS, Shards},
 };
 
-/// All shared connections, by server.
+/// All shared connections, grouped by server.
 #[derive(Debug)]
 pub struct Sharing {
     servers: Shards<ServerState>,
-    /// Maximum number of connections in a shard. Beyond it, each new connection closes an idle one.
+    /// Maximum number of connections in a shard. If it is reached, each new connection causes an idle one to be closed.
     max: usize,
 }
 
-/// What is known of one server.
+/// The connections to one server, and what is known of it.
 #[derive(Debug, Default)]
 struct ServerState {
     connections: Vec<Connection>,
-    /// Set while a request opens a connection that others can wait for. The value says whether they can share it.
+    /// Set while a request opens a connection for which others can wait. The value says whether they can share it.
     opening: Option<Arc<SetOnce<bool>>>,
-    /// Until when to assume that the server has only HTTP/1.1, so that requests do not wait for each other.
+    /// Until when the server is assumed to support only HTTP/1.1, so that requests do not wait for each other.
     http1_until: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Connection {
     shared: SharedConnection,
-    /// When the connection was last handed out.
+    /// When a request last got the connection.
     used: Instant,
 }
 
-/// What a request without a connection should do.
+/// How a request that finds no connection can get one.
 #[derive(Debug)]
 pub enum NextStep<'a> {
-    /// Use this connection, which another request has opened meanwhile.
+    /// Use this connection, which another request has opened in the meantime.
     Use(SharedConnection),
-    /// Open a connection that other requests wait for.
+    /// Open a connection. Other requests wait for it.
     Open(OpeningGuard<'a>),
-    /// Open a connection. Others can do so at the same time.
+    /// Open a connection. Other requests can do so at the same time.
     OpenAlone,
 }
 
-/// A connection that is being opened. Dropping this wakes the requests that wait for it.
+/// A connection that is being opened. Dropping the guard wakes the requests that wait for the connection.
 #[derive(Debug)]
 pub struct OpeningGuard<'a> {
     sharing: &'a Sharing,
@@ -109,7 +109,7 @@ impl Sharing {
     }
 
     /// Shares a new connection. If there are too many, closes the least recently used idle one. Connections with
-    /// requests stay open: there are no more of them than the requests need.
+    /// requests stay open, because there are only as many of them as the requests need.
     pub fn keep(&self, key: &Key, shared: SharedConnection, now: Instant) {
         let mut shard = self.servers.of(key);
         let count: usize = shard.values().map(|servers| servers.connections.len()).sum();
@@ -151,7 +151,7 @@ impl Sharing {
     }
 }
 
-/// Takes out the least recently used idle connection.
+/// Removes and returns the least recently used idle connection.
 fn least_recently_used(shard: &mut HashMap<Key, ServerState>) -> Option<SharedConnection> {
     let idle = shard.values_mut().flat_map(|servers| {
         let same = servers.connections.iter().enumerate();
@@ -181,7 +181,7 @@ impl ServerState {
 // === impl OpeningGuard ===
 
 impl OpeningGuard<'_> {
-    /// Tells the waiting requests to share the connection, which the caller has already stored.
+    /// Tells the waiting requests that they can share the connection. The caller has already stored it.
     pub fn share(mut self) {
         self.is_shared = true;
     }
@@ -197,15 +197,15 @@ impl Drop for OpeningGuard<'_> {
             }
         }
         drop(shard);
-        // Nothing else sets `made`, so this cannot fail.
+        // No other code sets `made`, so this cannot fail.
         let _ = self.made.set(self.is_shared);
     }
 }
 
-/// How many times a request waits for another's connection that turns out to be full. With a higher limit, requests
-/// would wait while connections are opened one after the other.
+/// How many times a request waits for a connection of another request that turns out to have no room. If the number
+/// were higher, requests would wait while connections are opened one after the other.
 const MAX_WAITS: usize = 2;
-/// How long to assume that a server supports only HTTP/1.1. Connections to it still offer HTTP/2.
+/// How long a server is assumed to support only HTTP/1.1. Connections to it still offer HTTP/2.
 const HTTP1_FOR: Duration = Duration::from_secs(60);
 /// Maximum number of servers in a shard. At this limit, HTTP/1.1 servers are no longer recorded.
 const MAX_KNOWN: usize = 256;

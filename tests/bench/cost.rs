@@ -1,12 +1,12 @@
-//! Counts what an exchange, a refusal and a decision cost, instead of timing them, so that a busy machine changes
-//! nothing: `cargo test --bench cost`.
+//! Counts the operations of an exchange, a refusal and a decision instead of timing them, so that the load of the
+//! machine does not matter: `cargo test --bench cost`.
 //!
 //! - Allocations: a gate in this process, between a client and an origin that allocate nothing.
 //! - Instructions: the same, in a second process of this program under `valgrind --tool=callgrind`.
 //! - System calls: the real program under `strace`, with 32 kept connections.
 //!
-//! Each number is compared with the one in `cost/bounds.toml`. All are of the unoptimised build, which is as repeatable
-//! as any and needs no extra build.
+//! Each number is compared with the one in `cost/bounds.toml`. All numbers are of the unoptimised build, which is as
+//! repeatable as any other and needs no extra build.
 //!
 //! `cost exchange N`, `cost refusal N` and `cost decision N` do only that, N times, and print the allocations. They are
 //! meant to be run under a profiler: callgrind for instructions, `valgrind --tool=dhat` for the places that allocate.
@@ -78,7 +78,7 @@ fn check() -> ExitCode {
         ("refusal", "refusal.instructions", EXCHANGES),
         ("decision", "decision.instructions", DECISIONS),
     ] {
-        // The difference leaves out the start and the end of the program.
+        // Count twice as many repetitions and subtract, to leave out the start and the end of the program.
         let more = callgrind::instructions(work, 2 * times) - callgrind::instructions(work, times);
         bounds.hold(key, per(more, times));
     }
@@ -103,10 +103,10 @@ fn allocations() -> u64 {
     HEAP.alloc_count() + HEAP.realloc_growth_count() + HEAP.realloc_shrink_count()
 }
 
-/// Repetitions to count allocations.
+/// Number of repetitions to count allocations.
 const ALLOCATING: u64 = 1000;
-/// Repetitions under valgrind, and then twice as many.
+/// Number of repetitions under valgrind. A second run has twice as many.
 const EXCHANGES: u64 = 400;
 const DECISIONS: u64 = 2000;
-/// Requests on each connection under strace, and then twice as many.
+/// Number of requests on each connection under strace. A second run has twice as many.
 const REQUESTS: u64 = 60;

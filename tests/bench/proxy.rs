@@ -1,7 +1,7 @@
 //! Compares robotgate with other proxies, which take turns in one run: `cargo bench --bench proxy`.
 //!
-//! `cargo bench --bench proxy -- kept http2` runs the cases whose names contain one of these; `-- --list` lists all
-//! names, and `-- --help` the other options. All cases together take two minutes. squid, HAProxy and mitmproxy take
+//! `cargo bench --bench proxy -- kept http2` runs the cases whose names contain one of these words; `-- --list` lists
+//! all names, and `-- --help` the other options. All cases together take two minutes. squid, HAProxy and mitmproxy take
 //! part if they are installed. Client, origin and proxy share the machine, so absolute numbers depend on the machine
 //! and its load; the ratios mean more.
 
@@ -33,14 +33,14 @@ mod proxy {
     pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 }
 
-/// The allocator of robotgate, so that the bare proxy has no disadvantage.
+/// The allocator that robotgate uses, so that the bare proxy has no disadvantage.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let outcome = match &arguments[..] {
-        // The benchmark starts itself in these roles.
+        // The benchmark starts its own program as these processes.
         [role, folder] if role == "--origin" => proxy::origin::run(folder.as_ref()),
         [role, address] if role == "--bare" => proxy::bare::run(address),
         _ => proxy::run::run(&arguments),

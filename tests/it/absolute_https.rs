@@ -1,4 +1,4 @@
-//! `https://` URLs in absolute form over plain proxy HTTP are forwarded over TLS, and decided like any other.
+//! `https://` URLs in absolute form over plain proxy HTTP are forwarded over TLS, and decided like other URLs.
 
 use crate::support::{Certificate, Gate, NAME, Origin, Reply, Step, allowed, failed, refused};
 

@@ -1,6 +1,6 @@
 //! The admin listener of a running gate, as operators and their programs use it.
 //!
-//! Every response of the API is checked against its description ([`documented`]).
+//! Every response of the API is validated against openapi.json ([`documented`]).
 
 mod access;
 mod bounds;
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::support::{Gate, Response};
 
-/// Sends a GET and returns the response, checked against the description.
+/// Sends a GET and returns the response, validated against openapi.json.
 pub async fn get(gate: &Gate, path: &str) -> Value {
     answer(gate.admin(path).await, "get", path, 200)
 }
@@ -38,7 +38,7 @@ pub async fn problem(gate: &Gate, path: &str, status: u16) -> String {
     problem["detail"].as_str().unwrap().to_owned()
 }
 
-/// Returns the body of `response`, checked against the description.
+/// Returns the body of `response`, validated against openapi.json.
 #[track_caller]
 fn answer(response: Response, method: &str, path: &str, status: u16) -> Value {
     assert_eq!(response.status, status, "{path}: {response:#?}");

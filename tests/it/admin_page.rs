@@ -1,4 +1,4 @@
-//! The page for operators in a real browser: headless Chromium, which `admin_page/drive.py` drives step by step.
+//! The operators' page in a real browser: headless Chromium, which `admin_page/drive.py` drives step by step.
 //!
 //! The README's test command installs the browser. Without it these tests are skipped, or fail if `CI` is set.
 
@@ -94,7 +94,7 @@ async fn the_page_shows_decisions_and_their_reasons() {
         .perform(json!(["refusal", url, "deny, rule", "line 4: Disallow: /private"]))
         .await;
     operator.perform(json!(["filtered", "nobody-says-this", 0])).await;
-    // The search covers the row and the line, and not the rest of the record.
+    // The search includes the row and the line, but not the rest of the record.
     for (text, count) in [
         ("disallow: /private", 1),
         ("line 4", 1),
@@ -241,7 +241,7 @@ async fn the_page_shows_reasons_without_a_rule_and_filters_by_them() {
     operator
         .perform(json!(["refusal", url, "deny, unidentified", why]))
         .await;
-    // The search covers what the rows show, and no names or other values of the record.
+    // The search includes the values that the rows show, but not the names and other values in the record.
     for (text, count) in [
         ("robots_sha256", 0),
         ("rule", 0),
@@ -343,7 +343,7 @@ async fn the_page_explains_a_missing_proof_for_a_client_without_one() {
             .await;
         operator.perform(json!(["closed"])).await;
     }
-    // The API cannot ask these questions: a proof of another bot, and an invalid proof.
+    // The API cannot answer questions about a proof of another bot or an invalid proof, so send requests.
     for (secret, agent, reason, sentence) in [
         ("Acme:Acme", "Other/1.0", "identity", "is for a different bot than"),
         (

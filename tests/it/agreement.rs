@@ -14,14 +14,15 @@ use crate::{
     support::{Alpn, Ask, CliOutput, Connected, Gate, NAME, Origin, Reply},
 };
 
-/// The client, the URL, and the answer of each of the [`GATES`] except the last. One answer means that all agree.
+/// The client, the URL, and the answer of each of the [`GATES`] except the last. If there is only one answer, all gates
+/// give it.
 ///
 /// The URL is a whole URL, or a way, a site and a path. The ways `http` and `https` go to [`NAME`]; `pinned` is https
-/// to a host of `[[https.tunnel]]`. In an answer, `+` is allowed, `-` is refused, and `~` is forwarded although not
+/// to a host of `[[https.tunnel]]`. In an answer, `+` means allowed, `-` refused, and `~` forwarded although not
 /// allowed.
 #[rustfmt::skip]
 const ROWS: &[(&str, &str, &[&str])] = &[
-    // Each state of the copy, with the path visible or not.
+    // Each state of a copy, with a path that is visible or not.
     ("bot", "http mixed /open",        &["+no-rule"]),
     ("bot", "http mixed /private",     &["-rule"]),
     ("bot", "http mixed /robots.txt",  &["+robots-file"]),
@@ -37,7 +38,7 @@ const ROWS: &[(&str, &str, &[&str])] = &[
     ("bot", "https shut /x",           &["-rule", "-rule", "-rule", "-connect-refused"]),
     ("bot", "https none /x",           &["+no-robots", "+no-robots", "+no-robots", "-connect-refused"]),
     ("bot", "https down /x",           &["-unreachable", "-unreachable", "-unreachable", "-connect-refused"]),
-    // An exception makes a tunnel of an https URL in every mode, and has no effect on http.
+    // An entry in `[[https.tunnel]]` makes a tunnel of an https URL in every mode, and has no effect on http.
     ("bot", "pinned mixed /open",      &["~unverifiable"]),
     ("bot", "pinned mixed /private",   &["~unverifiable"]),
     ("bot", "pinned open /x",          &["+rule"]),
@@ -85,7 +86,7 @@ const ROWS: &[(&str, &str, &[&str])] = &[
     ("exempt", "pinned shut /x",         &["+exempt"]),
     ("exempt", "https://closed.example/", &["-egress"]),
     ("exempt", "http://{proxy}/",        &["-egress"]),
-    // A bot with `exempt-hosts` is exempt at those hosts alone.
+    // A bot with `exempt-hosts` is exempt only at those hosts.
     ("permitted", "http://other.example:{http}/private", &["+exempt"]),
     ("permitted", "http mixed /private", &["-rule"]),
     ("permitted", "pinned shut /x",      &["+exempt"]),
@@ -101,13 +102,13 @@ const ROWS: &[(&str, &str, &[&str])] = &[
     ("bot", "https://{proxy}/",          &["-egress"]),
     ("bot", "http://{admin}/robots.txt", &["-egress"]),
     ("bot", "https://{admin}/",          &["-egress"]),
-    // The proxy's own name, about which nothing is decided.
+    // The name of the internal site, for which nothing is decided.
     ("bot", "http://robotgate.internal/", &["own"]),
     ("bot", "https://robotgate.internal/", &["own"]),
     ("unproven", "http://robotgate.internal/", &["own"]),
 ];
 
-/// A configuration, and which of the proxy and the API is asked first, before there is a copy.
+/// A configuration, and whether the proxy or the API is asked first, while there is no copy yet.
 struct GateOf {
     mode: &'static str,
     identity: &'static str,
@@ -146,7 +147,7 @@ const GATES: [GateOf; 5] = [
         https: "",
         first: First::Proxy,
     },
-    // Like the first gate, but with proof required.
+    // The first gate's configuration, but with proof required.
     GateOf {
         mode: "intercept",
         identity: "required = true",
@@ -155,7 +156,7 @@ const GATES: [GateOf; 5] = [
     },
 ];
 
-/// Name, User-Agent and optional credential of each client.
+/// The name, User-Agent and credential (if any) of each client.
 const WHO: &[(&str, &str, Option<&str>)] = &[
     ("bot", "Shopper/1.0", None),
     ("token", "curl/8.5.0", None),
@@ -241,24 +242,24 @@ async fn all_interfaces_agree_if_a_proof_is_required() {
     ask_all(4).await;
 }
 
-/// The origins by scheme, one for each state of a copy.
+/// For each scheme, an origin for each state of a copy.
 struct Sites {
     http: Vec<Origin>,
     https: Vec<Origin>,
 }
 
-/// A row, for one gate.
+/// A row of the table, for one gate.
 #[derive(Clone)]
 struct Row {
     agent: &'static str,
     credential: Option<&'static str>,
     url: String,
-    /// The text of the robots.txt, if the question can be decided with a given text.
+    /// The text of the robots.txt, if the question can be asked with a given text.
     robots: Option<&'static str>,
     expected: &'static str,
 }
 
-/// Name and robots.txt of each site; `none` and `down` have none.
+/// Name and robots.txt of each site. `none` and `down` have no robots.txt.
 const SITES: [(&str, Option<&str>); 5] = [
     ("open", Some("User-agent: *\nAllow: /\n")),
     ("shut", Some("User-agent: *\nDisallow: /\n")),
@@ -302,7 +303,7 @@ async fn ask_all(number: usize) {
     for (at, row) in rows.iter().enumerate() {
         let expected = row.outcome();
         let Some(proxy) = &by_proxy[at] else {
-            // The proxy answered the request itself.
+            // The proxy responded to the request itself.
             compare("the proxy", row, &Value::Null, &expected);
             continue;
         };
@@ -313,7 +314,7 @@ async fn ask_all(number: usize) {
             compare(whom, row, &decision_of(answer), &decision_of(proxy));
             compare(whom, row, &by_rule(answer), &by_rule(proxy));
         }
-        // Reports contain rules only if these decided on a path.
+        // Reports contain rules only if a rule decided on a path.
         for (whom, answer) in [
             ("explain's report", &explained["report"]),
             ("the command", &commands[at].json()),
@@ -407,7 +408,8 @@ fn command_config(gate: &Gate, rows: &[Row]) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// Sends a request through the proxy and returns the decision from the log. `None` if the proxy answers it itself.
+/// Sends a request through the proxy and returns the decision from the log. Returns `None` if the proxy itself responds
+/// to it.
 async fn ask_proxy(gate: &Gate, mode: &str, row: &Row) -> Option<Value> {
     let seen = gate.audit().len();
     let (scheme, rest) = row.url.split_once("://").unwrap();
@@ -426,13 +428,13 @@ async fn ask_proxy(gate: &Gate, mode: &str, row: &Row) -> Option<Value> {
             row.dress(inside.get(path), false).await;
         }
     }
-    // The decision is in the log before the response arrives. Of a CONNECT and the requests inside, the last decision
-    // counts.
+    // The decision is in the log before the response arrives. For a CONNECT and the requests in it, use the last
+    // decision.
     let mut records = gate.audit().into_iter().skip(seen);
     records.rfind(|record| record["event"] == "decision")
 }
 
-/// Returns the API's decisions, asked in one request.
+/// Returns the decisions of the API, which is asked about all rows in one request.
 async fn decide(gate: &Gate, rows: &[Row]) -> Vec<Value> {
     let requests: Vec<Value> = rows
         .iter()
@@ -511,7 +513,7 @@ impl Row {
                     .replace("{http}", &sites.http[mixed].port().to_string())
                     .replace("{proxy}", &gate.address().to_string())
                     .replace("{admin}", &gate.admin_address().to_string());
-                // The address is unknown until the name is resolved.
+                // The decision for the address is unknown until the name is resolved.
                 (url, SITES[mixed].1.filter(|_| !what.contains("inside.example")))
             }
         };
@@ -530,7 +532,7 @@ impl Row {
         }
     }
 
-    /// Adds this client's User-Agent, and its credential if the request goes to the proxy.
+    /// Adds this client's User-Agent. Adds its credential too if the request is for the proxy.
     fn dress<'a>(&self, ask: Ask<'a>, to_proxy: bool) -> Ask<'a> {
         let ask = ask.without("User-Agent");
         let ask = match self.agent {

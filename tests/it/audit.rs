@@ -399,7 +399,7 @@ async fn a_user_agent_cannot_forge_a_record() {
     gate.audited(1).await;
 }
 
-/// Covers targets for the whole server, and texts that only look like escapes.
+/// Also includes targets for the whole server, and targets that only look as if they contained escapes.
 #[tokio::test]
 async fn different_targets_have_different_urls_in_the_log() {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;

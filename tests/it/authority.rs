@@ -123,7 +123,8 @@ fn client_trusting(root: &CertificateDer<'static>) -> ClientConfig {
         .with_no_client_auth()
 }
 
-/// Performs a TLS handshake in memory, and passes on what the server sends after it, such as tickets.
+/// Performs a TLS handshake in memory, and passes the client everything that the server sends after it, such as
+/// tickets.
 fn handshake(
     server: &Arc<ServerConfig>,
     client: &Arc<ClientConfig>,

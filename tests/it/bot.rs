@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use robotgate::bot::{AgentPattern, Bindings, Bot, Bots, Cause, Enforcement, Identity};
 
-/// User-Agent fields, and their token or cause without any configured bot.
+/// User-Agent fields, each with its product token or the reason why there is none, if no bot is configured.
 const FIELDS: &[(&str, Result<&str, Cause>)] = &[
     // Libraries and tools.
     ("curl/8.5.0", Ok("curl")),
@@ -231,7 +231,7 @@ const FIELDS: &[(&str, Result<&str, Cause>)] = &[
     ("mozilla/5.0", Err(Cause::BrowserOnly)),
     ("Mozilla/5.0 (compatible)", Err(Cause::BrowserOnly)),
     ("Mozilla/5.0 (compatible;", Err(Cause::BrowserOnly)),
-    // No possible name.
+    // Fields without a possible name.
     ("-", Err(Cause::NoToken)),
     ("*", Err(Cause::NoToken)),
     ("1.0", Err(Cause::NoToken)),
@@ -240,7 +240,7 @@ const FIELDS: &[(&str, Result<&str, Cause>)] = &[
     ("https://example.com/", Err(Cause::NoToken)),
     ("Böt/1.0", Err(Cause::NoToken)),
     ("\"AcmeBot\"", Err(Cause::NoToken)),
-    // Odd, but readable.
+    // Unusual fields that can be parsed.
     ("(comment first) AcmeBot/1.0", Ok("AcmeBot")),
     (r"(quoted \) parenthesis) AcmeBot/1.0", Ok("AcmeBot")),
     ("(a (nested (compatible) one) x) AcmeBot", Ok("AcmeBot")),

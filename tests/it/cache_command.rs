@@ -1,4 +1,4 @@
-//! `robotgate cache` asks the proxy while one runs, and otherwise reads the file.
+//! `robotgate cache` asks the proxy while one runs, and otherwise reads the cache file.
 
 mod clients;
 mod file;
@@ -24,7 +24,7 @@ async fn rows(gate: &Gate) -> Vec<Value> {
     output.out.lines().map(row).collect()
 }
 
-/// Removes what only the proxy's memory has, which is lost when the proxy ends.
+/// Removes the values that are only in the proxy's memory, which are lost when the proxy ends.
 fn without_proxy(mut rows: Vec<Value>) -> Vec<Value> {
     for row in &mut rows {
         row["verdicts"] = Value::Null;

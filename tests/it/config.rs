@@ -1,4 +1,5 @@
-//! Valid configurations and their meaning. The modules test invalid ones, the shipped example and the watcher.
+//! Valid configurations and their meaning. The submodules test invalid configurations, the shipped example and the
+//! watcher.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};

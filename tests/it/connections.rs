@@ -1,11 +1,11 @@
-//! Connections to an origin: its robots.txt and the requests after it share one, if that is safe.
+//! Connections to an origin: the fetch of its robots.txt and the requests after it share one, if that is safe.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::{Gate, Latch, NAME, Origin, Reply, Signal, Step, allowed, refused, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
-/// Copies expire after a second.
+/// A configuration in which copies expire after a second.
 const BRIEF: &str = "[robots]\nmin-ttl = \"1s\"\ndefault-ttl = \"1s\"\nmax-ttl = \"1s\"\nwait = \"1m\"";
 
 /// Returns the connections that carried requests for `path`.
@@ -110,7 +110,7 @@ async fn over_http_1_1_a_robots_txt_uses_a_new_connection() {
     }
 }
 
-/// Requests twenty pages at once.
+/// Requests twenty pages at the same time.
 async fn crowd(gate: &Gate, origin: &Origin) {
     let responses: Vec<_> = (0..20)
         .map(|n| tokio::spawn(gate.get(&origin.url(&format!("/{n}"))).into_future()))
@@ -170,7 +170,7 @@ async fn a_fetch_on_a_silent_connection_has_time_to_try_a_new_one() {
         }
     });
     let origin = origin.spawn().await;
-    // Let the server be silent for the whole time of a fetch.
+    // Lets the server send nothing for the whole duration of a fetch.
     let times = "\nfetch-idle-timeout = \"15s\"\nfetch-timeout = \"15s\"";
     let gate = Gate::with(&format!("{BRIEF}{times}")).await;
     allowed(&gate.get(&origin.url("/x")).await, "no-rule");
@@ -207,7 +207,7 @@ async fn a_broken_connection_does_not_break_the_retry_of_a_fetch() {
     allowed(&gate.get(&origin.url("/x")).await, "no-rule");
 
     let pending = tokio::spawn(gate.get(&other.url("/x")).into_future());
-    // More than the attempts of a fetch.
+    // Send more requests than a fetch has attempts.
     for _ in 0..10 {
         wait::until("the fetch to be on a connection", || {
             let broken = connections_of(&origin, "/break");
@@ -216,7 +216,7 @@ async fn a_broken_connection_does_not_break_the_retry_of_a_fetch() {
             (is_open || pending.is_finished()).then_some(())
         })
         .await;
-        // The response does not matter.
+        // It does not matter what the response is.
         drop(gate.get(&origin.url("/break")).send().await);
     }
     latch.open();
@@ -241,7 +241,7 @@ async fn simultaneous_requests_over_http_1_1_do_not_wait() {
         .map(|n| tokio::spawn(gate.get(&origin.url(&format!("/{n}"))).into_future()))
         .collect();
 
-    // No request is answered before all have arrived.
+    // The origin responds to none of the requests before all have arrived.
     wait::until("all to be asked", || (origin.requests().len() == 6).then_some(())).await;
     assert_eq!(origin.connections(), 5, "one of them on that of the robots.txt");
     latch.open();

@@ -1,4 +1,4 @@
-//! `robots.serve-copies`: a bot's own request for a robots.txt, answered from the copy.
+//! `robots.serve-copies`: the response to a bot's own request for a robots.txt is the copy.
 
 use crate::support::{Alpn, Gate, NAME, Origin, Record, Reply, Response, allowed};
 

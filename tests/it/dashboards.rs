@@ -129,7 +129,7 @@ fn exposed(scrape: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the names of metrics in a file, also in comments and descriptions.
+/// Returns the names of metrics in a file, including those in comments and descriptions.
 fn named(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .filter(|word| word.starts_with("robotgate_") || word.starts_with("process_"))

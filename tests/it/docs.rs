@@ -1,5 +1,5 @@
-//! Checks the documentation: links lead somewhere, examples work, and `docs/cli.md` names every command and option.
-//! Only a reader can check whether the text is true.
+//! Checks the documentation: links have a target, examples work, and `docs/cli.md` names every command and option. Only
+//! a reader can check whether the text is true.
 
 mod examples;
 
@@ -16,7 +16,7 @@ use robotgate::cli::Cli;
 use serde_json::Value;
 
 struct Page {
-    /// Relative to the top of the repository.
+    /// Path relative to the root of the repository.
     path: PathBuf,
     text: String,
 }
@@ -285,7 +285,7 @@ impl Page {
         (!anchors.contains(heading)).then(|| format!("there is no such heading, of {anchors:?}"))
     }
 
-    /// Returns the anchors that GitHub makes from the headings.
+    /// Returns the anchors that GitHub generates from the headings.
     fn anchors(&self) -> BTreeSet<String> {
         let headings = self.prose().filter_map(|(_, line)| line.strip_prefix('#'));
         let mut anchors = BTreeSet::new();

@@ -8,9 +8,9 @@ mod refusals;
 
 use crate::support::{Gate, Origin, Response};
 
-/// Only the internet is reachable.
+/// A configuration in which only the internet is reachable.
 const CLOSED: &str = "[egress]\nallow = []";
-/// The tests' origins are reachable too.
+/// A configuration in which the tests' origins are reachable too.
 const OPEN: &str = "[egress]\nallow = ['127.0.0.0/8']";
 
 /// Starts an origin without a robots.txt, which allows everything.
@@ -22,13 +22,13 @@ async fn open_origin() -> Origin {
         .await
 }
 
-/// Sends a CONNECT to a forbidden destination and a request inside, and returns its response. The
-/// refusal is inside the tunnel because clients show it there.
+/// Sends a CONNECT to a forbidden destination and a request inside the tunnel, and returns the response to the request.
+/// The refusal is inside the tunnel, because clients show it there.
 async fn through_connect(gate: &Gate, authority: &str) -> Response {
     gate.connect(authority).await.opened().plain().get("/x").await
 }
 
-/// Returns reason and cause of the only decision, and the error of its completion.
+/// Returns reason and cause of the only decision, and the error in its completion.
 async fn logged(gate: &Gate) -> (String, String, Option<String>) {
     let (decisions, completions) = gate.audited(1).await;
     let text = |record: &crate::support::Record, name: &str| record[name].as_str().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! `robotgate env`: a shell evaluates its output, and a real client then uses the gate without other settings.
+//! `robotgate env`: a shell evaluates its output, and then a real client uses the gate without other settings.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, process::Stdio};
 
@@ -6,12 +6,12 @@ use tokio::process::Command;
 
 use crate::support::{CliOutput, Gate, Origin, Reply, programs::needs};
 
-/// Returns the settings for a client of this gate. The client's folder has a space and a quote in its name. `more`
-/// are further arguments, in which `@DIR@` stands for a folder.
+/// Returns the settings for a client of this gate. The name of the client's folder contains a space and a quote. `more`
+/// contains further arguments, in which `@DIR@` is replaced by the path of a folder.
 async fn settings(gate: &Gate, client: &str, more: &[&str]) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let ca = folder.path().join("it's a ca.pem");
-    // Without interception there is no authority, so use any certificate.
+    // Without interception there is no authority, so use any other certificate.
     let ca_file = Some(gate.file("ca.pem")).filter(|path| path.exists());
     fs::copy(ca_file.unwrap_or_else(|| gate.file("origin-ca.pem")), &ca).unwrap();
     let (proxy, ca) = (format!("http://{}", gate.address()), ca.display().to_string());
@@ -45,7 +45,8 @@ async fn gets_the_page(client: &str, line: &str) {
     gets_the_page_with(client, &[], line).await;
 }
 
-/// As [`gets_the_page`], with the settings of `--write`. `timeout` runs the line, so shell functions do not work.
+/// Does the same as [`gets_the_page`], with the settings of `--write`. The command `timeout` runs the line, so shell
+/// functions do not work in it.
 async fn gets_the_page_by_files(client: &str, line: &str) {
     gets_the_page_with(client, &["--write", "@DIR@"], &format!("timeout 60 {line}")).await;
 }
@@ -103,11 +104,11 @@ async fn an_older_node_refuses_to_run_without_the_preloaded_script() {
     let origin = Origin::start().page("/x.txt", "Hello, bot.\n").spawn().await;
     let gate = Gate::with("[identity]\nunidentified = \"wildcard\"").await;
     let script = "fetch(process.argv[1]).then(async (page) => console.log(await page.text()))";
-    // A program that starts Node itself knows no shell function.
+    // A program that starts Node itself cannot use a shell function.
     let line = format!("timeout 60 node -e '{script}' {}", origin.url("/x.txt"));
     let shown = shell(&gate, "node", &[], &line).await;
     if shown.contains("Hello, bot.") {
-        // A Node that reads the variables.
+        // This version of Node reads the variables.
         assert_eq!(decisions(&gate, &origin.url("/x.txt")), 1, "{shown}");
         return;
     }
@@ -121,7 +122,7 @@ async fn an_older_node_refuses_to_run_without_the_preloaded_script() {
     );
     assert_eq!(origin.connections(), 0, "it went around the gate");
 
-    // In the same shell, the settings with files take that back.
+    // If the same shell then evaluates the settings with files, they undo the earlier ones.
     let (_folder, files) = settings(&gate, "node", &["--write", "@DIR@"]).await;
     let shown = shell(&gate, "node", &[], &format!("{files}\n{line}")).await;
     assert!(shown.contains("Hello, bot."), "{shown}");
@@ -309,7 +310,7 @@ class Spider(scrapy.Spider):
     shell(gate, "scrapy", &["--write", "@DIR@"], &line).await
 }
 
-/// Calls the hooks as Crawlee does. The rest is in `npm install @crawlee/cheerio`.
+/// Calls the hooks in the same way as Crawlee. To test Crawlee itself, install it with `npm install @crawlee/cheerio`.
 #[tokio::test]
 async fn crawlees_hooks_stop_only_at_a_refusal_and_name_the_bot() {
     needs!("node");
@@ -434,7 +435,7 @@ async fn advice_repeats_the_given_options() {
     let export = format!("robotgate ca export {shown} > robotgate-ca.pem");
     assert!(output.code == Some(1) && output.errors.contains(&export), "{output:?}");
 
-    // The shell's Node.js may not read the variables, so the script prints advice, which can end in a log and must
+    // The shell's Node.js may not read the variables, so the script prints advice. That advice could be logged and must
     // not contain the secret.
     let secret = "http://acme:open-sesame@gate:1";
     let output = CliOutput::of(&["env", "node", "--config", &config, "--proxy", secret], "").await;
@@ -450,7 +451,7 @@ async fn advice_repeats_the_given_options() {
     let masked = format!("eval \"$(robotgate env {shown} --proxy http://NAME:SECRET@HOST:PORT --write DIR node)\"");
     assert!(errors.contains(&masked) && !errors.contains("open-sesame"), "{errors}");
 
-    // A line break in an option does not end the comment.
+    // A line break in an option must not end the comment.
     let output = CliOutput::of(&["env", "curl", "--proxy", "http://a\nexit:1"], "").await;
     assert!(output.code == Some(0) && !output.out.contains("\nexit"), "{output:?}");
 }

@@ -1,7 +1,7 @@
-//! Failures on the way to the origin: 502 or 504 with the `Proxy-Status` error type of RFC 9209, never a robots
-//! verdict.
+//! Failures to reach the origin or to get its response: 502 or 504 with the `Proxy-Status` error type of RFC 9209,
+//! never a refusal because of robots.txt.
 //!
-//! In each case the robots.txt was readable, so the verdict is `allow` and only the page fails.
+//! In each case the robots.txt could be fetched, so the verdict is `allow` and only the page fails.
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -21,7 +21,7 @@ async fn origin(tls: bool) -> Origin {
     }
 }
 
-/// Makes the gate fetch the robots.txt before the failure.
+/// Makes the gate fetch the robots.txt before the failure occurs.
 async fn warm(gate: &Gate, origin: &Origin) {
     assert_eq!(gate.get(&origin.url("/warm")).await.status, 404);
 }

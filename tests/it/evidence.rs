@@ -1,4 +1,4 @@
-//! The store of evidence: each text that a decision rests on can be found by the digest in the log.
+//! The store of evidence: each text that a decision is based on can be found by the digest in the log.
 
 use std::{collections::HashMap, fs, path::Path};
 
@@ -130,7 +130,7 @@ async fn with_required_evidence_nothing_is_decided_on_a_text_that_cannot_be_stor
     fs::rename(&path, &away).expect("moved");
     fs::create_dir(&path).expect("made");
 
-    // The store notices when it opens the file for one of the next texts.
+    // The store notices the problem when it opens the file for one of the next texts.
     let mut numbers = 0..;
     let new = wait::until_async("a 503", async || {
         let robots = format!("{ROBOTS}# {}\n", numbers.next()?);

@@ -1,8 +1,8 @@
 //! Plays exchanges in which client and origin can do anything, and checks them against a plain model.
 //!
 //! A case is a list of bytes, from which [`scenario`] derives what client and origin do. The fuzz target `exchange`
-//! plays the same from a fuzzer's bytes. `EXCHANGES=n` plays n cases; `EXCHANGE=0a1b..` plays one, given in
-//! hexadecimal.
+//! does the same with a fuzzer's bytes. `EXCHANGES=n` plays n cases; `EXCHANGE=0a1b..` plays the case with these bytes,
+//! in hexadecimal.
 
 pub mod ledger;
 mod model;

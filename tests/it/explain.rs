@@ -1,4 +1,4 @@
-//! `robotgate explain`: its output for people and programs, which always agrees with the proxy.
+//! `robotgate explain`: its output for people and for programs, which always agrees with the proxy.
 
 mod agreement;
 mod bounds;
@@ -10,12 +10,12 @@ use std::path::Path;
 
 use crate::support::CliOutput;
 
-/// Runs the program without a terminal.
+/// Runs the command without a terminal.
 async fn explain(args: &[&str]) -> CliOutput {
     explain_input(args, "").await
 }
 
-/// As [`explain`], with a text on standard input.
+/// Runs the command like [`explain`], with this text on standard input.
 async fn explain_input(args: &[&str], input: &str) -> CliOutput {
     CliOutput::of(&[&["explain"], args].concat(), input).await
 }

@@ -15,7 +15,7 @@ async fn origin() -> Origin {
     Origin::start().robots(ROBOTS).anything("page").spawn().await
 }
 
-/// A gate of the fleet at `url`, once it has connected.
+/// Starts a gate of the fleet at `url`, and waits until it has connected to the server.
 async fn gate(url: &str) -> Gate {
     let gate = Gate::with(&format!("[fleet]\nurl = \"{url}\"")).await;
     connected(&gate).await;
@@ -29,12 +29,12 @@ async fn connected(gate: &Gate) {
     .await;
 }
 
-/// What the status says of the fleet.
+/// Returns the part of the gate's status about the fleet.
 async fn fleet(gate: &Gate) -> Value {
     crate::admin::get(gate, "/api/v1/status").await["fleet"].clone()
 }
 
-/// How often the robots.txt of `host` was fetched.
+/// Returns how often the robots.txt of `host` was fetched.
 fn fetches(origin: &Origin, host: &str) -> usize {
     let authority = format!("{host}:{}", origin.port());
     let asked = origin.requests_for("/robots.txt").into_iter();
@@ -43,8 +43,9 @@ fn fetches(origin: &Origin, host: &str) -> usize {
         .count()
 }
 
-/// Whether a call of one of the gates failed. On a machine so busy that the server answers late, gates rightly do not wait
-/// for it; then an attempt says nothing about what they share, and is made again.
+/// Returns whether a call of one of the gates to the server has failed. On a very busy machine the server can respond
+/// too late, and gates then correctly do not wait for it. Such an attempt says nothing about what the gates share, so
+/// the test repeats it.
 async fn has_failed_calls(gates: &[&Gate]) -> bool {
     for gate in gates {
         if fleet(gate).await["errors"] != 0 {

@@ -1,4 +1,4 @@
-//! Tests of the harness: the origin, the clients and the name server do what tests rely on.
+//! Tests of the harness: the origin, the clients and the name server behave as tests expect.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Bad input from clients is answered, logged where that helps, and never forwarded on a guess.
+//! Bad input from clients gets a response, is logged if that is useful, and is never forwarded on a guess.
 
 mod answers;
 mod clients;
@@ -10,12 +10,12 @@ mod targets;
 
 use crate::support::{Connection, Gate, Origin, Response, allowed};
 
-/// Starts an origin without rules, and a gate.
+/// Starts an origin without a robots.txt, and a gate.
 async fn start() -> (Origin, Gate) {
     (Origin::start().anything("page").spawn().await, Gate::start().await)
 }
 
-/// Asserts that the gate still works: it serves the next client, and nothing in it has panicked.
+/// Asserts that the gate still works: it serves the next client, and no task in it has panicked.
 async fn gate_still_works(gate: &mut Gate, origin: &Origin) {
     allowed(&gate.get(&origin.url("/still-well")).await, "no-robots");
     assert!(gate.runs());
@@ -23,7 +23,7 @@ async fn gate_still_works(gate: &mut Gate, origin: &Origin) {
     assert!(panic.is_none(), "{panic:#?}");
 }
 
-/// Parses the response in the bytes of a connection; `None` if the gate closed without one.
+/// Parses the response in the bytes of a connection. Returns `None` if the gate closed without a response.
 async fn parse(bytes: Vec<u8>) -> Option<Response> {
     if bytes.is_empty() {
         return None;

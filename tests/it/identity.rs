@@ -203,7 +203,7 @@ async fn a_bot_is_exempt_at_its_exempt_hosts_alone() {
     refused(&gate.get(&permitted).user_agent("OtherBot/1").await, "rule");
 }
 
-/// Bots that are bound to credentials, and one that is not.
+/// Bots that require a credential, and one that does not.
 const BOUND: &str = r#"
     [identity]
     credentials = "credentials"
@@ -239,7 +239,7 @@ const BOUND: &str = r#"
     enforcement = "exempt"
 "#;
 
-/// Their secrets, which only clients and these tests may see.
+/// The secrets of the credentials. Only clients and these tests may see them.
 const ACME: &str = "acme:a-Secret-of-acme";
 const DUO: &str = "duo:a-Secret-of-two:with-a-colon";
 const REPORTER: &str = "reporter:a-Secret-of-reporter";
@@ -254,7 +254,7 @@ fn credentials(all: &[&str]) -> String {
     all.iter().map(line).collect()
 }
 
-/// Starts a gate with [`BOUND`], `more` after it, and all credentials.
+/// Starts a gate with [`BOUND`] followed by `more`, and all credentials.
 async fn bound(more: &str) -> Gate {
     bound_by(&format!("{BOUND}\n{more}")).await
 }

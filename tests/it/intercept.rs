@@ -1,4 +1,4 @@
-//! `https.mode = "intercept"`: requests inside a CONNECT are ordinary requests, each decided on its own.
+//! `https.mode = "intercept"`: requests in a CONNECT are like other requests, and each is decided on its own.
 
 mod certificates;
 mod clients;

@@ -104,7 +104,7 @@ async fn the_internal_name_does_not_lead_to_another_host() {
     let origin = Origin::start().page("/ca.pem", "secret").spawn().await;
     let gate = Gate::start().await;
 
-    // The target and the Host field disagree, one of them being ours.
+    // The target and the Host field disagree, and one of them is robotgate's internal site.
     let ours = gate.get(&origin.url("/ca.pem")).set("Host", "robotgate.internal").await;
     assert_eq!(ours.status, 400, "{ours:#?}");
     let theirs = gate
@@ -117,7 +117,7 @@ async fn the_internal_name_does_not_lead_to_another_host() {
         .set("Host", "shop.example")
         .await;
     assert_ne!(user.status, 200, "{user:#?}");
-    // A host that only ends or begins like ours is an ordinary host.
+    // A host whose name only begins or ends like that of the internal site is an ordinary host.
     for host in ["x.robotgate.internal", "robotgate.internal.example", "robotgate"] {
         let response = gate.get(&format!("http://{host}/ca.pem")).await;
         assert_ne!(response.status, 200, "{host}: {response:#?}");
@@ -166,7 +166,7 @@ async fn pages_of_the_internal_site_are_not_counted_as_errors() {
         let line = metrics.lines().find_map(|line| line.split_once(&wanted));
         line.map_or(0, |(_, count)| count.parse::<u64>().expect("a count"))
     };
-    // A request is counted when it has ended, which can be after its response arrived.
+    // A request is counted after it has ended, which can be after its response arrived.
     let metrics = wait::until_async("the requests to be counted", async || {
         let metrics = gate.admin("/metrics").await.text();
         (of(&metrics, "own") == 3).then_some(metrics)

@@ -1,4 +1,5 @@
-//! What an origin's response to `/robots.txt` means for its pages: each row of the table, through the proxy.
+//! What an origin's response to the request for `/robots.txt` means for its pages: each row of the table is tested
+//! through the proxy.
 
 mod bounds;
 mod conditional;
@@ -10,7 +11,7 @@ mod statuses;
 
 use crate::support::{Gate, Origin, Reply, allowed, refused};
 
-/// Rules that disallow `/p` and nothing else.
+/// Rules that disallow only `/p`.
 const RULES: &str = "User-agent: *\nDisallow: /p\n";
 
 /// What a response means.
@@ -24,7 +25,7 @@ enum Means {
     Closed,
 }
 
-/// Starts an origin with one name for each reply, `case-0.example` and so on, each with its own robots.txt.
+/// Starts an origin with one name for each reply, `case-0.example` and so on. The reply is the robots.txt of that name.
 async fn origin_with(answers: Vec<Reply>) -> Origin {
     Origin::start()
         .on("/robots.txt", move |request| {
@@ -41,7 +42,7 @@ async fn origin_with(answers: Vec<Reply>) -> Origin {
         .await
 }
 
-/// Checks a table: each response means what its row says.
+/// Checks that each response in the table means what its row says.
 async fn check(cases: Vec<(&str, Reply, Means)>) {
     let origin = origin_with(cases.iter().map(|(_, answer, _)| answer.clone()).collect()).await;
     let gate = Gate::start().await;
@@ -52,7 +53,7 @@ async fn check(cases: Vec<(&str, Reply, Means)>) {
 }
 
 impl Means {
-    /// Asserts the meaning for a disallowed and for an ordinary page under `host`.
+    /// Asserts this meaning for a disallowed and for an ordinary page under `host`.
     async fn holds(self, gate: &Gate, origin: &Origin, host: &str) {
         let p = gate.get(&origin.url_at(host, "/p")).await;
         let other = gate.get(&origin.url_at(host, "/other")).await;

@@ -1,4 +1,5 @@
-//! Limits for clients: a client that exceeds one is told which, it is counted, and others are served.
+//! Limits for clients: a client that exceeds a limit is told which one, the event is counted, and other clients are
+//! still served.
 
 mod decisions;
 mod files;
@@ -75,7 +76,7 @@ async fn a_connection_over_the_limit_gets_an_error_and_is_closed() {
 async fn a_request_over_the_limit_of_its_client_gets_an_error() {
     let (origin, latch) = slow_origin().await;
     let gate = Gate::with("[proxy]\nmax-client-requests = 2").await;
-    // On two connections, one of them with two requests.
+    // Send three requests on two connections.
     let tunnel = gate.connect(&origin.authority()).await.opened();
     let mut inside = tunnel.tls(NAME, Alpn::Http2).await;
     let slow = tokio::spawn(gate.get(&origin.url("/slow")).send());
@@ -189,6 +190,6 @@ async fn new_leaves_for_a_client_are_limited_per_minute() {
 
     over(&refusal, 429, "max-client-leaves");
     assert_eq!(logged_total(&gate, "max-client-leaves").await, 1);
-    // Known hosts still work.
+    // Hosts that already have a certificate still work.
     gate.connect(&at(NAME)).await.opened().tls(NAME, Alpn::Http1).await;
 }

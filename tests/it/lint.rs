@@ -1,4 +1,4 @@
-//! `robotgate lint`, for a person and a program.
+//! `robotgate lint`, with output for people and for programs.
 
 mod live;
 
@@ -23,7 +23,7 @@ fn lint(file: &[u8], arguments: &[&str]) -> (String, Output) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // lint may not read its input.
+    // This fails if lint does not read its input.
     let _ = child.stdin.take().unwrap().write_all(file);
     let output = child.wait_with_output().unwrap();
     (String::from_utf8(output.stdout.clone()).unwrap(), output)

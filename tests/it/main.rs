@@ -1,5 +1,5 @@
-//! The integration tests: the modules through their public interface, and the real program between
-//! a test origin and a test client.
+//! The integration tests. They test modules through their public interface, and the real program between a test origin
+//! and a test client.
 
 #![expect(
     clippy::unwrap_used,

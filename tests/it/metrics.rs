@@ -84,7 +84,7 @@ async fn requests_are_counted_by_their_outcome() {
         (r#"robotgate_robots_copies{state="rules"}"#, 1.0),
         (r#"robotgate_robots_fetches_total{result="2xx"}"#, 1.0),
         ("robotgate_robots_fetch_seconds_count", 1.0),
-        // The start, three decisions, three completions and a fetch.
+        // Lines for the start, three decisions, three completions and a fetch.
         ("robotgate_audit_lines_total", 8.0),
         ("robotgate_audit_waiting_bytes", 0.0),
         ("robotgate_audit_stalled", 0.0),
@@ -161,7 +161,7 @@ async fn open_connections_and_tunnels_are_counted() {
         shows(&gate, series, 0.0).await;
     }
     shows(&gate, r#"robotgate_tunnels_opened_total{kind="websocket"}"#, 1.0).await;
-    // Its duration depends on the client, so it is not measured.
+    // The client determines how long the tunnel lasts, so its duration is not measured.
     shows(&gate, "robotgate_exchange_seconds_count", 0.0).await;
 }
 

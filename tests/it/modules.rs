@@ -1,4 +1,4 @@
-//! Checks which top-level modules import which, from their source text.
+//! Checks which top-level modules import which others, by reading their source text.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Modules that do no I/O and read no clock. Each may import those before it.
+/// Modules that do no I/O and read no clock. Each may import those before it in this list.
 const PURE: [&str; 6] = ["robots", "origin", "bot", "copy", "pace", "decision"];
 /// Other modules that they may import.
 const UTILITIES: [&str; 1] = ["text"];
@@ -29,7 +29,7 @@ const IMPURE: [&str; 15] = [
     "Instant::now",
 ];
 
-/// A path in the code, and its line, or the first line of its `use`.
+/// A path in the code, with the number of its line (the first line if it is in a `use`).
 type Named = (usize, String);
 
 #[test]
@@ -67,7 +67,8 @@ fn modules_have_no_import_cycles() {
             }
         }
     }
-    // Remove modules that nothing imports, or that import nothing that remains. What remains is a cycle.
+    // Remove modules that no other module imports, or that import no remaining module. The modules that cannot be
+    // removed form a cycle.
     loop {
         let before = imports.len();
         let left: BTreeSet<&str> = imports.keys().copied().collect();
@@ -113,7 +114,7 @@ fn sources() -> Vec<(PathBuf, String, Vec<Named>)> {
             .to_str()?
             .trim_end_matches(".rs");
         let is_test = inside.components().any(|part| part.as_os_str() == "tests") || inside.ends_with("tests.rs");
-        // These connect all modules and are not part of the order.
+        // These modules connect all others and are not part of the order.
         if is_test || matches!(module, "lib" | "main" | "fuzzing") {
             return None;
         }
@@ -133,7 +134,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns every path in the code, with those of a `use` in full.
+/// Returns every path in the code, including the full paths of each `use`.
 fn names(text: &str) -> Vec<Named> {
     let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let mut named = Vec::new();

@@ -1,5 +1,5 @@
-//! `[pace]`: requests wait for their turn at a site, or are told when to come again. How long the gaps are, the unit tests
-//! hold by a clock of their own; here no time is measured.
+//! `[pace]`: requests wait for their turn at a site, or the client is told when to try again. The unit tests check the
+//! length of the gaps with a simulated clock; these tests measure no time.
 
 mod pauses;
 mod turns;
@@ -11,16 +11,16 @@ use crate::{
     support::{Alpn, Ask, Gate, NAME, Origin, Response, allowed, refused, wait},
 };
 
-/// A request that comes after another one does not get its turn while a test runs.
+/// With this pace, a request after another one does not get its turn while a test runs.
 const SLOW: &str = "[pace]\ndelay = '1h'\n";
-/// One that does not wait until its turn either.
+/// A pace with which one request at a time runs, and the others wait.
 const ONE_AT_A_TIME: &str = "[pace]\nconcurrency = 1\nmax-wait = '10m'\n";
 
 async fn site(robots: &str) -> Origin {
     Origin::start().robots(robots).anything("page").spawn().await
 }
 
-/// A refusal of a request that came too early. In how many seconds it may come again.
+/// Asserts a refusal because the request came too early. Returns after how many seconds it may come again.
 #[track_caller]
 fn deferred(response: &Response) -> u64 {
     assert_eq!(response.status, 429, "{response:#?}");
@@ -34,13 +34,13 @@ fn deferred(response: &Response) -> u64 {
     field.parse().expect("a number of seconds")
 }
 
-/// What the API answers.
+/// Returns the API's decision.
 async fn asked(gate: &Gate, agent: &str, url: &str) -> Value {
     let path = format!("/api/v1/decide?agent={}&url={}", escaped(agent), escaped(url));
     gate.admin(&path).await.json()
 }
 
-/// How many requests wait now.
+/// Returns the number of requests that wait now.
 async fn waiting(gate: &Gate) -> usize {
     let scrape = gate.admin("/metrics").await.text();
     let line = scrape
@@ -49,13 +49,13 @@ async fn waiting(gate: &Gate) -> usize {
     line.expect("it is told").parse().expect("a number")
 }
 
-/// Waits until so many requests wait.
+/// Waits until `count` requests wait.
 async fn until_waiting(gate: &Gate, count: usize) {
     let all_wait = async || (waiting(gate).await == count).then_some(());
     wait::until_async(&format!("{count} requests to wait"), all_wait).await;
 }
 
-/// A request that is under way from here on.
+/// Starts a request in the background.
 fn begin(ask: Ask<'static>) -> tokio::task::JoinHandle<Response> {
     tokio::spawn(ask.into_future())
 }
@@ -66,7 +66,7 @@ async fn a_request_that_comes_too_early_learns_when_to_retry() {
     let gate = Gate::with(SLOW).await;
     let url = site.url("/page");
 
-    // The robots.txt was asked for a moment ago.
+    // The robots.txt was requested a moment ago.
     let response = gate.get(&url).await;
 
     let seconds = deferred(&response);
@@ -108,7 +108,7 @@ async fn a_request_that_comes_too_early_learns_when_to_retry() {
         (&json!(429), &json!(0))
     );
 
-    // What may not be fetched at all need not come again, and the reason is the rule.
+    // A request that a rule disallows is refused because of the rule, and has no time to try again.
     refused(&gate.get(&site.url("/private")).await, "rule");
     let scrape = gate.admin("/metrics").await.text();
     let counted = "robotgate_decisions_total{verdict=\"defer\",reason=\"pace\",bot=\"other\",enforcement=\"enforce\",\
@@ -185,7 +185,7 @@ async fn a_bot_has_a_delay_of_its_own_even_if_it_is_exempt() {
     )
     .await;
     let url = site.url("/page");
-    // Nothing was asked yet, as no robots.txt is needed.
+    // Nothing was requested from the site yet, because an exempt bot needs no robots.txt.
     allowed(&gate.get(&url).user_agent("ExemptBot").await, "exempt");
     deferred(&gate.get(&url).user_agent("ExemptBot").await);
     allowed(&gate.get(&url).user_agent("OtherBot").await, "exempt");
@@ -214,7 +214,7 @@ async fn a_scheduler_that_goes_by_not_before_is_never_refused() {
         allowed(&gate.get(&url).await, "no-rule");
     }
     assert!(planned > 0, "it never had to wait");
-    // A path that may not be fetched has no time.
+    // A path that a rule disallows has no time to try again.
     let decided = asked(&gate, "TestBot/1.0", &site.url("/private")).await;
     assert_eq!(
         (&decided["reason"], &decided["not_before"]),
@@ -231,7 +231,7 @@ async fn a_robots_txt_from_the_copy_needs_no_turn() {
         assert_eq!(allowed(&response, "robots-file").value(), "allow");
     }
     assert_eq!(site.count("/robots.txt"), 1);
-    // One that the site itself has to answer does.
+    // A request that cannot be answered from the copy has to wait for its turn.
     let asks_site = gate.get(&site.url("/robots.txt")).header("Cache-Control", "no-cache");
     deferred(&asks_site.await);
 }

@@ -1,4 +1,4 @@
-//! Copies survive the end of the gate, however it ends.
+//! Copies survive the end of the gate, whether it is stopped or killed.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::support::{CliOutput, Gate, Origin, Record, Reply, allowed, refused, w
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
-/// Configures times that a test can wait for; failing sites are denied for `deny_for`.
+/// Returns a configuration with times so short that a test can wait for them. Failing sites are denied for `deny_for`.
 fn short(deny_for: &str) -> String {
     format!(
         r#"
@@ -28,11 +28,11 @@ async fn origin() -> Origin {
     Origin::start().robots(ROBOTS).anything("page").spawn().await
 }
 
-/// Requests `path` until it is decided for `reason`, and returns that decision's record.
+/// Requests `path` until a decision has this reason, and returns the record of that decision.
 async fn until_decided(gate: &Gate, origin: &Origin, path: &str, reason: &str) -> Record {
     let mut attempts = 0..;
     wait::until_async(&format!("a decision for {reason}"), async || {
-        // A unique URL, so that its record can be found.
+        // Use a unique URL, so that its record can be found.
         let url = origin.url(&format!("{path}?{reason}-{}", attempts.next()?));
         gate.get(&url).await;
         Some(gate.decision_for(&url).await).filter(|record| record["reason"] == reason)
@@ -112,7 +112,7 @@ async fn stored(gate: &Gate) -> Vec<Record> {
     assert_eq!((output.code, &*output.errors), (Some(0), ""), "{output:?}");
     let row = |line| {
         let mut row: Record = serde_json::from_str(line).expect("an object a line");
-        // Verdicts are counted only in memory.
+        // Verdicts are counted only in memory, so they are lost.
         row["verdicts"] = Record::Null;
         row
     };
@@ -125,7 +125,7 @@ async fn stored_copies_survive_any_kill() {
     let mut gate = Gate::start().await;
     let mut known: Vec<Record> = Vec::new();
     for round in 0..8 {
-        // Some are fetched while the gate is killed; those listed before must not be lost.
+        // Some robots.txt files are fetched while the gate is killed. Those that were listed before must not be lost.
         for number in 0..5 {
             refused(
                 &gate.get(&origin.url_at(&site(round, number), "/private")).await,

@@ -1,4 +1,4 @@
-//! `http://` URLs in absolute form: forwarding, refusals, and what each side sees.
+//! `http://` URLs in absolute form: forwarding, refusals, and what the client and the origin receive.
 
 mod bodies;
 mod fields;

@@ -1,6 +1,7 @@
-//! The clients that bots are written with. Each gets an allowed page byte for byte, and sees why another is refused.
+//! The HTTP clients with which bots are written. Each gets an allowed page byte for byte, and sees why another page is
+//! refused.
 //!
-//! The README's test command installs them. Without a client its tests are skipped, or fail if `CI` is set.
+//! The README's test command installs the clients. Without a client its tests are skipped, or fail if `CI` is set.
 
 use std::process::Stdio;
 
@@ -50,8 +51,8 @@ fn ca(gate: &Gate) -> String {
     gate.file("ca.pem").display().to_string()
 }
 
-/// Starts a gate that requires a credential for TestBot. Returns the proxy settings of a client with the credential and
-/// of one with a wrong one.
+/// Starts a gate that requires a credential for TestBot. Returns the gate, the proxy settings for a client with the
+/// credential, and those for one with a wrong credential.
 async fn bound() -> (Gate, String, String) {
     let hash = SecretHash::new([1; 16], b"open_sesame-open_sesame").line("TestBot");
     let gate = Gate::builder()

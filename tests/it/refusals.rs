@@ -1,4 +1,4 @@
-//! `[refusals]`, `Retry-After`, and refusals as a person with a browser sees them.
+//! `[refusals]`, `Retry-After`, and the refusals that a browser shows.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ async fn an_unreachable_robots_txt_has_retry_after() {
         for path in ["/first", "/again"] {
             let response = gate.get(&origin.url(path)).await;
             refused(&response, "unreachable");
-            // The next attempt is up to a tenth late.
+            // robotgate lengthens the delay before its next attempt by up to a tenth.
             assert!((1..=most).contains(&seconds(&response)), "{response:#?}");
         }
         let decided = gate
@@ -154,6 +154,6 @@ async fn a_refused_head_request_gets_no_page() {
         .await;
     refused(&head, "rule");
     assert_eq!(head.field("Content-Type"), Some("text/html; charset=utf-8"));
-    // A body would be taken for the next response.
+    // If the response to the HEAD had a body, the client would mistake it for the response to this request.
     refused(&connection.get(&origin.url("/private")).await, "rule");
 }

@@ -1,4 +1,4 @@
-//! `https.mode = "refuse"`: no CONNECT.
+//! `https.mode = "refuse"`: every CONNECT is refused.
 
 use crate::support::{Gate, Origin, allowed, refused};
 

@@ -6,7 +6,7 @@ use tokio::process::Command;
 
 use crate::support::{Alpn, Gate, NAME, Origin, allowed, programs::needs};
 
-/// Runs a client that uses the proxy and does not trust its authority. The client must fail.
+/// Runs a client that uses the proxy but does not trust its authority. The client must fail.
 async fn run(gate: &Gate, program: &str, arguments: &[&str]) {
     let proxy = format!("http://{}", gate.address());
     let run = Command::new(program)
@@ -40,7 +40,7 @@ async fn a_rejection_is_logged_with_the_fix_for_its_client() {
             "does not trust",
             "robotgate env curl",
         ),
-        // With GnuTLS, wget closes after a complete handshake.
+        // wget with GnuTLS closes the connection only after the handshake is complete.
         (
             "wget",
             &["-nv", "-t1", "-O-"],
@@ -68,7 +68,7 @@ async fn a_rejection_is_logged_with_the_fix_for_its_client() {
             ("WARN", Some(fix)),
             "{program}: {line:?}"
         );
-        // Python's ssl sends an alert or closes, depending on its version.
+        // Python's ssl sends an alert or closes the connection, depending on its version.
         assert!(line.says(message) || program == "python3", "{program}: {line:?}");
         assert!(
             line.field("client")
@@ -99,7 +99,7 @@ async fn one_client_does_not_flood_the_log() {
             .is_some_and(|agent| agent.contains("a\\u{202e}b"))
     })
     .await;
-    // A later request, so that earlier ones have been logged.
+    // When this later request has its response, the earlier ones have been logged.
     assert_eq!(gate.get("http://robotgate.internal/").await.status, 200);
     assert_eq!(logged(), 1);
 }
@@ -140,7 +140,7 @@ async fn an_unused_second_connection_is_not_logged_as_a_rejection() {
         let connect = gate.connect(&origin.authority()).user_agent(agent);
         connect.await.opened()
     };
-    // Like Chromium: two connections, of which the second to be ready is closed unused.
+    // Like Chromium, open two connections. The one that is ready last is closed unused.
     for alpn in [Alpn::Http1, Alpn::Http2] {
         let mut used = tunnel("TestBot/1.0").await.tls(NAME, alpn).await;
         tunnel("TestBot/1.0").await.closed_unused(NAME, alpn).await;
@@ -152,7 +152,7 @@ async fn an_unused_second_connection_is_not_logged_as_a_rejection() {
         line.field("fix").is_some() && line.field("user_agent") == Some("OtherBot/1.0")
     })
     .await;
-    // This connection closed last, so the others would have been logged by now.
+    // This connection was closed last, so the log would already contain the others.
     let logged = gate.log().into_iter().filter(|line| line.field("fix").is_some());
     assert_eq!(logged.count(), 1);
 }

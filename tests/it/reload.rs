@@ -1,4 +1,4 @@
-//! Changes of the configuration while the gate runs, signals, and configurations that are invalid from the start.
+//! Changes of the configuration while the gate runs, signals, and configurations that are invalid at the start.
 
 mod changes;
 mod listeners;
@@ -348,7 +348,7 @@ async fn a_stop_with_a_full_disk_reports_the_lost_lines_once() {
     lost.retain(|line| line.message().starts_with("the last lines of the audit log are lost"));
     assert_eq!(lost.len(), 1, "{lost:#?}");
     assert_eq!(lost[0].field("output"), Some("/dev/full"));
-    // A decision has some 800 bytes.
+    // A decision's line has about 800 bytes.
     assert!(lost[0].json["bytes"].as_u64() > Some(1200), "{lost:#?}");
 }
 

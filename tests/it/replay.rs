@@ -1,4 +1,4 @@
-//! `robotgate replay` on the log of a proxy that ran.
+//! `robotgate replay` with the log of a proxy that has run.
 
 use std::{fs, io::Write as _, path::Path};
 
@@ -26,7 +26,8 @@ async fn replay(gate: &Gate, args: &[&str], log: &Path, input: &str) -> CliOutpu
     CliOutput::of(&args, input).await
 }
 
-/// Runs a proxy with every common kind of decision, and a reload in between. Returns how many decisions it made.
+/// Runs a proxy that makes every common kind of decision, with a reload between them. Returns the gate and the number
+/// of its decisions.
 async fn busy() -> (Gate, u64) {
     let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let empty = Origin::start().anything("page").spawn().await;
@@ -121,7 +122,7 @@ async fn without_its_text_a_decision_is_not_replayed() {
     let (mut gate, made) = busy().await;
     gate.stop().await;
     fs::remove_file(gate.file("evidence.redb")).expect("removed");
-    // The same configuration, but no text of a site.
+    // The new store contains the same configuration, but no robots.txt.
     gate.start_again().await;
     let log = gate.file("audit.jsonl");
     let report = replay(&gate, &["--json"], &log, "").await;

@@ -1,4 +1,4 @@
-//! The engine: stated cases, and properties that hold for any bytes.
+//! The robots.txt engine: the stated cases, and properties that all inputs have.
 
 mod cases;
 mod engine;

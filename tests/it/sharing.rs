@@ -1,4 +1,4 @@
-//! One robots.txt fetch per origin, however many requests wait for it.
+//! There is one fetch of an origin's robots.txt, regardless of how many requests wait for it.
 
 use crate::support::{Gate, Latch, Origin, Reply, Step, allowed, refused, wait};
 

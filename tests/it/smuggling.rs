@@ -1,5 +1,5 @@
-//! Requests that two parsers would read differently are refused with a cause, or forwarded in an unambiguous form. The
-//! audit log has everything that goes upstream.
+//! Requests that two parsers would interpret differently are refused with a cause, or forwarded in an unambiguous form.
+//! Every request that is forwarded is in the audit log.
 
 mod chunks;
 mod connect;
@@ -33,7 +33,7 @@ struct Scene {
 const WAYS: [Way; 3] = [Way::Plain, Way::Tls, Way::PlainInside];
 
 impl Scene {
-    /// Starts a scene whose gate knows that both origins have no rules.
+    /// Starts a scene. The gate has already fetched the robots.txt of both origins, which have none.
     async fn start() -> Self {
         Self::with("").await
     }
@@ -66,8 +66,8 @@ impl Scene {
         }
     }
 
-    /// Fills in a template for a way: `{x}` is the target of `/x`, `{host}` the host and port, `{abs}` the URL of the
-    /// root without its last slash.
+    /// Fills in a template for a way: `{x}` is the request target for `/x`, `{host}` the host and port, `{abs}` the URL
+    /// of the root without its last slash.
     fn payload(&self, way: Way, template: &str) -> Vec<u8> {
         let origin = self.origin(way);
         let prefix = if way == Way::Plain {
@@ -86,7 +86,7 @@ impl Scene {
     /// Sends a payload, and returns what the gate sends until it closes.
     async fn send(&self, way: Way, payload: &[u8]) -> Vec<u8> {
         let mut connection = self.open(way).await;
-        // The gate may close before it has read everything.
+        // The gate may close the connection before it has read everything.
         connection.try_send(payload).await;
         connection.read_to_end().await
     }
@@ -140,7 +140,8 @@ async fn responses(bytes: Vec<u8>) -> Vec<Response> {
     found
 }
 
-/// Asserts a single response with this status that names its cause, and the end of the connection.
+/// Asserts that there is only one response, with this status and a text that names the cause, and that the connection
+/// ends.
 #[track_caller]
 fn is_refused(responses: &[Response], status: u16, cause: &str, what: &str) {
     let [response] = responses else {

@@ -1,5 +1,5 @@
-//! No spelling avoids a rule: a request is refused if any reading of its target is disallowed, and the target is
-//! forwarded as sent.
+//! No spelling of a path avoids a rule: a request is refused if any reading of its target is disallowed, and the target
+//! is forwarded as sent.
 
 mod servers;
 mod way;
@@ -7,7 +7,7 @@ mod way;
 use self::way::{Site, Way};
 use crate::support::{Gate, Origin, Response, allowed, failed, refused};
 
-/// Rules, and spellings of targets that the first of the rules disallows.
+/// Rules, and different spellings of targets. The first of the rules disallows all of them.
 const REFUSED: &[(&str, &[&str])] = &[
     (
         "Disallow: /private",
@@ -18,7 +18,7 @@ const REFUSED: &[(&str, &[&str])] = &[
             "/%70%72%69%76%61%74%65",
             "/priv%61te/x",
             "/priv%61te?",
-            // Dot segments, escaped or not, in any place.
+            // Dot segments, escaped or not, in different places.
             "/./private",
             "/././private",
             "/x/../private",
@@ -40,13 +40,13 @@ const REFUSED: &[(&str, &[&str])] = &[
             "/x/.%2E/private",
             "/x/%2E./private",
             "/x/%2E%2e/%70rivate",
-            // Parameters belong to their segment, which `..` still leaves.
+            // Parameters are part of their segment, which `..` removes.
             "/x;a=b/../private",
             "/x;../../private",
             "/;/../private",
             "/private;v=1",
             "/private;",
-            // The query and what follows it.
+            // The query, and the text after it.
             "/private?",
             "/private?/../x",
             "/private?#",
@@ -145,7 +145,7 @@ const REFUSED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Rules, the line that decides if one does, and allowed targets that are close to disallowed ones.
+/// Rules, the line that decides (if any), and allowed targets that are similar to disallowed ones.
 const ALLOWED: &[(&str, Option<u32>, &[&str])] = &[
     (
         "Disallow: /private",
@@ -180,7 +180,7 @@ const ALLOWED: &[(&str, Option<u32>, &[&str])] = &[
         &["/x.pdf?", "/x.pdf/y", "/x.PDF", "/x.pdf/..;"],
     ),
     ("Disallow: /x?", None, &["/x", "/x%3F"]),
-    // According to RFC 3986 §2.2 these are two URLs. Only the path is also read as servers do, never the rule.
+    // According to RFC 3986 §2.2 these are two URLs. Strict readings are applied only to the path, never to the rule.
     ("Disallow: /a%28b%29", None, &["/a(b)"]),
     (
         "Disallow: /\nAllow: /public",
@@ -195,7 +195,7 @@ const ALLOWED: &[(&str, Option<u32>, &[&str])] = &[
     ),
 ];
 
-/// Targets that only the strict reading maps to a path under `/private`, and that path.
+/// Targets that only a strict reading maps to a path under `/private`, and that path.
 const AS_SERVERS_READ_THEM: &[(&str, &str)] = &[
     ("//private", "/private"),
     ("///private//x", "/private/x"),
@@ -218,7 +218,7 @@ const AS_SERVERS_READ_THEM: &[(&str, &str)] = &[
     ("/x/..%3b/private", "/private"),
 ];
 
-/// Targets that no common server maps to `/private` by default. They are decided and forwarded as sent.
+/// Targets that no common server interprets as `/private` by default. They are decided and forwarded as sent.
 const OTHER_PAGES: &[&str] = &[
     "/x//private",
     // Escapes of escapes.
@@ -230,18 +230,18 @@ const OTHER_PAGES: &[&str] = &[
     "/%c0%afprivate",
     "/x/%c0%ae%c0%ae/private",
     "/%e0%80%afprivate",
-    // Letters that look alike.
+    // Letters that look like other letters.
     "/\u{ff50}rivate",
     "/priv\u{ad}ate",
 ];
 
-/// Ways that have the target in a line of text, so that it can contain a line end.
+/// Ways that send the target in a line of text, so that it could contain a line end.
 const ONE_LINE_WAYS: [Way; 4] = [Way::Absolute, Way::AbsoluteHttps, Way::PlainInside, Way::Http1Inside];
 
 #[tokio::test]
 async fn disallowed_paths_are_refused_in_every_spelling() {
     let gate = Gate::start().await;
-    // Keep the sites: a new one on the port of an old one would get the old one's rules.
+    // Keep all sites. A new site on the port of an old one would get the old one's rules.
     let mut sites = Vec::new();
     for way in Way::ALL {
         for (rules, targets) in REFUSED {
@@ -260,7 +260,7 @@ async fn disallowed_paths_are_refused_in_every_spelling() {
 #[tokio::test]
 async fn allowed_paths_are_forwarded_byte_for_byte() {
     let gate = Gate::start().await;
-    // Keep the sites: a new one on the port of an old one would get the old one's rules.
+    // Keep all sites. A new site on the port of an old one would get the old one's rules.
     let mut sites = Vec::new();
     for way in Way::ALL {
         for (rules, line, targets) in ALLOWED {
@@ -375,7 +375,7 @@ async fn an_empty_path_is_the_root_and_keeps_its_query() {
     }
 }
 
-/// Where such a target ends is ambiguous. HTTP/2 clients cannot even send it.
+/// It is ambiguous where such a target ends. HTTP/2 clients cannot even send it.
 #[tokio::test]
 async fn white_space_and_control_characters_are_a_bad_request() {
     let gate = Gate::start().await;
@@ -405,7 +405,7 @@ async fn white_space_and_control_characters_are_a_bad_request() {
     }
 }
 
-/// Overlong UTF-8 is invalid, so no server can take it for a slash or a dot.
+/// Overlong UTF-8 is invalid, so no server may interpret it as a slash or a dot.
 #[tokio::test]
 async fn octets_that_are_not_utf8_are_a_bad_request() {
     let gate = Gate::start().await;
@@ -446,7 +446,7 @@ async fn every_choice_of_escapes_for_a_disallowed_word_is_refused() {
     }
 }
 
-/// Asserts a refusal because of the first of `rules`, which is in line 2.
+/// Asserts a refusal because of the first rule in `rules`, which is in line 2 of the robots.txt.
 #[track_caller]
 fn refused_by(response: &Response, rules: &str) {
     let decision = refused(response, "rule");

@@ -1,7 +1,7 @@
-//! The test harness: an [`Origin`] that can misbehave, a name server ([`Dns`]), a [`Gate`] (the real binary on a
-//! free port), and clients that send exactly what a test tells them to.
+//! The test harness: an [`Origin`] that can misbehave, a name server ([`Dns`]), a [`Gate`] (the real binary on a free
+//! port), and clients that send exactly what a test tells them to.
 //!
-//! The harness does not know what robotgate should decide. It never sleeps to wait for something; see [`wait`].
+//! The harness does not know how robotgate should decide. It never waits by sleeping for a fixed time; see [`wait`].
 
 mod blackhole;
 mod cli_output;

@@ -1,4 +1,4 @@
-//! What a person sees at a terminal: where to connect, what is happening, and what to do.
+//! The output that a person sees at a terminal: where to connect, what is happening, and what to do.
 
 use std::{fs, process::Stdio};
 
@@ -14,7 +14,8 @@ use crate::support::{
     wait::{until, within},
 };
 
-/// Writes a configuration with its own ports and `more`, in a folder that holds its state too.
+/// Writes a configuration with its own ports and with `more`, into a folder for the gate's state. Returns the folder
+/// and the path.
 fn configured(more: &str) -> (TempDir, String) {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("gate.toml");
@@ -33,7 +34,8 @@ fn running(folder: &TempDir, file: &str, variables: &[(&str, &str)]) -> AtTermin
     running_with(folder, file, variables, &[], None)
 }
 
-/// Starts the proxy with more arguments, and its standard output in `output` instead of the terminal if given.
+/// Starts the proxy with more arguments. If `output` is given, the proxy's standard output is written there, and
+/// otherwise to the terminal.
 fn running_with(
     folder: &TempDir,
     file: &str,
@@ -135,7 +137,7 @@ async fn the_log_format_option_applies_to_terminals_and_pipes() {
     }
 }
 
-/// Removes colour codes.
+/// Removes colour codes from text that a terminal shows.
 fn plain(shown: &str) -> String {
     let parts = shown.split("\u{1b}[").enumerate();
     parts

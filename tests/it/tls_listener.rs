@@ -1,4 +1,4 @@
-//! `[proxy.tls]`: the proxy over TLS, as clients use an `https://` proxy.
+//! `[proxy.tls]`: the proxy over TLS, as clients use it with an `https://` proxy URL.
 
 use std::{fs, io, os::unix::fs::PermissionsExt as _, process::Command, sync::Arc};
 
@@ -35,7 +35,7 @@ async fn gate() -> Gate {
         .await
 }
 
-/// Returns the TLS settings of a client that shows `certificate`.
+/// Returns the TLS settings of a client that presents `certificate`.
 fn client(certificate: Option<&Certificate>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     for root in CertificateDer::pem_slice_iter(origin_root_pem().as_bytes()) {
@@ -58,7 +58,7 @@ async fn dial_as(gate: &Gate, client: Arc<ClientConfig>) -> io::Result<TlsStream
     within("TLS", TlsConnector::from(client).connect(name, stream)).await
 }
 
-/// Opens a TLS connection of a client that shows `certificate`.
+/// Opens a TLS connection of a client that presents `certificate`.
 async fn dial(gate: &Gate, certificate: Option<&Certificate>) -> io::Result<Connection> {
     dial_as(gate, client(certificate)).await.map(Connection::over_io)
 }
@@ -142,7 +142,7 @@ async fn a_client_certificate_is_optional_but_must_be_trusted() {
         Certificate::of_unknown_root(&["bot.example"]),
         Certificate::expired(&["bot.example"]),
     ] {
-        // In TLS 1.3, a client learns of it only after its handshake.
+        // In TLS 1.3, a client learns that its certificate was refused only after its handshake.
         let answered = match dial(&gate, Some(&bad)).await {
             Ok(mut proxy) => proxy.get(&origin.url("/x")).send().await.is_ok(),
             Err(_) => false,
@@ -179,7 +179,7 @@ async fn a_certificate_proves_its_bot_over_every_way() {
         .start()
         .await;
     let (acme, nobody) = (Certificate::of(&["Bot.Example"]), Certificate::of(&["nobody.example"]));
-    // A client without proof is identified by its User-Agent, unless that names a bound bot.
+    // A client without proof is identified by its User-Agent, unless that names a bot that requires a proof.
     for (certificate, user_agent, bot, reason) in [
         (Some(&acme), "AcmeBot/1", Some("acme"), "no-rule"),
         (Some(&acme), "", Some("acme"), "no-rule"),
@@ -298,7 +298,7 @@ async fn a_returning_client_sends_its_certificate_again() {
     for _ in 0..2 {
         let stream = dial_as(&gate, client.clone()).await.unwrap();
         assert_eq!(stream.get_ref().1.handshake_kind(), Some(HandshakeKind::Full));
-        // A ticket would arrive with the first bytes.
+        // A session ticket would arrive with the first bytes.
         let mut proxy = Connection::over_io(stream);
         allowed(&proxy.get(&origin.url("/x")).await, "no-rule");
     }

@@ -1,10 +1,10 @@
-//! Checks exchanges byte for byte: what the origin receives from the client, what the client receives from the origin,
-//! and what the audit log has. `transcripts/*.txt` contains the scripts ([`script`] describes their syntax), and
-//! `transcripts/recorded/*.txt` the recorded results.
+//! Checks exchanges byte for byte: the bytes that the origin and the client receive, and the lines in the audit log.
+//! `transcripts/*.txt` contains the scripts ([`script`] describes their syntax), and `transcripts/recorded/*.txt` the
+//! recorded results.
 //!
-//! `RECORD=1` writes all recordings again, `RECORD=meant` only those of cases with a `may-change`,
-//! `RECORD=spelling` only those that differ just in the order and spelling of fields. `TRANSCRIPT=text` plays the cases
-//! whose names contain the text.
+//! `RECORD=1` writes all recordings again, `RECORD=meant` only those of cases with the setting `may-change`,
+//! `RECORD=spelling` only those in which just the order and spelling of fields have changed. `TRANSCRIPT=text` plays
+//! the cases whose names contain the text.
 
 mod http2;
 mod peer;
@@ -52,7 +52,7 @@ async fn exchanges_match_their_recordings() {
             let (gates, permits) = (gates.clone(), permits.clone());
             playing.spawn(async move {
                 let _permit = permits.acquire().await.expect("it is never closed");
-                // Play each case once: a result that depends on a race does not belong in a script.
+                // Play each case only once: if a race can change its result, it must not be in a script.
                 let played = tokio::spawn({
                     let case = case.clone();
                     async move {
@@ -148,7 +148,7 @@ fn write(path: &std::path::Path, cases: &[Case], recorded: &Recording) {
     fs::write(path, text.join("\n")).expect("the recording");
 }
 
-/// Normalizes the order and spelling of the fields in each message, and removes meaningless ones.
+/// Normalizes the order and spelling of the fields in each message, and removes fields without meaning.
 fn canonical(text: &str) -> String {
     let is_field = |line: &str| {
         line.starts_with("  ")
@@ -176,7 +176,7 @@ fn canonical(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the lines of both, and marks those of only one (longest common subsequence).
+/// Returns the lines of both texts, and marks those that are only in one of them (longest common subsequence).
 fn difference(then: &str, now: &str) -> String {
     let (then, now): (Vec<&str>, Vec<&str>) = (then.lines().collect(), now.lines().collect());
     let mut common = vec![vec![0; now.len() + 1]; then.len() + 1];
@@ -204,7 +204,7 @@ fn difference(then: &str, now: &str) -> String {
     text
 }
 
-/// For cases that end with a time-out.
+/// A configuration for cases that end with a time-out.
 const QUICK: &str = "[proxy]\nread-timeout = \"2500ms\"\nbody-timeout = \"1s\"\nheader-timeout = \"2s\"";
 const COPIES: &str = "[robots]\nserve-copies = true";
 /// Number of cases to play concurrently.

@@ -1,10 +1,10 @@
-//! `https.mode = "tunnel"`: bytes pass unseen, so decisions are only about the whole origin.
+//! `https.mode = "tunnel"`: the gate does not see the bytes in a tunnel, so decisions are only about the whole origin.
 
 use crate::support::{Alpn, Gate, NAME, Origin, Reply, Roots, Tunnel, allowed, refused};
 
 const TUNNEL: &str = "[https]\nmode = \"tunnel\"";
 
-/// Requests a page through a tunnel, with TLS to the origin itself.
+/// Requests a page through a tunnel, with TLS between the client and the origin.
 async fn page(tunnel: Tunnel) -> String {
     tunnel
         .trusting(Roots::of_origins())
@@ -133,7 +133,8 @@ async fn a_tunnel_exception_opens_one_host_until_its_date() {
         (&lasting, &elsewhere, "other.example"),
         (&ended, &origin.authority(), NAME),
     ] {
-        // The client trusts only the gate's authority, so a handshake shows which side answered.
+        // The client trusts only the gate's authority, so a successful handshake shows that the gate responded and not
+        // the origin.
         let mut inside = gate.connect(authority).await.opened().tls(name, Alpn::Http1).await;
         allowed(&inside.get("/x").await, "no-robots");
     }

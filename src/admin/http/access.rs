@@ -1,5 +1,5 @@
-//! Access control: with a token configured, clients must present it. Without one, only clients on this machine are
-//! served, and no web page of another origin in a browser on this machine.
+//! Access control. If a token is configured, clients must present it. Without a token, only clients on this machine are
+//! served, and a browser on this machine must not send requests from a web page of another origin.
 //!
 //! Pure, except that it passes the request on.
 
@@ -11,7 +11,7 @@ use http::{HeaderMap, Version, header, request::Parts};
 use super::{Context, connection::ConnectionInfo, problem::Problem};
 use crate::config::AdminToken;
 
-/// Passes the request on, or returns why not.
+/// Passes the request on, or returns why it is refused.
 pub(super) async fn check(
     State(context): State<Arc<Context>>,
     request: axum::extract::Request,
@@ -33,7 +33,7 @@ fn may_ask(head: &Parts, token: Option<&AdminToken>) -> Result<(), Problem> {
             Some(presented) if token.is(presented) => Ok(()),
             Some(_) => Err(Problem::WrongToken),
         },
-        // Removing the token from the configuration must not open the API to every machine.
+        // If the token is removed from the configuration, the API must not become open to every machine.
         None if !is_from_this_host(head) => Err(Problem::Remote),
         None if !is_local_name(head) => Err(Problem::Host),
         None if !OPEN.contains(&path) && is_of_another_page(&head.headers) => Err(Problem::CrossSite),
@@ -57,7 +57,7 @@ fn is_from_this_host(head: &Parts) -> bool {
         .is_some_and(|info| info.is_local)
 }
 
-/// Returns whether the request's host is a name that no other site can use. A site can make its own name resolve to
+/// Returns whether the request's host is a name that no other site can use. A web site can make its own name resolve to
 /// this machine; its pages then have the same origin as this API (DNS rebinding).
 fn is_local_name(head: &Parts) -> bool {
     if let Some(host) = head.uri.host() {
@@ -90,8 +90,8 @@ fn is_of_another_page(headers: &HeaderMap) -> bool {
     site.is_some_and(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
 }
 
-/// Paths with nothing secret. They need no token, and pages of other origins can request them. The page asks for the
-/// token itself.
+/// Paths that reveal nothing secret. They need no token, and pages of other origins can request them. The operators'
+/// page is one of them: it asks the user for the token.
 pub(super) const OPEN: [&str; 8] = [
     "/",
     "/page.css",

@@ -1,7 +1,7 @@
-//! One connection of an operator: its requests one after the other, and the time limits to send a request and to read a
-//! response.
+//! One connection of an operator: it serves the requests one after the other, and limits the time to send a request and
+//! to read a response.
 //!
-//! It knows nothing of what is requested.
+//! This module works in the same way for all requests.
 
 use std::{
     io,
@@ -31,12 +31,12 @@ use super::limiter::ConnectionPermit;
 /// How a request arrived.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionInfo {
-    /// Whether it came to an address that only this machine can reach.
+    /// Whether the request came to an address that only this machine can reach.
     pub(super) is_local: bool,
 }
 
 /// Serves requests with `routes` until the client leaves, is idle for too long, or another connection needs the permit.
-/// When `until` is cancelled, it finishes the response that has begun.
+/// When `until` is cancelled, finishes the response that has begun.
 pub(super) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     info: ConnectionInfo,
@@ -138,7 +138,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedIo<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Called when everything has been written.
+    /// Clears the deadline once everything has been written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.until.take().is_some() {
             self.permit.set_sending(false);
@@ -153,7 +153,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedIo<S> {
 
 /// Time for the head of a request, from the end of the previous exchange.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time to read a response, most of which is in the system's buffers.
+/// Time to read a response. Most of it is already in the system's buffers.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a request's head in bytes.
 const MAX_HEAD: usize = 64 * 1024;

@@ -1,5 +1,5 @@
-//! Answers whether a bot may fetch a URL, before the bot requests it, with the same decision code and the same copies.
-//! The decision is not logged because nothing is sent. Fetches of a robots.txt are logged as always.
+//! Tells a bot whether it may fetch a URL, before the bot requests it, with the same decision code and the same copies
+//! as the proxy. The decision is not logged, because no request is sent. Fetches of a robots.txt are logged as always.
 
 use std::{
     borrow::Cow,
@@ -28,7 +28,7 @@ use crate::{
     text::{Timestamp, plain},
 };
 
-/// The decision that a request would get.
+/// The decision that a request for the URL would get.
 #[derive(Debug, Serialize)]
 pub(super) struct Decided {
     agent: String,
@@ -56,7 +56,7 @@ pub(super) struct Decided {
     robots_error: Option<String>,
     /// Seconds after which to ask again, if the refusal is temporary.
     retry_after: Option<u64>,
-    /// When the request would be forwarded; `null` for at once.
+    /// When the request would be forwarded; `null` for immediately.
     not_before: Option<Timestamp>,
     /// Which limit of `[pace]` holds the request back or refuses it.
     pace_cause: Option<&'static str>,
@@ -92,7 +92,7 @@ pub(super) struct Decisions {
     decisions: Vec<ListedDecision>,
 }
 
-/// Decides one question.
+/// Decides a single question.
 pub(super) async fn one(
     State(context): State<Arc<Context>>,
     StrictQuery(question): StrictQuery<Question>,
@@ -150,7 +150,7 @@ async fn decide(context: &Context, question: &Question) -> Result<Decided, Strin
     Ok(Decided::new(&generation, question.clone(), &decision, later))
 }
 
-/// Decides a question like a request of the bot.
+/// Decides a question in the same way as a request of the bot.
 pub(super) async fn judge(
     generation: &Generation,
     question: &Question,
@@ -218,7 +218,7 @@ impl ListedDecision {
 }
 
 const MAX_QUESTIONS: usize = 1000;
-/// Concurrent decisions for one request.
+/// Maximum number of decisions that run at the same time for one request.
 const AT_ONCE: usize = 32;
 /// Time limit for all questions of a request.
 const DECIDE_TIMEOUT: Duration = Duration::from_secs(50);

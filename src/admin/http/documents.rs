@@ -1,5 +1,5 @@
-//! Documents: the page, whose files are built into the program so that it works without the internet; the
-//! description of the API; the metrics; and how to make clients trust the proxy.
+//! Serves documents: the operators' page, whose files are built into the program so that it works without the internet;
+//! openapi.json; the metrics; and the instructions to make clients trust the proxy.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) async fn script() -> impl IntoResponse {
     file("text/javascript; charset=utf-8", SCRIPT)
 }
 
-/// Serves the description of the API, for programs.
+/// Serves openapi.json, the description of the API for programs.
 pub(super) async fn openapi() -> impl IntoResponse {
     file("application/json", OPENAPI)
 }
@@ -47,7 +47,7 @@ pub(super) async fn metrics(
     let format = Format::accepted(accept(&headers));
     let _turn = context.counting.acquire().await;
     let live = context.live.clone();
-    // Counting takes a while if many origins are known.
+    // Counting takes a while if the proxy knows many origins.
     let text = tokio::task::spawn_blocking(move || live.metrics_text(format)).await;
     let text = text.map_err(|_| Problem::Unavailable("there are no metrics"))?;
     Ok(([(header::CONTENT_TYPE, format.content_type())], text))
@@ -72,13 +72,13 @@ pub(super) async fn trust(
     ))?;
     let fields = [
         (header::CONTENT_TYPE, page.content_type),
-        // The page contains its style, because the internal site of the proxy serves it too and has no other file.
+        // The page contains its style, because the internal site of the proxy serves it too and serves no other file.
         (header::CONTENT_SECURITY_POLICY, POLICY_OF_TRUST),
     ];
     Ok((fields, page.body).into_response())
 }
 
-/// Returns the proxy's URL, as clients reach it.
+/// Returns the proxy's URL, as clients can reach it.
 fn proxy(listeners: &Listeners) -> String {
     let addresses = listeners.addresses();
     let find = |wanted, scheme| {

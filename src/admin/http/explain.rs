@@ -1,5 +1,5 @@
-//! Explains why a bot may or may not fetch a URL: the same report as the command `explain`, for the proxy's current
-//! copy, and the copy's text.
+//! Explains why a bot may or may not fetch a URL. It returns the same report as the command `explain`, based on the
+//! proxy's current copy, and the text of that copy.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -87,5 +87,5 @@ pub(super) fn text_of(body: &[u8]) -> (String, bool) {
     (String::from_utf8_lossy(shown).into_owned(), shown.len() < body.len())
 }
 
-/// Maximum size of a shown robots.txt in bytes; more than the proxy keeps.
+/// Maximum size of a robots.txt in a response, in bytes. The proxy keeps no larger ones.
 const MAX_TEXT: usize = 512 * 1024;

@@ -7,7 +7,7 @@ use http::StatusCode;
 
 use super::Context;
 
-/// Any answer means that the process is alive.
+/// Responds always: any response means that the process is alive.
 pub(super) async fn alive() -> impl IntoResponse {
     "ok\n"
 }
@@ -35,9 +35,9 @@ pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, C
         ];
         let troubles = troubles.into_iter().flatten().map(|trouble| format!("{trouble}\n"));
         let (status, state) = match context.live.generation().evidence_is_stalled() {
-            // No new robots.txt can be decided on (evidence.required).
+            // With `evidence.required`, no request can be decided with a robots.txt that is not stored yet.
             true => (StatusCode::SERVICE_UNAVAILABLE, "evidence cannot be stored\n"),
-            // Decisions still work.
+            // Decisions do not depend on stored evidence.
             false => (StatusCode::OK, "ready\n"),
         };
         (status, format!("{state}{}", troubles.collect::<String>()).into())

@@ -16,7 +16,7 @@ use crate::origin::Target;
 /// A query without unknown fields.
 pub(super) struct StrictQuery<T>(pub(super) T);
 
-/// The input of a query or of content.
+/// The input of a request, from its query or its content.
 pub(super) trait Form: DeserializeOwned {
     /// The expected form, for error messages.
     const FORM: &'static str;
@@ -37,7 +37,7 @@ pub(super) struct Question {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AssumedProof {
-    /// All that the bot needs.
+    /// Everything that the bot's configuration requires.
     #[default]
     Assumed,
     None,
@@ -54,7 +54,7 @@ impl<T: Form, S: Send + Sync> FromRequestParts<S> for StrictQuery<T> {
             Ok(Query(query)) => Ok(Self(query)),
             Err(rejection) => {
                 let why = rejection.body_text();
-                // The text before the colon only says that something is wrong.
+                // The text before the colon only says that there is an error.
                 let why = why.split_once(": ").map_or(&*why, |(_, why)| why);
                 let why = in_words(why).unwrap_or_else(|| "the query cannot be read".to_owned());
                 Err(Problem::Bad(format!("{why}; write {}", T::FORM)))
@@ -73,7 +73,7 @@ impl Question {
     /// Parses the URL of the question.
     ///
     /// # Errors
-    /// A sentence, if no bot could request this URL or send this agent.
+    /// A sentence that says why no bot could request this URL or send this agent.
     pub(super) fn target(&self) -> Result<Target, String> {
         if self.agent.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
             return Err("the agent has a control character, which no User-Agent field can hold".to_owned());
@@ -123,7 +123,7 @@ fn in_words(why: &str) -> Option<String> {
         let known = known.split_once(" at line ").map_or(known, |(known, _)| known);
         return Some(format!("\"{value}\" is not {}", known.replace('`', "")));
     }
-    // Parameter names have no spaces, unlike other texts before a colon.
+    // Parameter names have no spaces. Other texts before a colon do.
     let (name, why) = why.split_once(": ").filter(|(name, _)| !name.contains(' '))?;
     if why.contains("number too large") {
         return Some(format!("{name} is too large"));

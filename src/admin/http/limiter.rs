@@ -1,5 +1,6 @@
 //! Bounds the connections of operators. When the limit is reached, a new connection closes the one that has been idle
-//! for the longest time, or whose client does not read its response. One address can have half of the connections.
+//! for the longest time, or whose client does not read its response. One address can have at most half of the
+//! connections.
 
 use std::{
     net::IpAddr,
@@ -38,7 +39,7 @@ struct State {
 
 #[derive(Debug, Clone, Copy)]
 struct Activity {
-    /// When the last response began.
+    /// When the last response began, or when the connection opened.
     last: Instant,
     /// Whether a response is being made.
     responding: bool,
@@ -46,7 +47,7 @@ struct Activity {
     sending: Option<Instant>,
 }
 
-/// Marks the connection as busy while a response is made.
+/// Marks the connection as busy until it is dropped.
 pub(super) struct ResponseGuard<'a>(&'a ConnectionPermit);
 
 // === impl ConnectionLimiter ===
@@ -83,7 +84,7 @@ impl ConnectionLimiter {
         })
     }
 
-    /// Waits until `address` has fewer connections than its maximum. Closes its longest idle connection.
+    /// Waits until `address` has fewer connections than its maximum. Meanwhile closes its longest idle connection.
     async fn make_room_for(&self, address: Option<IpAddr>) {
         let same_address = |state: &&Arc<State>| state.address == address;
         let is_full = || lock(&self.taken).iter().filter(same_address).count() >= MAX_OF_ONE;
@@ -92,7 +93,8 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Closes the longest idle connection among those that `who` selects; `false` if all are busy.
+    /// Closes the longest idle connection among those for which `who` returns true. Returns `false` if all of them are
+    /// busy.
     fn close_longest_idle(&self, who: impl Fn(&&Arc<State>) -> bool) -> bool {
         let taken = lock(&self.taken);
         let open = taken.iter().filter(who).filter(|state| !state.closing.is_cancelled());
@@ -122,7 +124,7 @@ impl ConnectionPermit {
         ResponseGuard(self)
     }
 
-    /// Notes whether part of a response waits for the client to read it.
+    /// Records whether part of a response waits for the client to read it.
     pub(super) fn set_sending(&self, sending: bool) {
         lock(&self.state.activity).sending = sending.then(Instant::now);
     }
@@ -157,11 +159,11 @@ impl Activity {
 }
 
 fn lock<T>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each change is complete before the lock is released.
+    // Each change is complete before the lock is released, so a panic leaves no half-made state.
     locked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Maximum number of connections, and of connections that wait.
+/// Maximum number of connections. As many more can wait for a permit.
 const MAX_CONNECTIONS: usize = 64;
 /// Maximum number of connections from one address.
 const MAX_OF_ONE: usize = MAX_CONNECTIONS / 2;

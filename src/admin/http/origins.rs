@@ -1,5 +1,5 @@
-//! What is known about origins: a list in pages, one origin with its robots.txt, and statistics of all; and forgetting
-//! an origin. Reads from disk if copies are kept there, otherwise from memory.
+//! Reports what is known about origins: a list in pages, one origin with its robots.txt, and statistics of all. Also
+//! forgets an origin. Reads from disk if copies are kept there, otherwise from memory.
 
 use std::{
     sync::Arc,
@@ -57,7 +57,7 @@ pub(super) async fn list(State(context): State<Arc<Context>>, StrictQuery(range)
     let Range { search, after, limit } = range;
     let limit = limit.unwrap_or(USUAL).clamp(1, MOST);
     let search = search.to_ascii_lowercase();
-    // Only for the first page, so that reading a long list causes no more writes.
+    // Write pending changes only before the first page, so that reading the other pages causes no more writes.
     let warning = match after.is_empty() {
         true => context.flush_writes().await,
         false => None,
@@ -82,8 +82,8 @@ async fn from_disk(context: &Context, start: String, search: String, limit: usiz
     search_for(limit, start, deadline, read).await
 }
 
-/// Returns a page of at most `limit` origins from `start` on, or fewer if `deadline` passes. `read` returns the matches
-/// in a small part of the file from a name on, and where the next part begins.
+/// Returns a page of at most `limit` origins from the name `start` on, or fewer if `deadline` passes. `read` searches a
+/// small part of the file from a given name on, and returns the matches and where the next part begins.
 async fn search_for<R>(
     limit: usize,
     mut start: String,
@@ -147,7 +147,7 @@ pub(super) async fn forget(
     let origin = which.origin()?;
     let store = context.live.store();
     context.flush_writes().await;
-    // An origin that cannot be read is forgotten too.
+    // An origin whose record cannot be read is forgotten too.
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
     context.live.generation().log_forget(&origin, forgotten);
     // The fleet first, or a request in between could take its copy back.
@@ -191,7 +191,7 @@ pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
         let mut next = Some(String::new());
         while let Some(start) = next {
             let policy = live.generation().config.robots.policy;
-            // Read the file in parts, as it may have to be closed in between.
+            // Read the file in parts, because the store may have to close it in between.
             let counted = disk.with_file(|file| view::count(file, &start, AT_ONCE, &mut count, &policy));
             next = counted.ok()?;
         }
@@ -265,7 +265,7 @@ mod tests {
                 SystemTime::UNIX_EPOCH,
             )
         };
-        // Each read looks at two origins; every third origin matches.
+        // Each read returns two origins; every third origin matches.
         let read = |start: String| {
             let from = origins.iter().position(|origin| origin.to_string() == start);
             let from = from.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The latest refused requests, to be polled.
+//! The latest refused requests, for programs that poll them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -26,7 +26,7 @@ pub(super) struct Refusals {
     /// Number of refusals after `after` that are no longer available.
     missed: u64,
     refusals: Vec<Box<RawValue>>,
-    /// What the reasons mean.
+    /// Explains each reason that occurs in `refusals`.
     reasons: BTreeMap<&'static str, &'static str>,
 }
 
@@ -59,7 +59,7 @@ pub(super) async fn refusals(
     })
 }
 
-/// Returns the record of the log, byte for byte, with its number put first.
+/// Returns the log's record byte for byte, with its number as an additional first field.
 fn numbered(number: u64, line: &[u8]) -> Option<Box<RawValue>> {
     let fields = str::from_utf8(line).ok()?.trim_end().strip_prefix('{')?;
     RawValue::from_string(format!("{{\"seq\":{number},{fields}")).ok()

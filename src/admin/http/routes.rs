@@ -1,4 +1,4 @@
-//! The routes, and what all responses have in common.
+//! The routes, and the security fields and time limit that all responses share.
 
 use std::{sync::Arc, time::Duration};
 
@@ -63,8 +63,8 @@ pub(super) fn of_listener(context: Arc<Context>) -> Router {
         .layer(middleware::map_response(guarded))
 }
 
-/// Returns the router of the socket, with all routes. The file mode of the socket is its access
-/// control. No browser can reach it.
+/// Returns the router of the socket, with all routes. Only the socket's file mode controls access to it. No browser can
+/// reach it.
 pub(super) fn of_socket(context: Arc<Context>) -> Router {
     answering(routes().into_iter().chain(changing()), context)
 }
@@ -80,7 +80,7 @@ fn answering(routes: impl IntoIterator<Item = Route>, context: Arc<Context>) -> 
         .with_state(context)
 }
 
-/// Bounds the time of a response.
+/// Responds with an error if the response takes too long.
 async fn in_time(request: Request, next: Next) -> Result<Response, Problem> {
     let answered = tokio::time::timeout(ANSWER_TIMEOUT, next.run(request));
     answered.await.map_err(|_| Problem::Overdue)
@@ -106,9 +106,9 @@ async fn guarded(mut response: Response) -> Response {
 
 /// Maximum size of a request's content in bytes.
 const MAX_CONTENT: usize = 1024 * 1024;
-/// Time limit of a response, including many decisions.
+/// Time limit of a response, even to a request for many decisions.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Only resources of this origin, and not in a frame of another page.
+/// Allows only resources of this origin, and no frames in other pages.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'self'; script-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -24,7 +24,7 @@ pub(super) struct Status {
     now: Timestamp,
     state: &'static str,
     generation: u64,
-    /// When this generation came into force.
+    /// When this generation became the current one.
     loaded: Timestamp,
     last_reload: Option<LastReload>,
     decisions: VerdictCounts,
@@ -33,7 +33,7 @@ pub(super) struct Status {
     tunnels: u64,
     fetches_running: usize,
     origins: Origins,
-    /// `null` without a store of evidence.
+    /// `null` if no evidence is stored.
     evidence: Option<EvidenceStatus>,
     /// `null` if the proxy does not seal the audit log.
     seal: Option<SealStatus>,
@@ -52,10 +52,10 @@ pub struct LastReload {
     pub cause: &'static str,
     pub ok: bool,
     pub error: Option<String>,
-    /// The current generation after it.
+    /// The generation that is current after the reload.
     pub generation: u64,
     pub changes: Vec<String>,
-    /// Keys that take effect at the next start.
+    /// Changed keys that take effect only at the next start.
     pub restart_needed: Vec<&'static str>,
 }
 
@@ -68,13 +68,13 @@ struct Origins {
     disk_max_bytes: Option<u64>,
 }
 
-/// The store of the texts that decisions rest on.
+/// The state of the store of evidence: the texts that decisions are based on.
 #[derive(Serialize)]
 struct EvidenceStatus {
     texts: u64,
     bytes: u64,
     max_bytes: u64,
-    /// Texts that were not stored before a decision could rest on them.
+    /// Number of texts that could not be stored before a decision was based on them.
     failures: u64,
     /// Why texts cannot be stored now.
     error: Option<String>,
@@ -93,15 +93,15 @@ struct SealStatus {
 struct FleetStatus {
     /// The URL of the server.
     url: String,
-    /// Whether the server is used.
+    /// Whether the connection to the server is in use.
     connected: bool,
-    /// Why the server is not used.
+    /// Why the connection is not in use.
     error: Option<String>,
     /// Why robotgate does not get the messages of the others, although the server is used.
     subscription_error: Option<String>,
     calls: u64,
     errors: u64,
-    /// Copies of other gates that this gate used, and copies that it ignored.
+    /// Number of copies from other proxies that this proxy used, and that it ignored.
     copies_used: u64,
     copies_rejected: u64,
 }
@@ -118,7 +118,7 @@ struct Listens {
     speaks: Speaks,
 }
 
-/// The authority that signs the certificates which clients see.
+/// The authority that signs the certificates for clients.
 #[derive(Serialize)]
 struct Signer {
     subject: String,
@@ -144,7 +144,7 @@ struct TrustProblem {
 pub(super) struct InForce {
     generation: u64,
     file: Option<PathBuf>,
-    /// By dotted key. Secrets are left out.
+    /// The values of the settings, by dotted key. Secrets are left out.
     settings: BTreeMap<String, String>,
 }
 

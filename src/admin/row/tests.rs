@@ -11,7 +11,7 @@ use crate::{
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const TEXT: &[u8] = b"User-agent: *\nDisallow: /private\n";
 
-/// A time in 2026; clocks that show an earlier year are not trusted.
+/// A time in 2026. Earlier years would not do: robotgate does not trust a clock that shows one.
 fn noon() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000)
 }

@@ -76,8 +76,8 @@ impl fmt::Display for BadLine {
     }
 }
 
-/// Returns whether a credential can have this name: not empty, at most 128 bytes, no leading `#`, and no colon, white
-/// space, unprintable character or character that changes the direction of text.
+/// Returns whether `text` is valid as the name of a credential: not empty, at most 128 bytes, no leading `#`, and no
+/// colon, white space, unprintable character or character that changes the direction of text.
 pub fn is_name(text: &str) -> bool {
     let fits = |c: char| c != ':' && !c.is_whitespace() && is_plain(c);
     (1..=MAX_NAME).contains(&text.len()) && !text.starts_with('#') && text.chars().all(fits)
@@ -114,6 +114,6 @@ fn entry(line: &str) -> Result<Option<(&str, SecretHash)>, LineFault> {
 const KIND: &str = "sha256$";
 /// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 128;
-/// Accepted lengths of a salt, in bytes.
+/// Smallest and largest accepted length of a salt, in bytes.
 const MIN_SALT: usize = 8;
 const MAX_SALT: usize = 64;

@@ -1,4 +1,4 @@
-//! How a Proxy-Authorization field is read.
+//! Tests which Proxy-Authorization fields can be read.
 
 use data_encoding::BASE64;
 
@@ -18,7 +18,7 @@ fn a_name_and_a_secret_are_read_as_rfc_7617_says() {
         ("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "Aladdin", "open sesame"),
         ("basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "Aladdin", "open sesame"),
         ("BASIC   QWxhZGRpbjpvcGVuIHNlc2FtZQ==  ", "Aladdin", "open sesame"),
-        // Padding is optional in a token68.
+        // Padding is optional in a token68 (RFC 9110 §11.2).
         ("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ", "Aladdin", "open sesame"),
         // The example of RFC 7617 §2.1, in UTF-8.
         ("Basic dGVzdDoxMjPCow==", "test", "123\u{a3}"),
@@ -66,7 +66,7 @@ fn a_malformed_basic_field_is_not_parsed() {
         assert_eq!(read(value.as_bytes()), None, "{value}");
     }
     assert_eq!(read(b"Basic \xff\xff\xff"), None);
-    // A name of bytes that are no text is valid syntax, but no credential has it.
+    // A name that is not UTF-8 is valid syntax, but no credential has such a name.
     assert!(read(format!("Basic {}", BASE64.encode(b"\xff:\xfe")).as_bytes()).is_some());
 }
 

@@ -1,4 +1,4 @@
-//! Which certificates an entry matches.
+//! Tests which certificates match an entry of `certificates`.
 
 use data_encoding::HEXLOWER;
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};

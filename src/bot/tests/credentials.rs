@@ -1,4 +1,4 @@
-//! The text of the credentials file, and which secrets it accepts.
+//! Tests how a credentials file is read, and which secrets are accepted.
 
 use std::sync::Arc;
 
@@ -156,7 +156,7 @@ fn debug_output_has_no_hash_and_no_secret() {
             !printed.contains("secret-word") && !printed.contains(&hash),
             "{printed}"
         );
-        // Neither as numbers.
+        // The hash is not printed as numbers either.
         assert!(!printed.contains("[7, 7") && !printed.contains("115, 101"), "{printed}");
     }
 }

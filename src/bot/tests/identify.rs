@@ -1,4 +1,4 @@
-//! Who a client is, from its proof and its User-Agent.
+//! Tests how a client is identified from its proof and its User-Agent.
 
 use std::sync::Arc;
 
@@ -34,7 +34,8 @@ fn bindings(credentials: &[&str], certificates: &[&str], networks: &[&str]) -> B
     }
 }
 
-/// `free` has no proof; `a` and `b` share a credential, a certificate and a network. `a` has others of its own too.
+/// `free` requires no proof; `a` and `b` share a credential, a certificate and a network. `a` also has proofs that it
+/// does not share.
 fn bots() -> Bots {
     let own = bindings(
         &["own", "shared"],
@@ -62,7 +63,7 @@ fn certificate(name: &str) -> ClientCertificate {
     ClientCertificate::from_der(certificate.der()).expect("it can be read")
 }
 
-/// Describes the outcome in a word or two: a bot or token, a cause, or the missing proof.
+/// Describes the outcome in a word or two: a bot or token, why none was found, or that a proof is missing.
 fn describe(identity: &Identity<'_>) -> String {
     match identity {
         Identity::Bot(bot) => bot.name.to_string(),
@@ -82,7 +83,8 @@ fn identify(bots: &Bots, proof: &Proof<'_>, user_agent: &str, required: bool) ->
     describe(&bots.identify_by(fields, proof, required))
 }
 
-/// The outcome for each User-Agent: with a proof of `a` alone, with one of `a` and `b`, and without proof.
+/// User-Agents and the outcome for each: with a proof that is valid only for `a`, with one for `a` and `b`, and without
+/// proof.
 #[rustfmt::skip]
 const AGENTS: &[(&str, &str, &str, &str)] = &[
     // A configured bot, matched by its user-agents.
@@ -90,7 +92,7 @@ const AGENTS: &[(&str, &str, &str, &str)] = &[
     ("x (b-fetch)",          "misfit",  "b",           "ask"),
     ("free-fetch",           "misfit",  "misfit",      "free"),
     ("net-fetch/1",          "misfit",  "misfit",      "unproven"),
-    // Two names in one field. The proof does not cover the first of these bots in the configuration.
+    // Two names in one field. The proof is not valid for the bot that comes first in the configuration.
     ("free-fetch b-fetch",   "misfit",  "b",           "free"),
     ("free-fetch a-fetch",   "a",       "a",           "free"),
     // No name, or only a browser's.
@@ -107,7 +109,7 @@ const AGENTS: &[(&str, &str, &str, &str)] = &[
     ("free-robot",           "misfit",  "misfit",      "token free-robot"),
     ("curl/8.5.0",           "misfit",  "misfit",      "token curl"),
     ("a-fetch-images/1",     "misfit",  "misfit",      "token a-fetch-images"),
-    // Two fields.
+    // Two User-Agent fields.
     ("a-fetch|a-fetch",      "Several", "Several",     "Several"),
     ("curl/8.5.0|a-fetch",   "Several", "Several",     "Several"),
 ];
@@ -167,11 +169,11 @@ fn without_proof_a_user_agent_is_believed_unless_the_bot_needs_one() {
     });
     for (user_agent, _, _, none) in AGENTS {
         assert_eq!(identify(&bots, &nothing, user_agent, false), *none, "{user_agent}");
-        // No credential would prove that the client is `net`.
+        // For `net`, no credential is sufficient, so the client is not asked for one.
         let wanted = if *none == "unproven" { "unproven" } else { "ask" };
         assert_eq!(identify(&bots, &nothing, user_agent, true), wanted, "{user_agent}");
     }
-    // This configuration has no credentials, so none is asked for.
+    // This configuration has no credentials, so clients are not asked for one.
     let by_network = Bots::new(vec![Arc::new(bot("net", bindings(&[], &[], &["192.0.2.0/24"])))]);
     assert_eq!(identify(&by_network, &Proof::None, "curl/8", true), "unproven");
     assert_eq!(identify(&by_network, &Proof::None, "curl/8", false), "token curl");
@@ -322,7 +324,7 @@ fn an_agent_that_matches_the_rules_of_a_bound_bot_needs_its_proof() {
     for (field, wanted) in [
         ("MJ12bot/1.0", "unproven"),
         ("mj12BOT", "unproven"),
-        // Google's parser reads a user-agent line for MJ12bot as MJ.
+        // Google's parser reads only `MJ` of a user-agent line for `MJ12bot`.
         ("MJ/1.0", "unproven"),
         ("MJ1/1.0", "token MJ1"),
         ("M/1.0", "token M"),
@@ -341,13 +343,13 @@ fn an_assumed_proof_works_like_a_real_one() {
     let bots = bots();
     for (field, required, wanted) in [
         ("free-fetch/1.0", false, "free"),
-        // This bot has no proof, so requiring one rules it out.
+        // This bot has no proof, so no client can be this bot if a proof is required.
         ("free-fetch/1.0", true, "misfit"),
         ("curl/8", false, "token curl"),
         ("curl/8", true, "misfit"),
         ("a-fetch/1.0", false, "a"),
         ("a-fetch/1.0", true, "a"),
-        // A bound bot, named by one of its tokens.
+        // A bot that requires a proof, named by one of its tokens.
         ("a-robot/1.0", false, "a"),
         ("net-robot", true, "net"),
     ] {

@@ -1,5 +1,5 @@
-//! A secret, either random or given by a person and long enough. It is hashed here, and only the command that created
-//! it shows it.
+//! A secret, which is either random, or given by a person and long enough. It is hashed here, and shown only by the
+//! command that created it.
 
 use std::fmt;
 
@@ -37,12 +37,12 @@ pub(super) enum SecretError {
 // === impl Secret ===
 
 impl Secret {
-    /// Generates 256 random bits, in characters that need no escape in a URL.
+    /// Generates 256 random bits, encoded in characters that need no escape in a URL.
     pub(super) fn random() -> Result<Self, SecretError> {
         Ok(Self::Random(BASE64URL_NOPAD.encode(&random::<32>()?)))
     }
 
-    /// Accepts a person's secret, without its line end.
+    /// Accepts a secret that a person gave, without its line end.
     pub(super) fn given(input: &str) -> Result<Self, SecretError> {
         let text = input.strip_suffix('\n').unwrap_or(input);
         let text = text.strip_suffix('\r').unwrap_or(text);
@@ -78,8 +78,8 @@ fn random<const N: usize>() -> Result<[u8; N], SecretError> {
     Ok(bytes)
 }
 
-/// Returns the proxy URL for clients: with TLS if a listener speaks it. For an address that stands for every
-/// interface, the host is a placeholder.
+/// Returns the proxy URL for clients, which uses TLS if a listener does. If the proxy listens on all interfaces, the
+/// host is a placeholder.
 pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
     let (scheme, listen) = match &proxy.tls {
         Some(tls) => ("https", &tls.listen),
@@ -93,11 +93,12 @@ pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
     format!("{scheme}://{}:{secret}@{host}", utf8_percent_encode(name, RESERVED))
 }
 
-/// All except the unreserved characters (RFC 3986 §2.3).
+/// Characters to escape: all except the unreserved characters (RFC 3986 §2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// 128 bits in base64.
+/// Minimum length of a given secret in characters: that of 128 bits in base64.
 const MIN_GIVEN: usize = 22;
-/// Maximum length in bytes. Together with its name, the secret must fit into the part of a field that robotgate reads.
+/// Maximum length of a given secret in bytes. The name and the secret together must fit into the part of a field that
+/// robotgate reads.
 const MAX_GIVEN: usize = 512;
 
 #[cfg(test)]

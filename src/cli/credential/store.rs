@@ -16,7 +16,7 @@ use crate::{
     files::{self, SecretError, create_unfinished, folder_of, unfinished},
 };
 
-/// Exclusive write access to the file.
+/// Exclusive write access to the credentials file.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct Before {
     owner: (u32, u32),
 }
 
-/// What is wrong with the file, or which operation failed.
+/// What is wrong with the credentials file, or which operation failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
     #[error("cannot read {}: {source}", path.display())]
@@ -54,7 +54,7 @@ pub(super) enum StoreError {
 impl Store {
     /// Waits for exclusive access to the file, which need not exist yet.
     pub(super) fn lock(path: &Path) -> Result<Self, StoreError> {
-        // Replace the file that a link points to, not the link.
+        // If the path is a symbolic link, replace the file that it points to, not the link.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let folder = folder_of(&path);
         match files::lock(folder).map_err(|source| read_error(folder, source))? {
@@ -68,7 +68,7 @@ impl Store {
         read(&self.path)
     }
 
-    /// Replaces the content with `text`.
+    /// Replaces the content of the file with `text`.
     pub(super) fn write(&self, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
         let unfinished = unfinished(&self.path);
         let result = self.write_unfinished(&unfinished, text, before).and_then(|()| {
@@ -76,7 +76,7 @@ impl Store {
             renamed.map_err(|source| write_error(&self.path, source))
         });
         if result.is_err() {
-            // The file may never have been created.
+            // If creating the file failed, there is nothing to remove.
             let _ = fs::remove_file(&unfinished);
         }
         result
@@ -84,7 +84,7 @@ impl Store {
 
     fn write_unfinished(&self, unfinished: &Path, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
         let failed = |source| write_error(unfinished, source);
-        // Only this user can read the file until it has its owner.
+        // Only this user can read the file until its owner is set.
         let mut file = create_unfinished(unfinished).map_err(failed)?;
         let made = file.metadata().map_err(failed)?;
         match before {

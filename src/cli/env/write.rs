@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Why a file was not written. The files before it have been written.
+/// Why a file was not written. Files earlier in the list have been written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     #[error(
@@ -42,8 +42,8 @@ pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
     usable.ok_or(WriteError::Folder(path))
 }
 
-/// Writes the files to the folder, and creates the folder if it is missing. `authority` are the certificates of the
-/// authority's file. Returns a warning, if there is one.
+/// Writes the files to the folder, and creates the folder if it is missing. `authority` contains the certificates in
+/// the authority's file. Returns a warning if the system's root certificates were not found.
 pub(super) fn write(
     folder: &str,
     files: &[File],
@@ -69,7 +69,8 @@ pub(super) fn write(
     }))
 }
 
-/// Returns the content of a file. `system` is the path and the content of this system's roots.
+/// Returns the content of a file. `system` is the path and the content of the file with this system's root
+/// certificates.
 fn contents(
     contents: &Contents,
     authority: &[CertificateDer<'_>],
@@ -101,7 +102,7 @@ fn contents(
     })
 }
 
-/// Replaces the file atomically, so that a program that starts meanwhile reads either the old or the new file.
+/// Replaces the file atomically, so that a program that starts at the same time reads either the old or the new file.
 fn put(path: &Path, contents: &[u8], mode: u32) -> Result<(), WriteError> {
     let failed = |source| WriteError::Write {
         path: path.to_owned(),
@@ -131,14 +132,14 @@ fn put(path: &Path, contents: &[u8], mode: u32) -> Result<(), WriteError> {
         fs::rename(&unfinished, path)
     };
     write().map_err(|error| {
-        // The file may never have been created.
+        // If creating the file failed, there is nothing to remove.
         let _ = fs::remove_file(&unfinished);
         failed(error)
     })
 }
 
-/// Files in which systems keep their roots: Debian, Alpine and Arch; Fedora; SUSE; macOS and the BSDs. `SSL_CERT_FILE`
-/// is not used, because an earlier `robotgate env` may have set it.
+/// Files in which systems keep their root certificates: Debian, Alpine and Arch; Fedora; SUSE; macOS and the BSDs.
+/// `SSL_CERT_FILE` is ignored, because an earlier `robotgate env` could have set it.
 const SYSTEM_ROOTS: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

@@ -1,8 +1,8 @@
-//! A cache of parsed files, keyed by the JSON text that held them. Consecutive cases often have the
-//! same file, and a cached file need not even be decoded.
+//! A cache of parsed robots.txt files, keyed by the JSON string that contained them. Consecutive cases often have the
+//! same robots.txt, which then does not even need to be decoded.
 //!
-//! The cache never exceeds [`BUDGET`] bytes. When it is full it is cleared, and a file that is too
-//! large alone is not kept.
+//! The cache never exceeds [`BUDGET`] bytes. When it is full it is cleared, and a file that is larger than the budget
+//! is not kept.
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -12,7 +12,7 @@ use crate::robots::{Profile, RobotsTxt};
 pub(super) struct Cache {
     profile: Profile,
     files: HashMap<Rc<str>, Rc<RobotsTxt>>,
-    /// The last file, found without hashing.
+    /// The most recently used file, which is found without hashing.
     last: Option<(Rc<str>, Rc<RobotsTxt>)>,
     bytes: usize,
 }
@@ -65,7 +65,7 @@ impl Cache {
     }
 }
 
-/// Maximum size of files and their keys in bytes.
+/// Maximum size of all files and their keys in bytes.
 const BUDGET: usize = 32 << 20;
 
 /// Approximate size of an entry without its key and its file, in bytes.

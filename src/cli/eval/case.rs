@@ -1,6 +1,6 @@
 //! Answers one line of `eval`, a JSON object.
 //!
-//! It does not parse fields that it does not know, but copies them to the answer as written.
+//! It copies unknown fields to the answer as written, without parsing them.
 
 use std::{
     borrow::Cow,
@@ -20,7 +20,7 @@ use crate::robots::{Profile, RobotsTxt, RuleId, Usage, Vocabulary, path_of_url};
 
 use super::cache::Cache;
 
-/// Caches for the fields that contain files.
+/// Caches for the fields that contain a robots.txt: as text and as base64.
 pub(super) struct Files {
     text: Cache,
     base64: Cache,
@@ -40,23 +40,24 @@ struct Question<'a> {
     url: Cow<'a, str>,
 }
 
-/// A decision, in the form that is written.
+/// A decision, as it is written to the output.
 #[derive(serde::Serialize)]
 struct EvalOutput<'a> {
     allowed: bool,
-    /// 0 if no rule decided.
+    /// The line of the deciding rule; 0 if no rule decided.
     line: u32,
     rule: Option<Cow<'a, str>>,
     group: Option<&'a str>,
-    /// What `Content-Usage` says for each label: `y`, `n` or null. Null for a disallowed path.
+    /// The value that `Content-Usage` lines give each label: `y`, `n` or null. The whole object is null for a
+    /// disallowed path.
     usage: Option<Labels>,
-    /// The lines that say so.
+    /// The `Content-Usage` lines that apply.
     usage_lines: Vec<u32>,
-    /// What `Content-Signal` says for each label: `yes`, `no` or null.
+    /// The value that `Content-Signal` lines give each label: `yes`, `no` or null.
     signals: Labels,
 }
 
-/// What a file says for each label of a vocabulary.
+/// The value that a robots.txt gives each label of a vocabulary.
 struct Labels {
     vocabulary: Vocabulary,
     allowed: Vec<Option<bool>>,
@@ -85,7 +86,7 @@ pub(super) enum BadLine {
     NotBase64(DecodeError),
 }
 
-/// Answers line number `number` on `output`. The outer result is that of writing.
+/// Answers the line with the number `number` on `output`. The outer result is an error if writing fails.
 pub(super) fn answer(
     line: &[u8],
     number: u64,
@@ -162,7 +163,7 @@ impl<'a> Fields<'a> {
         string(name, self.get(name).ok_or(BadLine::Missing(name))?)
     }
 
-    /// Returns the last field of that name, as JSON parsers do. `null` is treated as absent.
+    /// Returns the last field of that name, as JSON parsers do. `null` is treated as if the field were absent.
     fn get(&self, name: &str) -> Option<&'a RawValue> {
         let (_, json) = self.0.iter().rfind(|(known, _)| known == name)?;
         (json.get() != "null").then_some(*json)
@@ -173,7 +174,7 @@ impl<'a> Fields<'a> {
         self.write_others(&ANSWERED, output)?;
         let mut json = Vec::with_capacity(128);
         serde_json::to_writer(&mut json, answer)?;
-        // Skip the opening brace, as the object is already open.
+        // `output` already has the opening brace.
         output.write_all(&json[1..])?;
         output.write_all(b"\n")
     }
@@ -185,8 +186,8 @@ impl<'a> Fields<'a> {
         writeln!(output, "\"error\":{error},\"input_line\":{number}}}")
     }
 
-    /// Writes each field and a comma after it. Leaves out the files, which are large and known to
-    /// the caller, and the fields in `ours`, which the answer replaces.
+    /// Writes each field and a comma after it. Leaves out the robots.txt, which is large and known to the caller, and
+    /// the fields in `ours`, which the answer replaces.
     fn write_others(&self, ours: &[&str], output: &mut impl Write) -> io::Result<()> {
         for (name, json) in &self.0 {
             if matches!(&**name, "robots" | "robots_b64") || ours.contains(&&**name) {
@@ -230,7 +231,7 @@ impl Question<'_> {
         let agent = self.robots.agent(&self.agent);
         let path = path_of_url(self.url.as_bytes());
         let found = agent.decide(&path);
-        // Nobody else waits, so a file may take as long as it likes.
+        // No other request waits in this command, so the budget is unlimited.
         let usage = agent.usage_within(&path, &mut usize::MAX.clone()).unwrap_or_default();
         EvalOutput {
             allowed: found.allowed,
@@ -274,10 +275,10 @@ fn string<'a>(name: &'static str, json: &'a RawValue) -> Result<Cow<'a, str>, Ba
     match serde_json::from_str(json.get()) {
         Ok(Text(text)) => Ok(text),
         Err(error) if error.is_data() => Err(BadLine::NotAString(name)),
-        // The line as a whole is JSON, so this can only be an unpaired surrogate.
+        // The whole line is valid JSON, so the only possible error is an unpaired surrogate.
         Err(_) => Err(BadLine::NotText(name)),
     }
 }
 
-/// The fields of an answer. They replace those of the question.
+/// The fields that an answer sets. Fields of the question with these names are not copied.
 const ANSWERED: [&str; 7] = ["allowed", "line", "rule", "group", "usage", "usage_lines", "signals"];

@@ -18,7 +18,7 @@ pub(super) struct Excerpt<'a> {
     pub(super) rule: Option<u32>,
     /// Lines to show without neighbours, in order.
     pub(super) agents: &'a [u32],
-    /// Columns of the terminal.
+    /// Width of the terminal in columns.
     pub(super) width: usize,
 }
 
@@ -30,7 +30,7 @@ impl Excerpt<'_> {
         let digits = self.last().to_string().len();
         let mut lines = numbered_lines(self.body).peekable();
         while let Some((number, line)) = lines.next() {
-            // For the parser there is an empty line after the last line end; for a person there is none.
+            // The parser sees an empty line after the last line end; a person does not.
             let is_end = line.is_empty() && lines.peek().is_none();
             if is_end || !self.shows(number) {
                 continue;
@@ -71,7 +71,7 @@ fn put(out: &mut String, line: impl std::fmt::Display) {
     let _ = writeln!(out, "{line}");
 }
 
-/// Lines to show before the rule, and as many after it.
+/// Number of lines to show before the rule, and after it.
 const AROUND: u32 = 3;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The source of the robots.txt: a file, the site, or none if the decision needs none.
+//! Where the robots.txt comes from: a file, the site, or nowhere if the decision does not need it.
 //!
-//! It does not parse the robots.txt.
+//! This module does not parse the robots.txt.
 
 use std::{
     io,
@@ -26,7 +26,7 @@ use crate::{
 /// A robots.txt and where it comes from.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// The decision needs none.
+    /// The decision does not need a robots.txt.
     Unasked,
     File(File),
     Live(Box<Live>),
@@ -37,7 +37,7 @@ pub(super) struct File {
     pub(super) path: PathBuf,
     /// The part of the file that is used.
     pub(super) body: Vec<u8>,
-    /// Whether the file is longer than that part.
+    /// Whether the file is longer than `body`.
     pub(super) cut: bool,
 }
 
@@ -85,7 +85,7 @@ impl Source {
         Ok(Self::Live(Box::new(live::fetch(config, origin)?)))
     }
 
-    /// Returns what is known about the robots.txt, under `policy`; `None` if no robots.txt was needed.
+    /// Returns what is known about the robots.txt, under `policy`; `None` if none was needed.
     pub(super) fn lookup(&self, policy: &Policy) -> Option<Lookup> {
         match self {
             Self::Unasked => None,
@@ -94,7 +94,7 @@ impl Source {
         }
     }
 
-    /// Returns the file that was read instead of fetching.
+    /// Returns the name of the file, if the robots.txt was read from one.
     pub(super) fn file(&self) -> Option<String> {
         match self {
             Self::File(file) => Some(file.path.display().to_string()),
@@ -102,7 +102,7 @@ impl Source {
         }
     }
 
-    /// Returns the record of the fetch, or of what replaces it.
+    /// Returns the record of the fetch. Without a fetch, the record says what was used instead.
     pub(super) fn record(&self, decision: &Decision) -> FetchRecord<'_> {
         match self {
             Self::Unasked => FetchRecord::of(decision),
@@ -117,7 +117,7 @@ impl Source {
         }
     }
 
-    /// Describes the redirects, if there were too many.
+    /// Returns in words whether redirects led in a circle or were too many; `None` if neither.
     pub(super) fn detour(&self) -> Option<&'static str> {
         match self {
             Self::Unasked | Self::File(_) => None,
@@ -125,7 +125,7 @@ impl Source {
         }
     }
 
-    /// Returns the text, if there is one.
+    /// Returns the text of the robots.txt, if there is one.
     pub(super) fn body(&self) -> Option<&[u8]> {
         match self {
             Self::Unasked => None,

@@ -23,8 +23,8 @@ use crate::{
 
 /// Returns the whole report.
 ///
-/// `alone` is the report on the robots.txt alone, if bots may not reach its host. `config` is the configuration, if it
-/// was named.
+/// If bots may not reach the URL's host, `alone` is the report on what the robots.txt alone says. `config` is the file
+/// that `--config` names, if any.
 pub(super) fn write(
     report: &Report<'_>,
     alone: Option<&Report<'_>>,
@@ -61,7 +61,7 @@ pub(super) fn write(
     out
 }
 
-/// Writes what the robots.txt says of a URL that `[egress]` closes.
+/// Writes what the robots.txt says about a URL that `[egress]` closes.
 fn without_egress(alone: &Report<'_>, width: usize, out: &mut String) -> std::fmt::Result {
     let start = "Without [egress], this would decide: ";
     match alone.why.as_ref().and_then(|why| why.explanation.rule.as_ref()) {
@@ -169,17 +169,17 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
     }
 }
 
-/// Returns why the URL is refused whatever the rules say, if the sentence does not say it.
+/// Returns why the URL is refused regardless of the rules, unless the sentence says it already.
 fn prohibited(decision: &Decision) -> Option<String> {
     match decision.reason {
-        // Only after the lookup of a name is it clear that its address is closed.
+        // Only resolving the name shows that its address is closed.
         Reason::Egress => decision.shown_error(),
         _ => decision.prohibited.clone(),
     }
 }
 
-/// Returns the smallest time between the previous request to the site and this one, and which setting demands it.
-/// `None` if there is none, or if the request is refused.
+/// Returns the minimum time between the previous request to the site and this one, and the setting that demands it.
+/// `None` if there is no minimum, or if the request is refused.
 fn delay(decision: &Decision) -> Option<(Duration, &'static str)> {
     let policy = decision.question.terms.pace.filter(|_| decision.forwarded)?;
     let limits = decision.limits().ok()??;
@@ -195,7 +195,7 @@ fn delay(decision: &Decision) -> Option<(Duration, &'static str)> {
     Some((limits.gap, by))
 }
 
-/// Writes that the input is not a robots.txt.
+/// Writes that the input is not a robots.txt, but another kind of file.
 fn unmask(report: &Report<'_>, source: &Source, disguise: Disguise, out: &mut String) -> std::fmt::Result {
     let what = match source {
         Source::Live(_) => "What the site sent",
@@ -220,7 +220,7 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
     if report.statements.is_empty() {
         return Ok(());
     }
-    // With [pace], a Crawl-delay can decide.
+    // With `[pace]`, a Crawl-delay can matter too, so the heading must not say that these lines decide nothing.
     let heading = match report.decision.question.terms.pace {
         Some(policy) if policy.crawl_delay == CrawlDelay::Enforce => "Other lines of the file:",
         _ => "Other lines of the file, which do not decide this:",
@@ -243,7 +243,7 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
     more(report.statements.len(), MAX_STATEMENTS, out)
 }
 
-/// Says which bots a statement is for, unless it is for the whole file.
+/// Returns the bots that a statement is for, or `None` if it is for the whole file.
 fn whom(listed: &AudienceStatement<'_>) -> Option<String> {
     let statement = &listed.statement;
     if !statement.kind.is_of_a_group() {
@@ -257,7 +257,7 @@ fn whom(listed: &AudienceStatement<'_>) -> Option<String> {
     })
 }
 
-/// Lists the names of user-agent lines; of many, only the first few.
+/// Lists the names in user-agent lines. If there are many, lists only the first few.
 fn names(agents: &[AgentLine<'_>]) -> String {
     let shown: Vec<String> = agents
         .iter()
@@ -271,7 +271,7 @@ fn names(agents: &[AgentLine<'_>]) -> String {
     }
 }
 
-/// Writes how many were left out.
+/// Writes how many items were left out.
 fn more(all: usize, shown: usize, out: &mut String) -> std::fmt::Result {
     match all.saturating_sub(shown) {
         0 => Ok(()),

@@ -1,6 +1,6 @@
 //! The source of the robots.txt, and the bytes that are read from it.
 //!
-//! It does not decide what a response means: a site's robots.txt is fetched in the same way as by the proxy.
+//! It does not interpret responses: a site's robots.txt is fetched in the same way as by the proxy.
 
 use std::{
     ffi::OsString,
@@ -20,7 +20,7 @@ use crate::{
     text::plain,
 };
 
-/// Where a robots.txt is.
+/// Where the robots.txt comes from.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Source {
     File(PathBuf),
@@ -31,19 +31,19 @@ pub(super) enum Source {
 
 /// The robots.txt to check, or the fetch that found none.
 pub(super) struct LintInput {
-    /// Its location, escaped for a terminal.
+    /// The location of the robots.txt, escaped for a terminal.
     pub(super) name: String,
-    /// The text. It is cut a little after the size limit.
+    /// The text of the robots.txt, including a little beyond the size limit.
     pub(super) body: Option<Vec<u8>>,
     /// The fetch, if there was one.
     pub(super) live: Option<Live>,
 }
 
-/// Why a site has no rules.
+/// Why a site has no robots.txt to check.
 pub(super) struct Absence {
     /// The sentence to show.
     pub(super) text: String,
-    /// Whether it should be fixed. Having no robots.txt is no fault.
+    /// Whether this is a fault that should be fixed. Having no robots.txt is not a fault.
     pub(super) is_fault: bool,
 }
 
@@ -67,7 +67,7 @@ pub(super) enum SourceError {
 // === impl Source ===
 
 impl Source {
-    /// Suggests a URL, if the user probably meant a site and there is no such file.
+    /// Suggests a URL if there is no such file and its name looks like that of a site.
     fn hint(&self, error: &io::Error) -> String {
         match self {
             Self::File(path) if error.kind() == io::ErrorKind::NotFound => {
@@ -119,7 +119,7 @@ impl Source {
     }
 }
 
-/// Returns whether a name looks like a site's rather than a file's.
+/// Returns whether a name looks like a site's name rather than a file's.
 fn is_like_a_site(name: &str) -> bool {
     let host = name.split('/').next().unwrap_or_default();
     let is_label = |label: &str| !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');

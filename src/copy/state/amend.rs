@@ -10,9 +10,9 @@ use crate::copy::{clock::Jump, state::FailureSeries};
 // === impl OriginState ===
 
 impl OriginState {
-    /// Merges this state, which started empty, with the `earlier` state (for example from disk). Keeps the newer
-    /// response. If both states have failures and this one has no response, they form one series. If the profiles
-    /// differ, only the text and the failures of `earlier` are used.
+    /// Merges this state with the `earlier` state (for example from disk), which was not known when this one was
+    /// created. Keeps the newer response. If both states have failures and this one has no response, they form one
+    /// series. If the profiles differ, only the text and the failures of `earlier` are used.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
         // Times on disk are rounded down to the microsecond.
@@ -25,7 +25,8 @@ impl OriginState {
             };
         }
         if self.profile != earlier.profile {
-            // What the earlier status means in this profile is unknown. The text and the failures are still valid.
+            // It is unknown what the status of the earlier response means in this profile. The text and the failures
+            // are still valid.
             let last_good = earlier
                 .last_good
                 .as_deref()
@@ -56,8 +57,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the state after the clock was set. Failures that were recorded with the wrong time get the right one. A
-    /// response of unknown age expires.
+    /// Returns the state after the clock was set. The times of failures that were recorded with the wrong clock are
+    /// corrected. A response of unknown age expires.
     #[must_use]
     pub(crate) fn after_jump(&self, jump: &Jump) -> Self {
         let mut state = self.clone();

@@ -1,4 +1,4 @@
-//! What a state says at a time: the answer, the fetch that it is based on, and whether to ask the origin again.
+//! What a state says at a time: the answer, the fetch that it is based on, and whether to fetch again.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -24,7 +24,7 @@ words! {
     /// of the reason.
     pub enum AnswerKind {
         Rules = "rules",
-        /// No usable answer: the origin has to be asked first.
+        /// There is no usable answer: the robots.txt has to be fetched first.
         Expired = "expired",
         NoRobots = "no-robots",
         Soft404 = "soft-404",
@@ -47,14 +47,14 @@ pub struct SourceFetch {
     pub expires: Option<SystemTime>,
 }
 
-/// Whether the origin has to be asked again.
+/// Whether the robots.txt has to be fetched again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Due {
     No,
-    /// Soon. The known state applies meanwhile.
+    /// Fetch soon. The known state applies meanwhile.
     Background,
-    /// Before the known state may be used.
+    /// Fetch before the known state is used.
     Now,
 }
 

@@ -1,6 +1,6 @@
-//! Reads a state again under another profile, after a reload has changed the profile.
+//! Interprets a state under another profile, after a reload has changed the profile.
 //!
-//! Keeps what an origin answered and when, and only determines its meaning again.
+//! Keeps each response and its time, and determines only its meaning again.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -15,14 +15,14 @@ impl OriginState {
         self.profile == policy.profile || (!self.is_known() && self.last_good.is_none())
     }
 
-    /// Returns the state as `policy` reads it. Copies are parsed again, and statuses get the meaning that they have
-    /// under `policy`. The page of a server error is not kept, so whether it would be a soft 404 is unknown; it stays
-    /// a failure.
+    /// Returns the state under `policy`. Copies are parsed again, and statuses get the meaning that they have under
+    /// `policy`. The page of a server error is not kept, so it is unknown whether it would be a soft 404; the error
+    /// stays a failure.
     #[must_use]
     pub fn under(&self, policy: &Policy) -> Self {
         let reread = |copy: &Arc<RobotsCopy>| Arc::new(copy.under(policy.profile));
         let current = self.current().map(reread);
-        // If both are the same copy, they stay the same copy.
+        // If both are the same copy, use one new copy for both.
         let last_good = match (&self.last_good, self.current()) {
             (Some(last), Some(now)) if Arc::ptr_eq(last, now) => current.clone(),
             (last, _) => last.as_ref().map(reread),
@@ -44,7 +44,7 @@ impl OriginState {
         state.with_failures_under(policy).with_answers_under(policy)
     }
 
-    /// Returns whether reading the state again takes long enough to delay other requests.
+    /// Returns whether parsing the copies again takes long enough to delay other requests.
     pub fn is_large(&self) -> bool {
         self.copies().map(|copy| copy.robots.body().len()).sum::<usize>() > LARGE
     }

@@ -1,7 +1,7 @@
 //! The state of an origin in a form that is saved across restarts. The text of its copy is stored separately, under its
 //! digest.
 //!
-//! Restoring returns exactly what was saved.
+//! A restored state equals the saved one.
 
 use std::{
     sync::Arc,
@@ -29,7 +29,7 @@ pub struct Saved {
     /// The last copy with rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<SavedCopy>,
-    /// Whether another gate of the fleet made the last fetch.
+    /// Whether another robotgate of the fleet made the last fetch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     shared: bool,
 }
@@ -39,13 +39,14 @@ pub struct Saved {
 #[serde(rename_all = "kebab-case")]
 pub struct SavedCopy {
     pub sha256: Sha256,
-    /// Length of the text.
+    /// Length of the text in bytes.
     pub bytes: u32,
     fetched: u64,
     status: u16,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     etag: Option<Box<str>>,
-    /// Versions up to 0.1 did not save this. A missing value means that it is unknown.
+    /// Whether the text is the whole robots.txt. `false` if unknown, as in records of versions up to 0.1, which did not
+    /// save this.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     whole: bool,
 }
@@ -62,7 +63,7 @@ struct SavedAnswer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum SavedMeaning {
-    /// The rules of the copy.
+    /// The response had rules; `copy` is the last of them.
     Rules,
     NoRobots,
     #[serde(rename = "soft-404")]
@@ -80,7 +81,7 @@ struct SavedFailing {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     error: String,
-    /// Whether robotgate's own configuration is the cause.
+    /// Whether the failure is due to robotgate's own configuration.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     prohibited: bool,
 }
@@ -136,8 +137,8 @@ impl OriginState {
 // === impl Saved ===
 
 impl Saved {
-    /// Restores a state, with the text of its copy if it has one. Returns `None` if the text does not match the state:
-    /// damaged data is treated as unknown.
+    /// Restores a state, with the text of its copy if it has one. Returns `None` if the text does not match the state,
+    /// because then the data is damaged.
     pub fn restore(self, text: Option<&[u8]>) -> Option<OriginState> {
         let last_good = match (&self.copy, text) {
             (Some(saved), Some(text)) if text.len() <= LIMIT && saved.sha256 == Sha256::of(text) => {
@@ -149,7 +150,7 @@ impl Saved {
         self.with(last_good)
     }
 
-    /// Restores the state with an empty text in place of the copy's, for callers that only need the metadata.
+    /// Restores the state with an empty text as its copy's, for callers that only need the metadata.
     pub fn outline(self) -> Option<OriginState> {
         let last_good = self.copy.as_ref().map(|saved| saved.with(self.profile, b""));
         self.with(last_good)
@@ -176,7 +177,7 @@ impl Saved {
                 since: time(failing.since)?,
                 attempts: failing.attempts,
                 tried: time(failing.tried)?,
-                // The configuration may have changed since, and checking it is cheap.
+                // The configuration may have changed since then, and a retry costs little.
                 retry: match failing.prohibited {
                     true => Duration::ZERO,
                     false => Duration::from_micros(failing.retry).min(LONGEST),

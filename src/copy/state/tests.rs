@@ -15,7 +15,7 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAYS: u64 = 24 * HOUR;
 
-/// Converts a second of the tests' clock to a time. The clock starts far from the epoch, so that it can run backwards.
+/// Converts a second of the tests' clock to a time. Second 0 is far from 1970, so that the clock can run backwards.
 fn at(second: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + second)
 }
@@ -67,7 +67,7 @@ fn time_out() -> Fetched {
     Fetched::Failed(FetchError::Timeout(Duration::from_secs(30)).into())
 }
 
-/// The state of an origin after a sequence of fetches.
+/// A sequence of fetches: the state of an origin after them.
 struct History {
     state: OriginState,
     policy: Policy,
@@ -114,7 +114,7 @@ impl History {
         self.state.due(at(second), &self.policy)
     }
 
-    /// Returns when the origin is fetched again, at the latest.
+    /// Returns the latest time at which the robots.txt is fetched again.
     fn expires(&self) -> u64 {
         second_of(self.source_fetch().expires.expect("something was fetched"))
     }
@@ -172,7 +172,8 @@ fn a_series_of_failures_from_another_gate_is_dropped_once_its_retry_is_overdue()
     };
     assert_eq!(taken(180 + MINUTE), Some(at(0)), "the next retry is due");
     assert_eq!(taken(180 + DAYS), None, "a gate with a right clock would have retried");
-    // So a gate that finds the site failing refuses it, and does not take over that it fails since a month.
+    // A robotgate that finds the site failing refuses it. It does not adopt the claim that the site has failed for a
+    // month.
     let late = 180 + 31 * DAYS;
     let History { state, policy, .. } = failing();
     let mut poisoned = History::new();
@@ -258,7 +259,7 @@ fn weight_counts_a_shared_copy_once() {
     assert_eq!(history.state.weight(), empty, "no copy ever");
 }
 
-/// Returns the default policy with another grace period, in seconds.
+/// Returns the default policy with a different grace period, in seconds.
 fn denying_for(seconds: u64) -> Policy {
     Policy {
         unreachable: Unreachable {

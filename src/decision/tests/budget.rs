@@ -1,4 +1,4 @@
-//! Decisions that exceed the budget.
+//! Tests decisions that exceed the budget.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! How fast a bot may go, by its own delay and by the group of the robots.txt that counts for it.
+//! Tests how fast a bot may go, by its own delay and by the `Crawl-delay` of its group in the robots.txt.
 
 use super::*;
 use crate::pace::{BeyondMax, Cause, Policy as Pace};
@@ -100,7 +100,7 @@ fn a_crawl_delay_beyond_the_longest_is_clipped_or_refused() {
         refused.shown_error().as_deref(),
         Some("the site's Crawl-delay, 301 s, is longer than pace.crawl-delay-max, 300 s")
     );
-    // What is refused anyway is refused for that.
+    // A request that is refused anyway keeps the reason of that refusal.
     assert_eq!(paced(identity, &file, "/private", refusing).reason, Reason::Rule);
     let file = Known::rules("User-agent: *\nCrawl-delay: 300\nDisallow:");
     assert_eq!(paced(identity, &file, "/", refusing).verdict, Verdict::Allow);

@@ -1,4 +1,4 @@
-//! Which group of a file decides for an identity.
+//! Tests which group of a robots.txt decides for an identity.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! What the guard refuses and why, and the effect of the configured lists.
+//! Tests what the guard refuses and why, and the effect of the configured lists.
 
 use super::*;
 
-/// Creates a guard from lists of networks and hosts as in the configuration.
+/// Creates a guard from lists of networks and hosts, as in the configuration.
 fn guard(allow: &[&str], deny: &[&str]) -> Guard {
     let destinations = |entries: &[&str]| {
         let mut destinations = Destinations::default();
@@ -254,7 +254,7 @@ fn a_name_in_allow_permits_private_but_not_special_addresses() {
     ] {
         assert_eq!(kind(at(&guard, host, "10.0.0.1")), Some(S::Private), "{host}");
     }
-    // A host given as an address has no name to match.
+    // A host that is given as an address matches no name in the lists.
     let address = IpAddr::from([10, 0, 0, 1]);
     assert_eq!(kind(guard.check(&Host::Ip(address), address)), Some(S::Private));
 }

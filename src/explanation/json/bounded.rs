@@ -1,4 +1,4 @@
-//! JSON of bounded length, even for a file of 500 KiB. Characters that a terminal would interpret or not show are
+//! JSON of bounded length, even for a robots.txt of 500 KiB. Characters that a terminal would interpret or not show are
 //! escaped.
 //!
 //! Nothing is left out silently: a text that was cut ends in `…`, and the total of each list is next to it.
@@ -22,7 +22,8 @@ pub(super) type List = Vec<Box<RawValue>>;
 /// A formatter that escapes more characters than `serde_json`'s.
 struct Visible;
 
-/// Serialises like `serde_json::to_string`, but escapes all characters that are not plain.
+/// Serialises like `serde_json::to_string`, but also escapes all characters that a terminal would interpret or not
+/// show.
 pub(super) fn to_string(value: &impl Serialize) -> String {
     let mut json = Vec::new();
     // Serialising strings, numbers and nulls into memory cannot fail, and yields valid UTF-8.

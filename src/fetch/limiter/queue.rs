@@ -7,7 +7,7 @@ use std::{
 
 use crate::fetch::LookupError;
 
-/// A requester of fetches, and its limit.
+/// Who requests a fetch, and the limit for that requester.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requester {
     pub name: Name,
@@ -15,7 +15,7 @@ pub struct Requester {
     pub max_fetches: usize,
 }
 
-/// The requester whose limit applies to a fetch.
+/// The requester to whose limit a fetch belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Name {
     /// A client of the proxy, by its IPv4 address or the `/64` of its IPv6 address.
@@ -24,7 +24,7 @@ pub enum Name {
     Operators,
 }
 
-/// The waiting fetches, each as a `T`, and the number of running fetches.
+/// The waiting fetches, each represented by a `T`, and the number of running fetches.
 ///
 /// Requesters take turns, and the fetches of one requester start in order of arrival. A requester may start another
 /// fetch while it runs fewer than [`LEEWAY`] times the number of free permits. So a single busy requester leaves a
@@ -33,10 +33,10 @@ pub enum Name {
 pub(super) struct Queue<T> {
     permits: usize,
     running: usize,
-    /// The number of the latest fetch.
+    /// The number of the fetch that was queued most recently.
     last: u64,
     shares: HashMap<Name, Share<T>>,
-    /// The requesters with waiting fetches, the next one first.
+    /// The requesters with waiting fetches, in the order of their turns.
     round: VecDeque<Name>,
 }
 
@@ -115,8 +115,8 @@ impl<T> Queue<T> {
         Some(fetch)
     }
 
-    /// Returns whether a slow fetch of `name` should make way: `name` itself, or a requester that runs fewer fetches,
-    /// has a waiting fetch.
+    /// Returns whether a slow fetch of `name` should end in favour of others: `name` itself, or a requester that runs
+    /// fewer fetches, has a waiting fetch.
     pub(super) fn should_give_way(&self, name: Name) -> bool {
         let running = self.running_of(name);
         let has_right = |other: &Name| *other == name || self.running_of(*other) < running;
@@ -136,8 +136,8 @@ impl<T> Share<T> {
     }
 }
 
-/// With this factor, a single busy requester gets three quarters of the permits, two get three sevenths each, and so
-/// on. Some permits stay free as long as there are enough of them.
+/// Factor in the rule of [`Queue`]. With 3, a single busy requester gets three quarters of the permits, two get three
+/// sevenths each, and so on. Some permits stay free as long as there are enough of them.
 const LEEWAY: usize = 3;
 
 #[cfg(test)]

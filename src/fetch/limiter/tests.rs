@@ -6,7 +6,7 @@ use tokio::{
 
 use super::*;
 
-/// Fetches that the test starts and ends.
+/// A limiter, and fetches that the test starts and ends.
 struct Bench {
     limiter: Arc<FetchLimiter>,
     begun: mpsc::UnboundedSender<(usize, oneshot::Sender<()>)>,
@@ -32,7 +32,7 @@ impl Bench {
         }
     }
 
-    /// Queues a fetch behind the earlier ones.
+    /// Queues a fetch after the earlier ones.
     async fn ask(&self, number: usize) -> JoinHandle<Result<(), FetchError>> {
         let (limiter, begun) = (self.limiter.clone(), self.begun.clone());
         let lookup = tokio::spawn(async move {
@@ -49,7 +49,7 @@ impl Bench {
         lookup
     }
 
-    /// Returns the numbers of the fetches that have begun since the last call, in order.
+    /// Returns the numbers of the fetches that have started since the last call, in order.
     fn begun(&mut self) -> Vec<usize> {
         let from = self.ends.len();
         while let Ok(begun) = self.running.try_recv() {
@@ -97,7 +97,7 @@ async fn running_fetches_are_limited_and_the_oldest_waits_least() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_fetches_leave_permits_for_others() {
-    // One requester can have three of the four permits, and slow fetches two of them.
+    // One requester can have three of the four permits, and slow fetches can have two of them.
     let mut bench = Bench::new(4);
     for number in 0..2 {
         drop(bench.ask(number).await);

@@ -1,4 +1,5 @@
-//! Checks that counting takes less than ten times as long as formatting. Waiting for a lock would take longer.
+//! Checks that counting takes less than ten times as long as formatting a decision. Waiting for a lock would take
+//! longer.
 
 use std::{hint::black_box, time::Instant};
 
@@ -11,7 +12,7 @@ fn counting_a_request_takes_negligible_time() {
     let meter = meter(&metrics, &bots);
     let rule = decision(Identity::Bot(bots[50].clone()), Verdict::Deny, Reason::Rule);
     let (mut counting, mut writing) = (Duration::ZERO, Duration::ZERO);
-    // The two alternate, so that other work on the machine slows both down alike.
+    // Alternate between the two, so that other work on the machine slows both down alike.
     for nanos in 0..ROUNDS {
         let started = Instant::now();
         let time = Duration::from_nanos(black_box(nanos));

@@ -1,4 +1,4 @@
-//! The exposition as parsers require it.
+//! Tests that the exposition meets the requirements of parsers.
 
 use std::collections::HashSet;
 
@@ -16,8 +16,8 @@ fn full() -> Arc<Metrics> {
     metrics
 }
 
-/// Returns the families that a text declares, each with its type and the names of its samples. Checks what both
-/// formats require: each family occurs once and without gaps, has a help text, and repeats no series.
+/// Returns the families that a text declares, each with its type and the names of its samples. Checks the requirements
+/// of both formats: each family occurs only once and without gaps, has a help text, and has no series twice.
 fn families(text: &str) -> Vec<(String, String, Vec<String>)> {
     let mut families: Vec<(String, String, Vec<String>)> = Vec::new();
     let (mut help, mut series) = (None, HashSet::new());

@@ -1,14 +1,14 @@
-//! The strict readings of a path: how servers read spellings that RFC 3986 keeps distinct. A strict reading can
-//! disallow a page, but never allow one.
+//! The strict readings of a path: how servers interpret spellings that RFC 3986 treats as different. A strict reading
+//! can disallow a page, but never allow one.
 //!
-//! Common servers decode every escape once, take an escaped slash for a slash, merge slashes, and only then resolve
-//! dot segments. Others have a URL parser or a front end that resolves dot segments first, while an escaped slash is
-//! still an ordinary character. They also differ in backslashes, in merged slashes and in path parameters, and each
+//! Common servers decode every escape once, treat an escaped slash as a slash, merge slashes, and only then resolve dot
+//! segments. Others have a URL parser or a front end that resolves dot segments first, while an escaped slash is still
+//! an ordinary character. They also differ in backslashes, in merged slashes and in path parameters, and each
 //! difference changes how far a `..` goes up. So every kind of server has its own reading. Each reading takes time in
 //! proportion to the path's length.
 //!
-//! Escapes that servers decode twice or not at all are left alone. So is everything from the `?` on, and a `%3F` in a
-//! path does not begin a query.
+//! Strict readings do not change escapes that servers decode twice or not at all, or anything from the `?` on. A `%3F`
+//! in a path does not begin a query.
 
 use std::borrow::Cow;
 
@@ -17,9 +17,9 @@ use super::{Unreserved, decode, escaped_octet, is_unreserved, push_escaped};
 /// A strict reading: how a server splits the path, and how its segments are compared with rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strict {
-    /// The step before decoding. `None` if the server decodes first.
+    /// How dot segments are resolved before decoding. `None` if the server decodes first.
     first: Option<DotSegments>,
-    /// Whether `\` is a slash, as for IIS and other servers on Windows.
+    /// Whether `\` is a slash, as in IIS and other servers on Windows.
     backslash: bool,
     parameters: Parameters,
     escapes: Escapes,
@@ -36,14 +36,15 @@ struct DotSegments {
     merges: bool,
 }
 
-/// How path parameters, `;` and what follows it in a segment, are handled (RFC 3986 §3.3).
+/// How path parameters (a `;` and the text after it in a segment) are handled (RFC 3986 §3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parameters {
-    /// They are part of the segment, as in nginx, Apache, Python and most others.
+    /// Parameters are part of the segment, as in nginx, Apache, Python and most others.
     Keep,
-    /// They are dropped before dot segments are resolved, as in Tomcat and Jetty. A `%3B` is not treated as `;`.
+    /// Parameters are dropped before dot segments are resolved, as in Tomcat and Jetty. A `%3B` is not treated as `;`.
     Drop,
-    /// They are dropped, as in Tomcat behind nginx: a proxy in front keeps them, and decodes and resolves the path.
+    /// Parameters are dropped as in Tomcat behind nginx: first, the proxy in front decodes and resolves the path with
+    /// its parameters.
     DropBehindProxy,
 }
 
@@ -59,27 +60,27 @@ enum Escapes {
     None,
 }
 
-/// The features of a path that make strict readings differ.
+/// The features of a path for which strict readings differ.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PathFeatures {
-    /// `//` or `%2F`.
+    /// `//` or `%2F` occurs.
     slash: bool,
-    /// `\` or `%5C`.
+    /// `\` or `%5C` occurs.
     backslash: bool,
     semicolon: bool,
-    /// `%3B`.
+    /// `%3B` occurs.
     escaped_semicolon: bool,
-    /// An escape of a reserved octet other than `/`.
+    /// An escape of a reserved octet other than `/` occurs.
     reserved: bool,
-    /// An escape of an unreserved octet, in the query too.
+    /// An escape of an unreserved octet occurs, in the path or the query.
     unreserved: bool,
-    /// Two dots in a row, escaped or not.
+    /// Two dots in a row occur, escaped or not.
     dots: bool,
-    /// Two slashes or backslashes at the start.
+    /// The path begins with two slashes or backslashes.
     authority: bool,
 }
 
-/// An octet of a path, and whether it is escaped there.
+/// An octet of a path, and whether the path contains it escaped.
 #[derive(Clone, Copy)]
 struct Octet {
     value: u8,
@@ -89,7 +90,8 @@ struct Octet {
 // === impl PathFeatures ===
 
 impl PathFeatures {
-    /// Finds the features of `target`, a path and query. Returns `None` if every strict reading equals a usual one.
+    /// Finds the features of `target`, a path and query. Returns `None` if every strict reading equals one of the other
+    /// readings.
     pub(super) fn of(target: &[u8]) -> Option<Self> {
         let (path, query) = split(target);
         let is_suspect = memchr::memchr3(b'%', b'\\', b';', path).is_some();
@@ -120,7 +122,7 @@ impl PathFeatures {
         is_odd.then_some(features)
     }
 
-    /// Returns the strict readings that can differ from the usual ones and from each other.
+    /// Returns the strict readings that can differ from the other readings and from each other.
     pub(super) fn readings(self) -> impl Iterator<Item = Strict> {
         let parameters = [Parameters::Keep, Parameters::Drop, Parameters::DropBehindProxy];
         let escapes = [Escapes::Unreserved, Escapes::All, Escapes::None];
@@ -142,7 +144,8 @@ impl PathFeatures {
         })
     }
 
-    /// Returns whether `first` can read the path differently from a server that decodes it first.
+    /// Returns whether a server that resolves dot segments as in `first` can interpret the path differently from a
+    /// server that decodes it first.
     fn needs(self, first: DotSegments) -> bool {
         let divides_otherwise = self.dots || first.drops_authority;
         divides_otherwise && (self.authority || !first.drops_authority) && (self.backslash || !first.backslash)
@@ -189,8 +192,8 @@ impl Strict {
         read
     }
 
-    /// Splits `path` into segments and joins those that remain. The rest of a segment is dropped from `ends_segment`
-    /// on.
+    /// Splits `path` into segments and joins those that remain. From an octet for which `ends_segment` returns true,
+    /// the rest of the segment is dropped.
     fn resolve(self, path: &[u8], ends_segment: impl Fn(Octet) -> bool) -> Vec<u8> {
         let is_slash = |octet: Octet| octet.value == b'/' || self.backslash && octet.value == b'\\';
         divide(path, true, is_slash, ends_segment, |out, octet| self.push(out, octet))
@@ -221,7 +224,7 @@ impl DotSegments {
         })
     }
 
-    /// Returns the path for the next step, with its escapes unchanged.
+    /// Resolves the dot segments of `path`, and leaves its escapes unchanged for decoding later.
     fn read(self, path: &[u8]) -> Vec<u8> {
         let is_slash = |octet: &u8| *octet == b'/' || self.backslash && *octet == b'\\';
         let mut path = path;
@@ -241,8 +244,8 @@ impl DotSegments {
     }
 }
 
-/// Splits `path`, which begins with a slash, into segments and joins those that remain. If `merges`, consecutive
-/// slashes count as one.
+/// Splits `path`, which begins with a slash, into segments and joins those that remain. If `merges`, several slashes in
+/// a row are treated as one.
 fn divide(
     path: &[u8],
     merges: bool,
@@ -254,7 +257,7 @@ fn divide(
     out.push(b'/');
     let mut segment = Segment::after(0);
     for octet in octets(path).skip(1) {
-        // Parameters are dropped before escapes are decoded, so an escaped slash belongs to them.
+        // Parameters are dropped before escapes are decoded, so an escaped slash in them is part of the parameters.
         if is_slash(octet) && !(segment.is_cut && octet.escaped) {
             segment = segment.end(&mut out, true, merges);
         } else if !segment.is_cut {
@@ -311,7 +314,7 @@ impl Segment {
     }
 }
 
-/// Splits into path and query. The query begins with `?`.
+/// Splits a target into path and query. The query begins with `?`.
 fn split(target: &[u8]) -> (&[u8], &[u8]) {
     target.split_at(memchr::memchr(b'?', target).unwrap_or(target.len()))
 }
@@ -332,8 +335,9 @@ fn octets(text: &[u8]) -> impl Iterator<Item = Octet> {
     })
 }
 
-/// Returns whether a reserved octet means the same unescaped. A raw `?` would begin the query, a raw `#` the fragment,
-/// and a raw `%` another escape. Spaces and controls are never raw in a path.
+/// Returns whether a reserved octet has the same meaning escaped and unescaped. This is false for `?`, `#` and `%`,
+/// because unescaped they would begin the query, the fragment or another escape. It is also false for spaces and
+/// controls, which are never unescaped in a path.
 fn is_decoded_by_all(octet: u8) -> bool {
     octet.is_ascii_graphic() && !is_unreserved(octet) && !matches!(octet, b'%' | b'?' | b'#')
 }

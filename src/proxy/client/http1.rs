@@ -24,7 +24,7 @@ use crate::{
 pub(in crate::proxy) struct Http1 {
     session: HttpSession,
     wire: Wire,
-    /// Whether a response was begun that cannot be completed.
+    /// Whether a response was begun but cannot be completed.
     is_cut: bool,
     bytes_in: u64,
     bytes_out: u64,
@@ -58,7 +58,7 @@ impl Http1 {
     pub(super) fn asks_to_upgrade(&self) -> bool {
         let head = self.head();
         let protocol = head.headers.get(header::UPGRADE);
-        // robotgate does not ask the origin for other protocols.
+        // robotgate does not request other protocols from origins.
         head.version == Version::HTTP_11
             && protocol.is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
     }
@@ -106,7 +106,7 @@ impl Http1 {
 
     pub(super) fn send(&mut self, content: &[u8]) -> Result<(), ClientFault> {
         if content.is_empty() {
-            // An empty chunk would be the last one (RFC 9112 §7.1).
+            // An empty chunk would end the content (RFC 9112 §7.1).
             return Ok(());
         }
         write_result(at_once(self.session.write_body(content)))?;
@@ -124,7 +124,7 @@ impl Http1 {
 
     pub(super) async fn cut(&mut self, within: Duration) {
         self.is_cut = true;
-        // A client that takes nothing is gone.
+        // If this takes too long, the client does not read any more and the rest is dropped.
         let _ = tokio::time::timeout(within, self.wire.sent()).await;
     }
 
@@ -154,7 +154,7 @@ impl Http1 {
             ..
         } = self;
         if is_cut || !session.will_keepalive() || !session.is_body_done() {
-            // A cut response must not end like a complete one, as it would if TLS were closed properly.
+            // A cut response must not end like a complete one, as it would if the TLS connection were closed properly.
             if !is_cut {
                 at_once(wire.shutdown());
             }
@@ -168,7 +168,7 @@ impl Http1 {
 
     pub(super) fn into_websocket(self) -> Wire {
         let Self { mut session, wire, .. } = self;
-        // The session returns the bytes that came with the head immediately, and has no others.
+        // This returns immediately the bytes that were read with the head. The session has no others.
         if let Some(Ok(Some(early))) = at_once(session.read_body_bytes()) {
             wire.unread(BytesMut::from(early));
         }
@@ -176,7 +176,7 @@ impl Http1 {
     }
 }
 
-/// Converts the result of a write to the session. Such a write never waits, because it writes to a [`Wire`].
+/// Converts the result of a write to the session. Such a write never has to wait, because it writes to a [`Wire`].
 fn write_result<T>(done: Option<pingora::Result<T>>) -> Result<(), ClientFault> {
     match done {
         Some(Ok(_)) => Ok(()),
@@ -195,5 +195,5 @@ impl ClientFault {
     }
 }
 
-/// Number of bytes that may wait to be sent while more is sent.
+/// Maximum number of bytes waiting to be sent, up to which more may be added.
 const MAX_UNSENT: usize = 16 * 1024;

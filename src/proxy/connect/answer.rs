@@ -1,4 +1,4 @@
-//! The responses to a CONNECT: a tunnel, or why there is none.
+//! The responses to a CONNECT: one that opens a tunnel, or one that says why there is none.
 
 use tokio::io::AsyncWriteExt as _;
 
@@ -9,8 +9,8 @@ use crate::proxy::{
     respond::OwnResponse,
 };
 
-/// Answers a CONNECT without opening a tunnel. Closes the connection, because what the client sent after the CONNECT
-/// was meant for the tunnel.
+/// Responds to a CONNECT without opening a tunnel. Closes the connection, because the bytes that the client sent after
+/// the CONNECT were meant for the tunnel.
 pub(in crate::proxy) async fn answer_and_close(
     mut stream: ClientStream,
     answer: &OwnResponse,
@@ -28,6 +28,6 @@ pub(in crate::proxy) async fn answer_and_close(
     linger(&mut stream, LINGER).await;
 }
 
-/// The response that opens a tunnel. It is only a status line and an empty line, because some clients read no further
-/// (RFC 9110 §9.3.6).
+/// The response that opens a tunnel. It has only a status line and an empty line, because some clients read nothing
+/// more (RFC 9110 §9.3.6).
 pub(in crate::proxy) const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";

@@ -29,16 +29,16 @@ use crate::{
 
 /// How forwarding ended.
 pub(super) enum Forwarded {
-    /// The client has the whole response.
+    /// The client has received the whole response.
     Complete,
-    /// The connection to the origin, which now carries a WebSocket.
+    /// The connection is now a WebSocket. The value is the connection to the origin.
     Websocket(Wire),
 }
 
-/// Sends the request that `exchange` was decided on to its origin, and the response to `client`.
+/// Sends the request of `exchange` to its origin, and the response to `client`.
 ///
 /// # Errors
-/// Returns why the client has no response, or only a part of it.
+/// Returns why the client got no response, or only a part of it.
 pub(super) async fn forward(
     client: &mut Client,
     exchange: &mut Exchange,
@@ -91,8 +91,9 @@ pub(super) async fn forward(
     Err(Broken::Server(Fault::ConnectionTerminated))
 }
 
-/// Returns whether the request may use a kept connection, which the origin may be about to close, and then be sent
-/// again on another one. Such a request is idempotent (RFC 9110 §9.2.2) and has no content, which would be lost.
+/// Returns whether the request may use a kept connection, which the origin may be about to close, and may then be sent
+/// again on another one. For that, the request must be idempotent (RFC 9110 §9.2.2) and have no content, which would be
+/// lost.
 fn may_repeat(client: &mut Client) -> bool {
     let is_idempotent = matches!(
         client.head().method,
@@ -101,7 +102,7 @@ fn may_repeat(client: &mut Client) -> bool {
     is_idempotent && !client.has_content() && !client.asks_to_upgrade()
 }
 
-/// Sends the request to `server` and passes everything both ways.
+/// Sends the request to `server`, and passes content and the response both ways.
 async fn ask(
     client: &mut Client,
     content: &mut Content,
@@ -111,19 +112,20 @@ async fn ask(
     address: SocketAddr,
     target: &Target,
 ) -> Result<Relayed, Broken> {
-    // robotgate may have begun to listen on this address since it was checked. Nothing has been sent yet.
+    // robotgate may have begun to listen on this address after the address was checked. Nothing has been sent yet.
     let generation = &exchange.generation;
     generation.egress.check_again(address).map_err(Fault::from)?;
     let head = head_for_origin(client, server.version(), target, generation)?;
     let times = Times::new(&generation.config.proxy);
     if server.version() != Version::HTTP_2 && client.has_content() {
-        // The request is not sent twice.
+        // The content need not be kept, because the request is not sent twice.
         content.forget();
     }
     exchange.note_sent();
     server.send_head(head, target, content.is_read(client))?;
     if server.version() == Version::HTTP_2 && client.waits_to_send() {
-        // Few origins send a 100 over HTTP/2, where clients need not wait for it (RFC 9110 §10.1.1).
+        // Tell the client to send its content. Over HTTP/2, few origins send a 100, and clients need not wait for it
+        // (RFC 9110 §10.1.1).
         let go_on = ResponseHeader::build(StatusCode::CONTINUE, None);
         client.send_head(go_on.map_err(|error| Fault::from_pingora(&error))?, false)?;
     }
@@ -138,7 +140,7 @@ async fn ask(
     relay.run().await
 }
 
-/// Returns the head of the request for the origin.
+/// Returns the request's head in the form for the origin.
 fn head_for_origin(
     client: &mut Client,
     version: Version,
@@ -159,10 +161,11 @@ fn head_for_origin(
     Ok(head)
 }
 
-/// Passes bytes between the two ends of a WebSocket, until both have closed, one has broken, or its time is over.
+/// Passes bytes both ways through a WebSocket, until both sides have closed, one has failed, or a time limit is
+/// reached.
 pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut Exchange, context: &Context) {
     exchange.becomes(Tunnel::Websocket);
-    // Both ends have been sent everything, so both connections can be taken over.
+    // All bytes for both sides have been sent, so both connections can be taken over.
     let streams = client
         .into_websocket()
         .and_then(Wire::into_stream)
@@ -198,7 +201,7 @@ pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut 
     }
 }
 
-/// Keeps the connection to the origin if it is reusable, or returns that of a WebSocket.
+/// Keeps the connection to the origin if it is reusable. Returns it if it is now a WebSocket.
 fn settle(
     ended: Relayed,
     server: Server,
@@ -220,5 +223,5 @@ fn settle(
     }
 }
 
-/// Maximum number of connections on which one request is tried.
+/// Maximum number of connections to try for one request.
 const MAX_TRIES: usize = 3;

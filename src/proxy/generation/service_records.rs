@@ -1,5 +1,5 @@
-//! Logs what happens to robotgate itself: it starts, stops, reloads and forgets an origin. These records wait for
-//! nothing. The log writes them in order, so they precede the decisions that come after them.
+//! Logs events of robotgate itself: that it starts, stops, reloads or forgets an origin. Callers do not wait until
+//! these records are written. The log keeps the order, so they precede the decisions that come after them.
 
 use std::{
     net::SocketAddr,
@@ -18,8 +18,8 @@ use crate::{
 // === impl Generation ===
 
 impl Generation {
-    /// Logs the start, with the configuration file (`None`: the built-in configuration) and the addresses that
-    /// robotgate listens on. Call this before anything is served.
+    /// Logs the start, with the configuration file (`None` for the built-in configuration) and the addresses on which
+    /// robotgate listens. Call this before anything is served.
     pub fn log_start(&self, file: Option<&Path>, listen: &[SocketAddr]) {
         let file = file.map(|file| path::absolute(file).unwrap_or_else(|_| file.to_owned()));
         let file = file.as_deref().map(Path::to_string_lossy);
@@ -36,13 +36,13 @@ impl Generation {
         self.audit.append_now(&line);
     }
 
-    /// Logs that this generation follows `before`. Call this before it is in force.
+    /// Logs that this generation replaces `before`. Call this before this generation becomes the current one.
     pub fn log_applied(&self, before: &Generation, cause: &str) {
         self.log_reload(before, cause, None);
     }
 
-    /// Logs that a new configuration was rejected, so this generation stays in force. Of `error`, it logs only the first
-    /// line, because the others quote the file.
+    /// Logs that a new configuration was rejected, so this generation stays the current one. Logs only the first line
+    /// of `error`, because the other lines quote the file.
     pub fn log_rejected(&self, cause: &str, error: &str) {
         self.log_reload(self, cause, Some(error.lines().next().unwrap_or_default()));
     }
@@ -62,7 +62,7 @@ impl Generation {
         self.audit.append_now(&line);
     }
 
-    /// Logs the end of this process, and how many exchanges it ended, if that is known.
+    /// Logs the end of this process, and how many exchanges it cut off, if that is known.
     pub fn log_stop(&self, cause: &str, cut_off: Option<u64>) {
         let record = StopRecord {
             time: now(),
@@ -73,16 +73,16 @@ impl Generation {
         self.audit.append_now(&record.line());
     }
 
-    /// Logs that an operator makes robotgate forget an origin. `known` says whether anything was known of it.
+    /// Logs that an operator made robotgate forget an origin. `known` is whether anything was known of it.
     pub fn log_forget(&self, origin: &Origin, known: bool) {
         log_forget(&self.audit, origin, "socket", Some(known));
     }
 }
 
-/// Logs in `audit` that another gate of the fleet makes this one forget an origin.
+/// Logs in `audit` that another robotgate of the fleet made this one forget an origin.
 pub(super) fn log_forget_by_fleet(audit: &AuditLog, origin: &Origin, store: &Store) {
     let in_memory = store.held(origin).is_some_and(|state| state.is_known());
-    // Messages of the fleet do not wait for the disk.
+    // A message of the fleet must not wait for the disk, so whether the disk has the origin remains unknown.
     let known = (in_memory || store.disk().is_none()).then_some(in_memory);
     log_forget(audit, origin, "fleet", known);
 }
@@ -101,6 +101,6 @@ fn now() -> Timestamp {
     Timestamp(SystemTime::now())
 }
 
-/// Maximum lengths in the log, in bytes.
+/// Maximum lengths of a path and of an error in the log, in bytes.
 const MAX_PATH: usize = 4096;
 const MAX_ERROR: usize = 512;

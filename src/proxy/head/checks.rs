@@ -1,4 +1,4 @@
-//! Checks a request's head before pingora sees it, so that no two parsers read it differently. Pure.
+//! Checks a request's head before pingora sees it, so that no two parsers interpret it differently. Pure.
 
 use super::HeadError;
 use crate::origin::{HostPort, HostPortError, Scheme, TargetForm, unsendable};
@@ -8,7 +8,7 @@ pub(super) fn check_target(target: &[u8]) -> Result<(), HeadError> {
     unsendable(target).map_or(Ok(()), |byte| Err(HeadError::TargetCharacter(char::from(byte))))
 }
 
-/// Refuses a bare LF, which only some parsers take for the end of a line (RFC 9112 §2.2).
+/// Refuses a bare LF, which only some parsers treat as the end of a line (RFC 9112 §2.2).
 pub(super) fn check_line_ends(head: &[u8]) -> Result<(), HeadError> {
     let bare = memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r');
     if bare {
@@ -31,7 +31,7 @@ pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
     Some([scheme.as_str().as_bytes(), rest].concat())
 }
 
-/// Returns the values of a field, one for each time that it was sent.
+/// Returns all values of a field, which can be sent several times.
 pub(super) fn values_of<'r, 'b>(
     request: &'r httparse::Request<'_, 'b>,
     name: &'r str,
@@ -50,15 +50,15 @@ pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Optio
     if hosts.next().is_some() {
         return Err(HeadError::Syntax("it has several Host fields"));
     }
-    // Not every client sends Host with a CONNECT, whose target already names the host.
+    // Some clients send no Host with a CONNECT, whose target already names the host.
     if host.is_none() && request.version == Some(1) && request.method != Some("CONNECT") {
         return Err(HeadError::Syntax("it has no Host field"));
     }
     Ok(host)
 }
 
-/// Returns the new value of a Host field that spells the host of an absolute-form target differently: with capitals,
-/// for example, or with an address in other digits. Later code handles a target without a host.
+/// Returns the new value of the Host field if it spells the host of an absolute-form target differently: with capitals,
+/// for example, or with an address in a different notation. Later code handles a target without a host.
 pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
     if host.is_some_and(|host| host.contains(&b'@')) {
         return Err(HeadError::Host(HostPortError::UserInfo));
@@ -72,12 +72,12 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     };
     if !is_usual(authority) {
         let there = HostPort::parse(authority).map_err(HeadError::TargetHost)?;
-        // pingora accepts no other authority, and reports no error.
+        // pingora ignores a target with any other authority, and reports no error.
         if http::uri::Authority::try_from(authority).is_err() {
             return Err(match Scheme::parse(scheme) {
                 None => HeadError::TargetScheme,
                 Some(_) if is_escaped(authority) => HeadError::TargetHostEscaped(there.host),
-                // The URL standard allows marks such as braces in a name, and RFC 3986 does not.
+                // The URL standard allows characters such as braces in a name, but RFC 3986 does not.
                 Some(_) => HeadError::TargetHost(HostPortError::Host),
             });
         }
@@ -101,12 +101,12 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     }
 }
 
-/// Returns whether a host can be read only by decoding it.
+/// Returns whether a host has to be decoded before it can be compared.
 fn is_escaped(authority: &[u8]) -> bool {
     !authority.is_ascii() || authority.contains(&b'%')
 }
 
-/// Returns whether an authority has the usual form, which needs no check here.
+/// Returns whether an authority has the usual form, which needs no further check.
 fn is_usual(authority: &[u8]) -> bool {
     let usual = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':');
     authority.iter().all(usual) && memchr::memchr_iter(b':', authority).count() <= 1

@@ -1,12 +1,12 @@
-//! Checks how a request says where its content ends: in one way or not at all, and in the one spelling that every
-//! parser reads alike (RFC 9112 §6). Pure.
+//! Checks how a request says where its content ends: only in one way, or not at all, and in the spelling that all
+//! parsers interpret alike (RFC 9112 §6). Pure.
 
 use http::{HeaderMap, HeaderValue, header};
 
 use super::{HeadError, checks::values_of};
 use crate::proxy::fields::is_same_variable;
 
-/// Checks the fields of `request`, whose bytes are `head`.
+/// Checks the framing fields of `request`, which was parsed from `head`.
 pub(super) fn check_framing(request: &httparse::Request<'_, '_>, head: &[u8]) -> Result<(), HeadError> {
     let wrong = |what| Err(HeadError::Syntax(what));
     if request.headers.iter().any(|field| is_disguised(field.name)) {
@@ -49,8 +49,8 @@ pub(super) fn check_framing(request: &httparse::Request<'_, '_>, head: &[u8]) ->
     }
 }
 
-/// Checks the fields of a request over HTTP/2. HTTP/2 itself says where content ends, but the request may be forwarded
-/// over HTTP/1.
+/// Checks the framing fields of a request over HTTP/2. HTTP/2 itself says where content ends, but the request may be
+/// forwarded over HTTP/1.
 pub(super) fn check_framing_fields(headers: &HeaderMap) -> Result<(), HeadError> {
     if headers.keys().any(|name| is_disguised(name.as_str())) {
         return Err(HeadError::Syntax(DISGUISED));
@@ -62,14 +62,14 @@ pub(super) fn check_framing_fields(headers: &HeaderMap) -> Result<(), HeadError>
     }
 }
 
-/// Returns whether a number is written in the usual way.
+/// Returns whether a length is written as a plain number.
 fn is_plain_length(value: &[u8]) -> bool {
     (1..=MAX_DIGITS).contains(&value.len())
         && value.iter().all(u8::is_ascii_digit)
         && (value.len() == 1 || value[0] != b'0')
 }
 
-/// Returns whether servers that pass fields on as variables (RFC 3875 §4.1.18) would mistake the field for a framing
+/// Returns whether servers that convert fields to variables (RFC 3875 §4.1.18) would mistake the field for a framing
 /// field.
 fn is_disguised(name: &str) -> bool {
     let is_one = |other| is_same_variable(name, other);
@@ -77,7 +77,7 @@ fn is_disguised(name: &str) -> bool {
 }
 
 /// Returns whether the values of the framing fields have at most one space before them, and no other blanks around
-/// them. Other blanks are allowed (RFC 9112 §5), but clients do not send them, and some parsers have read them as a
+/// them. Other blanks are allowed (RFC 9112 §5), but clients do not send them, and some parsers have treated them as
 /// part of the value.
 fn is_written_plainly(head: &[u8]) -> bool {
     head.split_inclusive(|byte| *byte == b'\n').all(|line| {
@@ -101,5 +101,5 @@ const DISGUISED: &str = "a field name is Content-Length or Transfer-Encoding wit
 const NO_PLAIN_LENGTH: &str = "its Content-Length is not a plain decimal number";
 const CONTENT_LENGTH: &str = "content-length";
 const TRANSFER_ENCODING: &str = "transfer-encoding";
-/// Every number with so many digits fits into 63 bits.
+/// Maximum number of digits of a length. Every such number fits into 63 bits.
 const MAX_DIGITS: usize = 18;

@@ -1,12 +1,12 @@
 //! Checks what a request says about its connection: which fields are for the next hop only (RFC 9110 §7.6.1), and which
-//! other protocol it asks for (§7.8). Pure.
+//! other protocol it requests (§7.8). Pure.
 //!
-//! A request may ask only for a WebSocket. Other protocols could carry requests without a decision.
+//! A request may only upgrade to a WebSocket. Other protocols could carry requests without a decision.
 
 use super::{HeadError, checks::values_of};
 
-/// Refuses a `Connection` that names fields for every recipient. Without those fields, the origin would get another
-/// request than the one that was decided on.
+/// Refuses a `Connection` field that names a field for the origin. Without that field, the origin would get a different
+/// request from the one that was decided.
 pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
     for option in options(request, "connection") {
         if !is_token(option) {
@@ -26,8 +26,8 @@ pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<()
     Ok(())
 }
 
-/// Refuses what could hide the requests on a connection: HTTP/2 in clear text, and a WebSocket that is not asked for as
-/// in RFC 6455 §4.1. Returns whether the request asks for a WebSocket.
+/// Refuses upgrades that could hide the requests on a connection: HTTP/2 in clear text, and a WebSocket that is not
+/// requested as RFC 6455 §4.1 demands. Returns whether the request is for a WebSocket.
 pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool, HeadError> {
     let wrong = |what| Err(HeadError::Syntax(what));
     if values_of(request, "http2-settings").next().is_some() {
@@ -56,7 +56,7 @@ pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool,
     check_websocket(request).map(|()| true)
 }
 
-/// Checks that the request is an opening handshake.
+/// Checks that the request is an opening handshake of a WebSocket.
 fn check_websocket(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
     let only = |name| {
         let mut fields = values_of(request, name);
@@ -96,7 +96,7 @@ fn is_token(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(crate::bot::is_token)
 }
 
-/// Fields that say what is requested, from whom, by whom, and how long the content is.
+/// Fields for the origin: they say what is requested, from which host, by whom, and how long the content is.
 const END_TO_END: [&str; 22] = [
     "accept",
     "accept-encoding",

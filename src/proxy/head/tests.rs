@@ -5,7 +5,7 @@ use tokio::io::{AsyncWriteExt as _, DuplexStream};
 
 use super::*;
 
-/// Returns a stream that holds `capacity` bytes at most, and the client's end of it.
+/// Returns a stream that buffers at most `capacity` bytes, and the client's end of it.
 fn pipe(capacity: usize) -> (Wire, DuplexStream) {
     let (stream, client) = tokio::io::duplex(capacity);
     (Wire::new(Box::new(stream)), client)
@@ -15,7 +15,7 @@ fn pipe(capacity: usize) -> (Wire, DuplexStream) {
 async fn read_in_pieces(bytes: &[u8], size: usize) -> Result<Head, HeadError> {
     let (stream, mut client) = pipe(size);
     let bytes = bytes.to_vec();
-    // Fails if the reader does not take all of it.
+    // Fails if the reader does not read all bytes, which is expected.
     tokio::spawn(async move { client.write_all(&bytes).await });
     Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await
 }

@@ -10,7 +10,7 @@ use crate::{
     upstream::ProxyError,
 };
 
-/// Returns the page. A fragment in its address leads to one problem.
+/// Returns the page. A fragment in its URL leads to one problem.
 pub(super) fn page(form: Form) -> Document {
     match form {
         Form::Text => Document {

@@ -1,4 +1,4 @@
-//! Accepts connections on one socket and starts to serve each.
+//! Accepts connections on one socket and starts a task for each.
 
 use std::{
     io,
@@ -37,7 +37,7 @@ use crate::{
     wire::Wire,
 };
 
-/// A socket, and what is needed to serve its connections.
+/// A socket, and the objects that are needed to serve its connections.
 pub(super) struct Accepting {
     pub(super) socket: Socket,
     pub(super) live: Arc<Live>,
@@ -45,14 +45,14 @@ pub(super) struct Accepting {
     pub(super) running: Running,
     /// Becomes true when the proxy begins to stop.
     pub(super) shutdown: ShutdownWatch,
-    /// Cancelled when this socket is to be closed.
+    /// Cancelled when this socket has to be closed.
     pub(super) retire: CancellationToken,
 }
 
 // === impl Accepting ===
 
 impl Accepting {
-    /// Accepts until the proxy stops, then accepts the connections that are already waiting.
+    /// Accepts connections until the proxy stops or the socket is retired, then accepts those that are already waiting.
     pub(super) async fn run(mut self) {
         let for_operators = self.socket.speaks == Speaks::Admin;
         loop {
@@ -64,7 +64,7 @@ impl Accepting {
             match accepted {
                 Ok((stream, client)) => self.enter(stream, client),
                 Err(error) => {
-                    // Most often the process has too many files open. Connections wait in the kernel's queue meanwhile.
+                    // Most often, the process has too many files open. Connections then wait in the kernel's queue.
                     ratelimited!(
                         error, %error,
                         "cannot accept connections; if too many files are open, raise the limit \
@@ -74,7 +74,8 @@ impl Accepting {
                 }
             }
         }
-        // No more than `BACKLOG` connections were waiting when this loop began. Without a bound, it might never end.
+        // At most `BACKLOG` connections were waiting when this loop began. Without that limit, the loop might never
+        // end.
         for _ in 0..BACKLOG {
             let Some(accepted) = waiting(&self.socket.socket) else {
                 break;
@@ -123,7 +124,7 @@ impl Accepting {
                 if let Ok(turn) = live.clients.early_error.clone().try_acquire_owned() {
                     let live = live.clone();
                     self.running.spawn(async move {
-                        // Past this time, a client that is not let in is disconnected without a response.
+                        // If this takes longer, the client is disconnected without a response.
                         let turning = turn_away(stream, speaks, limit, &generation, &live);
                         let _ = tokio::time::timeout(TURNING_AWAY, turning).await;
                         drop(turn);
@@ -134,8 +135,8 @@ impl Accepting {
     }
 }
 
-/// Returns a connection from the kernel's queue, or the error of one that has ended; `None` if no more can be taken.
-/// Asks the kernel, because tokio may not know of the connection yet.
+/// Returns a connection from the kernel's queue, or the error of a connection that has already ended. Returns `None` if
+/// the queue is empty. Asks the kernel directly, because tokio may not know of the connection yet.
 fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> {
     let stream = match acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
         Ok((stream, _)) => stream,
@@ -149,7 +150,7 @@ fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> 
     }))
 }
 
-/// Tells a client why it is not let in.
+/// Tells a client which limit was reached.
 async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: &Generation, live: &Live) {
     let stream = L4Stream::from(stream);
     let stream: Stream = match speaks {
@@ -211,7 +212,7 @@ fn prepare(stream: TcpStream, client: SocketAddr) -> (L4Stream, Option<Arc<Socke
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let digest = SocketDigest::from_raw_fd(stream.id());
-    // Set now, because the socket no longer knows the address once the client is gone.
+    // Set now, because the socket cannot tell the address after the client has disconnected.
     let _ = digest.peer_addr.set(Some(client.into()));
     stream.set_socket_digest(digest);
     let socket = stream.get_socket_digest();
@@ -219,5 +220,5 @@ fn prepare(stream: TcpStream, client: SocketAddr) -> (L4Stream, Option<Arc<Socke
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Time for telling a client that it is turned away.
+/// Time for telling a client which limit was reached.
 const TURNING_AWAY: Duration = Duration::from_secs(2);

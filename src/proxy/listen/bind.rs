@@ -1,4 +1,4 @@
-//! Binds sockets, even if a socket that is about to be closed still has the port.
+//! Binds sockets, even if another socket that is about to be closed still uses the port.
 
 use std::{
     fs, io,
@@ -24,17 +24,17 @@ pub struct ListenError {
 #[derive(Debug)]
 pub(super) enum Bound {
     Listening(Arc<TcpListener>),
-    /// Does not listen, so clients cannot connect to it.
+    /// A socket that does not listen yet, so clients cannot connect to it.
     Silent(TcpSocket),
 }
 
-/// Sockets that were made to share their ports. Dropping this stops the sharing, because another program of the same
-/// user could take some of the connections.
+/// Sockets that were made to share their ports. Dropping this value stops the sharing, because otherwise another
+/// program of the same user could take some of the connections.
 #[derive(Debug, Default)]
 pub(super) struct SharedPorts(Vec<Arc<TcpListener>>);
 
-/// Binds a socket next to `all` existing ones, of which `leaving` are about to be closed. If necessary, makes existing
-/// sockets share their ports and adds them to `shared`.
+/// Binds a socket while `all` existing sockets are open, of which `leaving` are about to be closed. If necessary, makes
+/// existing sockets share their ports and adds them to `shared`.
 pub(super) fn bind(
     address: SocketAddr,
     speaks: Speaks,
@@ -102,7 +102,7 @@ fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // Connections left from a process that has ended must not prevent a start.
+    // Old connections of a process that has ended must not prevent a start.
     socket.set_reuseaddr(true)?;
     Ok(socket)
 }
@@ -110,7 +110,7 @@ fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
 // === impl Bound ===
 
 impl Bound {
-    /// Listens. The backlog is long enough for a crowd of bots.
+    /// Makes the socket listen. Its backlog has room for many bots that connect at the same time.
     pub(super) fn listen(self, address: SocketAddr, speaks: Speaks) -> Result<Arc<TcpListener>, ListenError> {
         match self {
             Bound::Listening(socket) => Ok(socket),

@@ -55,7 +55,8 @@ impl Accept {
         Self(ranges.collect())
     }
 
-    /// Returns the weight of the first of `ranges` that `Accept` has. `ranges` go from the most to the least specific.
+    /// Returns the weight of the first of `ranges` that is in `Accept`. `ranges` are ordered from the most to the least
+    /// specific.
     fn quality(&self, ranges: &[&str]) -> u16 {
         ranges
             .iter()
@@ -67,6 +68,6 @@ impl Accept {
 /// Returns a weight in thousandths (RFC 9110 §12.4.2). An invalid weight is treated as 0.
 pub(super) fn thousandths(weight: &str) -> u16 {
     let weight: f32 = weight.parse().unwrap_or(0.0);
-    // The cast saturates, and makes 0 of NaN.
+    // The cast saturates, and converts NaN to 0.
     (weight.clamp(0.0, 1.0) * 1000.0) as u16
 }

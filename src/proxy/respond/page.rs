@@ -1,5 +1,5 @@
-//! Shows a refusal or an error as a page, for a person with a browser. Pure. The page runs nothing and loads nothing,
-//! and all text from outside is escaped.
+//! Shows a refusal or an error as a page, for a person with a browser. Pure. The page contains no script and loads
+//! nothing, and all text from outside is escaped.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::{
     trust::{escaped, with_code},
 };
 
-/// Returns the page. Its title names the cause, for people who see nothing else of it.
+/// Returns the page. Its title names the cause, for people who see only the title.
 pub(super) fn page(details: &Details<'_>) -> String {
     let mut out = String::with_capacity(4096);
     // Writing to a string cannot fail.
@@ -80,7 +80,7 @@ fn row(out: &mut String, name: &str, value: Option<&str>) {
     }
 }
 
-/// Makes a sentence of an error, which has neither a capital nor a full stop.
+/// Converts the text of an error, which has no capital letter and no full stop, to a sentence.
 fn sentence(text: &str) -> String {
     let text = plain_message(text, usize::MAX);
     let mut characters = text.chars();
@@ -89,10 +89,10 @@ fn sentence(text: &str) -> String {
     first.into_iter().chain(characters).chain(end.chars()).collect()
 }
 
-/// Allows the page only to have a style (W3C Content Security Policy 3).
+/// A Content Security Policy that allows the page only to have a style.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 const IN_THE_LOG: &str = " The proxy's operator finds the decision in the audit log by its id.";
-/// Maximum length of a rule in the title, in bytes, so that there is still room for its line.
+/// Maximum length of a rule in the title, in bytes, so that the title has room for the rule's line number.
 const MAX_RULE: usize = 120;
 const MAX_TITLE: usize = 240;
 const HEAD: &str = "<meta name=\"viewport\" content=\"width=device-width\"><style>\

@@ -1,4 +1,4 @@
-//! What can go wrong with a request, and what each problem is in HTTP: a status, an error type of RFC 9209 and a
+//! The problems that a request can have, and how each is reported in HTTP: a status, an error type of RFC 9209 and a
 //! sentence.
 
 use http::StatusCode;
@@ -16,22 +16,22 @@ use crate::{
 pub(in crate::proxy) enum Problem<'a> {
     Head(&'a HeadError),
     Target(&'a TargetError),
-    /// The request is for robotgate itself, which has no such page.
+    /// The request is for robotgate's internal site, and there is no such page.
     InternalSite(&'a InternalSiteError),
     Fault(&'a Fault),
     /// The request has already passed through this proxy.
     Loop,
-    /// The audit log accepts no lines, so nothing may be forwarded.
+    /// The audit log cannot be written, so no request may be forwarded.
     Audit,
-    /// The robots.txt could not be stored as evidence, so nothing may be decided on it (`evidence.required`).
+    /// The robots.txt could not be stored as evidence, so it must not be used for a decision (`evidence.required`).
     Evidence,
     /// pingora cannot read what the client sent.
     Request,
-    /// The client was silent for too long in the middle of its request.
+    /// The client sent nothing for too long in the middle of its request.
     Slow,
-    /// A leaf certificate could not be made.
+    /// robotgate could not issue a leaf certificate.
     Leaf,
-    /// A client, or all of them together, exceeded a limit.
+    /// A client, or all clients together, exceeded a limit.
     Limit(Limit),
     /// Too many decisions are waiting.
     Overloaded,
@@ -83,7 +83,7 @@ impl Problem<'_> {
                 ProxyError::HttpRequestError,
                 "Method Not Allowed",
             ),
-            // Clients show only the phrase of the response to a CONNECT.
+            // Clients show only the reason phrase of the response to a CONNECT.
             Problem::InternalSite(InternalSiteError::PlainHttp) => (
                 StatusCode::NOT_FOUND,
                 ProxyError::HttpRequestError,
@@ -155,7 +155,7 @@ impl Problem<'_> {
     }
 }
 
-/// Returns what a person can do about an error; empty if nothing.
+/// Returns what a person can do about an error. Empty if that is unknown.
 pub(super) fn what_to_do_about(error: ProxyError) -> &'static str {
     explained(error).map_or("", |(_, todo)| todo)
 }
@@ -210,7 +210,7 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
             "The request has passed through this proxy before.",
             "Check the proxy settings along the way. Two robotgates in a row need different names (proxy.name).",
         ),
-        // The type of a refusal is its reason.
+        // For a refusal, the reason is used instead of this error type.
         ProxyError::HttpRequestDenied
         | ProxyError::ClientGone
         | ProxyError::Idle

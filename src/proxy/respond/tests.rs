@@ -16,7 +16,7 @@ use http::header;
 use crate::{bot::Enforcement, decision::Verdict};
 use crate::{origin::TargetError, proxy::head::HeadError, upstream::Fault};
 
-/// A structured item: its value, and its parameters in the order of the field.
+/// A structured item: its value, and its parameters in the order in which they are sent.
 type Field = (String, Vec<(String, String)>);
 
 fn plain(item: &BareItem) -> String {
@@ -36,13 +36,13 @@ fn field(item: Item) -> Field {
     (plain(&item.bare_item), params.collect())
 }
 
-/// Reads a field whose value is one item, such as `Robots-Decision`.
+/// Parses a field whose value is one item, such as `Robots-Decision`.
 fn item(value: &str) -> Field {
     let item = Parser::new(value).parse::<Item>();
     field(item.unwrap_or_else(|error| panic!("{error}: {value:?}")))
 }
 
-/// Reads a field whose value is a list with one member, such as robotgate's own `Proxy-Status`.
+/// Parses a field whose value is a list with one member, such as robotgate's own `Proxy-Status`.
 fn only_member(value: &str) -> Field {
     let list = Parser::new(value).parse::<List>();
     let mut list = list.unwrap_or_else(|error| panic!("{error}: {value:?}"));
@@ -87,7 +87,7 @@ fn text(answer: &OwnResponse) -> &str {
     std::str::from_utf8(&answer.body).expect("UTF-8")
 }
 
-/// Returns a request with these `Accept` fields.
+/// Returns the fields of a request with these `Accept` fields.
 fn accepting(values: &[&str]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for value in values {
@@ -121,7 +121,7 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
     }
 }
 
-/// Returns the same texts for a decision by this rule.
+/// Returns a copy of the texts, for a decision by this rule.
 fn by_rule<'a>(texts: &DecisionTexts<'a>, rule: &'a str) -> DecisionTexts<'a> {
     DecisionTexts {
         rule: Some(rule.into()),

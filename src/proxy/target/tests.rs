@@ -3,7 +3,7 @@ mod refuse;
 use super::*;
 use crate::origin::HostPortError;
 
-/// Returns a request with these Host fields, its target as sent.
+/// Returns a request with this target, as sent, and these Host fields.
 fn request(method: &str, target: &[u8], hosts: &[&str]) -> RequestHeader {
     let mut request = RequestHeader::build(method, target, None).expect("a target that pingora takes");
     for host in hosts {
@@ -189,7 +189,7 @@ fn a_fragment_never_reaches_the_origin() {
     }
 }
 
-/// Returns the form of `target` that pingora's checks assume.
+/// Returns the form of `target` according to pingora's own checks.
 fn form_of_pingora(target: &[u8]) -> TargetForm<'_> {
     use pingora::protocols::http::authority::{RawTargetAuthority, raw_target_authority};
 

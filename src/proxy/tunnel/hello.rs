@@ -1,5 +1,5 @@
-//! Reads what a client sends first through a tunnel: whether it is TLS and, if so, which host it asks for (RFC 8446
-//! §4.1.2, RFC 6066 §3). Pure: it neither takes nor changes the bytes.
+//! Reads the first bytes that a client sends through a tunnel: whether they are TLS and, if so, which host the
+//! handshake requests (RFC 8446 §4.1.2, RFC 6066 §3). Pure: it neither takes nor changes the bytes.
 
 use std::{fmt, net::IpAddr};
 
@@ -10,19 +10,19 @@ use crate::{
     proxy::handshake::TLS_HANDSHAKE,
 };
 
-/// The first bytes of a tunnel, as they come in.
+/// Parses the first bytes of a tunnel as they arrive.
 #[derive(Default)]
 pub(super) struct Opening {
     acceptor: Acceptor,
-    /// Number of bytes that were given to the acceptor.
+    /// Number of bytes that have been passed to the acceptor.
     given: usize,
     first_bytes: FirstBytes,
 }
 
-/// What the client sent first in a tunnel. If this ends the tunnel, `Display` gives the reason for the log.
+/// The meaning of a client's first bytes in a tunnel. If they end the tunnel, `Display` gives the reason for the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum FirstBytes {
-    /// No bytes, or not enough to tell.
+    /// No bytes, or too few to tell.
     #[default]
     Nothing,
     /// A protocol other than TLS.
@@ -31,20 +31,20 @@ pub(super) enum FirstBytes {
     NoName,
     /// TLS with this server name, as sent. Some clients send an address, which RFC 6066 §3 forbids.
     Name(String),
-    /// Bytes that begin like TLS but cannot be read as TLS. Another program may read a name in them.
+    /// Bytes that begin like TLS but cannot be parsed as TLS. Another program might find a name in them.
     Unreadable,
 }
 
 // === impl Opening ===
 
 impl Opening {
-    /// Reads `bytes`, which are all bytes so far. Returns whether more bytes are needed.
+    /// Parses `bytes`, which are all bytes so far. Returns whether more bytes are needed.
     pub(super) fn wants_more(&mut self, bytes: &[u8]) -> bool {
         match bytes.first() {
             None => return true,
             Some(&TLS_HANDSHAKE) => {}
-            // Other TLS records, which some servers skip to find a ClientHello behind them, and the SSL 2.0
-            // ClientHello, which cannot name a host.
+            // Other TLS records, which some servers skip to find a ClientHello after them, and the SSL 2.0 ClientHello,
+            // which cannot name a host.
             Some(0x14..=0x18 | 0x80..) => self.first_bytes = FirstBytes::Unreadable,
             Some(_) => self.first_bytes = FirstBytes::OtherProtocol,
         }
@@ -108,7 +108,7 @@ impl fmt::Display for FirstBytes {
     }
 }
 
-/// Returns the server name of a complete and well-formed ClientHello, which `records` contain.
+/// Returns the server name of the complete and well-formed ClientHello in `records`.
 fn server_name(mut records: &[u8]) -> Option<String> {
     let mut message = Vec::new();
     // A record begins with its type and version, then its length and content (RFC 8446 §5.1).
@@ -135,7 +135,7 @@ fn server_name(mut records: &[u8]) -> Option<String> {
     }
 }
 
-/// Takes a vector from the front of `bytes`. The `width` bytes before it hold its length (RFC 8446 §3.4).
+/// Takes a vector from the front of `bytes`. The first `width` bytes are its length (RFC 8446 §3.4).
 fn vector<'b>(bytes: &mut &'b [u8], width: usize) -> Option<&'b [u8]> {
     let length = bytes.split_off(..width)?;
     bytes.split_off(..length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
@@ -152,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the ClientHello of a client that asks for `name`.
+    /// Returns the ClientHello of a client that requests `name`.
     fn hello(name: &'static str) -> Vec<u8> {
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -168,7 +168,7 @@ mod tests {
         bytes
     }
 
-    /// Splits the same handshake message into records of a few bytes each, as RFC 8446 §5.1 allows.
+    /// Splits the handshake message into records of a few bytes each, as RFC 8446 §5.1 allows.
     fn in_pieces(hello: &[u8]) -> Vec<u8> {
         let (head, message) = hello.split_at(5);
         let record = |piece: &[u8]| [&head[..3], &(piece.len() as u16).to_be_bytes(), piece].concat();
@@ -177,7 +177,7 @@ mod tests {
 
     fn first_bytes(bytes: &[u8]) -> FirstBytes {
         let mut opening = Opening::default();
-        // Byte by byte, as the network may deliver them.
+        // Parse the bytes one by one, because the network may deliver them so.
         for end in 0..=bytes.len() {
             if !opening.wants_more(&bytes[..end]) {
                 break;
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(first_bytes(&and_more), FirstBytes::Name("A.Example".to_owned()));
     }
 
-    /// Returns the ClientHello of a client that sends an address where only names are allowed.
+    /// Returns the ClientHello of a client that sends an IP address where only names are allowed.
     fn hello_with_address(address: &str) -> Vec<u8> {
         let name = format!("{}.example", "a".repeat(address.len() - ".example".len()));
         let bytes = hello(Box::leak(name.clone().into_boxed_str()));

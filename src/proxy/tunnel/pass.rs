@@ -1,5 +1,5 @@
 //! Passes bytes both ways between two streams and counts them. It ends when both directions have ended, one side has
-//! broken, no byte has passed for a while, or the tunnel is too old.
+//! failed, no byte has passed for a while, or the tunnel has reached its maximum duration.
 
 use std::{
     future::poll_fn,
@@ -38,7 +38,7 @@ pub(in crate::proxy) struct Bounds {
     pub(in crate::proxy) life: Duration,
 }
 
-/// Passes bytes until both sides have closed, one has broken, or a bound is reached.
+/// Passes bytes until both sides have closed, one has failed, or a time limit is reached.
 pub(in crate::proxy) async fn pass(
     client: impl AsyncRead + AsyncWrite,
     origin: impl AsyncRead + AsyncWrite,
@@ -69,7 +69,7 @@ pub(in crate::proxy) async fn pass(
     }
 }
 
-/// Copies until `from` ends. Fails with `reading` or `writing`, depending on the side that broke.
+/// Copies until `from` ends. Fails with `reading` or `writing`, depending on which side failed.
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -77,7 +77,7 @@ async fn copy(
     (reading, writing): (TunnelEnd, TunnelEnd),
 ) -> Result<(), TunnelEnd> {
     loop {
-        // Allocates for bytes that have come, and nothing while none come.
+        // Allocates a buffer only once bytes have arrived.
         let read = poll_fn(|cx| poll_some::<BUFFER, _>(&mut from, cx, <[u8]>::to_vec)).await;
         let read = read.map_err(|_| reading)?;
         if read.is_empty() {
@@ -90,7 +90,7 @@ async fn copy(
     }
 }
 
-/// Returns when no byte has passed for `idle`, and before twice that time.
+/// Returns after no byte has passed for at least `idle`, and for less than twice that time.
 async fn silence(count: &Count, idle: Duration) {
     let mut before = count.both();
     loop {
@@ -106,13 +106,13 @@ async fn silence(count: &Count, idle: Duration) {
 // === impl Count ===
 
 impl Count {
-    /// Sets the bytes from the client, and to it.
+    /// Sets the number of bytes from the client, and to it.
     pub(in crate::proxy) fn set(&self, (up, down): (u64, u64)) {
         self.up.store(up, Ordering::Relaxed);
         self.down.store(down, Ordering::Relaxed);
     }
 
-    /// Returns the bytes from the client, and to it.
+    /// Returns the number of bytes from the client, and to it.
     pub(in crate::proxy) fn both(&self) -> (u64, u64) {
         (self.up.load(Ordering::Relaxed), self.down.load(Ordering::Relaxed))
     }

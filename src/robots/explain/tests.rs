@@ -1,8 +1,8 @@
-//! The details of an explanation. Integration tests compare its verdict with the engine.
+//! Tests the details of an explanation. Integration tests compare its verdict with the engine's.
 
 use super::*;
 
-/// Returns the line and the loss of each competitor.
+/// Returns the line of each competitor, and why it lost.
 fn losses(body: &str, path: &str) -> Vec<(u32, LossReason)> {
     let why = explain(Profile::Google, body.as_bytes(), Choice::Everyone, path.as_bytes());
     let losses = why.competitors.iter();
@@ -33,14 +33,16 @@ fn each_loser_has_its_reason() {
                 (4, NeverMatches),
             ],
         ),
-        // The nearest rule is the one that begins like the path, whatever follows a `*`.
+        // The nearest rule is the one that has most in common with the beginning of the path. The part after a `*` is
+        // ignored.
         (
             "disallow: /*/*?*ls=\ndisallow: /p/x",
             "/p/a?l",
             vec![(3, DoesNotMatch { fits: 3 }), (2, DoesNotMatch { fits: 6 })],
         ),
         ("disallow:\nallow:", "/", vec![(2, TieAllowWins)]),
-        // Four rules tie. The first allow among them decides. Each of the others reports why it lost.
+        // Four rules have the same length and match. The first `Allow` among them decides. Each of the others reports
+        // why it lost.
         (
             "disallow: /a\nallow: /b\nallow: /a\nallow: /*\nallow: /a",
             "/a",

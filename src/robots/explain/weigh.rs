@@ -1,8 +1,8 @@
-//! Compares the rules of one agent with one path, and measures how far each of them fits (RFC 9309 §2.2.2 and §2.2.3).
-//! The longest matching rule wins, then an allow, then the earlier rule.
+//! Compares the rules of one agent with one path, and measures how far each of them matches (RFC 9309 §2.2.2 and
+//! §2.2.3). The longest matching rule wins, then an `Allow`, then the earlier rule.
 //!
 //! Does not know the group of a rule. Never goes back in a path: after a `*`, the leftmost match of the next piece is
-//! always good enough. So the time is proportional to pattern and path.
+//! always good enough. So the time is proportional to the length of pattern and path.
 
 use std::{borrow::Cow, cmp::Reverse};
 
@@ -22,7 +22,7 @@ use super::{
 /// Compares rules with a path.
 pub(super) struct RuleComparer<'p> {
     profile: Profile,
-    /// The path in the spelling that is compared.
+    /// The path in the spelling in which it is compared.
     path: Cow<'p, [u8]>,
 }
 
@@ -32,12 +32,12 @@ pub(super) struct Weighing<'a> {
     fit: Fit,
 }
 
-/// How far a pattern fits a path.
+/// How far a pattern matches a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Fit {
     /// The pattern matches.
     Full,
-    /// Only this many leading bytes of the pattern fit.
+    /// Only this many leading bytes of the pattern match.
     Part(usize),
     /// The pattern matches no path.
     Never,
@@ -81,12 +81,12 @@ impl<'p> RuleComparer<'p> {
 // === impl Weighing ===
 
 impl Weighing<'_> {
-    /// Returns whether the rule allows the path. An empty pattern forbids nothing.
+    /// Returns whether the rule allows the path. A rule with an empty pattern allows it.
     pub(super) fn allows(&self) -> bool {
         self.rule.kind == RuleKind::Allow || self.rule.pattern.is_empty()
     }
 
-    /// Returns the rank among the rules that match. The smallest wins.
+    /// Returns the rank among the rules that match. The smallest rank wins.
     fn rank(&self) -> (Reverse<usize>, RuleKind) {
         (Reverse(self.rule.pattern.len()), self.rule.kind)
     }
@@ -107,7 +107,7 @@ impl Weighing<'_> {
     }
 }
 
-/// Returns the index of the rule that decides. `weighings` is in the order of the file.
+/// Returns the index of the rule that decides. `weighings` is in file order.
 pub(super) fn winner(weighings: &[Weighing<'_>]) -> Option<usize> {
     let matching = weighings.iter().enumerate().filter(|(_, rule)| rule.fit == Fit::Full);
     // `min_by_key` returns the first of equal elements.
@@ -136,18 +136,18 @@ pub(super) fn competitors<'a>(weighings: Vec<Weighing<'a>>, winner: Option<usize
     competitors
 }
 
-/// Returns how far a rule is from winning, first by why it lost and then by how much.
+/// Returns how far a rule is from winning: first by the reason why it lost, and then by how many bytes match.
 fn distance(other: &Competitor<'_>) -> (u8, Reverse<usize>) {
     match other.lost {
         LossReason::TieAllowWins | LossReason::TieEarlier => (0, Reverse(0)),
         LossReason::ShorterMatch => (1, Reverse(other.rule.pattern.len())),
-        // Bytes that fit after a `*` can be anywhere in the path, so only the literal is compared.
+        // Bytes that match after a `*` can be anywhere in the path, so only the literal is compared.
         LossReason::DoesNotMatch { .. } => (2, Reverse(other.literal_fit())),
         LossReason::NeverMatches => (3, Reverse(0)),
     }
 }
 
-/// Compares a pattern with a path. Both are already in the spelling that is compared. `path` begins with `/`.
+/// Compares a pattern with a path. Both are in the spelling in which they are compared. `path` begins with `/`.
 fn fit(pattern: &str, path: &[u8]) -> Fit {
     if !pattern.is_empty() && !can_match(pattern.as_bytes()) {
         return Fit::Never;
@@ -157,7 +157,7 @@ fn fit(pattern: &str, path: &[u8]) -> Fit {
         None => (pattern, false),
     };
     let mut pieces = body.split('*').peekable();
-    // The part before the first `*`, with which a path must begin.
+    // The part of the pattern before the first `*`. A path must begin with it.
     let head = pieces.next().unwrap_or_default();
     let mut fitting = common_prefix(head.as_bytes(), path);
     if fitting < head.len() {
@@ -211,7 +211,7 @@ mod tests {
             ("/a*c$", "/abd", Part(3)),
             ("*.gif$", "/a.gif", Full),
             ("*.gif$", "/a.gif?x", Part(5)),
-            // Matching leftmost is enough: the second piece must not reuse bytes of the first one.
+            // The second piece must not reuse bytes that the first one matched.
             ("/*aa*aa", "/xaaa", Part(5)),
             ("/*aa*aa", "/xaaaa", Full),
             ("a", "/a", Never),

@@ -1,6 +1,6 @@
 //! The list of all findings, each with a name for programs and a severity.
 //!
-//! Never looks at a file.
+//! It contains no checks.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use std::fmt;
 pub enum Severity {
     /// A part of the file has no effect, or the file is not a robots.txt.
     Error,
-    /// Probably not what the author meant, or read differently by some crawlers.
+    /// Probably not what the author meant, or interpreted differently by some crawlers.
     Warning,
     /// Harmless, but good to know.
     Note,
@@ -18,7 +18,7 @@ pub enum Severity {
 
 macro_rules! catalogue {
     ($($(#[doc = $doc:literal])+ $lint:ident = $name:literal, $severity:ident;)+) => {
-        /// What a finding is about. A finding is true for [`Profile::Google`](crate::robots::Profile::Google).
+        /// The kind of a finding. Findings are true for [`Profile::Google`](crate::robots::Profile::Google).
         #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, serde::Serialize)]
         #[non_exhaustive]
         pub enum Lint {
@@ -29,7 +29,7 @@ macro_rules! catalogue {
             /// All kinds of findings, in the order in which they are reported for a line.
             pub const ALL: &'static [Self] = &[$(Self::$lint,)+];
 
-            /// Returns the name for programs, which does not change.
+            /// Returns the name for programs. Names do not change in later versions.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {
@@ -49,28 +49,28 @@ macro_rules! catalogue {
 }
 
 catalogue! {
-    // The file as a whole.
+    // Findings about the file as a whole.
 
-    /// A web page instead of rules.
+    /// The file is a web page and not a robots.txt.
     Html = "html", Error;
-    /// UTF-16. A parser reads only the first character of each line.
+    /// The file is UTF-16. A parser reads only the first character of each line.
     Utf16 = "utf-16", Error;
-    /// Not text, or compressed text.
+    /// The file is not text, or is compressed.
     Binary = "binary", Error;
     /// The file is empty.
     EmptyFile = "empty-file", Note;
-    /// The file is not empty, but no rule applies to anybody.
+    /// The file is not empty, but no rule applies to any agent.
     NoRules = "no-rules", Note;
-    /// A crawler that the file does not name may fetch nothing.
+    /// A crawler that the file does not name may fetch nothing from the site.
     BlocksEverything = "blocks-everything", Note;
-    /// The first line past [`LIMIT`](crate::robots::LIMIT), or cut by it.
+    /// The first line after [`LIMIT`](crate::robots::LIMIT), or the line that the limit cuts.
     TooLarge = "too-large", Error;
 
-    // The bytes of a line.
+    // Findings about the bytes of a line.
 
     /// A byte-order mark, or the start of one, that is skipped.
     ByteOrderMark = "byte-order-mark", Note;
-    /// A byte-order mark that is not skipped, and spoils the line.
+    /// A byte-order mark that is not skipped, and makes the line invalid.
     MisplacedByteOrderMark = "misplaced-byte-order-mark", Error;
     /// A NUL, after which a parser ignores the rest of the line.
     Nul = "nul", Error;
@@ -81,15 +81,15 @@ catalogue! {
     /// A character that is invisible, or that looks like a space but is not one.
     InvisibleCharacter = "invisible-character", Warning;
 
-    // What a line says.
+    // Findings about the content of a line.
 
     /// An unknown key that looks like a known one.
     MisspeltKey = "misspelt-key", Error;
     /// A line that begins with a key but has no colon, and is not just two words.
     LostRecord = "lost-record", Error;
-    /// A record after another one on the same line, where it is part of the value.
+    /// A second record on the same line, which becomes part of the first one's value.
     SwallowedRecord = "swallowed-record", Error;
-    /// Neither a record nor a comment.
+    /// A line that is neither a record nor a comment.
     NotARecord = "not-a-record", Warning;
     /// A key that no known crawler understands.
     UnknownKey = "unknown-key", Warning;
@@ -97,26 +97,26 @@ catalogue! {
     IndexKey = "index-key", Warning;
     /// A key that some crawlers understand, but not Google's.
     IgnoredKey = "ignored-key", Note;
-    /// A crawl delay that is not a number of seconds, so that no crawler keeps to it.
+    /// A crawl delay that is not a number of seconds, so that no crawler obeys it.
     CrawlDelayValue = "crawl-delay-value", Warning;
     /// A typo that Google accepts, but other crawlers may not.
     AcceptedTypo = "accepted-typo", Warning;
-    /// White space instead of the colon.
+    /// White space in place of the colon.
     MissingColon = "missing-colon", Warning;
     /// A `#` inside a value, which starts a comment.
     HashInValue = "hash-in-value", Warning;
 
-    // User-agents and groups.
+    // Findings about user-agents and groups.
 
     /// A user-agent without a name.
     EmptyUserAgent = "empty-user-agent", Error;
-    /// A group without a user-agent that can name an agent.
+    /// A group whose user-agent lines name no agent.
     UnreachableGroup = "unreachable-group", Error;
-    /// A name that Google's parser cuts to nothing.
+    /// A name of which Google's parser reads nothing.
     UnnamedAgent = "unnamed-agent", Warning;
     /// Several names in one user-agent line. Only the first is used.
     SeveralAgents = "several-agents", Warning;
-    /// A name that Google's parser cuts short.
+    /// A name of which Google's parser reads only the beginning.
     CutAgent = "cut-agent", Warning;
     /// A version after a name, which is ignored.
     AgentVersion = "agent-version", Note;
@@ -128,10 +128,10 @@ catalogue! {
     JoinedGroups = "joined-groups", Warning;
     /// A last group without rules, whose agents may fetch everything.
     GroupWithoutRules = "group-without-rules", Warning;
-    /// A group that allows only what is allowed anyway.
+    /// A group that only allows paths that would be allowed anyway.
     OnlyAllows = "only-allows", Warning;
 
-    // Rules, one by one.
+    // Findings about single rules.
 
     /// A rule before any user-agent, which applies to no agent.
     RuleBeforeUserAgent = "rule-before-user-agent", Error;
@@ -139,11 +139,11 @@ catalogue! {
     EmptyRule = "empty-rule", Note;
     /// A URL instead of a path, which never matches.
     UrlInRule = "url-in-rule", Error;
-    /// A pattern that begins with neither `/` nor `*`, and never matches.
+    /// A pattern that begins with neither `/` nor `*`, and so never matches.
     NoLeadingSlash = "no-leading-slash", Error;
-    /// A pattern that matches no path for a reason other than those above.
+    /// A pattern that matches no path, for a reason other than the two above.
     NeverMatches = "never-matches", Error;
-    /// White space or a control character in a pattern, which no URL has.
+    /// White space or a control character in a pattern, which no URL contains.
     SpaceInPattern = "space-in-pattern", Warning;
     /// A `$` that is not at the end.
     DollarInside = "dollar-inside", Warning;
@@ -155,21 +155,21 @@ catalogue! {
     NeedlessEscape = "needless-escape", Warning;
     /// A `%` that does not start an escape.
     BrokenEscape = "broken-escape", Warning;
-    /// A `*` that does not change what matches.
+    /// A `*` that does not change what the pattern matches.
     UselessWildcard = "useless-wildcard", Note;
     /// A rule against the robots.txt itself, which crawlers fetch anyway.
     RobotsTxtRule = "robots-txt-rule", Note;
 
-    // Rules against each other.
+    // Findings about rules that affect each other.
 
-    /// A rule that can never decide, because a rule that says the opposite always wins.
+    /// A rule that can never decide, because an opposite rule always wins.
     ShadowedRule = "shadowed-rule", Warning;
     /// A rule that repeats another one.
     DuplicateRule = "duplicate-rule", Note;
     /// A rule whose removal changes no decision, as long as its group keeps another rule.
     RedundantRule = "redundant-rule", Note;
 
-    // Sitemaps.
+    // Findings about sitemaps.
 
     /// A sitemap that is not an absolute URL.
     RelativeSitemap = "relative-sitemap", Warning;

@@ -1,4 +1,5 @@
-//! Checks which agents each group names, which parts of names are cut off, and which agents the rules reach or miss.
+//! Checks which agents each group names, which parts of names are ignored, and to which agents the rules do and do not
+//! apply.
 //!
 //! Never looks into a pattern.
 
@@ -23,29 +24,29 @@ pub(super) struct LintGroup<'a> {
 
 /// A user-agent line.
 pub(super) struct UserAgent {
-    /// The names by which an agent finds this line: none, a token, or a token and a whole word.
+    /// The names by which an agent can find this line: no name, a token, or a token and a whole word.
     pub(super) ids: Vec<Id>,
-    /// The id that people would use. `None` if the line names no agent.
+    /// The id that people would use for the agent. `None` if the line names no agent.
     id: Option<Id>,
     line: u32,
     /// The name as written, in backticks.
     shown: String,
-    /// Whether the value is empty.
+    /// Whether the line has no value.
     empty: bool,
 }
 
-/// A name by which an agent finds a line, in lower case.
+/// A name by which an agent can find a line, in lower case.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) enum Id {
-    /// All agents without their own group.
+    /// `*`: all agents without their own group.
     Everyone,
     /// The part of the name that Google's parser reads.
     Token(String),
-    /// The whole name, if Google's parser cuts it short.
+    /// The whole name, if Google's parser reads only its beginning.
     Word(String),
 }
 
-/// Where a name has been found.
+/// Where a name has occurred.
 struct Seen {
     first: u32,
     last: u32,
@@ -53,7 +54,7 @@ struct Seen {
     group: usize,
 }
 
-/// Reads the groups and reports problems with their names. `breaks` are the lines that look like the end of a group.
+/// Parses the groups and reports problems with their names. `breaks` are the lines that look like the end of a group.
 pub(super) fn check<'a>(texts: &'a [GroupText<'a>], breaks: &[u32], findings: &mut Findings) -> Vec<LintGroup<'a>> {
     let mut groups = Vec::with_capacity(texts.len());
     for text in texts {
@@ -139,7 +140,7 @@ fn check_repeated(groups: &[LintGroup<'_>], findings: &mut Findings) {
             continue;
         };
         if seen.group == group {
-            // If an agent can also find the line by a whole word that is not a proper name, the line is not redundant.
+            // If an agent can also find the line by a whole word that is not a proper name, the line cannot be removed.
             let advice = match agent.ids.last() == Some(id) {
                 true => ": remove this line",
                 false => "",
@@ -158,7 +159,7 @@ fn check_repeated(groups: &[LintGroup<'_>], findings: &mut Findings) {
     }
 }
 
-/// Reports agents of a last group without rules that have no rules elsewhere either.
+/// Reports a last group without rules, if it names agents that have no rules elsewhere either.
 fn check_last(groups: &[LintGroup<'_>], findings: &mut Findings) {
     let Some(last) = groups.last().filter(|group| group.rules.is_empty()) else {
         return;
@@ -188,7 +189,7 @@ fn check_last(groups: &[LintGroup<'_>], findings: &mut Findings) {
 // === impl UserAgent ===
 
 impl UserAgent {
-    /// Reads the value of line `line`, and reports problems with it.
+    /// Parses the value of the user-agent line `line`, and reports problems with it.
     fn read(line: u32, value: &[u8], findings: &mut Findings) -> Self {
         let Named::Agent { token, word } = Named::read(value) else {
             if value != b"*" && swallowed(value).is_none() {
@@ -220,7 +221,7 @@ impl UserAgent {
         }
     }
 
-    /// Returns whether Google's parser finds no agent here, but other parsers might. An empty value is reported
+    /// Returns whether Google's parser finds no agent in this line, but other parsers might. An empty value is reported
     /// elsewhere.
     fn is_a_word_alone(&self) -> bool {
         !self.empty && matches!(&*self.ids, [Id::Token(token), ..] if token.is_empty())
@@ -234,7 +235,7 @@ fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings
         let message = "The user-agent has no name: write `*` for every bot.";
         findings.add(line, Lint::EmptyUserAgent, message);
     } else if rest.is_empty() || token.is_empty() {
-        // A name that is cut to nothing is reported with its group.
+        // A name of which nothing remains is reported with its group.
     } else if let [b',' | b';' | b'|' | b'&', ..] = trim(rest) {
         let message = format!("Google reads only the first name, {read_as}: write a User-agent line for each agent.");
         findings.add(line, Lint::SeveralAgents, message);

@@ -1,7 +1,7 @@
-//! Reads each line as Google's parser does, and reports keys and values that differ from what their author probably
-//! meant.
+//! Parses each line as Google's parser does, and reports keys and values that do not mean what their author probably
+//! intended.
 //!
-//! Never knows which group a line belongs to; `groups` handles that.
+//! Does not know which group a line belongs to; `groups` handles that.
 
 use std::collections::HashMap;
 
@@ -18,23 +18,23 @@ use super::{
     Findings, Lint, octets, patterns, quoted,
 };
 
-/// A reader for the lines of a file, in order.
+/// Parses the lines of a file, in order.
 #[derive(Default)]
 pub(super) struct Reader<'a> {
-    /// Whether the file is not a robots.txt. Most findings about its lines are left out then.
+    /// Whether the file is not a robots.txt. If so, most findings about its lines are left out.
     pub(super) disguised: bool,
     /// Numbers of the lines that look like the end of a group but do not end one.
     pub(super) breaks: Vec<u32>,
     /// Whether a user-agent line has been read.
     named: bool,
-    /// The sitemaps, each with its first line.
+    /// The sitemaps that have occurred, each with its first line.
     sitemaps: HashMap<&'a [u8], u32>,
 }
 
 // === impl Reader ===
 
 impl<'a> Reader<'a> {
-    /// Reads a raw line of the file.
+    /// Checks a raw line of the file.
     pub(super) fn read(&mut self, number: u32, raw: &'a [u8], findings: &mut Findings) {
         let content = content(raw);
         let hash = memchr(b'#', content);
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
     /// Checks a line that is neither a record nor a comment.
     fn other(&mut self, number: u32, text: &'a [u8], findings: &mut Findings) {
         if text.starts_with(BYTE_ORDER_MARK) {
-            // Reported by `octets`.
+            // `octets` has reported this line.
             return;
         }
         let Some(KeyValue { key, value, .. }) = KeyValue::read(Profile::Google, text) else {
@@ -114,8 +114,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the first record that follows another on the same line and so is part of its `value`. Line ends get lost
-/// when files are pasted.
+/// Returns the first record that follows another one on the same line and so is part of its `value`. This happens if
+/// line ends are lost when a file is pasted.
 pub(super) fn swallowed(value: &[u8]) -> Option<&[u8]> {
     memchr_iter(b':', value).find_map(|colon| {
         // This scan over white space stops at the previous colon, so all scans together take linear time.
@@ -172,7 +172,7 @@ fn check_key(number: u32, record: &Record<'_>, findings: &mut Findings) {
     }
 }
 
-/// Reports a `#` that belongs to a pasted URL or name.
+/// Reports a `#` that was probably meant as part of a URL or a name.
 fn check_hash(number: u32, content: &[u8], hash: Option<usize>, value: &[u8], findings: &mut Findings) {
     let Some(hash) = hash else { return };
     let touches = |byte: Option<&u8>| byte.is_some_and(|b| !is_space(*b) && *b != b'#');
@@ -235,7 +235,7 @@ fn report_crawl_delay(number: u32, value: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Reports a line without a separator, or without a key.
+/// Reports a line that has no separator or no key.
 fn report_prose(number: u32, text: &[u8], findings: &mut Findings) {
     let first = text.split(|b| is_space(*b)).next().unwrap_or_default();
     let known = KEYS.iter().find(|name| first.eq_ignore_ascii_case(name.as_bytes()));
@@ -259,7 +259,7 @@ fn no_colon(key: &[u8]) -> String {
     )
 }
 
-/// Returns the known key that `key` differs from by at most two typos. For a short key, one typo is the limit.
+/// Returns the known key from which `key` differs by at most two typos. In a short key, only one typo is accepted.
 fn near(key: &[u8]) -> Option<&'static str> {
     if key.len() > MAX_NEAR {
         return None;
@@ -270,7 +270,7 @@ fn near(key: &[u8]) -> Option<&'static str> {
         .find(|name| slips(name) <= if name.len() > 5 { 2 } else { 1 })
 }
 
-/// Returns whether `key` has the form of a key, rather than of prose or markup.
+/// Returns whether `key` looks like a key, and not like prose or markup.
 fn could_be_key(key: &[u8]) -> bool {
     let of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b' ' | b'.');
     key.first().is_some_and(u8::is_ascii_alphabetic)
@@ -280,7 +280,7 @@ fn could_be_key(key: &[u8]) -> bool {
 
 fn is_absolute(value: &[u8]) -> bool {
     let url = std::str::from_utf8(value).ok().and_then(|text| Url::parse(text).ok());
-    // The URL standard accepts a URL without slashes after the scheme. Other parsers do not.
+    // The URL standard accepts a URL without slashes after the scheme, but other parsers do not.
     url.is_some_and(|url| url.has_host()) && memmem::find(value, b"://").is_some()
 }
 
@@ -295,7 +295,7 @@ fn name(key: Key) -> &'static str {
 
 const KEYS: [&str; 4] = ["User-agent", "Allow", "Disallow", "Sitemap"];
 
-/// Keys that some crawlers know, besides those of a [`StatementKind`].
+/// Keys that some crawlers know, in addition to those of a [`StatementKind`].
 const IGNORED: &[&str] = &[
     "crawldelay",
     "request-rate",

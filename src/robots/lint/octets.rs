@@ -1,7 +1,7 @@
-//! Checks a file's bytes before they are parsed: whether it is too long, whether it is a robots.txt at all, and whether
-//! an editor left invisible characters in it.
+//! Checks a file's bytes before they are parsed: whether the file is too long, whether it is a robots.txt at all, and
+//! whether an editor left invisible characters in it.
 //!
-//! Never knows keys or values.
+//! Knows nothing of keys and values.
 
 use memchr::memchr;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::text::is_plain;
 
-/// What a file is if it is not a robots.txt. Most findings about its lines are left out then.
+/// What a file is if it is not a robots.txt. In that case, most findings about its lines are left out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Disguise {
     /// A web page or other markup.
@@ -28,7 +28,7 @@ pub enum Disguise {
 // === impl Disguise ===
 
 impl Disguise {
-    /// Returns what `body` is, or `None` if it looks like a robots.txt.
+    /// Returns what kind of file `body` is, or `None` if it looks like a robots.txt.
     #[must_use]
     pub fn of(body: &[u8]) -> Option<Self> {
         let unmarked = body.strip_prefix(b"\xFF\xFE").or(body.strip_prefix(b"\xFE\xFF"));
@@ -47,7 +47,7 @@ impl Disguise {
         markup.then_some(Self::Html)
     }
 
-    /// Reports the disguise. `ruled` says whether the file has rules that apply to any agent anyway.
+    /// Reports that the file is not a robots.txt. `ruled` is whether it still has rules that apply to an agent.
     pub(super) fn report(self, ruled: bool, findings: &mut Findings) {
         let (code, what, advice) = match self {
             Self::Html => (
@@ -73,7 +73,7 @@ pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
     if kept.len() == body.len() {
         return body;
     }
-    // After a kept line's end, `Lines` counts one more line, which is the first one that is dropped.
+    // The kept part ends with a line end, so `Lines` counts one more line, which is the first one that is dropped.
     let line = Lines::new(kept).last().map_or(1, |(number, _)| number);
     let message = "The file continues past 500 KiB, where Google and robotgate stop reading: this line and all after \
                    it have no effect. Shorten the file, best with fewer and broader patterns.";
@@ -97,7 +97,7 @@ pub(super) fn start(body: &[u8], findings: &mut Findings) {
     findings.add(1, Lint::ByteOrderMark, message);
 }
 
-/// Checks a raw line of the file. Comments may contain anything.
+/// Checks a raw line of the file. Comments may contain any text.
 pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
     let content = content(raw);
     let comment = memchr(b'#', content);
@@ -136,7 +136,7 @@ pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Returns the first character that editors do not show. Joiners are excluded, because some languages need them.
+/// Returns the first character that editors do not show. Joiners are ignored, because some languages need them.
 fn invisible(text: &[u8]) -> Option<char> {
     let is_joiner = |char: char| matches!(char, '\u{200c}' | '\u{200d}');
     let is_invisible = |char: &char| !is_plain(*char) && !char.is_control() && !is_joiner(*char);

@@ -1,6 +1,6 @@
-//! Checks a rule's pattern by itself, without any other rule.
+//! Checks the pattern of a single rule.
 //!
-//! Never reports that a pattern matches too much, because what to keep private is the site's decision.
+//! Never reports that a pattern matches too much, because a site is free to decide what to keep private.
 
 use memchr::memmem;
 
@@ -80,9 +80,9 @@ fn never_matches(value: &[u8]) -> (Lint, String) {
     }
 }
 
-/// Reports problems with the escapes, each kind once.
+/// Reports problems with the escapes, but each kind only once.
 fn check_escapes(number: u32, value: &[u8], findings: &mut Findings) {
-    // Characters that clients do not escape (RFC 3986 §2.3).
+    // Clients do not escape these characters (RFC 3986 §2.3).
     let is_unreserved = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._~".contains(octet);
     let needless = Units(value).find_map(|unit| match unit {
         Unit::Escaped(octet) => Some(octet).filter(is_unreserved),
@@ -100,8 +100,7 @@ fn check_escapes(number: u32, value: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Returns why a `*` does not change what `value` matches. Patterns that match everything, such as `/*`, are not
-/// reported.
+/// Returns why a `*` does not change what `value` matches. Patterns that match everything, such as `/*`, are ignored.
 fn useless_wildcard(value: &[u8]) -> Option<&'static str> {
     let is_anything = value.iter().all(|b| matches!(b, b'/' | b'*' | b'$'));
     let (open, dollar) = match value {
@@ -123,7 +122,7 @@ fn useless_wildcard(value: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Pieces that make sense only in a regular expression.
+/// Sequences that make sense only in a regular expression.
 const REGULAR: &[&[u8]] = &[
     b"\\", b"(.*)", b"(?", b"[^", b".*$", b"[a-z", b"[A-Z", b"[0-9", b"[a-f", b"[A-F",
 ];

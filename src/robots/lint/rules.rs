@@ -21,12 +21,12 @@ use super::{
     quoted,
 };
 
-/// The rules of all groups with the same names. An agent gets either all or none of them. Rules that never match are
-/// left out.
+/// The rules of all groups with the same names. An agent gets either all of these rules or none. Rules that never match
+/// are left out.
 struct Scope<'a> {
     rules: Vec<&'a RuleText<'a>>,
     patterns: Vec<Cow<'a, str>>,
-    /// The rules as a separate file, for `*`, from line 2 on.
+    /// The rules, compiled as a separate file, in which they apply to `*` and begin on line 2.
     robots: RobotsTxt,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn compare(groups: &[LintGroup<'_>], findings: &mut Findings) {
     for (names, rules) in &scopes {
         let scope = Scope::new(rules);
         scope.check_empty(rules, findings);
-        // Whether none of these agents has rules of another scope too.
+        // Whether none of these agents has rules of another scope, too.
         let alone = names.iter().all(|name| scopes_of[name] == 1);
         let disallows = scope.rules.iter().any(|rule| rule.kind == RuleKind::Disallow);
         if alone && !disallows {
@@ -75,11 +75,11 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Reports rules that never decide. If `covered`, also reports rules whose removal changes no decision.
+    /// Reports rules that never decide. If `covered` is set, also reports rules whose removal changes no decision.
     fn check(&self, covered: bool, budget: &mut usize, findings: &mut Findings) {
         let all = 0..self.rules.len();
         let winners: Vec<Option<usize>> = all.map(|at| self.winner(at, budget)).collect();
-        // Rules that shadow a rule of the opposite kind, which would decide without them.
+        // The rules that make a rule of the opposite kind ineffective. Without them, that rule would decide.
         let mut needed = HashSet::new();
         for (at, winner) in winners.iter().enumerate() {
             let (rule, Some(winner)) = (self.rules[at], *winner) else {
@@ -144,8 +144,8 @@ impl<'a> Scope<'a> {
         (winner != at && deciders.all(|decider| decider == Some(winner))).then_some(winner)
     }
 
-    /// Returns the rule that decides if the rule at `at` is removed, provided that the verdicts stay the same: another
-    /// rule of its kind or, for an allow, possibly none.
+    /// Returns the rule that decides after the rule at `at` is removed, provided that no verdict changes: another rule
+    /// of the same kind or, for an `Allow`, possibly no rule.
     fn heir(&self, at: usize, lengths: &Lengths, budget: &mut usize) -> Option<Option<usize>> {
         let (kind, pattern) = (self.rules[at].kind, &self.patterns[at]);
         if self.directory(at).is_some() {
@@ -156,8 +156,8 @@ impl<'a> Scope<'a> {
             return None;
         }
         // Rules of the opposite kind that rank between the rule and its heir, and can match some of the same paths. If
-        // the pattern has no `*`, a rule without a `*` that matches some of its paths matches all, and would be the
-        // heir.
+        // the pattern has no `*`, only rules with a `*` have to be checked: a rule without one that matches some of the
+        // pattern's paths matches all of them, and would be the heir.
         let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
         let least = heir.map_or(0, |heir| self.patterns[heir].len());
         let next = rivals.partition_point(|length| *length < least);
@@ -165,13 +165,13 @@ impl<'a> Scope<'a> {
         is_alone.then_some(heir)
     }
 
-    /// Returns the rule that decides `path`. `None` if there is none, or if finding it would exceed the budget.
+    /// Returns the rule that decides `path`. `None` if no rule decides, or if finding the rule would exceed the budget.
     fn decider(&self, path: &[u8], budget: &mut usize) -> Option<usize> {
         let rule = self.robots.product("").decide_within(path, budget)?.rule?;
         Some(rule.line() as usize - 2)
     }
 
-    /// Returns the pattern of the directory that an allow of an index page also allows.
+    /// Returns the pattern of the directory that an `Allow` for an index page also allows.
     fn directory(&self, at: usize) -> Option<String> {
         let pattern = &self.patterns[at];
         let end = index_directory(pattern.as_bytes()).filter(|_| self.rules[at].kind == RuleKind::Allow)?;
@@ -199,7 +199,7 @@ impl<'a> Scope<'a> {
         for rule in rules.iter().filter(|rule| rule.pattern.is_empty()) {
             let message = match rule.kind {
                 RuleKind::Allow => "An empty `Allow` does nothing: write `Allow: /` if you mean everything.",
-                // Alone, an empty `Disallow` says that everything is allowed.
+                // If it is the only rule, an empty `Disallow` says that everything is allowed.
                 RuleKind::Disallow if self.rules.is_empty() => continue,
                 RuleKind::Disallow => "An empty `Disallow` disallows nothing, and does not cancel other rules.",
             };
@@ -207,7 +207,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Reports rules that only allow.
+    /// Reports groups that only allow.
     fn check_only_allows(&self, findings: &mut Findings) {
         let allows_everything = self.robots.product("").decide(&[b'/', ANY]).rule.is_some();
         if let Some(rule) = self.rules.first()
@@ -220,10 +220,11 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Lengths of the patterns of allows and of disallows: of all of them, and of those with a `*`. Each list is sorted.
+/// Lengths of the patterns of the `Allow` and of the `Disallow` rules: of all patterns, and of those with a `*`. Each
+/// list is sorted.
 type Lengths = [[Vec<usize>; 2]; 2];
 
-/// Returns paths that represent everything `pattern` matches: a rule that matches these paths matches all of it.
+/// Returns sample paths for `pattern`: a rule that matches all of them matches every path that `pattern` matches.
 fn samples(pattern: &str) -> Vec<Vec<u8>> {
     let open = match pattern.strip_suffix('$') {
         Some(body) => Cow::Borrowed(body),
@@ -238,7 +239,7 @@ fn samples(pattern: &str) -> Vec<Vec<u8>> {
     if rest.len() == open.len() {
         return vec![filled(&open)];
     }
-    // All paths begin with a slash. It belongs either to the text for the `*` or to what follows the `*`.
+    // All paths begin with a slash. It is either part of the text that replaces the `*`, or it comes after the `*`.
     let mut paths = vec![filled(&format!("/{open}"))];
     if rest.starts_with('/') {
         paths.push(filled(rest));
@@ -246,15 +247,15 @@ fn samples(pattern: &str) -> Vec<Vec<u8>> {
     paths
 }
 
-/// Returns a path that only patterns wider than `pattern` match: it follows the pattern up to the first `*`, and then
-/// differs. `None` if no pattern is wider.
+/// Returns a path that only patterns wider than `pattern` match: it equals the pattern up to the first `*`, and then
+/// differs. `None` if no pattern can be wider.
 fn wider(pattern: &str) -> Option<Vec<u8>> {
     let end = pattern.strip_suffix('$').unwrap_or(pattern);
     let (literal, rest) = pattern.split_at(end.find('*').unwrap_or(end.len()));
     let is_prefix = rest != "$" && rest.bytes().all(|b| matches!(b, b'*' | b'$'));
     let shared = match literal.len() - usize::from(is_prefix && !literal.is_empty()) {
         0 if is_prefix => return None,
-        // A path that matches a pattern with a leading `*` begins with a slash too.
+        // A path that matches a pattern with a leading `*` also begins with a slash.
         0 => "/",
         end => &literal[..end],
     };
@@ -268,9 +269,9 @@ fn opposite(kind: RuleKind) -> RuleKind {
     }
 }
 
-/// An octet that no pattern has, because patterns as compared are ASCII.
+/// An octet that occurs in no pattern, because patterns are compared as ASCII.
 const ANY: u8 = 0xFF;
 
-/// Bytes that the engine may search for wildcards in total: about a second of work, far more than an ordinary file
-/// needs.
+/// Total number of bytes that the engine may search for wildcards: about a second of work, far more than an ordinary
+/// file needs.
 const BUDGET: usize = 16 << 20;

@@ -1,4 +1,4 @@
-//! Files and their findings. `tests/truth.rs` checks whether findings are true.
+//! Tests which findings files have. `tests/truth.rs` checks that findings are true.
 
 mod hostile;
 mod truth;
@@ -9,7 +9,7 @@ use super::{
     *,
 };
 
-/// A file, and the findings by line.
+/// A file, and the expected findings by line.
 type Case<'a> = (&'a [u8], &'a [(u32, Lint)]);
 
 fn check(cases: &[Case<'_>]) {
@@ -103,7 +103,7 @@ fn a_file_past_the_limit_is_cut_at_a_line() {
         (&[&fill[..LIMIT - 1], b"x\nno rule"].concat(), &[(4, TooLarge)]),
         (&[&fill[..LIMIT - 1], b"xx\nno rule"].concat(), &[(3, TooLarge)]),
         (&vec![b'x'; LIMIT + 1], &[(0, NoRules), (1, TooLarge)]),
-        // Only the first line past the limit is reported.
+        // Only the first line after the limit is reported.
         (&[&fill[..], &rule.repeat(1000)].concat(), &[(4, TooLarge)]),
     ]);
     let findings = lint(&[&fill[..], rule].concat());
@@ -331,7 +331,7 @@ fn findings_about_conflicting_rules_are_reported() {
             b"User-agent: *\nDisallow: /a\nUser-agent: *\nDisallow: /a",
             &[(3, MergedGroups), (4, DuplicateRule)],
         ),
-        // An allow wins a tie.
+        // If both match equally, the `Allow` wins.
         (b"User-agent: *\nDisallow: /a\nAllow: /a", &[(2, ShadowedRule)]),
         (
             b"User-agent: *\nAllow: /*\nDisallow: /a\nDisallow: /ab",
@@ -367,7 +367,8 @@ fn findings_about_conflicting_rules_are_reported() {
             b"User-agent: *\nDisallow: /a\nAllow:\nDisallow:",
             &[(3, EmptyRule), (4, EmptyRule)],
         ),
-        // With wildcards on both sides, a finding needs one pattern to match everything that the other does.
+        // If both patterns have wildcards, there is a finding only if one of them matches everything that the other
+        // does.
         (b"User-agent: *\nAllow: /*/a/*b\nDisallow: /*a*b", &[]),
         (
             b"User-agent: *\nDisallow: /a/*b/c\nAllow: /a*/*/c",
@@ -375,7 +376,7 @@ fn findings_about_conflicting_rules_are_reported() {
         ),
         (b"User-agent: *\nDisallow: */a\nAllow: /*/a", &[]),
         (b"User-agent: *\nDisallow: /a\nAllow: /ab\nDisallow: /*b$", &[]),
-        // The directory of an index page.
+        // The directory of an index page is allowed too.
         (
             b"User-agent: *\nDisallow: /*/$\nAllow: /b/in\nAllow: /b/index.html",
             &[],
@@ -426,7 +427,7 @@ fn messages_quote_the_text_that_is_lost() {
 fn rules_that_no_agent_shares_are_not_compared() {
     check(&[
         (b"User-agent: *\nDisallow: /a\nUser-agent: b\nDisallow: /a", &[]),
-        // For `a`, an allow is between the two rules; for `b`, it is not.
+        // For `a`, an `Allow` ranks between the two rules; for `b`, it does not.
         (
             b"User-agent: a\nUser-agent: b\nDisallow: /a/b/c\nDisallow: /a\nUser-agent: a\nAllow: /a/b",
             &[(5, MergedGroups)],

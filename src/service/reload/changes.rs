@@ -1,5 +1,5 @@
-//! Finds out what a reload has changed, and logs it key by key. Values of secrets and contents of other files are not
-//! logged, only that they changed.
+//! Finds out which settings a reload has changed, and logs each of them. Secrets and the contents of other files are
+//! not logged, only that they changed.
 
 use crate::{
     config::{Change, How},
@@ -11,7 +11,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) changes: Vec<Change>,
-    /// Changed keys that take effect at the next start.
+    /// Changed keys that take effect only at the next start.
     pub(super) restart: Vec<&'static str>,
 }
 

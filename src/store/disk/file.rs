@@ -18,7 +18,7 @@ use crate::{copy::OriginState, database::FileError};
 /// An open file.
 pub struct CopyFile {
     database: Database,
-    /// Bytes of texts and records, approximately.
+    /// Approximate size of the texts and records, in bytes.
     held: AtomicU64,
 }
 
@@ -27,17 +27,17 @@ pub struct CopyFile {
 pub struct Contents {
     pub origins: u64,
     pub texts: u64,
-    /// Bytes of all texts. A text that several origins share counts once.
+    /// Size of all texts in bytes. A text that several origins share is counted once.
     pub text_bytes: u64,
 }
 
 // === impl CopyFile ===
 
 impl CopyFile {
-    /// Wraps an open database. Creates the tables if it is new.
+    /// Wraps an open database. Creates the tables if the database is new.
     ///
     /// # Errors
-    /// Fails if the database cannot be read or written, or a later version of robotgate wrote it.
+    /// Fails if the database cannot be read or written, or if a later version of robotgate wrote it.
     pub(super) fn new(database: Database) -> Result<Self, FileError> {
         match version(&database)? {
             Some(VERSION) => {}
@@ -45,7 +45,7 @@ impl CopyFile {
             None => {
                 let transaction = database.begin_write()?;
                 transaction.open_table(ABOUT)?.insert(VERSION_KEY, VERSION)?;
-                // Creates the tables, so that readers can rely on them.
+                // This creates the tables, so that readers can rely on them.
                 drop(Tables::open(&transaction)?);
                 transaction.commit()?;
             }
@@ -60,7 +60,7 @@ impl CopyFile {
         Ok(file)
     }
 
-    /// Returns the bytes of texts and records, approximately.
+    /// Returns the approximate size of texts and records, in bytes.
     pub fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
@@ -131,13 +131,14 @@ impl CopyFile {
         known(origin, &origins, &texts)
     }
 
-    /// Applies all changes, or none if that fails.
+    /// Applies all changes. If that fails, applies none of them.
     ///
     /// # Errors
     /// Fails if the file cannot be written.
     pub fn write(&self, changes: &HashMap<String, Change>) -> Result<(), FileError> {
         let mut transaction = self.database.begin_write()?;
-        // Without this, opening the file after the process was killed first scans the file for the pages in use.
+        // Without this option, opening the file after the process was killed would first scan the file for the pages in
+        // use.
         transaction.set_quick_repair(true);
         let held;
         {
@@ -152,8 +153,8 @@ impl CopyFile {
         Ok(())
     }
 
-    /// Forgets origins whose state expired before `oldest`. Checks at most `limit` origins from `start` on, and
-    /// returns where to continue.
+    /// Forgets origins whose state expired before `oldest`. Checks at most `limit` origins from the name `start` on,
+    /// and returns where to continue.
     ///
     /// # Errors
     /// Fails if the file cannot be read or written.
@@ -165,7 +166,7 @@ impl CopyFile {
             let origins = transaction.open_table(ORIGINS)?;
             for entry in origins.range(start..)?.take(limit) {
                 let (origin, record) = entry?;
-                // The smallest name after this one.
+                // The next name in byte order.
                 collected.next = Some(format!("{}\0", origin.value()));
                 let last = Record::decode(origin.value(), record.value())
                     .and_then(Record::outline)
@@ -209,8 +210,9 @@ impl CopyFile {
         self.each_from("", each)
     }
 
-    /// Calls `each` like [`each`](Self::each), from the origin `start` on. A caller can read in parts: during one long
-    /// transaction, the file could not reuse the space of anything that the transaction can read.
+    /// Calls `each` like [`each`](Self::each), from the origin `start` on. With it, a caller can read the file in
+    /// parts: during one long transaction, the file could not reuse the space of pages that the transaction might still
+    /// read.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
@@ -254,7 +256,7 @@ pub struct Collected {
     pub next: Option<String>,
 }
 
-/// Returns the version of the tables' format, or `None` for a new file. Opens no write transaction, so a file can be
+/// Returns the version of the tables' format, or `None` for a new file. Begins no write transaction, so a file can be
 /// read even if the disk is full.
 fn version(database: &Database) -> Result<Option<u64>, FileError> {
     let transaction = database.begin_read()?;

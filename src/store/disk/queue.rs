@@ -1,7 +1,7 @@
-//! The changes that wait to be written to the disk. The queue holds the latest change of each origin. Until a change is
-//! in the file, readers get the queued change instead.
+//! The changes that wait to be written to the disk. The queue contains only the latest change of each origin. Until a
+//! change is in the file, readers get the queued change instead.
 //!
-//! The queued states never exceed a byte limit. An origin whose state does not fit is forgotten, so that an older
+//! The queued states never exceed a limit in bytes. If a state does not fit, the origin is forgotten, so that an older
 //! record in the file is not mistaken for the latest.
 
 use std::{collections::HashMap, sync::Arc};
@@ -10,10 +10,10 @@ use tokio::sync::oneshot;
 
 use crate::copy::OriginState;
 
-/// A change to what is known of an origin.
+/// A change to the record of an origin.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// The new state. Unless it is `complete`, the file can know more about the origin.
+    /// Store this state. `complete` is whether it includes everything that the file has about the origin.
     Keep { state: Arc<OriginState>, complete: bool },
     /// Forget the origin.
     Forget,
@@ -26,11 +26,11 @@ pub(super) struct Queue {
     waiting: HashMap<String, Change>,
     /// The changes that are being written now.
     writing: Arc<HashMap<String, Change>>,
-    /// Bytes of the waiting states, including those that the cache in memory shares.
+    /// Size of the waiting states in bytes, including memory that the cache shares with them.
     bytes: usize,
-    /// Callers of `flush`, notified when everything that waits now is written.
+    /// Notified when all changes that wait now are written, for callers of `flush`.
     flushing: Vec<oneshot::Sender<()>>,
-    /// Whether the queue has rejected a state since the last write.
+    /// Whether a state did not fit into the queue since the last write.
     overflowed: bool,
     pub(super) closed: bool,
 }
@@ -45,7 +45,7 @@ pub(super) struct Batch {
 // === impl Change ===
 
 impl Change {
-    /// Merges this change with an earlier one of the same origin.
+    /// Merges this change with an earlier change of the same origin.
     fn after(self, earlier: &Self) -> Self {
         match (self, earlier) {
             (
@@ -67,8 +67,8 @@ impl Change {
 // === impl Queue ===
 
 impl Queue {
-    /// Adds a change on top of an earlier one of the same origin. Returns `false` if there is no room for its state,
-    /// but only the first time after a write.
+    /// Adds a change, and merges it with an earlier one of the same origin. If there is no room for the state, queues
+    /// that the origin is forgotten; returns `false` the first time that this happens after a write.
     pub(super) fn put(&mut self, origin: String, change: Change) -> bool {
         let change = match self.waiting.remove(&origin) {
             Some(earlier) => {
@@ -84,7 +84,7 @@ impl Queue {
         has_room || std::mem::replace(&mut self.overflowed, true)
     }
 
-    /// Returns the change of an origin that is not in the file yet.
+    /// Returns the change of an origin if it is not in the file yet.
     pub(super) fn find(&self, origin: &str) -> Option<&Change> {
         self.waiting.get(origin).or_else(|| self.writing.get(origin))
     }
@@ -114,13 +114,13 @@ impl Queue {
         }
     }
 
-    /// Records that the batch taken last is in the file.
+    /// Records that the last batch is in the file.
     pub(super) fn mark_written(&mut self) {
         self.writing = Arc::default();
         self.overflowed = false;
     }
 
-    /// Queues a batch again that could not be written. Changes that came since apply on top of it.
+    /// Queues a batch again that could not be written. Later changes are merged with it.
     pub(super) fn give_back(&mut self, batch: Batch) {
         self.writing = Arc::default();
         for (origin, change) in batch.changes.iter() {
@@ -154,7 +154,8 @@ fn weight(origin: &str, change: &Change) -> usize {
     }
 }
 
-/// Maximum bytes that wait while the disk is slow or full. The batch that is being written is not included.
+/// Maximum size of the waiting states in bytes, for a disk that is slow or full. The batch that is being written is not
+/// included.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 #[cfg(test)]

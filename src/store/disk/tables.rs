@@ -1,5 +1,5 @@
-//! The tables of the file, and how a change updates them. Each text is stored once with the number of origins that use
-//! it, and removed with the last of them. A record with a wrong digest is treated as unknown.
+//! The tables of the file, and how a change updates them. Each text is stored once, with the number of origins that use
+//! it, and is removed with the last of them. A record with a wrong digest is treated as if it did not exist.
 
 use redb::{ReadableTable, ReadableTableMetadata as _, Table, TableDefinition, WriteTransaction};
 use sha2::{Digest as _, Sha256 as Hasher};
@@ -15,11 +15,12 @@ pub(super) struct Tables<'t> {
     origins: Table<'t, &'static str, &'static [u8]>,
     texts: Table<'t, &'static [u8; 32], &'static [u8]>,
     uses: Table<'t, &'static [u8; 32], u64>,
-    /// By how many bytes the texts and records have grown.
+    /// By how many bytes the texts and records have grown; negative if they have shrunk.
     pub(super) more: i64,
 }
 
-/// What the file stores about an origin except the text of its copy. Stored as a digest followed by JSON.
+/// Everything that the file stores about an origin except the text of its copy. It is stored as a digest followed by
+/// JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record(Saved);
 
@@ -64,12 +65,12 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Writes the record, and the text if it is missing. Returns the digest of the text.
+    /// Writes the record of an origin, and the text if it is missing. Returns the digest of the text.
     fn keep(&mut self, origin: &str, state: &OriginState) -> Result<Option<Sha256>, FileError> {
         let record = Record::of(state);
         let digest = record.text_digest();
         if let (Some(digest), Some(text)) = (digest, state.text()) {
-            // A damaged text differs and is written again.
+            // A damaged text differs from the right one, so it is written again.
             let is_there = self.texts.get(&digest.0)?.is_some_and(|there| there.value() == text);
             if !is_there {
                 let before = self
@@ -83,7 +84,7 @@ impl<'t> Tables<'t> {
         Ok(digest)
     }
 
-    /// Decrements the number of origins that use a text, and removes the text when none is left.
+    /// Decrements the number of origins that use a text, and removes the text if no origin uses it any longer.
     fn release(&mut self, digest: Sha256) -> Result<(), FileError> {
         let uses = self.uses.get(&digest.0)?.map_or(0, |uses| uses.value());
         if uses > 1 {
@@ -104,10 +105,11 @@ impl Record {
         Self(state.save())
     }
 
-    /// Serialises the record. The digest covers the origin's name, so a record cannot be mistaken for another's.
+    /// Serialises the record. The digest includes the origin's name, so the record cannot be mistaken for that of
+    /// another origin.
     fn encode(&self, origin: &str) -> Vec<u8> {
         let mut bytes = vec![0; CHECK];
-        // Serialising numbers and strings into memory cannot fail. Even if it did, an empty record decodes to `None`.
+        // Serialising numbers and strings into memory cannot fail. If it did, the empty record would decode to `None`.
         if serde_json::to_writer(&mut bytes, &self.0).is_err() {
             bytes.truncate(CHECK);
         }
@@ -134,7 +136,7 @@ impl Record {
         self.0.copy.as_ref()
     }
 
-    /// Returns the state with an empty text for the copy.
+    /// Returns the state with an empty text as its copy's.
     pub fn outline(self) -> Option<OriginState> {
         self.0.outline()
     }
@@ -174,7 +176,7 @@ pub(super) const TEXTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition:
 /// Number of origins that use each text.
 pub(super) const USES: TableDefinition<'_, &[u8; 32], u64> = TableDefinition::new("uses");
 pub(super) const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
-/// Approximate bytes of an origin's record and its index entries.
+/// Approximate size of an origin's record and its index entries, in bytes.
 pub(super) const RECORD_BYTES: u64 = 512;
 /// Number of bytes of the digest that are stored. The digest detects accidents, not attacks.
 const CHECK: usize = 8;

@@ -11,7 +11,7 @@ use crate::{
     origin::{HostPort, Scheme},
 };
 
-/// A folder that contains one file of copies.
+/// A folder with one file of copies.
 struct Bench {
     folder: TempDir,
 }
@@ -31,7 +31,7 @@ impl Bench {
         Disk::open(&self.path(), OPTIONS, 1 << 20).expect("the copies open")
     }
 
-    /// Returns the damaged files that were moved aside.
+    /// Returns the paths of the damaged files that were renamed.
     fn moved_aside(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.folder.path()).expect("a folder");
         let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -40,7 +40,7 @@ impl Bench {
             .collect()
     }
 
-    /// Closes the disk after writing everything.
+    /// Writes all queued changes and closes the disk.
     fn close(disk: Disk) {
         disk.close();
         drop(disk);
@@ -171,7 +171,7 @@ async fn a_shared_text_is_stored_once_and_removed_with_its_last_origin() {
     };
     assert_eq!(disk.contents(), one);
 
-    // Storing the same copy again must not count as a second use of its text.
+    // Storing the same copy again must not increase the number of origins that use its text.
     disk.learns("a.example", &then(&rules(RULES), 10, 200, RULES));
     disk.flushed().await;
     disk.forget(&origin("a.example"));
@@ -228,13 +228,13 @@ async fn an_unwritten_partial_state_is_merged_when_it_is_recalled() {
     let failing = then(&rules(RULES), 90_000, 503, "");
     disk.learns("a.example", &failing);
     disk.flushed().await;
-    // The file could not be read, so this state starts from nothing. It need not be written yet.
+    // This state was not merged with the file, as if the file could not be read. It need not be written yet.
     let anew = then(&OriginState::unknown(), 100_000, 503, "");
     disk.keep(&origin("a.example"), Arc::new(anew.clone()), false);
     let recalled = disk.recall(&origin("a.example")).await.expect("read").expect("known");
     assert_eq!(recalled.failing_since(), failing.failing_since());
     assert_eq!(recalled.text(), Some(RULES.as_bytes()));
-    // A state derived from the merged one is complete and loses nothing.
+    // A state that is based on the merged one is complete, so nothing is lost.
     disk.learns("a.example", &then(&recalled, 110_000, 503, ""));
     disk.flushed().await;
     let found = disk.recall(&origin("a.example")).await.expect("read").expect("known");
@@ -329,7 +329,7 @@ async fn only_origins_unused_for_the_keep_time_are_forgotten() {
         let state = then(&OriginState::unknown(), number * day, 404, "");
         disk.learns(&format!("{number:02}.example"), &state);
     }
-    // Its last answer is old, but bots still request it.
+    // The last successful fetch of this origin was long ago, but bots still request pages from it.
     let failing = then(&rules(RULES), 20 * day, 503, "");
     disk.learns("failing.example", &failing);
     disk.flushed().await;

@@ -26,12 +26,12 @@ pub(super) struct SharedDisk {
     pub(super) max_bytes: AtomicU64,
     /// `None` while an error keeps the file closed.
     pub(super) file: RwLock<Option<Arc<CopyFile>>>,
-    /// Whether the error that closed the file was damage. If so, reopening checks the whole file.
+    /// Whether the file was closed because it was damaged. If so, the whole file is checked when it is reopened.
     pub(super) is_suspect: AtomicBool,
     pub(super) queue: Mutex<Queue>,
     /// Signalled when the writer has something to do.
     pub(super) work: Condvar,
-    /// Why nothing can be written now.
+    /// Why no changes can be written now.
     pub(super) trouble: Mutex<Option<String>>,
     /// Number of failed writes.
     pub(super) failures: AtomicU64,
@@ -42,7 +42,7 @@ pub(super) struct SharedDisk {
 /// Methods for readers and the writer.
 impl SharedDisk {
     pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
-        // At worst, a panic under this lock loses queued copies, and those are fetched again.
+        // At worst, a panic under this lock loses queued copies, which are fetched again.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -61,11 +61,12 @@ impl SharedDisk {
             let is_damage = matches!(error, FileError::Damaged(_));
             self.is_suspect.fetch_or(is_damage, Ordering::Relaxed);
             let mut current = self.file.write().unwrap_or_else(PoisonError::into_inner);
-            // Another thread might have closed the file, and the writer might have opened it again.
+            // Another thread might have closed the file, and the writer might have reopened it. Close only the file
+            // that failed.
             let closed = current.take_if(|current| Arc::ptr_eq(current, &file));
             drop(current);
             close([Some(file), closed]);
-            // Notifying under the lock cannot miss a writer that is just about to wait.
+            // Notify under the lock, or a writer that is just about to wait could miss it.
             let _queue = self.lock();
             self.work.notify_one();
         }
@@ -115,7 +116,7 @@ impl SharedDisk {
                         );
                         break;
                     }
-                    // A file that cannot be written can often still be read.
+                    // A file that cannot be written can often still be read, so try to reopen it.
                     let _ = self.reopen();
                 }
             }
@@ -135,7 +136,7 @@ impl SharedDisk {
             tracing::error!(path = %self.path.display(), "{text}");
             *trouble = Some(text);
         }
-        // Incremented last and under the lock, so that a reader of the count also finds the reason.
+        // The count changes last and under the lock, so that a reader of the count also finds the reason.
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -155,15 +156,15 @@ impl SharedDisk {
             true => Check::Full,
             false => Check::Skip,
         };
-        // A reader can keep the old file open a moment longer, so this waits for the lock on the file.
+        // The old file can stay open a little longer in a reader, so this waits for the lock on the file.
         let file = open_patiently(&COPIES, &self.path, self.cache_bytes, check)?;
         self.is_suspect.store(false, Ordering::Relaxed);
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
         Ok(())
     }
 
-    /// Waits until there is work and the pause is over, then a moment longer for more work. Returns whether the queue
-    /// is closed.
+    /// Waits until there is work and the pause is over, and then a little longer for more work. Returns whether the
+    /// queue is closed.
     fn wait_for_work(&self, collecting: &Collecting, pause: &Pause) -> bool {
         let mut queue = self.lock();
         while !queue.closed {
@@ -203,13 +204,13 @@ impl SharedDisk {
         self.lock().mark_written();
         self.make_room()?;
         for flushed in batch.flushing {
-            // The caller of `flush` might have gone.
+            // An error means that the caller of `flush` no longer waits.
             let _ = flushed.send(());
         }
         Ok(())
     }
 
-    /// Forgets origins if the file exceeds its limit, until it is a tenth below.
+    /// If the file exceeds its limit, forgets origins until its size is a tenth below the limit.
     fn make_room(&self) -> Result<(), FileError> {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
         let forgotten = self.with_file(|file| match file.held() > max_bytes {
@@ -226,7 +227,7 @@ impl SharedDisk {
         Ok(())
     }
 
-    /// Removes origins that no bot has requested for a long time, a limited number in each pass.
+    /// Forgets origins that no bot has requested for a long time, a limited number in each pass.
     fn collect(&self, collecting: &mut Collecting) -> Result<(), FileError> {
         if !collecting.rest().is_zero() {
             return Ok(());
@@ -254,8 +255,7 @@ impl SharedDisk {
     }
 }
 
-/// Drops references to the file. Dropping the last one closes the file, which writes and can panic like any work on
-/// it.
+/// Drops references to the file. Dropping the last reference closes the file. This writes to it, and so can panic.
 fn close(file: impl IntoIterator) {
     let _ = guarded(|| {
         file.into_iter().for_each(drop);
@@ -263,7 +263,7 @@ fn close(file: impl IntoIterator) {
     });
 }
 
-/// Progress of the removal of old origins.
+/// The progress of a scan for old origins.
 struct Collecting {
     /// When to continue.
     at: Instant,
@@ -276,7 +276,8 @@ struct Collecting {
 impl Collecting {
     fn new() -> Self {
         Self {
-            // Does not start immediately: a machine that has just booted might still have a wrong clock.
+            // The first scan does not start immediately, because a machine that has just booted might still have a
+            // wrong clock.
             at: Instant::now() + COLLECT_EVERY,
             next: None,
         }
@@ -287,8 +288,8 @@ impl Collecting {
     }
 }
 
-/// How long to gather changes before writing them together. Each write has to be synced to the disk, which costs as
-/// much for one change as for hundreds.
+/// How long to collect changes before they are written together. Each write has to be synced to the disk, which takes
+/// as long for one change as for hundreds.
 const GATHER: Duration = Duration::from_millis(20);
 /// Pauses between two scans for old origins, and between the passes of one scan.
 const COLLECT_EVERY: Duration = Duration::from_secs(60 * 60);

@@ -1,4 +1,4 @@
-//! The store stays within its memory limit.
+//! Tests that the store stays within its memory limit.
 
 use super::*;
 

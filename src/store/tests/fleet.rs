@@ -1,4 +1,4 @@
-//! Stores of several gates on one shared server.
+//! Tests the stores of several gates that share one server.
 
 use super::*;
 use crate::fleet::tests::{Server, until};
@@ -8,7 +8,7 @@ async fn gate(server: &Server) -> (Bench, Calls) {
     Bench::within(Some(server.gate().await), store, 1000)
 }
 
-/// Whether no fetch has begun.
+/// Returns whether no fetch has started.
 fn none(calls: &Calls) -> bool {
     calls.0.is_empty()
 }
@@ -38,7 +38,7 @@ async fn a_cold_origin_is_fetched_once_for_all_gates() {
     );
     assert!(second.store.held(&site).expect("it is known").is_shared());
     assert!(!first.store.held(&site).expect("it is known").is_shared());
-    // What is in memory needs no call.
+    // If the copy is in memory, the lookup makes no call to the server.
     let lookup = second.lookup(&site).await;
     assert_eq!((lookup.status, lookup.waited), (CacheStatus::Hit, Duration::ZERO));
 }
@@ -78,7 +78,7 @@ async fn one_gate_refreshes_in_the_background_and_with_the_tag_that_another_got(
     assert!(holds(&second.lookup(&site).await, NEW));
     assert!(none(&second_calls));
 
-    // It is past its time in both, and the first alone knows of it.
+    // Only the first gate knows this site. Its copy has expired, and the site confirms it.
     let other = origin("b.example");
     let (third, mut third_calls) = gate(&server).await;
     first.known_since(&other, 48 * HOUR, &tagged(OLD, "\"1\""));
@@ -99,7 +99,7 @@ async fn an_older_allow_all_in_the_store_opens_nothing() {
     let site = origin("a.example");
     first.fetch(&mut first_calls, &site, rules("")).await;
     until(|| first.store.memory().fetches == 0).await;
-    // It knows of a later fetch, whose time is over.
+    // The second gate knows of a later fetch, whose copy has already expired.
     let slot = second.store.slot(&site);
     let now = SystemTime::now() + Duration::from_secs(1);
     let over = Freshness(Some(Duration::ZERO));

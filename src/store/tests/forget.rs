@@ -1,4 +1,4 @@
-//! A forgotten origin does not come back from a lookup or fetch that used it at the time.
+//! Tests that a forgotten origin does not come back from a lookup or fetch that was using it.
 
 use super::*;
 

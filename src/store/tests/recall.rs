@@ -1,4 +1,4 @@
-//! Copies that were evicted from memory, or known before a restart, come back from disk.
+//! Tests that copies that were evicted from memory, or known before a restart, are read back from disk.
 
 use std::path::Path;
 
@@ -109,7 +109,7 @@ async fn a_failing_origin_gets_its_copy_from_disk_before_the_retry() {
         &POLICY,
     );
     bench.store.disk().expect("a disk").keep(&nth(1), Arc::new(old), true);
-    // The recent fetch started without a copy.
+    // The fetch that failed just now started without knowing the copy on disk.
     bench.known_since(&nth(1), Duration::ZERO, &answered(503, ""));
     let lookup = bench.lookup(&nth(1)).await;
     assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));

@@ -1,4 +1,5 @@
-//! Copies are refreshed in the background while they are fresh, and before their next use afterwards.
+//! Tests that copies are refreshed in the background while they are fresh, and before their next use after they have
+//! expired.
 
 use super::*;
 
@@ -40,7 +41,7 @@ async fn a_refresh_sends_the_etag_of_the_current_rules_only() {
     assert!(holds(&lookup, OLD), "the origin says that it holds still");
     assert_eq!(bench.lookup(&site).await.status, CacheStatus::Hit);
 
-    // After another answer, the old entity tag must not be used.
+    // After another response, the old entity tag must not be used.
     bench.known_since(&site, 25 * HOUR, &answered(404, ""));
     let lookup = bench.spawn(&site);
     let call = calls.next().await;
@@ -118,7 +119,7 @@ async fn after_the_grace_period_the_last_copy_decides_during_the_retry() {
     let site = origin("a.example");
     bench.known_since(&site, 40 * 24 * HOUR, &rules(OLD));
     bench.known_since(&site, 31 * 24 * HOUR, &answered(500, ""));
-    // The last try was an hour ago, so the next one has only just become due.
+    // The last attempt was an hour ago, so the next one has only just become due.
     bench.known_since(&site, HOUR + HOUR / 60, &answered(500, ""));
     let lookup = bench.lookup(&site).await;
     assert_eq!(lookup.status, CacheStatus::Stale);

@@ -1,4 +1,4 @@
-//! A reload changes the profile while copies are held and fetches run.
+//! Tests that a reload can change the profile while copies are in memory and fetches are running.
 
 use super::*;
 
@@ -6,7 +6,7 @@ static RFC9309: LazyLock<Policy> = LazyLock::new(|| Policy {
     profile: Profile::Rfc9309,
     ..*POLICY
 });
-/// Only the profile `google` accepts the typo.
+/// A robots.txt with a typo that only the profile `google` accepts.
 const TYPO: &str = "User-agent: *\nDisalow: /p\n";
 
 /// Returns whether the copy that a lookup found allows `/p`.
@@ -22,7 +22,7 @@ fn copy(lookup: &Lookup, policy: &Policy) -> Arc<crate::copy::RobotsCopy> {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_profile_parses_a_copy_once_without_a_fetch() {
-    // A body of the second size is parsed on a blocking thread.
+    // The second body is so large that it is parsed on a blocking thread.
     for body in [TYPO.to_owned(), TYPO.to_owned() + &"#\n".repeat(40_000)] {
         let (bench, mut calls) = Bench::new();
         let site = origin("a.example");
@@ -41,7 +41,7 @@ async fn a_new_profile_parses_a_copy_once_without_a_fetch() {
 
         let again = bench.lookup_under(&RFC9309, &site).await;
         assert!(Arc::ptr_eq(&after.state, &again.state), "it was read once");
-        // A request that began before the reload still reads by the old profile.
+        // A request that began before the reload still uses the old profile.
         assert!(!allows(&bench.lookup(&site).await, &POLICY));
         assert!(allows(&bench.lookup_under(&RFC9309, &site).await, &RFC9309));
         assert!(calls.none_more().await);

@@ -1,8 +1,8 @@
-//! Fetches that wait for their turn or for room in the audit log: they do not change the origin's state.
+//! Tests fetches that wait for their turn or for room in the audit log: they do not change the origin's state.
 
 use super::*;
 
-/// Creates a bench with one permit, which a fetch of the first client holds until the call ends.
+/// Creates a bench with one permit. A fetch of the first client has the permit until the returned call ends.
 async fn taken() -> (Bench, Calls, Call) {
     let (bench, mut calls) = Bench::with_permits(1);
     drop(bench.spawn(&origin("dead.example")));

@@ -11,7 +11,7 @@ pub struct File {
     pub contents: Contents,
 }
 
-/// The contents of a file. All contain the mark that [`is_ours`] looks for, which names `robotgate env --write`.
+/// The contents of a file. All contain the text `robotgate env --write`, by which [`is_ours`] recognises them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contents {
     Text(String),
@@ -33,7 +33,8 @@ pub(super) struct Template {
     pub(super) text: String,
 }
 
-/// Returns the files that `text` refers to, and those that they refer to in turn. Empty if no files are written.
+/// Returns the files to which `text` refers, and those to which these files refer in turn. Empty if no files are
+/// written.
 pub fn files(text: &str, settings: &Settings) -> Vec<File> {
     let Some(folder) = settings.folder() else {
         return Vec::new();
@@ -52,7 +53,7 @@ pub fn files(text: &str, settings: &Settings) -> Vec<File> {
     files
 }
 
-/// Returns every file that can be written. A file precedes those that it refers to.
+/// Returns every file that can be written. A file comes before the files to which it refers.
 fn every(settings: &Settings) -> impl Iterator<Item = File> {
     let small = TABLE.file.iter().map(|template| File {
         name: &template.name,
@@ -80,7 +81,7 @@ pub fn is_ours(contents: &[u8]) -> bool {
     memchr::memmem::find(contents, MARK.as_bytes()).is_some()
 }
 
-/// The mark in every file.
+/// The text that every written file contains.
 pub const MARK: &str = "robotgate env --write";
 
 const SHIPPED: [(&str, &str); 4] = [

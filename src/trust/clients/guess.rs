@@ -9,7 +9,7 @@ pub fn fix(user_agent: Option<&str>) -> String {
     }
 }
 
-/// Returns the name of the client as `robotgate env` takes it.
+/// Returns the name by which `robotgate env` knows the client.
 pub fn guess(user_agent: &str) -> Option<&'static str> {
     let user_agent = user_agent.to_ascii_lowercase();
     SIGNS
@@ -18,7 +18,8 @@ pub fn guess(user_agent: &str) -> Option<&'static str> {
         .map(|(_, name)| *name)
 }
 
-/// Substrings of User-Agents and their clients. The first match is used, because libraries name what they are built on.
+/// Substrings of User-Agents and their clients. The first match is used: a library comes before the libraries that it
+/// is built on, which its User-Agent can name too.
 const SIGNS: &[(&str, &str)] = &[
     ("scrapy", "scrapy"),
     ("headlesschrome", "chromium"),

@@ -1,5 +1,5 @@
-//! The task that drives a connection. It reads and writes, notices when the origin is closing the connection or is
-//! dead, and closes the connection when no request needs it.
+//! The task that drives a connection. It reads and writes, notices when the origin is closing the connection or no
+//! longer responds, and closes the connection when no request needs it.
 
 use std::{
     future::{Future, poll_fn},
@@ -27,7 +27,7 @@ enum Wait {
     Ping,
     /// The answer to a PING.
     Pong,
-    /// The end of the connection, which robotgate has requested.
+    /// The end of the connection, after robotgate has begun to close it.
     End,
 }
 
@@ -85,7 +85,7 @@ where
                     state.silent.store(true, Ordering::Relaxed);
                     return Poll::Ready(());
                 }
-                // The peer does not even take the closing frames.
+                // The origin does not even read the closing frames.
                 Wait::End => return Poll::Ready(()),
             };
             wait = next;
@@ -98,12 +98,13 @@ where
 // === impl State ===
 
 impl State {
-    /// Records that the origin allows `allowed` simultaneous streams, and whether it accepts new ones.
+    /// Records how many simultaneous streams the origin allows, and whether it accepts new ones.
     fn observe(&self, allowed: usize, cx: &mut Context<'_>) {
         self.limit
             .store(allowed.min(self.bounds.streams as usize), Ordering::Relaxed);
         let mut sender = self.sender();
-        // This sender waits for no stream, so it is ready unless the origin sent a GOAWAY or the connection failed.
+        // This sender has opened no stream that could be pending, so it is ready unless the origin sent a GOAWAY or the
+        // connection failed.
         if let Some(sender) = &mut *sender
             && matches!(sender.poll_ready(cx), Poll::Ready(Err(_)))
         {
@@ -111,7 +112,7 @@ impl State {
         }
     }
 
-    /// Closes the connection if it has no streams. Returns whether it did. h2 then sends the closing frames.
+    /// Closes the connection if it has no streams, and returns whether it did. h2 then sends the closing frames.
     fn close(&self) -> bool {
         let mut sender = self.sender();
         if self.streams.load(Ordering::Relaxed) > 0 {

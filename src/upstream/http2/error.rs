@@ -33,12 +33,12 @@ impl StreamError {
     }
 
     /// Returns whether the request needs HTTP/1.1, because the origin says so (HTTP_1_1_REQUIRED, RFC 9113 §7) or
-    /// HTTP/2 cannot carry the request's target unchanged. The origin has not processed the request.
+    /// HTTP/2 cannot transmit the request's target unchanged. The origin has not processed the request.
     pub fn needs_http1(&self) -> bool {
         self.retry == Retry::Http1
     }
 
-    /// Returns the error of a connection that takes no more streams.
+    /// Returns the error of a connection that opens no more streams.
     pub(super) fn closed() -> Self {
         Self {
             fault: Fault::ConnectionTerminated,
@@ -46,7 +46,7 @@ impl StreamError {
         }
     }
 
-    /// Returns the error of a target that HTTP/2 cannot carry unchanged.
+    /// Returns the error of a target that HTTP/2 cannot transmit unchanged.
     pub(super) fn target() -> Self {
         Self {
             fault: Fault::Internal("it cannot put the request's target into an HTTP/2 request unchanged".to_owned()),
@@ -59,7 +59,7 @@ impl StreamError {
         Fault::Internal(what.to_owned()).into()
     }
 
-    /// Converts the error of opening a stream. The request was not sent.
+    /// Converts an error that occurred while opening a stream. The request was not sent.
     pub(super) fn of_send(error: &h2::Error) -> Self {
         if error.is_io() || error.is_go_away() || error.is_reset() {
             return Self::closed();
@@ -67,13 +67,14 @@ impl StreamError {
         Self::internal(&format!("it made an HTTP/2 request that cannot be sent: {error}"))
     }
 
-    /// Converts an error that occurred before the head of the response. `silent` is set if the connection was given up
-    /// because the peer answered no PING.
+    /// Converts an error that occurred before the head of the response. `silent` is set if the connection was closed
+    /// because the origin did not answer a PING.
     pub(super) fn of_head(error: &h2::Error, silent: bool) -> Self {
         let retry = match error.reason() {
             Some(Reason::HTTP_1_1_REQUIRED) if error.is_remote() => Retry::Http1,
             Some(Reason::REFUSED_STREAM) if error.is_remote() => Retry::Unprocessed,
-            // After a GOAWAY, h2 fails only streams above the last one that it names. Those are unprocessed.
+            // After a GOAWAY, h2 fails only the streams above the last one that the GOAWAY names. The origin has not
+            // processed those.
             _ if error.is_remote() && error.is_go_away() => Retry::Unprocessed,
             _ => Retry::Unknown,
         };

@@ -17,7 +17,7 @@ use crate::{
 /// to an HTTP/1.1 connection (RFC 9113 §8.2.2), and `Host`, which `:authority` replaces.
 ///
 /// # Errors
-/// Fails if an [`http::Uri`] cannot hold the target's path unchanged; see [`StreamError::needs_http1`].
+/// Fails if an [`http::Uri`] cannot represent the target's path unchanged; see [`StreamError::needs_http1`].
 pub fn request(head: &RequestHeader, target: &Target) -> Result<http::Request<()>, StreamError> {
     let path = PathAndQuery::from_maybe_shared(Bytes::copy_from_slice(&target.path));
     let path = path.ok().filter(|path| path.as_str().as_bytes() == target.path);
@@ -39,18 +39,18 @@ pub fn request(head: &RequestHeader, target: &Target) -> Result<http::Request<()
     *request.version_mut() = Version::HTTP_2;
     let fields = head.headers.iter().filter(|(name, value)| is_allowed(name, value));
     request.headers_mut().reserve(head.headers.len());
-    // Appending keeps the original order; removing fields from a copy would not.
+    // Append the remaining fields, because removing fields from a copy would change their order.
     for (name, value) in fields {
         request.headers_mut().append(name, value.clone());
     }
     Ok(request)
 }
 
-/// Converts the head of an HTTP/2 response. h2 has already checked that no field concerns a connection and that all
-/// lengths of the content agree.
+/// Converts the head of an HTTP/2 response. h2 has already checked that it has no fields that are for one connection
+/// only, and that all lengths of the content agree.
 ///
 /// # Errors
-/// Fails if the response switches protocols, which HTTP/2 does not have (RFC 9113 §8.6).
+/// Fails if the response switches protocols, which is impossible in HTTP/2 (RFC 9113 §8.6).
 pub(super) fn response(response: http::Response<()>) -> Result<ResponseHeader, Fault> {
     if response.status() == http::StatusCode::SWITCHING_PROTOCOLS {
         return Err(Fault::HttpProtocol);
@@ -70,7 +70,7 @@ fn is_allowed(name: &HeaderName, value: &HeaderValue) -> bool {
     !LEFT_OUT.contains(name) && (*name != header::TE || value.as_bytes().eq_ignore_ascii_case(b"trailers"))
 }
 
-/// Fields of HTTP/1.1 connections (RFC 9113 §8.2.2), and `Host`.
+/// Fields that are left out: those of HTTP/1.1 connections (RFC 9113 §8.2.2), and `Host`.
 const LEFT_OUT: [HeaderName; 6] = [
     header::HOST,
     header::CONNECTION,

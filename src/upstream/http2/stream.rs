@@ -1,4 +1,4 @@
-//! One request and its response on a stream of a connection.
+//! One request and its response on a stream of an HTTP/2 connection.
 
 use std::{
     future::Future as _,
@@ -17,17 +17,18 @@ use crate::upstream::Fault;
 
 /// A request and its response. If it is dropped before the response has ended, both are cancelled.
 ///
-/// Both directions run at the same time: poll [`Self::poll_room`] together with the methods that read the response.
-/// Each method can be polled and abandoned without losing anything.
+/// Both directions make progress at the same time: poll [`Self::poll_room`] together with the methods that read the
+/// response. No data is lost if the caller stops polling a method before it is ready.
 #[derive(Debug)]
 pub struct Stream {
     response: Response,
     content: SendStream<Bytes>,
-    /// Content that was pushed and does not fit into the peer's window yet.
+    /// Content that was pushed but does not fit into the origin's window yet.
     unsent: Bytes,
-    /// What is left to send.
+    /// What remains to be sent.
     left: Left,
-    /// Number of bytes given to the caller. Their window capacity is released when the caller asks for more.
+    /// Number of bytes that were given to the caller. When the caller asks for more, they are released, so that the
+    /// origin can send more.
     handed: usize,
     /// Number of informational responses so far.
     informational: usize,
@@ -35,21 +36,21 @@ pub struct Stream {
     permit: StreamPermit,
 }
 
-/// The response, as far as it has arrived.
+/// The part of the response that has arrived.
 #[derive(Debug)]
 enum Response {
     HeadRead(ResponseFuture),
     Begun(RecvStream),
 }
 
-/// What is left to send of a request's content.
+/// What remains to be sent of a request's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Left {
     /// The caller can push more.
     More,
-    /// The unsent content and then the end.
+    /// The unsent content, and then the end of the stream.
     End,
-    /// Nothing: the end was sent, or the origin wants no more content.
+    /// Nothing, because the end was sent, or the origin accepts no more content.
     Nothing,
 }
 
@@ -110,8 +111,8 @@ impl Stream {
         Poll::Ready(head.map_err(|_| self.malformed()))
     }
 
-    /// Reads the next part of the response's content, or `None` at its end. Counts the previous part as consumed, so
-    /// that the origin can send as much again.
+    /// Reads the next part of the response's content, or `None` at its end. Releases the previous part, so that the
+    /// origin can send as much again.
     ///
     /// # Errors
     /// Fails if the content is incomplete.
@@ -155,8 +156,8 @@ impl Stream {
         matches!(&self.response, Response::Begun(body) if body.is_end_stream())
     }
 
-    /// Queues content of the request for sending. Set `end` with the last part. Call this after
-    /// [`poll_room`](Self::poll_room) was ready. Content that the origin no longer wants is dropped.
+    /// Queues content of the request for sending. Set `end` with the last part. Call this only after
+    /// [`poll_room`](Self::poll_room) was ready. Content that the origin no longer accepts is dropped.
     pub fn push(&mut self, content: Bytes, end: bool) {
         if self.left != Left::More {
             return;
@@ -175,8 +176,8 @@ impl Stream {
         self.unsent.is_empty()
     }
 
-    /// Sends the queued content. Ready once it fits into the peer's window, or the origin wants no more
-    /// ([`wants_content`](Self::wants_content)). Never fails: the response tells why the origin wants no more.
+    /// Sends the queued content. Ready once it fits into the origin's window, or the origin accepts no more
+    /// ([`wants_content`](Self::wants_content)). Never fails: the response tells why the origin accepts no more.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.unsent.is_empty() {
             self.content.reserve_capacity(self.unsent.len());
@@ -233,7 +234,7 @@ impl Stream {
         self.permit.settled = true;
         let failed = StreamError::of_head(error, self.is_silent());
         if error.is_go_away() || error.is_io() {
-            // No new stream can be opened on this connection either.
+            // After this, no new stream can be opened on this connection.
             self.permit.state.away.store(true, Ordering::Relaxed);
         }
         failed

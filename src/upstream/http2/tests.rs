@@ -79,7 +79,7 @@ impl Raw {
         }
     }
 
-    /// Returns the next frame of one of these kinds, or `None` at the end.
+    /// Returns the next frame of one of these kinds, or `None` at the end of the connection.
     async fn next(&mut self, kinds: &[u8]) -> Option<(u8, Vec<u8>)> {
         loop {
             let mut head = [0; 9];
@@ -99,7 +99,7 @@ fn get(path: &str) -> Request<()> {
     request.body(()).expect("a request")
 }
 
-/// Fails the test if `work` hangs. The paused clock only advances when nothing else can run.
+/// Fails the test if `work` hangs. The paused clock advances only when no task can make progress.
 async fn within<T>(work: impl Future<Output = T>) -> T {
     let day = Duration::from_secs(24 * 60 * 60);
     tokio::time::timeout(day, work).await.expect("it hangs")
@@ -118,7 +118,7 @@ async fn content(stream: &mut Stream) -> Result<Vec<u8>, StreamError> {
     Ok(all)
 }
 
-/// Waits until other tasks make the condition true.
+/// Waits until other tasks have made the condition true.
 async fn until(mut is_so: impl FnMut() -> bool) {
     for _ in 0..10_000 {
         if is_so() {

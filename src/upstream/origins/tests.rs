@@ -3,7 +3,7 @@ use tokio::{net::TcpListener, task::yield_now, time};
 use super::*;
 use crate::egress::Roots;
 
-/// Starts a server that completes TCP handshakes and then stays silent.
+/// Starts a server that completes TCP handshakes but sends nothing.
 async fn silent() -> (Arc<Origins>, Origin, TcpListener, Roots) {
     let roots = Roots::gather(&[]).expect("a file in memory");
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
@@ -37,7 +37,7 @@ async fn a_request_that_waited_for_another_has_the_full_connect_timeout() {
     let began = time::Instant::now();
     let second = connect(within);
     yield_now().await;
-    // The machine's clock has to advance too, so that lost time is visible in both clocks.
+    // The real clock has to advance as much as the test's clock.
     std::thread::sleep(within);
 
     assert_eq!(second.await.expect("no panic"), Err(Fault::ConnectionTimeout));

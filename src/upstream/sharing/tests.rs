@@ -25,12 +25,12 @@ fn get() -> http::Request<()> {
     request.body(()).expect("a request")
 }
 
-/// Creates a set with room for `each` connections in each shard.
+/// Creates a set with room for `each` connections per shard.
 fn sharing(each: usize) -> Arc<Sharing> {
     Arc::new(Sharing::new(each * SHARDS))
 }
 
-/// Starts `count` requests and returns once all of them wait for a turn.
+/// Starts `count` requests, and returns once all of them wait for a connection.
 async fn waiting(sharing: &Arc<Sharing>, count: usize) -> Vec<tokio::task::JoinHandle<Option<SharedConnection>>> {
     let wait = || {
         let sharing = sharing.clone();
@@ -59,7 +59,7 @@ async fn over_the_limit_the_least_recently_used_connection_is_closed() {
         sharing.keep(&key(), shared.clone(), start + MILLI * number);
         all.push((shared, far));
     }
-    // The first connection is handed out most recently. The second has a request in progress.
+    // The first connection is the most recently used one. The second has a request in progress.
     sharing
         .existing(&key(), false, start + MILLI * 10)
         .expect("there are three");
@@ -143,7 +143,7 @@ async fn a_request_waits_for_at_most_two_connections() {
         full.push((shared.send(get(), true).expect("it has room"), far));
         sharing.keep(&key(), shared, Instant::now());
         opening.share();
-        // Another request comes first.
+        // Another request gets to open a connection first.
         let NextStep::Open(next) = sharing.next_step(&key(), false).await else {
             panic!("nobody makes one, and none has room");
         };

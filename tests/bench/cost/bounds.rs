@@ -20,7 +20,7 @@ impl Bounds {
         }
     }
 
-    /// Compares a counted number with the bound of a key, `section.name`.
+    /// Compares a counted number with the bound for `key`, which is `section.name`.
     pub fn hold(&mut self, key: &str, counted: f64) {
         let (recorded, percent) = self.bound(key);
         let slack = recorded * percent / 100.0;
@@ -67,5 +67,5 @@ impl Bounds {
 }
 
 const FILE: &str = "tests/bench/cost/bounds.toml";
-/// Recorded numbers have two decimal places.
+/// Tolerance for rounding: the recorded numbers have two decimal places.
 const ROUNDING: f64 = 0.01;

@@ -4,10 +4,10 @@ use std::{env, process::Command};
 
 use tempfile::TempDir;
 
-/// Returns how many instructions `cost WORK TIMES` executes in all.
+/// Returns how many instructions the command `cost WORK TIMES` executes.
 ///
 /// # Panics
-/// If valgrind is not installed, or does not count.
+/// If valgrind is not installed, or reports no number.
 pub fn instructions(work: &str, times: u64) -> u64 {
     let folder = TempDir::new().unwrap();
     let out = folder.path().join("callgrind.out");

@@ -31,7 +31,8 @@ pub fn count(requests: u64) -> Calls {
         let dns = peers::name_server().await;
         let config = peers::config(dns, "path = \"robots.redb\"");
         fs::write(folder.path().join("robotgate.toml"), config).unwrap();
-        // The shell prints its process id and then becomes the gate. strace itself ignores signals to end.
+        // The shell prints its process id and then becomes the gate. strace ignores signals that should end it, so they
+        // are sent to the gate.
         let mut strace = Command::new("strace")
             .args(["-f", "-c", "-o"])
             .arg(&counts)
@@ -50,7 +51,7 @@ pub fn count(requests: u64) -> Calls {
         for _ in 0..CONNECTIONS {
             clients.push(Client::connect(gate, origin, true).await);
         }
-        // Fetches the robots.txt and opens the first connections.
+        // This fetches the robots.txt and opens the first connections.
         clients[0].get().await;
         let clients = clients.into_iter().map(|mut client| {
             tokio::spawn(async move {

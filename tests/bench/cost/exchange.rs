@@ -1,5 +1,6 @@
-//! Exchanges through a gate in this process, on one thread with the client and the origin, so that each run does the
-//! same in the same order. The gate does what the program does, except for copies on disk, which other threads write.
+//! Exchanges through a gate in this process, which runs on one thread with the client and the origin, so that each run
+//! does the same work in the same order. The gate does what the program does, but does not keep copies on disk, because
+//! other threads would write them.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ pub fn run(times: u64, is_allowed: bool, counter: fn() -> u64) -> u64 {
         let (gate, _) = gate.into_iter().find(|(_, speaks)| *speaks == Speaks::Http).unwrap();
 
         let mut client = Client::connect(gate, origin, is_allowed).await;
-        // Fetches the robots.txt, connects to the origin, and does everything else that happens only once.
+        // This fetches the robots.txt, connects to the origin, and does everything else that happens only once.
         for _ in 0..WARM_UP {
             client.get().await;
         }

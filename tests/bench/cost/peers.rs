@@ -1,4 +1,4 @@
-//! The peers of a gate: a client, an origin and a name server. They allocate nothing after their start.
+//! The peers of a gate: a client, an origin and a name server. After their start, they allocate nothing.
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -14,7 +14,7 @@ use tokio::{
 pub struct Client {
     gate: TcpStream,
     request: String,
-    /// How the response begins and ends.
+    /// How the expected response begins and ends.
     status: &'static str,
     end: &'static str,
 }
@@ -27,8 +27,8 @@ pub fn on_one_thread<T>(work: impl Future<Output = T>) -> T {
 
 /// Returns the configuration of a gate that uses this name server.
 pub fn config(dns: SocketAddr, cache: &str) -> String {
-    // The log has its own folder, because the folder of the configuration is watched. No authority is created, because
-    // the number of instructions for that varies.
+    // The log has its own folder, because the folder of the configuration is watched. The gate creates no authority,
+    // because the number of instructions for that varies.
     format!(
         r#"
         [proxy]
@@ -98,13 +98,13 @@ pub async fn name_server() -> SocketAddr {
         let mut query = [0; 1024];
         loop {
             let (length, client) = socket.recv_from(&mut query).await.unwrap();
-            // RFC 1035 §4.1: an empty label ends the name; type and class follow.
+            // RFC 1035 §4.1: an empty label ends the name, and the type and class come after it.
             let name = 12 + query[12..length].iter().position(|byte| *byte == 0).unwrap();
             let question = &query[12..name + 5];
             let is_ipv6 = question[question.len() - 3] == 28;
             let mut reply = vec![query[0], query[1], 0x85, 0x80, 0, 1, 0, 1, 0, 0, 0, 0];
             reply.extend(question);
-            // The same name, type and class; a time to live of a day.
+            // The answer has the same name, type and class, and a time to live of a day.
             reply.extend([0xc0, 12]);
             reply.extend(&question[question.len() - 4..]);
             reply.extend(86_400_u32.to_be_bytes());
@@ -121,7 +121,7 @@ pub async fn name_server() -> SocketAddr {
 // === impl Client ===
 
 impl Client {
-    /// Connects to a gate, to request a page of an origin that is allowed or disallowed.
+    /// Connects to a gate. The client will request a page of the origin that is allowed or disallowed.
     pub async fn connect(gate: SocketAddr, origin: SocketAddr, is_allowed: bool) -> Self {
         let gate = TcpStream::connect(gate).await.unwrap();
         gate.set_nodelay(true).unwrap();
@@ -159,7 +159,7 @@ impl Client {
     }
 }
 
-/// Reads until the data ends with `end`, or the connection does. Returns the length.
+/// Reads until the data ends with `end`, or until the connection ends. Returns the length of the data.
 async fn read_until(stream: &mut TcpStream, buffer: &mut [u8], end: &[u8]) -> std::io::Result<usize> {
     let mut length = 0;
     loop {

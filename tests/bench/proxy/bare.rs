@@ -1,4 +1,4 @@
-//! A forward proxy of only pingora's `HttpProxy`, for plain HTTP. It shows the cost of the framework.
+//! A forward proxy that consists only of pingora's `HttpProxy`, for plain HTTP. It shows the cost of the framework.
 
 use std::{io::Read as _, net::SocketAddr, thread};
 
@@ -33,7 +33,7 @@ impl ProxyHttp for Bare {
 
 /// Serves `listen` until the benchmark ends.
 pub fn run(listen: &str) -> ! {
-    // The benchmark holds the other end, which closes however the benchmark ends.
+    // Standard input is a pipe from the benchmark. It closes when the benchmark ends, even after a crash.
     thread::spawn(|| {
         drop(std::io::stdin().read_to_end(&mut Vec::new()));
         std::process::exit(0);
@@ -51,5 +51,5 @@ pub fn run(listen: &str) -> ! {
     server.run_forever()
 }
 
-/// Kept connections to origins; enough for every case.
+/// Number of connections to origins that are kept; enough for every case.
 const KEPT: usize = 4096;

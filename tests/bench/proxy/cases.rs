@@ -1,4 +1,4 @@
-//! The cases: what is requested, and through which proxies.
+//! The cases: which requests are sent, and through which proxies.
 
 use super::{
     load::{Host, Pattern, Plan, Protocol, Request},
@@ -18,9 +18,9 @@ pub struct Case {
 
 #[derive(Clone, Copy, PartialEq)]
 pub enum Measures {
-    /// Requests per second: see [`races`](super::races).
+    /// Measures requests per second; see [`races`](super::races).
     Rate,
-    /// Memory for each connection: see [`crowds`](super::crowds).
+    /// Measures the memory for each connection; see [`crowds`](super::crowds).
     Memory,
 }
 
@@ -214,7 +214,7 @@ fn clear(plan: Plan) -> Vec<Contender> {
     Kind::ALL.map(|kind| contender(kind, plan)).into()
 }
 
-/// The proxies that end TLS.
+/// The proxies that can intercept TLS.
 fn tls(plan: Plan) -> Vec<Contender> {
     let kinds = Kind::ALL.into_iter().filter(|kind| kind.intercepts());
     kinds.map(|kind| contender(kind, plan)).collect()
@@ -279,5 +279,5 @@ fn crowd_of(name: &'static str, title: &str, mut contenders: Vec<Contender>) -> 
 }
 
 pub const FORWARDED: &str = "robotgate, forwarded";
-/// Each connection can also take some megabytes of kernel memory.
+/// Number of connections whose responses are not read. Each can also take some megabytes of kernel memory.
 const UNREAD: usize = 200;

@@ -1,4 +1,5 @@
-//! Many idle connections: how much memory a proxy uses for each, and how much of it the proxy returns.
+//! Measures many idle connections: how much memory a proxy uses for each, and how much of it the proxy frees after they
+//! were closed.
 
 use std::{
     path::Path,
@@ -57,7 +58,7 @@ pub fn run(case: &Case, folder: &Path) -> Vec<Row> {
 /// Measures a proxy before and while the connections are open.
 fn gather(plan: &Plan, proxy: Running) -> Outcome<(Running, Memory)> {
     let address = proxy.address(plan.protocol);
-    // Leave out the memory that the first requests take.
+    // Send a few requests first, so that their memory is not counted.
     let few = Plan {
         connections: 8,
         ..*plan
@@ -83,7 +84,7 @@ fn disperse((proxy, memory): (Running, Memory)) -> Memory {
     }
 }
 
-/// Returns the proxy's memory once it hardly changes.
+/// Returns the proxy's memory after it has stopped changing.
 fn settled(proxy: &Running) -> u64 {
     let patience = Instant::now() + Duration::from_secs(3);
     let mut last = proxy.process().memory();
@@ -100,11 +101,11 @@ fn settled(proxy: &Running) -> u64 {
 // === impl Memory ===
 
 impl Memory {
-    /// Returns the memory for one connection.
+    /// Returns the memory per connection.
     pub fn each(&self) -> u64 {
         self.during.saturating_sub(self.before) / self.connections.max(1) as u64
     }
 }
 
-/// How long after the connections were closed a proxy is measured again.
+/// How long after the connections were closed the proxy's memory is measured again.
 const GIVING_BACK: Duration = Duration::from_secs(2);

@@ -7,7 +7,7 @@ use super::{
     races::{Row, Sample},
 };
 
-/// A bound for the ratio of robotgate's number to another contender's in the same case.
+/// A limit for the ratio of robotgate's number to another proxy's in the same case.
 struct Share {
     case: &'static str,
     of: Of,
@@ -42,7 +42,7 @@ const SHARES: [Share; 12] = [
     share("refusals", Of::Rate, FORWARDED, Bound::AtLeast(3.0)),
 ];
 
-/// KiB for each connection.
+/// Maximum KiB of memory for each connection, by case.
 const MEMORY: [(&str, f64); 3] = [("idle", 24.0), ("tunnels", 40.0), ("unread", 128.0)];
 
 const fn share(case: &'static str, of: Of, than: &'static str, bound: Bound) -> Share {

@@ -27,7 +27,7 @@ pub use self::{
 };
 use super::{Outcome, process};
 
-/// What the clients do.
+/// The connections and requests of the clients.
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub protocol: Protocol,
@@ -44,9 +44,9 @@ pub enum Protocol {
     Plain,
     /// HTTP/1.1 over TLS; inside a CONNECT if there is a proxy.
     Http1,
-    /// HTTP/2 over TLS, likewise.
+    /// HTTP/2 over TLS; inside a CONNECT if there is a proxy.
     Http2,
-    /// As `Http1`, inside a CONNECT that the proxy does not intercept.
+    /// Like `Http1`, but inside a CONNECT that the proxy does not intercept.
     Tunnel,
 }
 
@@ -74,20 +74,21 @@ pub struct Measured {
 struct Stage {
     plan: Plan,
     proxy: Proxy,
-    /// Number of clients that have had a response, and of those that have had another since all had one.
+    /// Number of clients that have received a response, and number of clients that have received another one after all
+    /// clients were ready.
     ready: AtomicUsize,
     warm: AtomicUsize,
     measuring: AtomicBool,
     /// Cancelled when every client is ready and may continue.
     all_ready: CancellationToken,
     over: CancellationToken,
-    /// Bounds how many clients connect at once, so that no listener's queue overflows.
+    /// Limits how many clients connect at the same time, so that no listener's queue overflows.
     connecting: Semaphore,
 }
 
 impl Plan {
-    /// Runs the clients for `time`, after a `warm_up` in which they all work already. Calls `look` before and after
-    /// that time.
+    /// Runs the clients for `time`, after a `warm_up` during which they already send requests. Calls `look` before and
+    /// after that time.
     pub fn measure(
         &self,
         proxy: Proxy,
@@ -96,7 +97,7 @@ impl Plan {
         mut look: impl FnMut(Phase),
     ) -> Outcome<Measured> {
         let (elapsed, tally) = self.perform(proxy, |stage| {
-            // Meanwhile, proxies open their connections to the origin.
+            // During this wait, proxies open their connections to the origin.
             stage.wait(&stage.warm, || false);
             thread::sleep(warm_up);
             look(Phase::Before);
@@ -111,7 +112,7 @@ impl Plan {
         Ok(Measured { elapsed, tally })
     }
 
-    /// Connects all clients, and calls `look` while they hold their connections.
+    /// Connects all clients, and calls `look` while their connections are open.
     pub fn hold<T>(&self, proxy: Proxy, look: impl FnOnce() -> T) -> Outcome<T> {
         self.perform(proxy, |_| look()).map(|(seen, _)| seen)
     }
@@ -162,7 +163,8 @@ pub enum Phase {
 // === impl Stage ===
 
 impl Stage {
-    /// Waits until all clients are counted. Returns false if that takes too long, or `failed` returns true.
+    /// Waits until `counted` reaches the number of clients. Returns false if that takes too long, or `failed` returns
+    /// true.
     fn wait(&self, counted: &AtomicUsize, failed: impl Fn() -> bool) -> bool {
         let mut patience = Instant::now() + PATIENCE;
         let mut last = 0;
@@ -214,6 +216,6 @@ fn run(stage: &Arc<Stage>, thread: usize, threads: usize) -> Outcome<Tally> {
     })
 }
 
-/// How long the next client may take to get a response, and the last requests to end.
+/// Time limit for the next client to get a response, and for the last requests to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 const CONNECTING: usize = 64;

@@ -1,4 +1,4 @@
-//! Describes the machine.
+//! Describes the machine on which the benchmark runs.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The command line.
+//! The options on the command line.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub enum Command {
     Run(Options),
     Help,
     List,
-    /// For `cargo test --benches`, which also starts benchmarks.
+    /// Run no case, because `cargo test --benches` has started the benchmark.
     Nothing,
 }
 

@@ -1,7 +1,7 @@
-//! The origin: a separate process that responds at once, so that the measurement shows the proxy.
+//! The origin: a separate process that responds immediately, so that the measurement shows the proxy.
 //!
 //! It speaks plain HTTP/1.1, and HTTP/1.1 and HTTP/2 over TLS. A third plain port listens on every address of the
-//! machine, so that each address in 127.0.0.0/8 is an origin. It serves only the machine itself.
+//! machine, so that each address in 127.0.0.0/8 is an origin. Only programs on this machine can connect.
 
 pub mod answers;
 mod http1;
@@ -87,7 +87,8 @@ pub fn run(folder: &Path) -> Outcome<()> {
     let mut ports = Vec::new();
     for (_, listener) in &listeners {
         listener.set_nonblocking(true)?;
-        // Longer than the standard library's queue: a connection that does not fit waits for a second.
+        // The queue is longer than the standard library's, because a connection that does not fit has to wait for a
+        // second.
         rustix::net::listen(listener, QUEUE)?;
         ports.push(listener.local_addr()?.port().to_string());
     }
@@ -100,7 +101,7 @@ pub fn run(folder: &Path) -> Outcome<()> {
         thread::spawn(move || serve(cloned, &acceptor));
     }
     println!("{}", ports.join(" "));
-    // The benchmark holds the other end, which closes however the benchmark ends.
+    // Standard input is a pipe from the benchmark. It closes when the benchmark ends, even after a crash.
     std::io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }
@@ -129,7 +130,7 @@ async fn accept(port: Port, listener: TcpListener, acceptor: TlsAcceptor) {
                 tokio::spawn(async move { converse(port, stream, acceptor, answers).await });
             }
             Ok(_) => {}
-            // For example too many open files: other connections must be closed first.
+            // For example, too many files are open. Let other connections close first.
             Err(_) => tokio::task::yield_now().await,
         }
     }

@@ -17,14 +17,15 @@ pub struct Process(Child);
 // === impl Process ===
 
 impl Process {
-    /// Starts the process. Its errors go to the file `log`. Its input is a pipe that closes when the benchmark ends.
+    /// Starts the process. Its standard error is appended to the file `log`. Its standard input is a pipe that closes
+    /// when the benchmark ends.
     pub fn start(command: &mut Command, log: &Path) -> io::Result<Self> {
         let errors = File::options().create(true).append(true).open(log)?;
         let child = command.stdin(Stdio::piped()).stderr(errors).spawn()?;
         Ok(Self(child))
     }
 
-    /// Takes its output, if the command made that a pipe.
+    /// Takes the process's output, if the command made it a pipe.
     pub fn take_output(&mut self) -> Option<ChildStdout> {
         self.0.stdout.take()
     }
@@ -66,8 +67,8 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let tree = self.tree();
-        // The benchmark's own processes end with their input, the others with the signal. squid leaves files in shared
-        // memory unless it ends by itself.
+        // The benchmark's own processes end when their input closes, the others because of the signal. squid must end
+        // by itself, or it leaves files in shared memory.
         drop(self.0.stdin.take());
         signal(self.0.id(), Signal::TERM);
         let patience = Instant::now() + Duration::from_secs(2);
@@ -109,17 +110,17 @@ fn memory(id: u32) -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// Returns the numbers in `/proc/ID/stat` from the parent on (proc(5)).
+/// Returns the numbers in `/proc/ID/stat`, from the parent's id on (proc(5)).
 fn stat(id: u32) -> Option<Vec<u64>> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name before can contain anything, even parentheses. The state follows it.
+    // The name in parentheses can contain any characters, even parentheses. The state comes after it.
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields = fields.split_whitespace().skip(1);
     Some(fields.map(|field| field.parse().unwrap_or(0)).collect())
 }
 
 const PARENT: usize = 0;
-/// User and system time, of the process and of its ended children.
+/// Positions of the user and system time of the process and of its children that have ended.
 const CPU: std::ops::Range<usize> = 10..14;
 
 /// Clock ticks per second (`USER_HZ`), the same on every machine that runs this.

@@ -18,10 +18,10 @@ use std::{
 pub use self::robotgate::{Audit, Https};
 use super::{Outcome, load::Protocol, process::Process};
 
-/// A proxy, or none.
+/// A proxy, or no proxy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// No proxy: the load generator connects to the origin itself.
+    /// No proxy: the load generator connects directly to the origin.
     Nothing,
     Robotgate(Audit, Https),
     /// Only pingora's `HttpProxy`.
@@ -56,7 +56,7 @@ impl Kind {
         Self::Mitmproxy,
     ];
 
-    /// Returns its version, or why it cannot be measured.
+    /// Returns the proxy's version, or why the proxy cannot be measured.
     pub fn version(self) -> Result<String, String> {
         match self {
             Self::Nothing => Ok("the load generator asks the origin itself".to_owned()),
@@ -68,7 +68,7 @@ impl Kind {
         }
     }
 
-    /// Returns whether it can intercept a CONNECT.
+    /// Returns whether the proxy can intercept a CONNECT.
     pub fn intercepts(self) -> bool {
         match self {
             Self::Squid { .. } => squid::intercepts(),
@@ -77,11 +77,11 @@ impl Kind {
         }
     }
 
-    /// Starts the proxy in its own folder below `folder`, which has the files of
-    /// [`certificates`](super::certificates), and waits until it listens. Returns `None` if the kind is no proxy.
+    /// Starts the proxy in its own folder below `folder`, which contains the files of
+    /// [`certificates`](super::certificates), and waits until it listens. Returns `None` for [`Kind::Nothing`].
     pub fn start(self, folder: &Path) -> Outcome<Option<Running>> {
         let proxy_folder = tempfile::Builder::new().prefix("proxy-").tempdir_in(folder)?.keep();
-        // squid drops root privileges.
+        // squid drops root privileges, so the folder must be open to all users.
         std::fs::set_permissions(&proxy_folder, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
         let setup = Setup {
             shared: folder.to_owned(),

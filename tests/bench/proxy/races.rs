@@ -1,4 +1,4 @@
-//! Proxies that take turns, round after round: how many requests each serves, how fast, and at what cost.
+//! Proxies take turns in several rounds: how many requests each serves, how fast, and at what cost.
 
 use std::{collections::HashMap, path::Path, thread, time::Duration};
 
@@ -28,13 +28,13 @@ pub struct Sample {
 pub struct Row {
     pub label: String,
     pub kind: Kind,
-    /// One for each round; `None` if the turn failed.
+    /// A sample for each round; `None` if the turn failed.
     pub samples: Vec<Option<Sample>>,
     /// The error of a turn, if there was one.
     pub problem: Option<String>,
 }
 
-/// The proxies of a case. The error says why one does not run.
+/// The proxies of a case. For a proxy that does not run, the value is an error that says why.
 type Proxies = HashMap<Kind, Result<Option<Running>, String>>;
 
 /// The result of a turn, and the error of a request, if there was one.
@@ -60,7 +60,7 @@ pub fn run(case: &Case, options: &Options, folder: &Path, origin: &Origin) -> Ve
             rows[at].add(found);
         }
     }
-    // Stop all at once, because some take time.
+    // Stop all proxies at the same time, because some take long to stop.
     thread::scope(|scope| {
         for proxy in proxies.into_values() {
             scope.spawn(move || drop(proxy));
@@ -69,7 +69,7 @@ pub fn run(case: &Case, options: &Options, folder: &Path, origin: &Origin) -> Ve
     rows
 }
 
-/// Starts all proxies of a case at once.
+/// Starts all proxies of a case at the same time.
 fn start(case: &Case, folder: &Path) -> Proxies {
     let mut kinds: Vec<Kind> = Vec::new();
     for contender in &case.contenders {

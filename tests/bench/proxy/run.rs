@@ -28,7 +28,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
         Command::Nothing => return Ok(()),
     };
     let folder = TempDir::new()?;
-    // squid drops root privileges and must be able to enter.
+    // squid drops root privileges and must be able to enter the folder.
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     let files = process::raise_file_limit();
     certificates::make(folder.path())?;
@@ -115,5 +115,5 @@ fn perform(case: &Case, options: &Options, folder: &TempDir, origin: &Origin, go
     }
 }
 
-/// Files of a process other than connections; a generous estimate.
+/// A generous estimate of how many files a process has open in addition to connections.
 const OTHER_FILES: u64 = 1000;

@@ -50,7 +50,7 @@ pub fn all() -> Vec<Attack> {
         attack.agent = "Bot-aaab";
     }
     attacks.push(Attack {
-        // The last agent by name, which no longer fits into the index.
+        // The last agent in alphabetical order, for which the index has no room.
         agent: "Bot-aaaf",
         ..both("6 agents, each in most groups", unmerged(), plain)
     });
@@ -71,8 +71,8 @@ fn plain(length: usize) -> String {
     format!("/{}", "a".repeat(length - 1))
 }
 
-/// Returns a path of `a`s after decoys: everything that the patterns look for after an `a` comes before it, where it
-/// cannot match (every digit after every other digit and after a `b`).
+/// Returns a path that ends in `a`s. Before them, the path contains everything that the patterns have after an `a`,
+/// where it cannot match (every digit after every other digit and after a `b`).
 fn early(length: usize) -> String {
     let pairs: String = (0..100).map(|pair| format!("b{pair:02}")).collect();
     format!("/{pairs}{}", "a".repeat(length - 1 - pairs.len()))
@@ -86,7 +86,7 @@ fn tails() -> Vec<u8> {
     })
 }
 
-/// Returns patterns of four letters that are not in the path, though each of their pairs of letters is.
+/// Returns patterns of four letters that are not in the path, although all their pairs of adjacent letters are.
 fn pieces() -> (Vec<u8>, String) {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
     let mut random = Random::new(4);
@@ -102,7 +102,7 @@ fn pieces() -> (Vec<u8>, String) {
     (file, path)
 }
 
-/// Returns words of two letters whose short parts are all in the path.
+/// Returns words that consist of two different letters, and whose short parts are all in the path.
 fn binary() -> Vec<u8> {
     let mut random = Random::new(6);
     Lines::fill(usize::MAX, |lines| {
@@ -111,7 +111,7 @@ fn binary() -> Vec<u8> {
     })
 }
 
-/// Returns the letters a to l in random orders, with a wildcard before each.
+/// Returns patterns with the letters a to l in random order, with a wildcard before each letter.
 fn orders() -> Vec<u8> {
     let mut random = Random::new(5);
     let mut letters: Vec<char> = ('a'..='l').collect();
@@ -126,13 +126,13 @@ fn orders() -> Vec<u8> {
     })
 }
 
-/// Returns runs of each letter, from l down to a.
+/// Returns a path with a run of each letter, from l down to a.
 fn falling(length: usize) -> String {
     let runs = ('a'..='l').rev().map(|letter| String::from(letter).repeat(length / 12));
     format!("/{}", runs.collect::<String>())
 }
 
-/// Repeats a to f, then g to l, so that half of a pattern can be found before it fails.
+/// Returns a path that repeats a to f, then g to l, so that half of a pattern matches before the rest fails.
 fn halves(length: usize) -> String {
     format!("/{}{}", "abcdef".repeat(length / 12), "ghijkl".repeat(length / 12))
 }
@@ -175,7 +175,7 @@ fn same(path: &str) -> Vec<u8> {
     Lines::fill(20_000, |lines| lines.rule(false, path))
 }
 
-/// Returns a group for `*` with each number, and for one more agent if `other` is not empty.
+/// Returns groups for `*`, each with a numbered path, and for one more agent if `other` is not empty.
 fn groups(other: &str, path: &str) -> Vec<u8> {
     let mut number = 0;
     Lines::fill(usize::MAX, |lines| {

@@ -1,4 +1,4 @@
-//! Measures decisions with a parsed file.
+//! Measures how long decisions take once a file is parsed.
 
 use std::hint::black_box;
 
@@ -13,7 +13,7 @@ use super::{
     table::{bytes, digits, duration},
 };
 
-/// Number of different orders of the paths, so that the processor cannot predict what comes next.
+/// Number of different orders of the paths. With several, the processor cannot predict the next path.
 const ORDERS: usize = 16;
 
 pub fn report(run: &mut Run, subjects: &[Subject]) {

@@ -1,12 +1,12 @@
-//! The engines, each behind the same interface: parse, pick and decide.
+//! The engines, each with the same interface: parse, pick and decide.
 //!
-//! It measures nothing, and does no work for an engine that the engine's users would not do.
+//! This module measures nothing, and does no work for an engine that its users would not do themselves.
 
 use robotgate::robots::RobotsTxt;
 
-/// A robots.txt engine, as its users call it.
+/// A robots.txt engine, with the calls that its users make.
 pub trait Engine: 'static {
-    /// The head of its column.
+    /// The header of the engine's column.
     const NAME: &'static str;
     type Parsed;
     /// What the engine can select before the path is known.

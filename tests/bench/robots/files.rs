@@ -19,7 +19,7 @@ pub enum Size {
     Typical,
     /// Thousands of rules.
     Large,
-    /// The maximum that is read of any file.
+    /// The largest size that is read of any file.
     Largest,
 }
 
@@ -52,7 +52,7 @@ pub fn all() -> Vec<Subject> {
 // === impl Size ===
 
 impl Size {
-    /// Returns the time that a decision must stay below, in words and in nanoseconds.
+    /// Returns the time within which a decision must be made, in words and in nanoseconds.
     pub fn goal(self) -> Option<(&'static str, f64)> {
         match self {
             Self::Typical => Some(("<200 ns", 200.0)),

@@ -11,7 +11,7 @@ use super::{
     table::{bytes, digits, duration},
 };
 
-/// An engine that takes longer than this for a path, in nanoseconds, gets no longer one.
+/// If an engine takes longer than this for a path, in nanoseconds, no longer path is tried.
 const PATIENCE: f64 = 250e6;
 
 pub fn report(run: &mut Run) {

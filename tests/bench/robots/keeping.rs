@@ -120,7 +120,7 @@ pub fn contender<E: Engine>(subject: &Subject) -> Contender<'_> {
     })
 }
 
-/// Returns the bytes that a parsed file keeps, and how often decisions on its paths allocate.
+/// Returns the number of bytes that a parsed file keeps, and how often decisions on its paths allocate.
 fn ask<E: Engine>(subject: &Subject) -> (u64, u64) {
     let (parsed, kept) = heap::kept(|| Box::new(E::parse(&subject.file, subject.agent)));
     let Some(parsed) = &*parsed else {

@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::generate::Random;
 
-/// Does the given number of units of work.
+/// A function that does the given number of units of work.
 pub type Contender<'a> = Box<dyn FnMut(usize) + 'a>;
 
 /// The processor time of a unit, in nanoseconds.
@@ -28,7 +28,7 @@ pub struct Pace {
     limit: Duration,
 }
 
-/// A runner whose first attempt takes longer gets no other.
+/// If the first attempt of a contender takes longer than this, there is no second one.
 const SLOW: Duration = Duration::from_millis(400);
 
 struct Runner<'a> {
@@ -49,14 +49,14 @@ impl Pace {
         limit: Duration::from_secs(3),
     };
 
-    /// For many files and for slow work.
+    /// The pace for many files and for slow work.
     pub const BRIEF: Self = Self {
         rounds: 15,
         limit: Duration::from_millis(500),
         ..Self::MEASURE
     };
 
-    /// Runs everything once and measures nothing.
+    /// A pace that runs each contender once and measures nothing.
     pub const SMOKE: Self = Self {
         rounds: 0,
         turn: Duration::ZERO,
@@ -150,7 +150,7 @@ fn took(contender: &mut Contender<'_>, units: usize) -> Duration {
     spent().saturating_sub(start)
 }
 
-/// Returns the processor time of this thread. The work never waits, and other load on the machine does not count.
+/// Returns the processor time of this thread. It does not include waiting or the load of other programs.
 fn spent() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).unwrap_or_default()

@@ -4,7 +4,7 @@ use super::race::{Contender, Pace, Time};
 use super::table::Goals;
 
 pub struct Run {
-    /// Whether to measure. Otherwise everything runs once, silently.
+    /// Whether to measure. If not, everything runs once, without output.
     measures: bool,
     filter: String,
     pub goals: Goals,
@@ -13,7 +13,7 @@ pub struct Run {
 /// Size in bytes to which files are cut if nothing is measured.
 pub const SHORT: usize = 4096;
 
-/// Options of the standard test harness with a value, which must not be taken for a filter.
+/// Options of the standard test harness that have a value. The value must not be mistaken for a filter.
 const VALUED: [&str; 6] = ["--test-threads", "--skip", "--color", "--format", "--logfile", "-Z"];
 
 // === impl Run ===
@@ -59,7 +59,7 @@ impl Run {
         pace.race(contenders)
     }
 
-    /// Cuts the work if nothing is measured, because the build is then seldom optimised.
+    /// Shortens the work if nothing is measured, because the build is then usually not optimised.
     pub fn shorten<T>(&self, items: &mut Vec<T>, length: usize) {
         if !self.measures {
             items.truncate(length);

@@ -12,7 +12,7 @@ pub struct Goals {
 // === impl Goals ===
 
 impl Goals {
-    /// Returns the words to print beside a number: the goal, and whether the number meets it.
+    /// Returns the words to print next to a number: the goal, and whether the number meets it.
     pub fn judge(&mut self, what: &str, number: &str, goal: &str, met: bool) -> String {
         if met {
             self.met += 1;
@@ -44,7 +44,7 @@ pub fn duration(nanoseconds: f64) -> String {
     format!("{} {unit}", digits(value))
 }
 
-/// Formats a number with three digits, or with all digits before the point.
+/// Formats a number with three digits, or with all digits before the decimal point if there are more.
 pub fn digits(value: f64) -> String {
     match value {
         ..9.995 => format!("{value:.2}"),

@@ -1,4 +1,4 @@
-//! No client of the admin listener, however slow or hostile, keeps others out.
+//! No client of the admin listener, however slow or hostile, prevents others from using it.
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -13,7 +13,7 @@ async fn clients_that_do_not_read_delay_no_other_client() {
     let gate = Gate::start().await;
     let requests = "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
     let mut crowd = Vec::new();
-    // More connections than one address may have, and responses too large for all buffers.
+    // Opens more connections than one address may have, and requests more bytes of responses than all buffers can hold.
     for _ in 0..40 {
         let mut connection = TcpStream::connect(gate.admin_address()).await.unwrap();
         connection.write_all(requests.as_bytes()).await.unwrap();
@@ -40,7 +40,7 @@ async fn malformed_requests_get_an_error_and_do_no_harm() {
         connection.write_all(request.as_bytes()).await.unwrap();
         connection.shutdown().await.unwrap();
         let mut answer = Vec::new();
-        // A reset is fine too.
+        // The connection may end in a reset too.
         let _ = wait::within("the end", connection.read_to_end(&mut answer)).await;
         assert!(!answer.starts_with(b"HTTP/1.1 200"), "{request:.40}");
     }

@@ -1,4 +1,4 @@
-//! Checks responses against `openapi.json`, with the part of JSON Schema that the file uses.
+//! Validates responses against `openapi.json`, with the part of JSON Schema that openapi.json uses.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../../src/admin/http/openapi.json")).expect("the file is JSON")
 });
 
-/// Asserts that a response is as the file describes it.
+/// Asserts that openapi.json describes this response.
 #[track_caller]
 pub fn check(path: &str, method: &str, status: u16, media_type: &str, answer: &Value) {
     let responses = &DOCUMENT["paths"][path][method]["responses"];

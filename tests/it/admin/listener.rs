@@ -1,4 +1,4 @@
-//! The listener itself: what all responses have in common, and that no client affects other services.
+//! The admin listener itself: properties of all its responses, and that its clients do not affect other services.
 
 use tokio::{io::AsyncReadExt as _, net::TcpStream};
 

@@ -1,4 +1,4 @@
-//! `/api/v1/origins`: what is known about origins.
+//! `/api/v1/origins`: the list of known origins and the details of each.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::support::{Gate, NAME, Origin, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
-/// With copies on disk, and only in memory.
+/// Configurations with copies on disk, and with copies only in memory.
 const CACHES: [&str; 2] = ["", "[cache]\npersist = false"];
 
 async fn gate_with(cache: &str) -> Gate {

@@ -1,5 +1,5 @@
-//! The socket beside the cache file: a client that can open it can use everything that the listener offers,
-//! and forget origins.
+//! The socket next to the cache file. A client that can open it can use everything that the listener offers, and can
+//! also forget origins.
 
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
@@ -9,7 +9,7 @@ use crate::support::{Connection, Gate, NAME, Origin, allowed};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
-/// Connects to the socket. Requests have no host.
+/// Connects to the socket. Requests on the connection have no Host field.
 async fn dial(gate: &Gate) -> Connection {
     let connected = UnixStream::connect(gate.file("robots.redb.sock")).await;
     Connection::over_io(connected.expect("the gate listens"))

@@ -1,5 +1,5 @@
-//! The record of a fetch: the request, the response, what it changed, and its place before the decisions that rest
-//! on it.
+//! The record of a fetch: the request, the response, the changes, and its place before the decisions that are based on
+//! the fetch.
 
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
@@ -45,8 +45,8 @@ fn sha256(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text))
 }
 
-/// Masks the times of a record: rounds them to minutes, relative to the record's own, so that they are the same in
-/// each run.
+/// Masks the times of a record: rounds them to minutes relative to the time of the record itself, so that they are the
+/// same in each run.
 fn masked(record: &Record) -> Value {
     let time = |name: &str| Some(OffsetDateTime::parse(record[name].as_str()?, &Rfc3339).expect("a time"));
     let logged_at = time("time").expect("every record has one");
@@ -54,7 +54,7 @@ fn masked(record: &Record) -> Value {
     masked["time"] = "TIME".into();
     masked["duration_us"] = record["duration_us"].as_u64().map(|_| "TIME").into();
     for name in ["robots_expires", "failing_since"] {
-        // Retries are up to a tenth late.
+        // Retries are delayed by up to a tenth.
         masked[name] = time(name)
             .map(|time| format!("in {} min", (time - logged_at).whole_minutes()))
             .into();
@@ -73,7 +73,7 @@ async fn fetch(gate: &Gate, origin: &Origin) -> Record {
     found.remove(0)
 }
 
-/// Starts an origin with this reply for its robots.txt, and with pages.
+/// Starts an origin with pages, and with this reply for its robots.txt.
 async fn origin_that(robots: Reply) -> Origin {
     Origin::start()
         .reply("/robots.txt", robots)

@@ -1,5 +1,5 @@
-//! The records about robotgate itself: it starts, reloads, forgets an origin and stops. And what decisions say of the
-//! robotgate and the configuration that made them.
+//! The records about robotgate itself: it starts, reloads, forgets an origin and stops. Also tests which robotgate and
+//! which configuration the records of decisions name.
 
 use robotgate::config::Canonical;
 use serde_json::{Value, json};

@@ -139,7 +139,7 @@ fn a_leaf_expires_no_later_than_any_certificate_of_its_chain() {
     assert_eq!(leaf.validity().not_after, root.validity().not_after);
 }
 
-/// Subjects as in companies' directories: `OU=b, OU=a`, `DC=corp, DC=example`.
+/// Tests with subjects like those in companies' directories: `OU=b, OU=a`, `DC=corp, DC=example`.
 #[test]
 fn the_issuer_of_a_leaf_equals_the_subject_byte_for_byte() {
     let mut params = ca_params("issuing");

@@ -1,4 +1,4 @@
-//! The authority's files: created once, never overwritten, and rejected if something is wrong with them.
+//! The authority's files: they are created once, never overwritten, and rejected if something is wrong with them.
 
 use std::{collections::HashSet, sync::Barrier, thread};
 
@@ -140,7 +140,7 @@ fn dangling_links_are_not_replaced() {
     assert!(files.certificate.is_symlink() && files.key.is_symlink());
 }
 
-/// Simulates a process that was killed between the two renames.
+/// Simulates a process that was killed after it had given only one of the files its final name.
 #[test]
 fn an_interrupted_creation_is_finished() {
     for (named, waiting) in [("ca.key", "ca.pem"), ("ca.pem", "ca.key")] {

@@ -13,7 +13,7 @@ use x509_parser::{
 
 use super::*;
 
-/// Verifies `leaf` for `name` as a client that trusts the authority.
+/// Verifies `leaf` for `name`, as a client that trusts the authority does.
 pub(super) fn verify(authority: &Authority, leaf: CertifiedKey, name: &str) -> Result<(), rustls::Error> {
     verify_under(authority.certificate_der(), leaf, name)
 }

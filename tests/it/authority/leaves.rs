@@ -1,4 +1,5 @@
-//! The cache of TLS servers: one certificate for each name, bounded and fresh; and its TLS sessions.
+//! The cache of TLS server configurations: one certificate for each name, limited in number and never expired; and the
+//! TLS sessions.
 
 use std::sync::Mutex;
 
@@ -85,7 +86,7 @@ async fn a_cache_of_size_zero_still_issues_leaves() {
     }
 }
 
-/// Runs on one thread, so that the first caller is gone before its certificate is made.
+/// Runs on one thread, so that the first caller is cancelled before its certificate is issued.
 #[tokio::test]
 async fn a_leaf_is_kept_if_its_caller_is_cancelled() {
     let leaves = leaves(16);
@@ -222,7 +223,7 @@ async fn sessions_resume_without_a_server_name() {
     assert_eq!(second.handshake_kind(), Some(HandshakeKind::Resumed));
 }
 
-/// If a client is led into the tunnel to another name, it must verify the certificate again.
+/// If an attacker redirects a client into the tunnel to another name, the client must verify the certificate again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_ticket_is_valid_for_one_name_only() {
     let leaves = leaves(16);

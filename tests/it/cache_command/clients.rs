@@ -1,4 +1,4 @@
-//! Whatever clients of the socket send, bots are served and operators get answers.
+//! Whatever clients send on the socket, bots are still served and operators get responses.
 
 use std::process::Stdio;
 
@@ -19,7 +19,7 @@ async fn connect(gate: &Gate) -> UnixStream {
 /// Sends `bytes` and returns the response.
 async fn response_to(gate: &Gate, bytes: &[u8]) -> String {
     let mut client = connect(gate).await;
-    // The gate may close before everything is sent or read.
+    // The gate may close the connection before everything is sent or read.
     drop(client.write_all(bytes).await);
     let mut received = Vec::new();
     drop(wait::within("the end of the answer", client.read_to_end(&mut received)).await);
@@ -40,7 +40,7 @@ async fn hostile_clients_of_the_socket_do_no_harm() {
         let received = response_to(&gate, nonsense).await;
         assert!(received.is_empty() || received.starts_with("HTTP/1.1 4"), "{received}");
     }
-    // Together more than the maximum number of connections.
+    // Open more connections than the maximum.
     let (mut silent, mut deaf) = (Vec::new(), Vec::new());
     let requests = "GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(1000);
     for _ in 0..40 {

@@ -1,4 +1,4 @@
-//! Which file the command reads, and its errors if it cannot.
+//! Which cache file the command reads, and its errors if it cannot read it.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 

@@ -4,7 +4,7 @@ use robotgate::config::{Config, ConfigError};
 
 use super::parse;
 
-/// All of them go into one snapshot, so that messages can be reviewed in one place.
+/// Invalid configurations. All of their messages are in one snapshot, so that they can be reviewed in one place.
 const BAD: &[&str] = &[
     // Syntax.
     "[proxy\nlisten = 1",

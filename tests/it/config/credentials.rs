@@ -1,4 +1,4 @@
-//! The credentials file: who may read it, its content, and the bots that its names stand for.
+//! The credentials file: who may read it, its content, and the bots that its names identify.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -82,7 +82,8 @@ fn a_credential_belongs_to_the_bot_that_lists_it_or_has_its_name() {
     assert_eq!(of("AcmeBot"), ["AcmeBot"]);
     assert_eq!(of("images"), ["acme-prod", "acme-staging"]);
     assert!(of("free").is_empty());
-    // The bot is bound to its own name, though the file lacks it: removing a credential grants nothing.
+    // The bot requires a credential of its own name, although the file lacks it. So removing a credential never makes a
+    // bot accept clients without proof.
     assert_eq!(of("own"), ["own"]);
     assert_eq!(config.bots.missing_credentials(), [("own", "own", String::new())]);
     let credentials = config.bots.credentials().unwrap();

@@ -1,4 +1,4 @@
-//! `conf/robotgate.toml` must load, and every default in it must be the real one. The presets beside it must have
+//! `conf/robotgate.toml` must load, and every default in it must be the real one. The presets next to it must have
 //! their intended effect.
 
 use std::path::Path;
@@ -108,7 +108,7 @@ fn the_example_shows_every_key() {
     }
 }
 
-/// A section that the example shows in a comment.
+/// Returns the part of the example that a comment shows under `header`.
 fn commented(header: &str) -> String {
     let start = EXAMPLE.find(&format!("#     {header}")).unwrap();
     let lines = EXAMPLE[start..].lines().map_while(|line| line.strip_prefix("#     "));

@@ -1,4 +1,4 @@
-//! Warnings about valid configurations, from `check` and in the log at a start.
+//! Warnings about valid configurations, from `robotgate check` and in the log at a start.
 
 use std::fs;
 
@@ -119,7 +119,7 @@ async fn the_error_for_an_unusable_file_names_its_key() {
 
 #[tokio::test]
 async fn a_start_and_a_reload_log_the_same_warnings() {
-    // The test's audit log is beside the configuration, which causes a warning too.
+    // The test's audit log is next to the configuration, which also causes a warning.
     let gate = Gate::with(TUNNELS).await;
     let warned = |text: &str| {
         gate.log()

@@ -1,4 +1,4 @@
-//! The watcher notices every kind of change to the file, and nothing else.
+//! The watcher reports every kind of change to the file, and nothing else.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -45,7 +45,7 @@ async fn is_seen(watcher: &mut Watcher) {
 
 /// Asserts that nothing has been reported so far, and that `change` is then the only reported change.
 async fn only_this_change_is_seen(watcher: &mut Watcher, path: &Path, change: impl FnOnce()) {
-    // Longer than the debouncer's quiet time, so that a wrong report cannot be taken for the right one.
+    // Wait longer than the debouncer's quiet time, so that a wrong report cannot be mistaken for the right one.
     let early = timeout(Duration::from_millis(600), watcher.changed()).await;
     assert!(early.is_err(), "{} was reported and had not changed", path.display());
     change();
@@ -172,7 +172,7 @@ async fn a_cancelled_wait_loses_no_change() {
     let mut watcher = folder.watch();
     folder.write("robotgate.toml", "2");
     wait::within("the change to be seen", async {
-        // Like a `select!` whose other branch is always faster.
+        // This is like a `select!` whose other branch is always faster.
         while timeout(Duration::from_micros(100), watcher.changed()).await.is_err() {}
     })
     .await;

@@ -1,9 +1,10 @@
-//! Runs the examples of README.md and docs/*.md: the commands of `console` and `sh` blocks, page by page, in order, with
-//! bash. Each page has a folder, a site and a proxy of its own, as the README's "Try it" starts them. What a `console`
-//! block shows has to be what its command prints, except for what [`VOLATILE`] lists; a `sh` block has to succeed.
+//! Runs the examples in README.md and docs/*.md: the commands of `console` and `sh` blocks, page by page, in order,
+//! with bash. Each page has its own folder, site and proxy, which are started as in the README's "Try it". The output
+//! in a `console` block must be what its command prints, except for the parts that [`VOLATILE`] lists; a `sh` block
+//! must succeed.
 //!
-//! A `toml` block becomes the page's `robotgate.toml`. The proxy restarts with a `toml,proxy` block. `DOCS=write` pastes
-//! the new output into the pages.
+//! A `toml` block becomes the page's `robotgate.toml`. The proxy restarts with a `toml,proxy` block. `DOCS=write`
+//! pastes the new output into the pages.
 
 use std::{
     env,
@@ -26,15 +27,15 @@ use crate::support::{programs::needs, wait::DEADLINE};
 struct Example {
     /// The line of the command, or of a `sh` block's fence.
     line: usize,
-    /// The output below the command; `None` if only the exit status counts.
+    /// The output below the command; `None` if only the exit status is checked.
     output: Option<String>,
 }
 
-/// Where a page runs. The addresses and folders that the pages name stand for others.
+/// The environment in which a page runs. It replaces the addresses and folders that the pages name by its own.
 struct Stage {
     folder: TempDir,
-    /// Each documented port with the one that is used. The socket keeps others from taking it, and lets those that
-    /// set SO_REUSEADDR, as servers do, listen there.
+    /// Each documented port with the port that is used in its place. The socket reserves the port, but a program that
+    /// sets SO_REUSEADDR, as servers do, can still listen on it.
     ports: Vec<(&'static str, String, TcpSocket)>,
 }
 
@@ -58,7 +59,7 @@ fn is_run(page: &Page) -> bool {
         && page.blocks().any(|block| matches!(block.info, "console" | "sh"))
 }
 
-/// How many examples ran, and which of them went wrong.
+/// Runs a page. Returns the number of its examples, and a description of those that failed.
 fn run(page: &Page) -> (usize, String) {
     let stage = Stage::new();
     let (script, examples) = script(page, &stage);
@@ -96,7 +97,7 @@ fn run(page: &Page) -> (usize, String) {
     (examples.len(), wrong)
 }
 
-/// The whole page as a script that prints a mark before what each example prints.
+/// Returns the whole page as a script that prints a mark before the output of each example.
 fn script(page: &Page, stage: &Stage) -> (String, Vec<Example>) {
     let readme = super::page("README.md");
     let try_it: Vec<String> = readme.blocks().map(|block| block.text).collect();
@@ -120,7 +121,7 @@ fn script(page: &Page, stage: &Stage) -> (String, Vec<Example>) {
                     let _ = writeln!(script, "serve < {file}");
                 }
             }
-            // The README's two commands install packages.
+            // Leave out the README's two commands that install packages.
             "sh" if block.text != try_it[1] && !block.text.contains("apt-get install") => {
                 let _ = write!(script, "{MARK}(\n{})\n", block.text);
                 examples.push(Example { line, output: None });
@@ -145,7 +146,7 @@ fn script(page: &Page, stage: &Stage) -> (String, Vec<Example>) {
     (stage.in_use(&script), examples)
 }
 
-/// Whether the outputs differ in nothing but [`VOLATILE`] parts. A line with only `…` stands for any lines.
+/// Returns whether the outputs differ only in [`VOLATILE`] parts. A line that is only `…` matches any lines.
 fn is_same(shown: &str, printed: &str) -> bool {
     let [shown, printed] = [shown, printed].map(|text| {
         VOLATILE
@@ -163,7 +164,8 @@ fn is_same(shown: &str, printed: &str) -> bool {
     }
 }
 
-/// Puts the new output below each command: its line, how many lines of output are there, and the output.
+/// Pastes the new output below each command. `outputs` contains, for each, the line of the command, the number of lines
+/// of its old output, and the new output.
 fn paste(page: &Page, outputs: &[(usize, usize, &str)]) {
     let mut lines: Vec<&str> = page.text.lines().collect();
     for (line, count, output) in outputs.iter().rev() {
@@ -172,8 +174,8 @@ fn paste(page: &Page, outputs: &[(usize, usize, &str)]) {
     fs::write(root().join(&page.path), lines.join("\n") + "\n").expect("the page can be written");
 }
 
-/// Reserves a free port that programs can still listen on. It is below the ports that the system gives to other tests: the
-/// system may give away a reserved one of those.
+/// Reserves a free port on which programs can still listen. It is below the ports that the system assigns to other
+/// tests, because the system could assign a reserved port too.
 fn reserve_port() -> TcpSocket {
     let port = || 10_000 + (RandomState::new().hash_one(()) % 20_000) as u16;
     let reserve = |port| {
@@ -185,7 +187,7 @@ fn reserve_port() -> TcpSocket {
     std::iter::repeat_with(port).find_map(reserve).expect("a free port")
 }
 
-/// `text` with each whole word `from` replaced.
+/// Returns `text` with each whole word `from` replaced by `to`.
 fn replaced(text: &str, from: &str, to: &str) -> String {
     let word = Regex::new(&format!(r"\b{from}\b")).expect("a pattern");
     word.replace_all(text, to).into_owned()
@@ -199,11 +201,11 @@ impl Stage {
         for name in ["tmp", "etc", "home"] {
             fs::create_dir(folder.path().join(name)).expect("a folder");
         }
-        // At a terminal curl shows no progress before text.
+        // At a terminal, curl would show progress before the text.
         fs::write(folder.path().join("home/.curlrc"), "silent\nshow-error\n").expect("a file");
         std::os::unix::fs::symlink(root().join("docs"), folder.path().join("etc/docs")).expect("a link");
         let mut sockets: Vec<TcpSocket> = (0..4).map(|_| reserve_port()).collect();
-        // In the order of the documented ones, because tables are sorted.
+        // The ports have the same order as the documented ones, because some tables are sorted by port.
         let port = |socket: &TcpSocket| socket.local_addr().expect("an address").port();
         sockets.sort_by_key(port);
         let ports = std::iter::zip(["3128", "3180", "8000", "8001"], sockets)
@@ -216,14 +218,15 @@ impl Stage {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// A text of a page with the ports and folders that are in use here.
+    /// Replaces the ports and folders in a page's text by those in use here.
     fn in_use(&self, text: &str) -> String {
         let text = text.replace("/tmp/", &(self.path("tmp") + "/"));
         let ports = self.ports.iter();
         ports.fold(text, |text, (documented, ours, _)| replaced(&text, documented, ours))
     }
 
-    /// An output with the ports and folders that the pages name, and the length of the content that follows from them.
+    /// Replaces the ports and folders in an output by those that the pages name, and adjusts the length of content that
+    /// contains them.
     fn as_documented(&self, output: &str) -> String {
         let documented = self.renamed(output);
         let shorter = |(_, before): (&str, &str)| {
@@ -252,10 +255,10 @@ impl Stage {
     }
 }
 
-/// Begins the output of an example.
+/// Shell command that marks the beginning of an example's output.
 const MARK: &str = "printf '\\x1e'; ";
 
-/// What differs from run to run, and what stands for it in a comparison.
+/// Patterns of text that differs from run to run, and their replacements in a comparison.
 const VOLATILE: [(&str, &str); 20] = [
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:[\d.]+)?(Z| UTC)?", "TIME"),
     (r"\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT", "TIME"),
@@ -263,7 +266,7 @@ const VOLATILE: [(&str, &str); 20] = [
     (r"\b(in|,) [\d.]+ (s|min|h)( \d+ (s|min))?( ago)?", "DURATION"),
     (r"(Age: |ttl=|Retry-After: |not-before=@)\d+", "${1}NUMBER"),
     (r#""(retry_after|(memory_|file_|disk_)bytes)": ?\d+"#, "$1 NUMBER"),
-    // How small a configuration is compressed depends on the ports and folders in it.
+    // The compressed size of a configuration depends on the ports and folders in it.
     (r#"("texts": 2,\s+"bytes": )\d+"#, "${1}NUMBER"),
     (r#""client": ?"127.0.0.1:\d+""#, "CLIENT"),
     (r"([0-9A-F]{2}:){31}[0-9A-F]{2}", "FINGERPRINT"),
@@ -273,10 +276,10 @@ const VOLATILE: [(&str, &str); 20] = [
     (r#""instance": ?"[0-9a-f]{8}""#, "INSTANCE"),
     (r#""config_sha256": ?"[0-9a-f]{64}""#, "CONFIG"),
     (r"(/home/you/.local/state|/var/lib)/robotgate", "STATE"),
-    // The README's proxy listens on its default ports, which the configuration does not name.
+    // The README's proxy listens on the default ports, so its configuration does not name them.
     (r#""(proxy|admin)\.listen":"(\\.|[^"\\])*",?"#, ""),
     (r#",\}"#, "}"),
-    // A table is as wide as its ports, and a mark as long as its path.
+    // The width of a table depends on the ports in it, and the length of a mark on the path.
     ("  +", "  "),
     (r"\^+", "^"),
     (r"(?m)[ \t]+$", ""),

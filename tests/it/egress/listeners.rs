@@ -1,4 +1,4 @@
-//! No request through the proxy reaches the proxy itself, whatever is allowed.
+//! No request through the proxy reaches the proxy itself, regardless of `egress.allow`.
 
 use super::through_connect;
 use crate::support::{Gate, refused};
@@ -38,7 +38,7 @@ async fn after_a_reload_bots_still_cannot_reach_the_proxy_itself() {
     refused(&gate.get(&url).await, "egress");
 }
 
-/// Clients request the same page on an unused port, while robotgate starts to listen on it.
+/// Clients keep requesting the same page on an unused port, while robotgate starts to listen on it.
 #[tokio::test]
 async fn a_new_listener_is_closed_to_bots_from_its_first_moment() {
     const EXEMPT: &str = "[[bot]]\nname = \"tester\"\nuser-agents = [\"TestBot\"]\nenforcement = \"exempt\"\n";
@@ -67,7 +67,7 @@ async fn a_new_listener_is_closed_to_bots_from_its_first_moment() {
         done.store(true, std::sync::atomic::Ordering::SeqCst);
         for bot in bots {
             let answers = bot.await.unwrap();
-            // Either nobody listened, or egress refused it; the admin API never answered.
+            // Either no program listened, or the egress guard refused the address. The admin API never responded.
             assert!(answers.iter().all(|status| [502, 403].contains(status)), "{answers:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! `egress.allow`, `egress.deny` and `egress.ports`, also after a reload.
+//! `egress.allow`, `egress.deny` and `egress.ports`, at the start and after a reload.
 
 use super::{CLOSED, OPEN, open_origin, through_connect};
 use crate::support::{Gate, allowed, failed, refused};
@@ -69,7 +69,7 @@ async fn ports_of_other_protocols_are_closed_unless_configured() {
         refused(&through_connect(&gate, &format!("a.example:{port}")).await, "egress");
     }
     let gate = Gate::with("[egress]\nports = ['1-65535', 1]").await;
-    // Nobody listens on this port, so the machine refuses the connection.
+    // No program listens on this port, so the machine refuses the connection.
     refused(&gate.get("http://127.0.0.1:1/").await, "unreachable");
     refused(&gate.get("http://127.0.0.1:22/").await, "egress");
     allowed(&gate.get(&origin.url("/x")).await, "no-robots");
@@ -88,7 +88,7 @@ async fn a_reload_of_the_lists_takes_effect_immediately() {
     allowed(&gate.get(&by_name).await, "no-robots");
     allowed(&gate.get(&by_address).await, "no-robots");
 
-    // Existing copies and connections make no difference.
+    // Copies and connections that exist already make no difference.
     for (count, egress) in [(2, "deny = ['127.0.0.1', 'shop.example']"), (3, "ports = [80, 443]")] {
         gate.reconfigure(&format!("{OPEN}\n{egress}"));
         gate.reloaded(count).await;
@@ -97,6 +97,6 @@ async fn a_reload_of_the_lists_takes_effect_immediately() {
     }
     gate.reconfigure(CLOSED);
     gate.reloaded(4).await;
-    // The copy allows the request. That the name leads to a forbidden address is found only when it is resolved.
+    // The copy allows the request. Only resolving the name shows that it leads to a forbidden address.
     failed(&gate.get(&by_name).await, 502, &["destination_ip_prohibited"]);
 }

@@ -1,4 +1,4 @@
-//! A name is resolved once for each connection, and the checked address is the one that is dialled.
+//! A name is resolved only once for each connection, and robotgate connects to the address that it checked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,7 +8,7 @@ use crate::support::{DnsAnswer, Gate, NAME, Origin, allowed, failed, refused};
 const HERE: [u8; 4] = [127, 0, 0, 1];
 const PRIVATE: [u8; 4] = [10, 0, 0, 1];
 
-/// Returns these sets of addresses for one query after another.
+/// Returns an answer that contains the next of these sets of addresses for each query.
 fn changing(sets: &[&[[u8; 4]]]) -> DnsAnswer {
     let set = |set: &&[[u8; 4]]| set.iter().map(|address| IpAddr::from(*address)).collect();
     DnsAnswer::Changing(sets.iter().map(set).collect())
@@ -24,7 +24,7 @@ async fn upstream(gate: &Gate, url: &str) -> Option<String> {
 async fn the_fetch_and_the_page_connect_to_the_address_they_checked() {
     let origin = open_origin().await;
     let gate = Gate::start().await;
-    // One query for the robots.txt, one for the page. The third answer is not used.
+    // One query is for the robots.txt, one for the page. The third set is not used.
     gate.dns().answer(NAME, changing(&[&[HERE], &[HERE], &[PRIVATE]]));
 
     let url = origin.url("/x");
@@ -37,7 +37,7 @@ async fn the_fetch_and_the_page_connect_to_the_address_they_checked() {
 async fn the_log_has_the_addresses_of_the_robots_txt_and_of_the_page() {
     let origin = open_origin().await;
     let gate = Gate::start().await;
-    // Nothing listens on the second address.
+    // No program listens on the second address.
     gate.dns().answer(NAME, changing(&[&[HERE], &[[127, 0, 0, 2]]]));
 
     let url = origin.url("/x");
@@ -99,7 +99,7 @@ async fn ipv6_addresses_are_not_cached_if_the_ipv4_lookup_failed() {
         ipv6: Some(Ipv6Addr::LOCALHOST),
     };
     gate.dns().answer(NAME, answer);
-    // The configuration allows 127.0.0.1 and not ::1.
+    // The configuration allows 127.0.0.1 but not ::1.
     refused(&gate.get(&earlier.url("/x")).await, "egress");
 
     gate.dns().point(NAME, Ipv4Addr::LOCALHOST);

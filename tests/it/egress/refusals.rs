@@ -120,7 +120,7 @@ async fn no_enforcement_opens_a_closed_address() {
         let by_name = gate.get(&origin.url("/x")).await;
         match enforcement {
             "report" => drop(refused(&by_name, "egress")),
-            // The robots.txt is not needed, so this is found only when connecting.
+            // The robots.txt is not needed, so the forbidden address is noticed only when connecting.
             _ => failed(&by_name, 502, &["destination_ip_prohibited"]),
         }
     }

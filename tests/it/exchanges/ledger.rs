@@ -1,4 +1,4 @@
-//! The audit log of a gate, read incrementally because many exchanges are looked up in it repeatedly.
+//! The audit log of a gate. It is read incrementally, because many exchanges are looked up in it repeatedly.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ pub struct Ledger {
     known: Mutex<Known>,
 }
 
-/// A decision and the completions with its id, of which there must be exactly one.
+/// A decision and the completions with its id. There must be exactly one completion.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub decision: Value,
@@ -29,7 +29,7 @@ struct Known {
     offset: u64,
     /// An incomplete line.
     begun: Vec<u8>,
-    /// Indices of `entries`, by the host and port of the URL, and by these with the first two parts of the path.
+    /// Indices of `entries`. The key is the host and port of the URL, or these with the first two parts of the path.
     about: HashMap<String, Vec<usize>>,
     by_id: HashMap<String, usize>,
     entries: HashMap<usize, Entry>,
@@ -48,7 +48,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the exchanges so far with a host and port (`host:port`), or of those with a path that begins with two
+    /// Returns the exchanges so far with a host and port (`host:port`), or only those whose path begins with the two
     /// given parts (`host:port/a/b`), in order.
     pub fn about(&self, authority: &str) -> Vec<Entry> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +57,7 @@ impl Ledger {
         found.iter().filter_map(|at| known.entries.get(at)).cloned().collect()
     }
 
-    /// Forgets exchanges (see [`about`](Self::about)), because a fuzzer makes very many.
+    /// Forgets exchanges (see [`about`](Self::about)). This saves memory, because a fuzzer makes very many.
     pub fn forget(&self, about: &str) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for at in known.about.remove(about).unwrap_or_default() {
@@ -65,10 +65,10 @@ impl Ledger {
         }
     }
 
-    /// Waits until `condition` holds for the exchanges with a host and port, and returns them.
+    /// Waits until `condition` is true for the exchanges with a host and port, and returns them.
     ///
     /// # Errors
-    /// The exchanges so far, if that takes longer than `patience`.
+    /// Returns the exchanges so far if that takes longer than `patience`.
     pub async fn wait(
         &self,
         authority: &str,
@@ -99,7 +99,7 @@ pub fn are_complete(entries: &[Entry]) -> bool {
 impl Known {
     /// Reads what has been written since the last call.
     fn read(&mut self, path: &PathBuf) {
-        // The file does not exist before the first line.
+        // The log file does not exist before the first line is written.
         let Ok(mut file) = File::open(path) else { return };
         file.seek(SeekFrom::Start(self.offset)).expect("a file that grows");
         let read = file.read_to_end(&mut self.begun).expect("a file that can be read");

@@ -1,5 +1,5 @@
-//! What must hold for any exchange, whatever client and origin do. The strict reader parses what each side sent; the
-//! model compares that with what each side received and with the audit log.
+//! The rules that every exchange must meet, whatever client and origin do. The strict parser parses the bytes that each
+//! side sent; the model compares them with the bytes that each side received and with the audit log.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::{
     strict::{self, End, Message, Rest},
 };
 
-/// What happened in a scenario.
+/// Everything that was sent, received and logged in a scenario.
 pub struct Went<'w> {
     pub scenario: &'w Scenario,
     pub number: u64,
@@ -27,10 +27,10 @@ pub struct Went<'w> {
     pub entries: &'w [Entry],
 }
 
-/// Checks everything that must hold.
+/// Checks all rules.
 ///
 /// # Errors
-/// What does not hold.
+/// Returns which rule was broken.
 pub fn check(went: &Went<'_>) -> Result<(), String> {
     let requests = went.requests();
     decisions_match_requests(went, &requests)?;
@@ -76,8 +76,8 @@ fn decisions_match_requests(went: &Went<'_>, requests: &[Message]) -> Result<(),
     Ok(())
 }
 
-/// Checks that the origin received the forwarded requests in the order of their decisions, each once. A request may be
-/// repeated only if a kept connection lost it and it is repeatable (RFC 9110 §9.2.2).
+/// Checks that the origin received the forwarded requests in the order of their decisions, and each only once. A
+/// request may be repeated only if it was lost on a kept connection and is idempotent (RFC 9110 §9.2.2).
 fn the_origin_gets_what_was_decided(went: &Went<'_>) -> Result<(), String> {
     let mut last: Option<&Seen> = None;
     for seen in went.seen {
@@ -177,7 +177,7 @@ fn the_response_matches_the_origins(ask: &Ask, id: &str, got: &Message) -> Resul
     ensure(content.starts_with(&got.content), || {
         format!("the content of {id} was changed: {:?}", got.content)
     })?;
-    // For such a response, the end of the content looks like a broken connection.
+    // If only closing the connection ends the content, that looks like a broken connection.
     if got.end != End::Complete || got.framing == strict::Framing::UntilClose {
         return Ok(());
     }
@@ -197,8 +197,8 @@ fn the_response_matches_the_origins(ask: &Ask, id: &str, got: &Message) -> Resul
     }
 }
 
-/// Checks that each complete request gets a response if the client waits, unless the connection was announced to close
-/// before.
+/// Checks that each complete request gets a response if the client waits for it, unless a response before it announced
+/// that the connection closes.
 fn every_request_is_answered(went: &Went<'_>, requests: &[Message], finals: &[Message]) -> Result<(), String> {
     let is_complete =
         requests.len() == went.scenario.asks.len() && requests.iter().all(|message| message.end == End::Complete);
@@ -213,7 +213,7 @@ fn every_request_is_answered(went: &Went<'_>, requests: &[Message], finals: &[Me
     };
     let says_close = last.all("connection").any(|value| value.eq_ignore_ascii_case("close"));
     let ends = says_close || last.end != End::Complete || last.framing == strict::Framing::UntilClose;
-    // Without pipelining, a request that is sent too early is lost.
+    // Without pipelining, a request that is sent too early can be lost.
     ensure(
         ends || went.scenario.pipelined || finals.len() >= requests.len(),
         || format!("only {} of {} requests were answered", finals.len(), requests.len()),
@@ -251,7 +251,7 @@ impl Went<'_> {
     /// Parses the client's bytes strictly, and returns the requests up to the first invalid one.
     fn requests(&self) -> Vec<Message> {
         let mut requests = strict::requests(self.sent).messages;
-        // A request with `Connection: close` is the last.
+        // A request with `Connection: close` is the last one.
         let last = requests.iter().position(|message| {
             let says = |option: &str| {
                 message

@@ -37,13 +37,14 @@ pub struct Bench {
     next: AtomicU64,
 }
 
-/// What a client has received so far, and whether the connection has ended.
+/// The bytes that a client has received so far, and whether the connection has ended.
 type Got = (Vec<u8>, bool);
 
 // === impl Bench ===
 
 impl Bench {
-    /// Creates a bench for the proxy at this address with its audit log in this file. The proxy must allow 127.0.0.1.
+    /// Creates a bench for the proxy at address `proxy`, whose audit log is the file `audit`. The proxy must allow
+    /// 127.0.0.1.
     ///
     /// # Errors
     /// If there is no port for the origin.
@@ -59,7 +60,7 @@ impl Bench {
     /// Plays the scenario that `bytes` describe.
     ///
     /// # Errors
-    /// What the model found wrong.
+    /// Returns which rule of the model was broken.
     pub async fn play(&self, bytes: &[u8]) -> Result<(), String> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let scenario = Arc::new(Scenario::from_bytes(bytes));
@@ -77,7 +78,7 @@ impl Bench {
             let logged = self.ledger.wait(&about, PATIENCE, are_complete).await;
             entries.extend(logged.map_err(|entries| format!("a completion is missing: {entries:#?}\n{scenario:#?}"))?);
         }
-        // Sort in the order of the log, because ids begin with the time.
+        // The ids begin with the time, so sorting by id gives the order of the decisions.
         entries.sort_by_key(|entry| entry.decision["id"].as_str().map(str::to_owned));
         let went = Went {
             scenario: &scenario,
@@ -102,7 +103,7 @@ impl Bench {
         verdict
     }
 
-    /// Plays the client. Returns what it sent and received, and whether the proxy closed.
+    /// Plays the client. Returns the bytes that it sent and received, and whether the proxy closed the connection.
     async fn act(&self, scenario: &Scenario, number: u64, authority: &str) -> io::Result<(Vec<u8>, Vec<u8>, bool)> {
         let stream = TcpStream::connect(self.proxy).await?;
         stream.set_nodelay(true)?;
@@ -147,7 +148,7 @@ impl Client {
             };
             let before = self.got.borrow().0.len();
             for piece in pieces(&bytes[..length], scenario.piece) {
-                // The proxy may have closed or responded early. A client that stops sending cannot continue either.
+                // The proxy may have closed the connection or responded early. The client then stops sending.
                 if self.send(piece, enough).await.is_err() {
                     self.answered(at + 1).await;
                     return;
@@ -166,7 +167,7 @@ impl Client {
         self.answered(scenario.asks.len()).await;
     }
 
-    /// Sends, unless the response or the end of the connection comes first.
+    /// Sends `piece`, unless this many responses or the end of the connection come first.
     async fn send(&mut self, mut piece: &[u8], answers: usize) -> io::Result<()> {
         let methods = self.methods.clone();
         while !piece.is_empty() {
@@ -199,7 +200,8 @@ impl Client {
         finals(bytes, &self.methods, *ended)
     }
 
-    /// Waits for this many complete responses, or the end. Returns whether the connection is still open.
+    /// Waits for this many complete responses, or the end of the connection. Returns whether the connection is still
+    /// open.
     async fn answered(&mut self, number: usize) -> bool {
         let methods = self.methods.clone();
         self.wait(|(bytes, ended)| *ended || finals(bytes, &methods, *ended) >= number)
@@ -234,5 +236,5 @@ fn finals(bytes: &[u8], methods: &[String], ended: bool) -> usize {
     read.messages.iter().filter(complete).count()
 }
 
-/// When a scenario is given up. A good one takes far less.
+/// Time limit for a scenario. A scenario that works takes far less.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -6,9 +6,9 @@
 #[derive(Debug)]
 pub struct Scenario {
     pub asks: Vec<Ask>,
-    /// Whether the client sends everything without waiting for answers.
+    /// Whether the client sends everything without waiting for responses.
     pub pipelined: bool,
-    /// Where the client breaks off, if it does.
+    /// Where the client breaks off the exchange, if it does.
     pub break_off: Option<BreakOff>,
     /// Size of the pieces in which bytes are sent; 0 sends them as a whole.
     pub piece: usize,
@@ -17,7 +17,7 @@ pub struct Scenario {
 #[derive(Debug)]
 pub struct Ask {
     pub method: &'static str,
-    /// Whether robots.txt disallows it.
+    /// Whether the robots.txt disallows the request.
     pub refused: bool,
     pub version: &'static str,
     pub fields: &'static str,
@@ -31,15 +31,15 @@ pub struct Ask {
 pub enum Framing {
     Nothing,
     Length,
-    /// Chunks of this size in bytes.
+    /// Content in chunks of this size in bytes.
     Chunks(usize),
     UntilClose,
 }
 
-/// A fault, because of which the request must not be forwarded, or not completely.
+/// A fault in a request, because of which the request must not be forwarded, or not completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// In the head: nothing may be forwarded.
+    /// A fault in the head: nothing may be forwarded.
     Head(&'static str),
     /// A broken chunk with this text, after the content.
     Chunk(&'static str),
@@ -47,9 +47,10 @@ pub enum Fault {
 
 #[derive(Clone, Copy, Debug)]
 pub struct BreakOff {
-    /// The index of the request.
+    /// The index of the request in which the client breaks off.
     pub ask: usize,
-    /// After this share of its bytes, in 256ths. `None`: after a part of its response.
+    /// The client breaks off after this share of the request's bytes, in 256ths. If `None`, it breaks off after a part
+    /// of the response.
     pub share: Option<u8>,
     pub how: How,
 }
@@ -68,21 +69,21 @@ pub struct OriginAnswer {
     pub status: u16,
     pub framing: Framing,
     pub content: Content,
-    /// Whether it is sent before the request's content arrives.
+    /// Whether the response is sent before the request's content arrives.
     pub early: bool,
     pub says_close: bool,
-    /// Whether the connection is closed after it.
+    /// Whether the connection is closed after the response.
     pub closes: bool,
-    /// Bytes after it that belong to no response.
+    /// Bytes sent after the response that belong to no response.
     pub extra: &'static str,
-    /// Only this share of it is sent, in 256ths, before the connection ends.
+    /// If set, only this share of the response is sent, in 256ths, before the connection ends.
     pub cut: Option<u8>,
     pub reset: bool,
-    /// An invalid beginning in place of its head.
+    /// An invalid beginning in place of the response's head.
     pub fault: Option<&'static str>,
 }
 
-/// Content, of which `Debug` shows only the beginning, as text.
+/// Content. Its `Debug` shows only the beginning, as text.
 #[derive(Default)]
 pub struct Content(pub Vec<u8>);
 
@@ -96,12 +97,12 @@ impl Choices<'_> {
         self.0.next().copied().unwrap_or(0)
     }
 
-    /// Chooses one of `all`; the first if no bytes are left.
+    /// Chooses one of `all`. Chooses the first if no bytes are left.
     fn one<T: Copy>(&mut self, all: &[T]) -> T {
         all[usize::from(self.byte()) % all.len()]
     }
 
-    /// Returns true once in `times`.
+    /// Returns true in one of `times` cases.
     fn seldom(&mut self, times: u8) -> bool {
         self.byte() % times == times - 1
     }
@@ -189,7 +190,7 @@ fn answer(choices: &mut Choices<'_>) -> OriginAnswer {
         extra: choices.one(&["", "", "", "", "", FORGED, "junk"]),
         cut: choices.seldom(8).then(|| choices.byte()),
         reset: choices.seldom(12),
-        // With chunks, Content-Length is ignored (RFC 9112 §6.3).
+        // Content-Length is ignored if there are chunks (RFC 9112 §6.3).
         fault: choices
             .seldom(12)
             .then(|| choices.one(&ANSWER_FAULTS))
@@ -305,7 +306,7 @@ const FIELDS: [&str; 7] = [
     "Expect: 100-continue\r\n",
     "X-A: b\r\nConnection: X-A\r\n",
 ];
-/// Fields that two parsers could read in different ways.
+/// Fields that two parsers could interpret in different ways.
 const HEAD_FAULTS: [&str; 10] = [
     "Content-Length: 3\r\nContent-Length: 4\r\n",
     "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
@@ -326,7 +327,7 @@ const CHUNK_FAULTS: [&str; 6] = [
     "0x3\r\nabc\r\n0\r\n\r\n",
     "g\r\n",
 ];
-/// Invalid beginnings of heads, up to their first fields.
+/// Invalid beginnings of responses, up to their first fields.
 const ANSWER_FAULTS: [&str; 8] = [
     "HELLO\r\n",
     "HTTP/1.1 abc OK\r\n",

@@ -55,7 +55,7 @@ impl Site {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let site = accepting.clone();
-                // Errors on a connection are left for the proxy to notice.
+                // The proxy has to notice errors on a connection.
                 tokio::spawn(async move { drop(site.serve(stream).await) });
             }
         });
@@ -75,7 +75,7 @@ impl Site {
         self.state().seen.get(&number).cloned().unwrap_or_default()
     }
 
-    /// Forgets a scenario; ignores its later requests.
+    /// Forgets a scenario, and ignores its later requests.
     pub fn forget(&self, number: u64) {
         self.state().seen.remove(&number);
     }
@@ -152,15 +152,15 @@ impl Site {
                 .exchange(&mut stream, &mut bytes, &seen_at, &scenario, &target)
                 .await?
             {
-                // Wait for the peer to close first: closing with unread bytes would reset the connection, and the peer
-                // would lose the response.
+                // Wait for the peer to close first. Closing the connection with unread bytes would reset it, and the
+                // peer would lose the response.
                 return Ok(());
             }
             kept = true;
         }
     }
 
-    /// Answers one request. Returns whether another can follow.
+    /// Responds to one request. Returns whether another can follow on the connection.
     async fn exchange(
         &self,
         stream: &mut TcpStream,
@@ -203,7 +203,7 @@ impl Site {
         let says_close = seen_at.says_close();
         if answer.cut.is_some() || ends_by_close || answer.closes || answer.says_close || answer.fault.is_some() {
             stream.shutdown().await?;
-            // Wait until the peer has closed too.
+            // Wait until the peer has closed the connection too.
             let mut rest = Vec::new();
             let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
             bytes.extend(rest);
@@ -229,7 +229,7 @@ struct SeenAt<'s> {
 // === impl SeenAt ===
 
 impl SeenAt<'_> {
-    /// Calls `work` on the request; `None` if the scenario was forgotten.
+    /// Calls `work` on the request. Returns `None` if the scenario was forgotten.
     fn with<T>(&self, work: impl FnOnce(&mut Seen) -> T) -> Option<T> {
         let mut state = self.site.state();
         let seen = state.seen.get_mut(&self.number).and_then(|seen| seen.get_mut(self.at));
@@ -249,8 +249,8 @@ impl SeenAt<'_> {
         self.with(says).unwrap_or(true)
     }
 
-    /// Records the message at the start of `bytes` as far as it has arrived, and removes it. Returns whether it is
-    /// complete.
+    /// Records the part of the message at the start of `bytes` that has arrived, and removes it. Returns whether the
+    /// message is complete.
     fn take(&self, bytes: &mut Vec<u8>) -> bool {
         let read = strict::requests(bytes);
         let Some(message) = read.messages.into_iter().next() else {
@@ -294,7 +294,7 @@ pub fn parse(path: &str) -> Option<(u64, usize)> {
     parts.next().is_none().then_some(parsed)
 }
 
-/// Splits into pieces of `size` bytes, or larger ones to limit their number; 0 does not split.
+/// Splits into pieces of `size` bytes, or into larger ones to limit their number. 0 does not split.
 pub fn pieces(bytes: &[u8], size: usize) -> impl Iterator<Item = &[u8]> {
     let size = if size == 0 {
         bytes.len().max(1)
@@ -304,5 +304,5 @@ pub fn pieces(bytes: &[u8], size: usize) -> impl Iterator<Item = &[u8]> {
     bytes.chunks(size)
 }
 
-/// When to give up on a peer that does nothing.
+/// Time limit for a peer that does nothing.
 pub const PATIENCE: Duration = Duration::from_secs(20);

@@ -3,7 +3,7 @@
 //!
 //! It uses only the standard library, so that the fuzz targets can include this file.
 
-/// One direction of a connection.
+/// The messages in one direction of a connection.
 #[derive(Debug)]
 pub struct Read {
     pub messages: Vec<Message>,
@@ -12,15 +12,15 @@ pub struct Read {
     pub rest: Rest,
 }
 
-/// What follows the last message.
+/// What comes after the last message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rest {
     Nothing,
-    /// An incomplete head.
+    /// A part of a head.
     PartOfHead,
-    /// Bytes that are not a head, and why.
+    /// Bytes that are not a head, and the reason.
     Broken(&'static str),
-    /// A response without a request.
+    /// A response for which there was no request.
     TooMany,
     /// Another protocol, after a `101`.
     Upgraded,
@@ -38,7 +38,7 @@ pub struct Message {
     /// Trailer lines of chunked content.
     pub trailers: Vec<String>,
     pub end: End,
-    /// Where the message ends in the bytes.
+    /// Offset in the bytes at which the message ends.
     pub until: usize,
 }
 
@@ -66,7 +66,8 @@ pub fn requests(bytes: &[u8]) -> Read {
     })
 }
 
-/// Parses the responses to requests with these methods, including interim ones. `ended` says that no more bytes come.
+/// Parses the responses to requests with these methods, including interim ones. `ended` is whether no more bytes will
+/// arrive.
 pub fn responses(bytes: &[u8], methods: &[String], ended: bool) -> Read {
     let mut methods = methods.iter();
     let mut read = read(bytes, |message| {

@@ -86,9 +86,9 @@ async fn explain_rejects_the_urls_that_the_proxy_rejects() {
     }
 }
 
-/// Asks both, the proxy for `fetched`, and returns the command's answer.
+/// Asks the command about `url` and requests `fetched` from the proxy. Compares the answers, and returns the command's.
 async fn compare(gate: &Gate, agent: &str, url: &str, fetched: &str) -> Value {
-    // A query tells the proxy's records apart. A query on `/robots.txt` would make it a different path.
+    // A query makes it possible to find the proxy's record. `/robots.txt` with a query would be a different path.
     let fetched = if url.ends_with("/robots.txt") { url } else { fetched };
     gate.get(fetched).user_agent(agent).await;
     let records = gate.audit();

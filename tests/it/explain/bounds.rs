@@ -1,11 +1,12 @@
-//! Every file of 500 KiB is explained quickly, with bounded output. None may take much longer than an ordinary file;
-//! quadratic time would take thousands of times as long.
+//! Every robots.txt of 500 KiB is explained quickly, with output of limited length. None may take much longer than an
+//! ordinary one; quadratic time would take thousands of times as long.
 
 use std::{path::Path, time::Duration};
 
 use crate::support::CliOutput;
 
-/// Explains `robots` as text and JSON, checks that each output is bounded, and returns the longer processor time.
+/// Explains `robots` as text and JSON, checks that each output is limited in length, and returns the longer processor
+/// time.
 async fn time(name: &str, robots: &str, path: &str) -> Duration {
     let mut longest = Duration::ZERO;
     assert!(robots.len() <= 500 * 1024, "{name}");

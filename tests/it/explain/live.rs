@@ -1,10 +1,10 @@
-//! What the command says about a fetch: its redirects, its result, and how long that applies.
+//! What the command says about a fetch: its redirects, its result, and how long the result applies.
 
 use super::{explain, text};
 use crate::support::{CliOutput, Gate, Latch, Origin, Reply};
 
-/// Explains `/private` with the origin's current robots.txt. The output is without the last line, which is the same for
-/// every fetch.
+/// Explains `/private` with the origin's current robots.txt. Leaves out the last line of the output, which is the same
+/// for every fetch.
 async fn fetched(gate: &Gate, origin: &Origin, more: &[&str]) -> CliOutput {
     let (config, url) = (gate.file("robotgate.toml"), origin.url("/private"));
     let args = ["--config", text(&config), "--agent", "ExampleBot", &url];
@@ -236,7 +236,7 @@ Fetched:
     assert_eq!(output.masked(&origin), expected);
     assert_eq!(output.code, Some(1));
 
-    // The answer is the same for every agent if the URL alone decides.
+    // If the URL alone decides, the answer is the same for every agent.
     let (config, url) = (gate.file("robotgate.toml"), origin.url_at("127.0.0.1", "/private"));
     for agent in ["ExampleBot", "ScanBot", "Mozilla/5.0"] {
         let output = explain(&["--config", text(&config), "--json", "--agent", agent, &url]).await;
@@ -276,12 +276,12 @@ async fn explain_says_that_a_bot_needs_proof() {
     let all = Gate::with(&format!("[identity]\nrequired = true\n{bots}")).await;
     for (gate, agent, needs_proof, beginning) in [
         (&some, "LanBot/1.0", true, "ALLOWED"),
-        // By its name, as a product token.
+        // The agent is named by the bot's name, as a product token.
         (&some, "lan", true, "ALLOWED"),
         (&some, "FreeBot/1.0", false, "ALLOWED"),
         (&some, "curl/8.5.0", false, "ALLOWED"),
         (&all, "LanBot/1.0", true, "ALLOWED"),
-        // No proof is configured for these.
+        // These agents have no proof in the configuration.
         (&all, "FreeBot/1.0", true, "REFUSED"),
         (&all, "curl/8.5.0", true, "REFUSED"),
     ] {

@@ -8,7 +8,7 @@ use std::{
 
 use crate::support::terminal::terminal;
 
-/// Returns the explanation with `robots`, as a terminal with this many columns shows it.
+/// Returns the explanation of a URL with `robots`, as shown by a terminal with this many columns.
 fn shown(robots: &str, columns: u16, variables: &[(&str, &str)]) -> String {
     let (ours, theirs) = terminal(columns);
     let mut child = Command::new(env!("CARGO_BIN_EXE_robotgate"))
@@ -44,7 +44,7 @@ fn rows_fit_the_width_of_the_terminal() {
     );
     for columns in [60, 80, 120] {
         let shown = shown(&robots, columns, &[("NO_COLOR", "1")]);
-        // Terminals can wrap sentences, but wrapping would break columns.
+        // Terminals can wrap sentences, but wrapping would break the columns of a table.
         let rows = shown.lines().filter(|line| line.starts_with([' ', '>']));
         let widest = rows.map(|line| line.chars().count()).max();
         assert!(widest <= Some(columns.into()), "{columns}:\n{shown}");

@@ -1,5 +1,5 @@
-//! Origins whose response is invalid, or never ends: the bot gets the right error, the log has it, and other
-//! clients are served meanwhile.
+//! Origins whose response is invalid, or never ends: the bot gets the right error, the log contains it, and other
+//! clients are served in the meantime.
 
 mod cases;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use self::cases::{Case, cases};
 use crate::support::{End, Gate, NAME, Origin, Record, Reply, Response, Step, allowed, refused, wait};
 
-/// Short time-outs, for origins that stop sending. On a busy machine they can hit a good origin too.
+/// Short time-outs, for origins that stop sending. On a busy machine, a good origin can exceed them too.
 const QUICK: &str = "[proxy]\nread-timeout = \"500ms\"\n[robots]\nfetch-idle-timeout = \"500ms\"";
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn a_malformed_page_response_is_an_error() {
         let completion = gate.completion_of(&gate.decision_for(&url).await).await;
         let error = completion["error"].as_str().unwrap_or_default();
         if status == 200 {
-            // If the head has not been sent, the gate can still respond with an error.
+            // If it has not sent the head yet, the gate can still respond with an error.
             let cut = response.status == 200 && response.end == End::Cut;
             assert_eq!(
                 cut || matches!(response.status, 502 | 504),
@@ -163,7 +163,7 @@ async fn bytes_after_a_response_without_a_body_are_dropped() {
     ] {
         let response = connection.get(&origin.url(path)).await;
         assert_eq!((response.status, response.text().as_str()), (status, text), "{path}");
-        // Excess bytes of the origin belong to no response.
+        // Bytes after the origin's response do not become part of the next response.
         let next = gate.get(&origin.url("/next")).await;
         assert_eq!(next.text(), "page", "{path}");
         if !response.stays_open {
@@ -283,8 +283,8 @@ async fn a_stalled_response_does_not_delay_other_clients() {
     }
 }
 
-/// Asserts that the log has every request that the origin received, and an end of each exchange. A request that a
-/// kept connection lost may be sent again, as the same exchange (RFC 9112 §9.3.1).
+/// Asserts that the log has every request that the origin received, and an end of each exchange. A request that was
+/// lost on a kept connection may be sent again, as part of the same exchange (RFC 9112 §9.3.1).
 async fn one_record_for_each_request(gate: &Gate, origin: &Origin) {
     let count = |record: &&Record| record["event"] == "decision";
     let (decisions, _) = gate.audited(gate.audit().iter().filter(count).count()).await;
@@ -302,7 +302,7 @@ async fn one_record_for_each_request(gate: &Gate, origin: &Origin) {
 async fn requests_that_are_not_idempotent_are_not_repeated() {
     let origin = Origin::start()
         .on("/x", |request| match request.method.as_str() {
-            // The connection is kept, and closed when the next request arrives.
+            // The origin keeps the connection, and closes it when the next request arrives.
             "GET" => Reply::ok("text/plain", "page"),
             _ => Reply::script([Step::Reset]),
         })

@@ -58,7 +58,7 @@ async fn a_client_that_does_not_trust_the_authority_is_logged_with_a_fix() {
     assert!(line.says(NAME), "where it wanted to go: {line:#?}");
 }
 
-/// Each kind of line is logged at most once a second, with the number of occurrences.
+/// Each kind of line is logged at most once a second, with the number of times so far.
 #[tokio::test]
 async fn a_flood_of_bad_requests_does_not_flood_the_log() {
     const REQUESTS: usize = 30;

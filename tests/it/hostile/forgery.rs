@@ -1,4 +1,4 @@
-//! Text from an origin or a client cannot pass for the gate's own: in a header, in the log, or on a terminal.
+//! Text from an origin or a client cannot look like the gate's own: in a header, in the log, or on a terminal.
 
 use crate::support::{Gate, Origin, Reply, Response, Step, allowed, refused};
 
@@ -177,7 +177,7 @@ async fn no_external_value_breaks_a_log_line() {
     let first = gate.get(&origin.url("/x")).user_agent(&agent).await;
     refused(&gate.get(&origin.url("/x")).await, "rule");
     refused(&gate.get(&moved.url("/x")).await, "unreachable");
-    // Unescaped non-ASCII characters, in the target and in the host name.
+    // The target and the host name contain unescaped non-ASCII characters.
     gate.get(&origin.url(&format!("/p{odd}?{odd}")))
         .user_agent(&agent)
         .await;
@@ -247,7 +247,7 @@ async fn a_rule_cannot_add_parameters_to_the_decision_field() {
 
     let response = gate.get(&origin.url("/x%5C%22;%20verdict=allow;%20x=%22%C3%A9")).await;
 
-    // However the target is read, the field is one item with only its own parameters.
+    // Whichever way the target is interpreted, the field is one item with only its own parameters.
     let decision = response.decision();
     assert_eq!(decision.param("verdict"), None, "{response:#?}");
     assert!(

@@ -1,4 +1,4 @@
-//! Requests that two parsers could read differently (request smuggling) are stopped here.
+//! The gate stops requests that two parsers could interpret differently (request smuggling).
 
 use super::{gate_still_works, parse, start};
 
@@ -52,7 +52,7 @@ async fn bytes_that_are_not_http_are_refused() {
     ] {
         println!("{way}");
         let mut connection = gate.dial().await;
-        // The gate may close before it has read everything.
+        // The gate may close the connection before it has read everything.
         connection.try_send(&bytes).await;
         connection.finish().await;
         let received = connection.read_to_end().await;

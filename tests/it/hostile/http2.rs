@@ -12,7 +12,7 @@ use crate::support::{
 };
 
 type Doing = Pin<Box<dyn Future<Output = ()> + Send>>;
-/// What an origin does with a stream before it continues reading.
+/// The frames that an origin sends on a stream before it continues reading.
 type Script = Arc<dyn Fn(Frames, u32) -> Doing + Send + Sync>;
 
 /// An origin with two scripts for HTTP/2: one for the first request, which is for its robots.txt, and one for later
@@ -23,7 +23,7 @@ struct Http2Origin {
 }
 
 impl Http2Origin {
-    /// Starts an origin without a robots.txt.
+    /// Starts an origin without a robots.txt, with this script for other requests.
     async fn start(script: Script) -> Self {
         Self::with(sends(LAST_NOT_FOUND), script).await
     }
@@ -74,7 +74,7 @@ impl Drop for Http2Origin {
     }
 }
 
-/// Creates a script that finally continues reading.
+/// Creates a script from a function that sends frames. After it, the origin continues reading.
 fn script<F: Future<Output = Frames> + Send + 'static>(
     act: impl Fn(Frames, u32) -> F + Send + Sync + 'static,
 ) -> Script {
@@ -84,7 +84,7 @@ fn script<F: Future<Output = Frames> + Send + 'static>(
     })
 }
 
-/// Sends single frames: kind, flags, whether on the stream, payload.
+/// Creates a script that sends these frames. Each has a kind, flags, whether it is on the stream, and a payload.
 fn sends(frames: &'static [(u8, u8, bool, &'static [u8])]) -> Script {
     script(move |mut to, stream| async move {
         for (kind, flags, on_stream, payload) in frames {
@@ -95,10 +95,10 @@ fn sends(frames: &'static [(u8, u8, bool, &'static [u8])]) -> Script {
     })
 }
 
-/// Status 200, index 8 of the static table.
+/// The field `:status: 200`, which is entry 8 in HPACK's static table.
 const OK: &[u8] = &[0x88];
 const NOT_FOUND: &[u8] = &[0x8d];
-/// A 404, and no more streams on this connection.
+/// Frames for a 404 that also announce that the connection opens no more streams.
 const LAST_NOT_FOUND: &[(u8, u8, bool, &[u8])] = &[
     (HEADERS, END_HEADERS | END_STREAM, true, NOT_FOUND),
     (GO_AWAY, 0, false, &[0, 0, 0, 1, 0, 0, 0, 0]),
@@ -238,7 +238,7 @@ async fn an_origin_that_violates_http_2_causes_an_error() {
     for (name, script) in cases {
         println!("{name}");
         let origin = Http2Origin::start(script).await;
-        // The time-out for reading is short and can hit a good origin on a busy machine.
+        // The time-out for reading is short, and a good origin can exceed it on a busy machine.
         let next = wait::until_async("another to be served", async || {
             let response = gate.get(&other.url("/other")).await;
             (response.status == 200).then(|| drop(allowed(&response, "no-robots")))
@@ -247,7 +247,7 @@ async fn an_origin_that_violates_http_2_causes_an_error() {
         if let Ok(response) = &response
             && response.status == 404
         {
-            // The gate repeated the request in HTTP/1.1.
+            // The gate repeated the request over HTTP/1.1.
             origins.push(origin);
             continue;
         }
@@ -375,7 +375,7 @@ async fn a_robots_txt_request_rejected_unprocessed_is_repeated() {
         println!("{name}");
         let gate = Gate::start().await;
         let origin = Http2Origin::with(turned_away, sends(LAST_NOT_FOUND)).await;
-        // The page's request may go to the connection that refused the robots.txt, where it gets no response.
+        // The page's request might use the connection that refused the robots.txt, and get no response there.
         let request = tokio::spawn(gate.get(&origin.url()).into_future());
         let decision = gate.decision_for(&origin.url()).await;
         assert_eq!(decision["reason"], "no-robots", "{name}: {decision:#}");

@@ -1,4 +1,4 @@
-//! Origins that try to affect the log, other clients, or the gate's own responses.
+//! Origins that try to affect the log, other clients, or responses of the gate itself.
 
 use super::start;
 use crate::support::{Gate, Origin, Reply, refused};
@@ -74,7 +74,7 @@ async fn expensive_rules_do_not_delay_other_clients() {
         connection.send(head).await;
         load.push(tokio::spawn(async move { connection.response_to("GET").await }));
     }
-    // These requests came first, and most of them end later.
+    // The slow requests came first, and most of them end after this one.
     let response = gate.get(&origin.url("/x")).await;
 
     assert_eq!(response.status, 200);

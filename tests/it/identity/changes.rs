@@ -12,7 +12,7 @@ fn with<'a>(ask: Ask<'a>, credential: &str) -> Ask<'a> {
 
 const OTHERS: [&str; 3] = [DUO, REPORTER, SCANNER];
 
-/// Returns a file with these secrets of acme, and those of the others.
+/// Returns a credentials file with these secrets of acme, and the secrets of the other names.
 fn file(of_acme: &[&str]) -> String {
     credentials(&[of_acme, &OTHERS].concat())
 }
@@ -47,7 +47,7 @@ async fn a_revoked_credential_is_invalid_inside_an_open_connect() {
         let mut inside = connect.await.opened().tls(NAME, alpn).await;
         allowed(&inside.get("/x").user_agent("AcmeBot/1").await, "no-robots");
 
-        // A new secret of the same name is not the one that the client has shown.
+        // The client has presented the old secret, so a new secret of the same name does not help.
         gate.replace_credentials(&file(&["acme:a-Secret-of-tomorrow"]));
         gate.reloaded(1).await;
         for user_agent in ["AcmeBot/1", "FreeBot/1", "curl/8"] {

@@ -1,4 +1,4 @@
-//! CONNECT: which proof is required, and what the requests inside inherit.
+//! CONNECT: which proof is required, and which proof the requests in the tunnel inherit.
 
 use super::*;
 use crate::support::{Alpn, Connected, Connection, NAME};
@@ -18,7 +18,7 @@ async fn proxy_credentials_inside_a_tunnel_are_ignored() {
     let gate = bound("").await;
     for alpn in [Alpn::Http1, Alpn::Http2] {
         let mut acme = inside(&gate, &origin, ACME, alpn).await;
-        // Neither a wrong credential inside nor another bot's valid one changes the identity.
+        // In the tunnel, neither a wrong credential nor another bot's valid one changes the identity.
         for value in [basic("acme:wrong"), basic(SCANNER), "nonsense".to_owned()] {
             let ask = acme.get("/x").user_agent("AcmeBot/1");
             allowed(&ask.header("proxy-authorization", &value).await, "no-robots");
@@ -81,7 +81,7 @@ async fn a_connect_without_its_required_proof_is_refused_immediately() {
                     _ => ask.header("Proxy-Authorization", &basic(credential)),
                 };
                 match user_agent {
-                    // Two credentials count as none.
+                    // A request with two credentials is treated as invalid.
                     Some("|") => ask.header("Proxy-Authorization", &basic(credential)),
                     Some(user_agent) => ask.user_agent(user_agent),
                     None => ask,

@@ -23,13 +23,13 @@ const WAYS: [Way; 5] = [
 
 #[derive(Clone, Copy, Debug)]
 enum Come {
-    /// Forwarded as this bot, which was identified by this means.
+    /// Forwarded, as a request of this bot. The second value is how the bot was identified.
     To(&'static str, &'static str),
     /// Refused with 403 for this reason.
     No(&'static str),
     /// Refused because a credential is missing.
     Ask,
-    /// Refused because the credential is invalid; a CONNECT is not opened.
+    /// Refused because the credential is invalid. A CONNECT is not accepted.
     Bad,
 }
 
@@ -90,7 +90,7 @@ async fn ask(gate: &Gate, origin: &Origin, way: Way, path: &str, credential: &st
     match way {
         Way::Plain | Way::Absolute => with_identity(gate.get(&origin.url(path)), credential, agent).await,
         Way::Inside(alpn) => {
-            // Most clients send the User-Agent only inside.
+            // Most clients send the User-Agent only inside the tunnel.
             let connect = gate.connect(&origin.authority());
             match connect.with_ask(|ask| with_identity(ask, credential, None)).await {
                 crate::support::Connected::Refused(response) => response,
@@ -140,7 +140,8 @@ async fn a_credential_must_match_the_user_agent_over_every_way() {
                 Come::Ask => {
                     let status = if inside { 403 } else { 407 };
                     assert_eq!(outcome(&response), (status, "unauthenticated".to_owned()), "{row}");
-                    // Inside, the secret would go to the origin, so the response does not ask for one.
+                    // In the tunnel, the client would send the secret to the origin, so the response does not ask for
+                    // one.
                     assert_eq!(response.text().contains("NAME:SECRET@"), !inside, "{row}");
                 }
                 Come::Bad => assert_eq!(outcome(&response), (407, "unauthenticated".to_owned()), "{row}"),

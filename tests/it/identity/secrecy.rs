@@ -1,9 +1,9 @@
-//! No secret appears in a log, at an origin, or at a client without it.
+//! No secret appears in a log, at an origin, or at a client that does not know it.
 
 use super::*;
 use crate::support::{Alpn, NAME};
 
-/// Returns whether a text contains a part of a secret, plain or encoded.
+/// Returns whether a text contains a part of a secret, in clear text or encoded.
 fn leaks(text: &str) -> bool {
     let encoded = [
         ACME,
@@ -31,7 +31,7 @@ async fn secrets_are_never_forwarded_or_logged() {
         basic(ACME),
         basic(DUO),
         basic("acme:hunter2hunter2"),
-        // The secret in place of the name.
+        // The client puts the secret in place of the name.
         basic("hunter2hunter2:acme"),
         basic("hunter2hunter2"),
         format!("{}!", basic("acme:hunter2hunter2")),

@@ -1,4 +1,4 @@
-//! The leaf certificates that clients see, and the gate's checks of origins' certificates.
+//! The leaf certificates that clients get, and the gate's checks of origins' certificates.
 
 use super::open;
 use crate::support::{
@@ -110,7 +110,7 @@ fn bad_certificates() -> Vec<(&'static str, Certificate, &'static str)> {
 #[tokio::test]
 async fn an_origin_with_an_invalid_certificate_gets_no_request() {
     let gate = Gate::start().await;
-    // Keep them to the end, so that no port is used again: the gate remembers origins by port.
+    // Keep all origins until the end, so that no port is used again, because the gate remembers origins by port.
     let mut origins = Vec::new();
     for (name, bad, words) in bad_certificates() {
         let origin = Origin::start().page("/x", "secret").certificate(bad).spawn().await;
@@ -137,7 +137,7 @@ async fn an_origin_with_an_invalid_certificate_gets_no_request() {
 #[tokio::test]
 async fn a_certificate_that_becomes_invalid_is_a_502_with_its_fault() {
     let gate = Gate::start().await;
-    // Keep them to the end, so that no port is used again: the gate remembers origins by port.
+    // Keep all origins until the end, so that no port is used again, because the gate remembers origins by port.
     let mut origins = Vec::new();
     for (name, bad, words) in bad_certificates() {
         // Keep no connection, so that each request sees the current certificate.
@@ -230,7 +230,8 @@ async fn http_2_is_used_if_the_client_offers_it() {
     );
 }
 
-/// Requests a page through a CONNECT, and returns the response to the CONNECT if it is refused, else the one inside.
+/// Requests a page through a CONNECT. Returns the response to the CONNECT if it is refused, otherwise the response in
+/// the tunnel.
 async fn get_intercepted(gate: &Gate, origin: &Origin, path: &str) -> Response {
     match gate.connect(&origin.authority()).user_agent("TestBot/1.0").await {
         Connected::Refused(response) => response,

@@ -1,4 +1,4 @@
-//! CONNECT as real clients send it, and a response that they all understand.
+//! CONNECT requests as real clients send them, and a response that all of these clients understand.
 
 use crate::support::{Alpn, Ask, Gate, NAME, Origin, allowed, same_members};
 

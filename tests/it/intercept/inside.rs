@@ -1,4 +1,4 @@
-//! Requests inside the TLS, over HTTP/1.1 and HTTP/2.
+//! Requests in an intercepted CONNECT, over HTTP/1.1 and HTTP/2.
 
 use super::open;
 use crate::support::{Alpn, Gate, NAME, Origin, Reply, allowed, refused};

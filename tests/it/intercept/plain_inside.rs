@@ -90,7 +90,7 @@ async fn an_http_2_authority_that_differs_from_the_tunnel_is_refused() {
 async fn tls_in_place_of_http_is_closed_and_logged() {
     let origin = two_names(true).await;
     let gate = Gate::start().await;
-    // The first record of a TLS handshake.
+    // The first record of a TLS handshake is sent in the tunnel.
     let hello = b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00";
     let mut inside = open(&gate, &origin.authority(), Alpn::Http1).await;
     let mut plain = gate.dial().await;

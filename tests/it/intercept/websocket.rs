@@ -5,7 +5,7 @@ use crate::support::{Alpn, Ask, Connection, Gate, NAME, Origin, Reply, Step, fai
 const UPGRADED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                         Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 
-/// Starts a server that upgrades and then echoes everything.
+/// Starts a server that upgrades connections and then echoes all bytes.
 async fn echo(tls: bool) -> Origin {
     let origin = Origin::start()
         .robots("User-agent: *\nDisallow: /private\n")
@@ -65,7 +65,7 @@ async fn a_disallowed_upgrade_is_refused() {
     assert_eq!(origin.count("/private/chat"), 0);
 }
 
-/// As aiohttp sends it to the proxy in `ws_proxy`.
+/// aiohttp sends such a request to the proxy in its setting `ws_proxy`.
 #[tokio::test]
 async fn a_ws_url_is_the_http_url_of_the_same_origin() {
     for tls in [false, true] {

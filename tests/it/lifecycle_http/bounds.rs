@@ -1,4 +1,4 @@
-//! A slow or silent origin costs bounded time, and leaves fetches for other origins.
+//! A slow or silent origin takes only limited time, and does not prevent fetches from other origins.
 
 use std::{
     sync::{Arc, Mutex},
@@ -14,7 +14,7 @@ use crate::support::{
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n";
 
-/// Starts an origin with this reply for its robots.txt, and with pages.
+/// Starts an origin with pages, and with this reply for its robots.txt.
 async fn origin_that(robots: Reply) -> Origin {
     Origin::start()
         .reply("/robots.txt", robots)
@@ -23,7 +23,7 @@ async fn origin_that(robots: Reply) -> Origin {
         .await
 }
 
-/// Asserts that a page is refused because the robots.txt is unreachable for this cause.
+/// Asserts that a page is refused because the robots.txt is unreachable with this error.
 async fn fails(gate: &Gate, origin: &Origin, error: &str) {
     refused(&gate.get(&origin.url("/x")).await, "unreachable");
     let decision = gate.decision_for(&origin.url("/x")).await;
@@ -74,7 +74,7 @@ async fn a_silent_address_leaves_time_for_the_next_one() {
     let addresses = vec![hole.address().ip(), origin.address().ip()];
     gate.dns().answer(NAME, DnsAnswer::Addresses(addresses));
 
-    // If the first address had used all of the time, none would be left for the second.
+    // If the first address had used the whole time, no time would be left for the second one.
     refused(&gate.get(&origin.url("/p")).await, "rule");
 }
 
@@ -234,7 +234,7 @@ async fn many_new_origins_are_fetched_a_few_at_a_time() {
             (running == FETCHES.min(CROWD - ended)).then(|| latches.last().cloned())
         })
         .await;
-        // The others keep running as long as the crowd needs, and are then released.
+        // The other fetches keep running as long as the crowd needs, and are then ended.
         let at = CROWD - ended;
         match at <= FETCHES {
             true => latches

@@ -1,9 +1,9 @@
-//! Conditional fetches: an origin that sent an entity tag may answer that nothing has changed; no other may.
+//! Conditional fetches: only an origin that sent an entity tag may respond that its robots.txt has not changed.
 
 use super::{Means, RULES, origin_with};
 use crate::support::{Gate, NAME, Origin, Record, Reply, Request, refused, wait};
 
-/// Copies expire after a second.
+/// A configuration in which copies expire after a second.
 const BRIEF: &str = r#"
     [robots]
     min-ttl = "1s"
@@ -89,7 +89,7 @@ async fn a_304_renews_the_rules() {
         (&decision["robots_status"], &decision["robots_sha256"]),
         (&200.into(), sha256)
     );
-    // Both texts have the same length, so they sort like the times.
+    // Both times are strings of the same length, so comparing the strings compares the times.
     assert!(
         decision["robots_fetched"].as_str() >= records[1]["time"].as_str(),
         "{decision:#}"

@@ -1,4 +1,4 @@
-//! Failures below HTTP: everything is disallowed until there is a response, and no request waits for long.
+//! Failures below HTTP: everything is disallowed until the origin responds, and no request waits for long.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::{
     RULES, check,
 };
 
-/// A short wait, for what never comes.
+/// A short wait, for responses that never come.
 const QUICK: &str = "[robots]\nwait = \"500ms\"";
 
 use crate::support::{Blackhole, DnsAnswer, Gate, NAME, Origin, Reply, Step, refused};

@@ -1,4 +1,4 @@
-//! Origins that speak HTTP/2: robotgate fetches their robots.txt over it, and it means the same.
+//! Origins that support HTTP/2: robotgate fetches their robots.txt over HTTP/2, and it has the same meaning.
 
 use super::{Means, RULES};
 use crate::support::{Connection, Gate, NAME, Origin, Reply, refused, wait::until};
@@ -140,7 +140,7 @@ async fn many_successive_responses_use_one_connection() {
     let gate = Gate::start().await;
     let mut proxy = Connection::to(gate.address()).await.unwrap();
 
-    // More than the cancelled streams that a connection may have.
+    // Cancel more streams than a connection may have.
     for _ in 0..120 {
         assert_eq!(proxy.get(&origin.url("/open")).await.text(), "page");
     }

@@ -1,4 +1,4 @@
-//! Files that are too long, compressed too well, or endless: only 500 KiB count.
+//! A robots.txt that is too long, highly compressed, or endless: only 500 KiB are used.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Redirects: up to five hops, across origins. The rules apply to the first origin.
+//! Redirects: up to five, also to other origins. The rules apply to the first origin.
 
 use super::{Means, RULES};
 use crate::support::{DnsAnswer, Gate, NAME, Origin, Reply, allowed, refused};

@@ -1,4 +1,4 @@
-//! Status codes, and the request of the fetch.
+//! The statuses of a fetch's response, and the request that a fetch sends.
 
 use super::{
     Means::{Closed, Open, Rules},

@@ -21,7 +21,7 @@ fn letters(seed: u64, count: usize) -> String {
     (0..count).map(|_| letter()).collect()
 }
 
-/// Returns rules that only a search of the whole path can reject.
+/// Returns rules that can be rejected only by searching the whole path.
 fn slow_rules() -> String {
     let rules = (1..=RULES as u64).map(|number| format!("Disallow: /*{}\n", letters(number << 20 | 1, 40)));
     format!("User-agent: *\n{}", rules.collect::<String>())
@@ -59,7 +59,7 @@ async fn a_decision_over_its_budget_is_refused_as_too_complex() {
 
 #[tokio::test]
 async fn an_attack_on_one_site_does_not_delay_clients_of_another() {
-    // More than can be decided at once on any number of cores.
+    // Send more attacks than can be decided at the same time, regardless of the number of cores.
     let attacks_made = 20 * std::thread::available_parallelism().map_or(1, usize::from);
     let hostile = Origin::start().robots(&slow_rules()).anything("page").spawn().await;
     let rules: String = (0..600)
@@ -72,7 +72,7 @@ async fn an_attack_on_one_site_does_not_delay_clients_of_another() {
         .await;
     let gate = Gate::start().await;
     let long_path = format!("/shop?q={}", "word+".repeat(1000));
-    // Fetch both files first.
+    // Fetch both robots.txt files first.
     allowed(&gate.get(&hostile.url("/short")).await, "no-rule");
     allowed(&gate.get(&honest.url("/short")).await, "no-rule");
 
@@ -85,8 +85,8 @@ async fn an_attack_on_one_site_does_not_delay_clients_of_another() {
     for _ in 0..3 {
         allowed(&gate.get(&honest.url(&long_path)).await, "no-rule");
     }
-    // Attacks are decided in turns, so most have not been decided yet. Those that waited too long (503) do not
-    // count as decided.
+    // Attacks are decided in turns, so most of them have not been decided yet. Do not count those that waited too long
+    // (503).
     let ended = std::iter::from_fn(|| attacks.try_join_next()).chain([first]);
     let ended: Vec<_> = ended
         .map(|attack| attack.expect("no panic").expect("an answer"))

@@ -1,11 +1,12 @@
-//! With few open files, kept connections to origins leave some for clients.
+//! If few files may be open, kept connections to origins still leave some for clients.
 
 use crate::support::{Certificate, Connection, Gate, Origin, allowed, refused};
 
-/// 64 files are reserved for other uses and 32 for idle connections. The rest is for 16 exchanges of two files each.
+/// Maximum number of open files. 64 are reserved for other uses and 32 for idle connections. The rest is for 16
+/// exchanges with two files each.
 const FILES: usize = 128;
 const CONNECTIONS: usize = 16;
-/// One client may have a quarter of the connections.
+/// Number of clients. Each may have a quarter of the connections.
 const CLIENTS: u8 = 4;
 
 #[tokio::test]
@@ -64,6 +65,6 @@ async fn a_limit_that_the_process_has_no_files_for_is_told_at_the_start_and_a_re
         warned(&gate).iter().any(|line| line == warning).then_some(())
     })
     .await;
-    // The operator did not ask for the defaults.
+    // The operator did not choose the defaults, so there is no warning about them.
     assert!(warned(&at(FILES, "").await).is_empty());
 }

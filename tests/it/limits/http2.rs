@@ -33,7 +33,7 @@ async fn the_number_of_concurrent_streams_is_limited() {
     let gate = Gate::with("[proxy]\nmax-http2-streams = 3").await;
     let mut inside = http2(&gate, &origin).await;
 
-    // The client knows and respects the limit by now, so all requests are served.
+    // The client now knows and respects the limit, so all requests are served.
     allowed(&inside.get("/x").await, "no-robots");
     let targets: Vec<String> = (0..20).map(|n| format!("/{n}")).collect();
 
@@ -85,7 +85,7 @@ async fn work_for_cancelled_requests_is_limited() {
         .tls()
         .spawn()
         .await;
-    // All requests wait for the robots.txt, so that none ends.
+    // All requests have to wait for the robots.txt, so none of them ends.
     let gate = Gate::with(
         "[proxy]\nmax-http2-streams = 5\nmax-http2-resets = 1000000\n[robots]\nwait = \"60s\"\nfetch-timeout = \"60s\"\n\
          fetch-idle-timeout = \"60s\"",
@@ -137,7 +137,7 @@ async fn content_that_stops_arriving_is_a_client_error() {
     assert_eq!(completions[0]["error"], "http_request_error", "{completions:#?}");
 }
 
-/// Sends a request over HTTP/2 for a page that does not come.
+/// Sends a request over HTTP/2 for a page whose response never comes.
 async fn ask_for_a_slow_page(gate: &Gate, origin: &Origin) -> Frames {
     let mut inside = gate.connect(&origin.authority()).await.opened().frames(NAME).await;
     inside.send(&request(&origin.authority(), b"/slow"), &[]).await;
@@ -239,7 +239,7 @@ async fn only_connections_without_a_request_end_as_idle() {
 
     within("the end of the idle connection", idle.drain()).await;
 
-    // The client has been told that the connection ends, and can still read the rest of its responses.
+    // The client knows that the connection will end, and can still read the rest of its responses.
     let open = gate.admin("/metrics").await.text();
     assert!(open.contains("robotgate_connections{listener=\"http\"} 2"), "{open}");
     latch.open();

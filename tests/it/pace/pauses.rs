@@ -1,4 +1,4 @@
-//! The pauses that sites ask for, and sites that ask for odd ones.
+//! The pauses that sites request with `Retry-After`, including odd ones.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use crate::support::{Gate, Latch, Origin, Reply, allowed, refused};
 
 const PACE: &str = "[pace]\n";
 
-/// In how many seconds a request may come again after one that was answered so.
+/// Returns after how many seconds a request may come again if the previous one got this response.
 async fn after(answer: Reply) -> u64 {
     let site = site("User-agent: *\nDisallow: /private\n").await;
     site.change("/busy", answer);
@@ -28,10 +28,10 @@ async fn a_busy_site_gets_no_request_for_as_long_as_it_asks() {
         (503, Some(date(600)), 500..=601),
         (429, None, 50..=66),
         (503, Some("soon".to_owned()), 50..=66),
-        // Nobody waits for longer than a day.
+        // A pause lasts at most a day.
         (429, Some("9999999999".to_owned()), 86_300..=86_400),
         (503, Some(date(10 * 86_400)), 86_300..=86_400),
-        // What is no pause is none of the site's own.
+        // A `Retry-After` that does not ask for a pause has no effect; the usual pause applies.
         (429, Some("0".to_owned()), 50..=66),
         (429, Some("Sun, 06 Nov 1994 08:49:37 GMT".to_owned()), 50..=66),
     ] {
@@ -103,7 +103,7 @@ async fn the_answer_to_a_fetch_of_a_robots_txt_counts() {
     let seconds = deferred(&gate.get(&site.url("/page")).user_agent("ExemptBot").await);
     assert!((500..=600).contains(&seconds), "{seconds}");
 
-    // Where it was redirected, it is the other site that asks for a pause.
+    // If the robots.txt redirects, the other site is the one that asks for a pause.
     let other = Origin::start()
         .reply("/robots.txt", busy)
         .anything("page")

@@ -1,4 +1,4 @@
-//! Who goes when, those who leave, and what a reload does to those who wait.
+//! The order of turns, clients that leave, and the effect of a reload on requests that wait.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::support::{Alpn, CliOutput, Gate, Latch, NAME, Origin, Reply, allowed,
 
 const OPEN: &str = "User-agent: *\nDisallow: /private\n";
 
-/// A site whose `/held` is answered when the latch opens, and a request for it that has its turn.
+/// Starts a site whose `/held` responds when the latch opens, and a request for `/held` that has its turn.
 async fn held(gate: &Gate) -> (Origin, Latch, tokio::task::JoinHandle<crate::support::Response>) {
     let (latch, site) = (Latch::new(), site(OPEN).await);
     site.change("/held", Reply::ok("text/plain", "held").after(&latch));
@@ -16,7 +16,7 @@ async fn held(gate: &Gate) -> (Origin, Latch, tokio::task::JoinHandle<crate::sup
     (site, latch, holds)
 }
 
-/// The pages in the order in which the site was asked for them.
+/// Returns the pages in the order in which the site received the requests for them.
 fn order(site: &Origin) -> Vec<String> {
     let requests = site.requests().into_iter();
     let pages = requests.map(|request| request.path().to_owned());
@@ -62,7 +62,7 @@ async fn bots_take_turns_and_each_ones_requests_go_in_order() {
             .find_map(|line| line.strip_prefix(name)?.strip_prefix("_sum "));
         sum.expect("it is exposed").parse().expect("a number")
     };
-    // The waits for a turn are not part of it.
+    // The time of a decision does not include the wait for a turn.
     assert!(
         sum("robotgate_decision_seconds") < sum("robotgate_pace_wait_seconds"),
         "{scrape}"
@@ -78,7 +78,7 @@ async fn requests_beyond_the_concurrency_wait_without_a_connection() {
     let asked: Vec<_> = (0..6).map(|_| begin(gate.get(&site.url("/held")))).collect();
     until_waiting(&gate, 4).await;
     wait::until("two to be under way", || (site.count("/held") == 2).then_some(())).await;
-    // One was the robots.txt's.
+    // One of the connections was for the robots.txt.
     assert!(site.connections() <= 3, "{}", site.connections());
     latch.open();
     for asked in asked {
@@ -177,7 +177,7 @@ async fn a_leaving_http_2_client_or_tunnel_gives_its_turn_to_the_next() {
     leaves.abort();
     until_waiting(&gate, 0).await;
 
-    // A tunnel to another name is one to another site, whose slot one tunnel takes.
+    // A tunnel to another name is a tunnel to another site, at which one tunnel may be open.
     let other = format!("other.example:{}", site.port());
     let open = gate.connect(&other).await.opened();
     let mut leaves = gate.dial().await;
@@ -214,7 +214,7 @@ async fn a_request_that_waited_is_decided_again() {
     until_waiting(&gate, 1).await;
     let next = begin(gate.get(&site.url("/open")));
     until_waiting(&gate, 2).await;
-    // The site changes its mind, and an operator has it asked anew.
+    // The site changes its robots.txt, and an operator causes it to be fetched again.
     site.change(
         "/robots.txt",
         Reply::ok("text/plain", "User-agent: *\nDisallow: /closed\n"),

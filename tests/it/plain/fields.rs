@@ -38,7 +38,7 @@ async fn via_names_the_gate_in_both_directions() {
 
 #[tokio::test]
 async fn with_via_off_a_site_compresses_its_responses() {
-    // As nginx with `gzip on`.
+    // nginx with `gzip on` responds in this way.
     let page = |request: &Request| match request.field("Via") {
         Some(_) => Reply::ok("text/plain", "page"),
         None => Reply::gzip(b"page"),
@@ -52,7 +52,7 @@ async fn with_via_off_a_site_compresses_its_responses() {
         let back = response.field("Via").expect("an answer always says how it came");
         assert!(back.starts_with("1.1 robotgate"), "{back}");
     }
-    // Entries of other proxies stay.
+    // The Via entries of other proxies are kept.
     let gate = Gate::with("[proxy]\nvia = false").await;
     gate.get(&origin.url("/x")).header("Via", "1.0 first").await;
     let forwarded = origin.requests_for("/x");
@@ -177,7 +177,8 @@ async fn every_other_field_is_forwarded_unchanged() {
     assert_eq!(response.headers.all("Set-Cookie").collect::<Vec<_>>(), ["a=1", "b=2"]);
 }
 
-/// A request for the robots.txt is always allowed, so it must not be able to mean another resource.
+/// A request for the robots.txt is always allowed, so the origin must not interpret it as a request for another
+/// resource.
 #[tokio::test]
 async fn a_robots_txt_request_with_an_override_field_is_decided() {
     let origin = Origin::start()
@@ -200,7 +201,7 @@ async fn a_robots_txt_request_with_an_override_field_is_decided() {
         (&gate, "GET", "Forwarded: host=other.example", "rule"),
         (&gate, "HEAD", "X-Forwarded-Host: other.example", "rule"),
         (&gate, "GET", "Destination: /x", "rule"),
-        // A stripped field has no effect.
+        // A field that is removed before forwarding has no effect.
         (&strips, "GET", "X-Original-URL: /private", "robots-file"),
         (&strips, "GET", "X_ORIGINAL_URL: /private", "robots-file"),
         (&strips, "GET", "X-Rewrite-URL: /private", "rule"),

@@ -1,4 +1,4 @@
-//! What a reload changes, and what it logs about that.
+//! The effect of a reload, and what it logs about its changes.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::support::{Alpn, Gate, NAME, Origin, Signal, allowed, refused, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
-/// Returns the changed settings in the log: key, values before and after, or what changed.
+/// Returns the changed settings in the log: the key, with its values before and after, or with what changed.
 fn logged_changes(gate: &Gate) -> Vec<String> {
     let lines = gate
         .log()
@@ -66,7 +66,7 @@ async fn a_reload_can_change_the_cache_file() {
     let gate = Gate::start().await;
     refused(&gate.get(&origin.url("/private")).await, "rule");
 
-    // It is fetched again, as after a restart with the new file.
+    // The robots.txt is fetched again, as it would be after a restart with the new file.
     gate.reconfigure("[cache]\npath = \"other.redb\"");
     gate.reloaded(1).await;
     refused(&gate.get(&origin.url("/private")).await, "rule");
@@ -77,7 +77,7 @@ async fn a_reload_can_change_the_cache_file() {
         "operators are answered beside the other file"
     );
 
-    // The first file still has its copies.
+    // The first cache file still contains its copies.
     gate.reconfigure("");
     gate.reloaded(2).await;
     refused(&gate.get(&origin.url("/private/1")).await, "rule");
@@ -122,7 +122,7 @@ async fn a_reload_can_change_the_authority() {
     assert_ne!(fs::read(gate.file("ca.pem")).unwrap(), first);
     allowed(&inside().await, "no-rule");
 
-    // The original names now belong to other files.
+    // The original file names now belong to the other authority's files.
     gate.reconfigure("");
     gate.reloaded(2).await;
     allowed(&inside().await, "no-rule");

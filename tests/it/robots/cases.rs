@@ -61,10 +61,10 @@ fn the_rfc9309_profile_compares_spellings_as_the_rfc_says() {
         ("/a$b", "/a%24b", true),
         ("/a$$", "/a$", true),
         ("/a$$", "/a$b", false),
-        // Neither reserved nor unreserved: the escape and the character differ.
+        // These are neither reserved nor unreserved: the escape and the character are different.
         ("/%7b", "/%7B", true),
         ("/{", "/%7B", false),
-        // Escaped and plain URL delimiters differ, except in a query.
+        // Escaped URL delimiters differ from plain ones, except in a query.
         ("/a%2Fb", "/a/b", false),
         ("/a/b", "/a%2fb", false),
         ("/a?b", "/a%3Fb", false),

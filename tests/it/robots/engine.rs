@@ -1,4 +1,4 @@
-//! What the stated cases do not cover: the named rule and group, access to a whole origin,
+//! Properties of the engine that the stated cases do not test: which rule and group it names, access to a whole origin,
 //! robotgate's own product tokens, and files made to be slow.
 
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn a_token_with_digits_matches_the_first_word_of_an_agent() {
         assert!(!picked.decide(path).allowed, "{token}");
     }
     assert_eq!(robots.agent("MJ12bot").group(), Some("*"));
-    // A quirk of Google's parser: a user-agent that is cut to nothing equals an empty agent.
+    // A quirk of Google's parser: if nothing of a user-agent's name remains, it matches an empty agent.
     assert!(robots.agent("").is_specific());
 }
 
@@ -92,7 +92,7 @@ fn the_site_access_summarizes_all_rules() {
         ("disallow: /\nallow: /x", Mixed),
         ("disallow: /$", Mixed),
         ("disallow: /x", Mixed),
-        // The rule for the index page is an ordinary allow.
+        // For access to the whole site, the rule for the index page is an ordinary `Allow`.
         ("disallow: /\nallow: /index.html", Mixed),
     ] {
         let robots = RobotsTxt::parse(format!("user-agent: *\n{rules}").as_bytes());
@@ -102,7 +102,7 @@ fn the_site_access_summarizes_all_rules() {
 
 #[test]
 fn groups_too_large_to_be_merged_decide_the_same() {
-    // Each agent shares the large group and has one of its own, which is too much to index for each.
+    // Each agent is in the large group and in one of its own, which is too much to index for each agent.
     let mut body = String::new();
     for n in 0..200 {
         body += &format!("user-agent: {}\n", name(n));

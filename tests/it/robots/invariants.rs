@@ -1,12 +1,13 @@
-//! What holds for any file, agent and URL. The generated tests use it, and the fuzz target includes this file.
+//! Properties that hold for any file, agent and URL. The generated tests check them, and the fuzz target includes this
+//! file.
 //!
-//! It panics with a message if something does not hold.
+//! The functions panic with a message if a property does not hold.
 
 use robotgate::robots::{Match, Profile, RobotsTxt, SiteAccess, path_of_url};
 
 use super::{model, rfc9309};
 
-/// A way to read robots.txt, in the engine and in the model, which must agree.
+/// A profile in the engine and in the model, which must agree.
 pub struct Way {
     pub name: &'static str,
     pub engine: fn(&[u8]) -> RobotsTxt,
@@ -30,7 +31,7 @@ pub const WAYS: &[Way] = &[
     },
 ];
 
-/// Asserts everything that must hold, in every profile.
+/// Asserts all properties, in every profile.
 pub fn holds(body: &[u8], agent: &str, urls: &[&[u8]]) {
     for way in WAYS {
         let robots = (way.engine)(body);
@@ -49,7 +50,7 @@ pub fn holds(body: &[u8], agent: &str, urls: &[&[u8]]) {
     }
 }
 
-/// The maximum memory for a file of `length` bytes. Many short rules cost most.
+/// Returns the maximum memory for a file of `length` bytes. A file of many short rules uses most.
 fn most_weight(length: usize) -> usize {
     40 * length + 10_000
 }
@@ -79,7 +80,8 @@ fn rules_are_quoted_from_their_lines(way: &Way, robots: &RobotsTxt, body: &[u8],
         let rule = robots.rule(id);
         let line = (rule.line as usize).checked_sub(1).and_then(|index| lines.get(index));
         let line = line.unwrap_or_else(|| panic!("{}: line {} of {}", way.name, rule.line, lines.len()));
-        // If the limit of a line cuts a character in two, the character is shown as a replacement character.
+        // If a line is cut at the length limit in the middle of a character, the character is shown as a replacement
+        // character.
         let line = String::from_utf8_lossy(&line[..line.len().min(model::LONGEST_LINE)]);
         let text = rule.text.to_string();
         assert!(line.contains(&text), "{}: {text:?} is not in {line:?}", way.name);
@@ -93,7 +95,7 @@ fn site_access_agrees_with_each_path(way: &Way, robots: &RobotsTxt, agent: &str,
         let allowed = picked.decide(&path_of_url(url)).allowed;
         let holds = match picked.site_access() {
             SiteAccess::AllAllowed => allowed,
-            // No rule can disallow the robots.txt in a profile that always allows it.
+            // In a profile that always allows the robots.txt, no rule can disallow it.
             SiteAccess::AllDisallowed => !allowed || *path_of_url(url) == *b"/robots.txt",
             SiteAccess::Mixed => true,
         };
@@ -118,7 +120,7 @@ pub fn likely_urls(body: &[u8], count: usize) -> Vec<Vec<u8>> {
     values.take(count).map(url_for).collect()
 }
 
-/// Returns a URL with something in place of each `*`.
+/// Returns a URL with some text in place of each `*`.
 fn url_for(pattern: &[u8]) -> Vec<u8> {
     let mut url = b"http://e".to_vec();
     for byte in pattern.strip_suffix(b"$").unwrap_or(pattern) {

@@ -1,19 +1,19 @@
-//! A second parser of robots.txt, as plain and slow as possible. For each question it reads the file again, byte by
+//! A second parser of robots.txt, as plain and slow as possible. For each question it parses the file again, byte by
 //! byte, and tries every match of a `*`.
 //!
 //! It shares no code with the engine, so the same mistake is unlikely in both. Each profile has its own [`Reading`];
-//! Google's is here.
+//! Google's is in this file.
 
-/// How a profile reads lines, patterns and paths.
+/// How a profile interprets lines, patterns and paths.
 pub struct Reading {
-    /// Returns what the key of a line means, and where the key ends. The line has no comment and no surrounding white
-    /// space.
+    /// Returns the meaning of a line's key, and where the key ends. The line must have no comment and no surrounding
+    /// white space.
     pub key: fn(&[u8]) -> Option<(Key, usize)>,
-    /// Converts a pattern to the form that is compared.
+    /// Converts a pattern to the form in which it is compared.
     pub pattern: fn(&[u8]) -> Vec<u8>,
-    /// Converts a path to the form that is compared.
+    /// Converts a path to the form in which it is compared.
     pub path: fn(&[u8]) -> Vec<u8>,
-    /// Whether an allow of an index page also allows its directory.
+    /// Whether an `Allow` for an index page also allows its directory.
     pub index_pages: bool,
 }
 
@@ -24,7 +24,7 @@ pub enum Key {
     Disallow,
 }
 
-/// Returns whether `agent` may fetch `url` in Google's reading, and the line that decides, 0 if none does.
+/// Returns whether `agent` may fetch `url` in Google's profile, and the line that decides (0 if no rule does).
 pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
     GOOGLE.decide(body, agent, url)
 }
@@ -32,7 +32,7 @@ pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
 // === impl Reading ===
 
 impl Reading {
-    /// Returns whether `agent` may fetch `url`, and the line that decides, 0 if none does.
+    /// Returns whether `agent` may fetch `url`, and the line that decides (0 if no rule does).
     pub fn decide(&self, body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
         let path = (self.path)(&path(url));
         let records = self.records(body);
@@ -71,7 +71,7 @@ impl Reading {
         })
     }
 
-    /// Returns the weight of the rule for `path`; `None` if it does not match.
+    /// Returns the weight of a rule for `path`. Returns `None` if the rule does not match.
     fn weight(&self, allow: bool, pattern: &[u8], path: &[u8]) -> Option<usize> {
         if matches(pattern, path) {
             return Some(pattern.len());
@@ -85,10 +85,10 @@ impl Reading {
     }
 }
 
-/// Maximum number of bytes of a line that count.
+/// Maximum number of bytes of a line that are used.
 pub const LONGEST_LINE: usize = 16_663;
 
-/// Google's reading.
+/// The profile of Google's parser.
 const GOOGLE: Reading = Reading {
     key: lenient_key,
     pattern: escape,
@@ -108,7 +108,7 @@ enum Record {
     Rule(Rule),
 }
 
-/// A line, whether the rule allows, and its pattern.
+/// A rule: its line, whether it allows, and its pattern.
 type Rule = (u32, bool, Vec<u8>);
 
 /// Returns the rules of all groups for `wanted`, in file order; `None` if there is no group.
@@ -135,7 +135,7 @@ fn rules_for(records: &[Record], wanted: &Name) -> Option<Vec<Rule>> {
     found
 }
 
-/// Returns the complete lines of a file.
+/// Returns the lines of a file at full length.
 pub fn lines(mut body: &[u8]) -> Vec<Vec<u8>> {
     for mark in [0xEF, 0xBB, 0xBF] {
         match body {

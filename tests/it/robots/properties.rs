@@ -59,7 +59,7 @@ proptest! {
         holds(&body, agent, &slices(&likely_urls(&body, 12)));
     }
 
-    /// Enough rules to be indexed by the pairs of bytes that they need.
+    /// The rules are so many that they are indexed by the pairs of bytes that they need.
     #[test]
     fn the_properties_hold_for_many_wildcards(
         rules in vec(bytes(r"(?-u:Allow|Disallow): ?(?-u:/|\*|/b)([ab]{0,3}\*){1,3}[abc]{1,5}(?-u:\$|)"), 40..80),
@@ -82,7 +82,7 @@ proptest! {
         let path = path_of_url(&url);
         prop_assert!(path.starts_with(b"/"));
         prop_assert!(!path.contains(&0));
-        // After a host, the path is read unchanged.
+        // If the path is put after a host, it stays the same.
         let again = [b"http://e", &*path].concat();
         prop_assert_eq!(path_of_url(&again), path);
     }
@@ -91,7 +91,7 @@ proptest! {
 proptest! {
     #![proptest_config(of_cases(64))]
 
-    /// The limit can cut a line in the key, the value, an escape, a character, or the line's end.
+    /// The length limit can cut a line in the key, the value, an escape, a character, or the line end.
     #[test]
     fn the_properties_hold_for_lines_near_the_length_limit(
         key in select(&["Disallow:", "Allow:", "User-agent:", "Disallow", "#", "x:"][..]),
@@ -183,7 +183,7 @@ pub fn line() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![4 => agent, 9 => rule, 1 => other]
 }
 
-/// Few names in many groups, so that each name has rules from all over the file.
+/// Generates lines with few names in many groups, so that each name has rules from all over the file.
 fn crowded_line() -> impl Strategy<Value = Vec<u8>> {
     let agent = bytes(r"(?-u:User-agent: (?:[a-d*]|[a-d]/1|\* [a-d]))");
     let rule = bytes(&[r"(?-u:Disallow|Allow)(?-u:: ?)", PATTERN].concat());
@@ -234,7 +234,7 @@ const DAMAGE: &[&[u8]] = &[
     b"\x80",
 ];
 
-/// Few letters and many special characters, so that patterns often match paths.
+/// Generates patterns from few letters and many special characters, so that they often match paths.
 const PATTERN: &str = concat!(
     r"(?-u:(?:/|\*)?(?:[ab/*]|\*a|\*\*|/index\.html?|/index\.htm[*$/]|\?|\$|\$\*",
     r"|%2f|%2F|%2a|%24|%61|%C3%A9|%c3%a9|\xc3\xa9|\xff|%|%4){0,6}\$?)",

@@ -1,12 +1,12 @@
-//! The second parser of robots.txt to the letter of RFC 9309: its keys (§2.2) and its comparison of octets (§2.2.2).
+//! The second parser of robots.txt, to the letter of RFC 9309: its keys (§2.2) and how it compares octets (§2.2.2).
 //!
-//! Lines, groups and product tokens are read as Google's parser does, so everything else comes from the model.
+//! Lines, groups and product tokens are parsed in the same way as by Google's parser, so the model does that.
 
 use super::model::{Key, Reading, path, trim};
 
-/// Returns whether `agent` may fetch `url`, and the line that decides, 0 if none does.
+/// Returns whether `agent` may fetch `url`, and the line that decides (0 if no rule does).
 pub fn decide(body: &[u8], agent: &str, url: &[u8]) -> (bool, u32) {
-    // §2.2.2: the file itself is implicitly allowed.
+    // RFC 9309 §2.2.2: the robots.txt itself is implicitly allowed.
     if *path(url) == *b"/robots.txt" {
         return (true, 0);
     }
@@ -50,10 +50,10 @@ fn pattern(value: &[u8]) -> Vec<u8> {
 /// Normalizes all spellings that §2.2.2 treats as equal. Decodes escapes of unreserved and reserved characters, and
 /// escapes everything outside ASCII.
 ///
-/// URL delimiters (RFC 3986 §2.2) stay escaped where decoding them would change their meaning: a `/`, `?` or `#` before
+/// URL delimiters (RFC 3986 §2.2) stay escaped if decoding them would change their meaning: a `/`, `?` or `#` before
 /// the query.
 ///
-/// A `*` and a `$` stand for themselves here, and are escaped as §2.2.3 requires.
+/// A `*` and a `$` are ordinary characters here, and are escaped as §2.2.3 requires.
 fn spelled(text: &[u8]) -> Vec<u8> {
     spelled_after(b"", text)
 }
@@ -83,12 +83,12 @@ fn spelled_after(before: &[u8], text: &[u8]) -> Vec<u8> {
 /// Returns the octet of a `%xx`.
 fn escaped(three: &[u8]) -> Option<u8> {
     let hex = three.strip_prefix(b"%")?;
-    // The conversion accepts a sign, which is not a digit.
+    // The conversion below would accept a sign.
     let digits = hex.iter().all(u8::is_ascii_hexdigit);
     digits.then(|| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok())?
 }
 
-/// RFC 3986 §2.3.
+/// Unreserved characters (RFC 3986 §2.3).
 const UNRESERVED: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-/// RFC 3986 §2.2: gen-delims and sub-delims.
+/// Reserved characters (RFC 3986 §2.2): gen-delims and sub-delims.
 const RESERVED: &[u8] = b":/?#[]@!$&'()*+,;=";

@@ -1,4 +1,5 @@
-//! What a robots.txt says about the use of content: stated cases, and random files against a plain model.
+//! The lines of a robots.txt about the use of content: stated cases, and random files that are compared with a plain
+//! model.
 
 use std::collections::BTreeMap;
 

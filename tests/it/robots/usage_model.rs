@@ -1,11 +1,11 @@
-//! A second reader of `Content-Usage` and `Content-Signal`, as plain and slow as possible. It has its own parser of
+//! A second parser of `Content-Usage` and `Content-Signal`, as plain and slow as possible. It has its own parser of
 //! structured dictionaries, and shares no code with the engine.
 
 use std::collections::BTreeMap;
 
 use super::model::{Key, LONGEST_LINE, Name, escape, lenient_key, lines, matches, name, path, trim};
 
-/// What a file says to an agent about the use of a URL's content.
+/// How an agent may use the content of a URL, according to a robots.txt.
 #[derive(Debug, Default, PartialEq)]
 pub struct Said {
     /// For each label, whether the use is allowed.
@@ -14,13 +14,13 @@ pub struct Said {
     pub signals: BTreeMap<&'static str, Option<bool>>,
 }
 
-/// A line of the groups for the agent.
+/// A line about use in the groups for the agent.
 enum Line {
     Usage(u32, Vec<u8>),
     Signal(Vec<u8>),
 }
 
-/// Answers in Google's reading. Does not check whether the URL is allowed.
+/// Returns the lines about use for a URL, in Google's profile. Does not check whether the URL is allowed.
 pub fn read(body: &[u8], agent: &str, url: &[u8]) -> Said {
     let named = Name::Token(agent.to_ascii_lowercase());
     let wanted = match is_named(body, &named) {
@@ -64,14 +64,14 @@ pub fn read(body: &[u8], agent: &str, url: &[u8]) -> Said {
     }
 }
 
-/// Returns whether a user-agent line has the name.
+/// Returns whether a user-agent line has the name `wanted`.
 fn is_named(body: &[u8], wanted: &Name) -> bool {
     lines(body)
         .iter()
         .any(|line| agent(&content(line)).as_ref() == Some(wanted))
 }
 
-/// Returns the lines about use under user-agent lines with the name.
+/// Returns the lines about use under user-agent lines with the name `wanted`.
 fn lines_for(body: &[u8], wanted: &Name) -> Vec<Line> {
     let (mut found, mut ours, mut ended) = (Vec::new(), false, true);
     for (number, line) in (1..).zip(lines(body)) {
@@ -137,8 +137,8 @@ fn signal(lines: &[Vec<u8>], label: &str) -> Option<bool> {
     }
 }
 
-/// Parses a dictionary (RFC 9651 §4.2.2). Returns for each key the token, or `None` for a value of another kind. Returns
-/// `None` for a value with an error.
+/// Parses a dictionary (RFC 9651 §4.2.2). Returns the token for each key, or `None` for a key whose value is not a
+/// token. Returns `None` if the dictionary has an error.
 fn dictionary(value: &[u8]) -> Option<BTreeMap<String, Option<String>>> {
     let text = String::from_utf8(value.to_vec()).ok().filter(|text| text.is_ascii())?;
     let mut rest = Rest(text.trim_matches(' ').chars().collect::<Vec<_>>());
@@ -225,7 +225,7 @@ impl Rest {
         }
     }
 
-    /// Returns the token, or `None` inside for another kind of value.
+    /// Parses an item. Returns its token, `Some(None)` if it is not a token, and `None` if there is an error.
     fn item(&mut self) -> Option<Option<String>> {
         let is_token = |next: char| next.is_ascii_alphanumeric() || ":/!#$%&'*+-.^_`|~".contains(next);
         match *self.0.first()? {
@@ -265,7 +265,7 @@ impl Rest {
                 }
             }
             next if next.is_ascii_alphabetic() || next == '*' => Some(Some(self.take(is_token))),
-            // The generated files have no byte sequences, dates and display strings.
+            // The generated files contain no byte sequences, dates and display strings.
             _ => None,
         }
     }

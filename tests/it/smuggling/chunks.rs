@@ -1,14 +1,15 @@
-//! Chunked content in every spelling: one request with one framing goes upstream, or none.
+//! Chunked content in every spelling: either one request with one framing is forwarded, or nothing.
 
 use super::{Scene, WAYS, Way, responses};
 use crate::support::End;
 
 const HEAD: &str = "POST {x} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
-/// A request that is seen separately if the content ends early, and swallowed if it ends late.
+/// The next request. An origin sees it as a separate request if the content ends early, and as content if the content
+/// ends late.
 const NEXT: &str =
     "GET {prefix}/smuggled HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\nConnection: close\r\n\r\n";
 
-/// Invalid chunked content, in any reading.
+/// Names and bytes of invalid chunked content.
 const BROKEN: &[(&str, &str)] = &[
     ("a sign", "+4\r\nbody\r\n0\r\n\r\n"),
     ("a negative size", "-4\r\nbody\r\n0\r\n\r\n"),
@@ -34,7 +35,7 @@ const BROKEN: &[(&str, &str)] = &[
     ("a bare CR in a trailer", "4\r\nbody\r\n0\r\nX: a\rb\r\n\r\n"),
 ];
 
-/// Content that the decoder accepts. The content is `body`; the next request follows.
+/// Names and bytes of content that the gate accepts. The decoded content is `body`; the next request follows.
 const TAKEN: &[(&str, &str)] = &[
     ("plain", "4\r\nbody\r\n0\r\n\r\n"),
     ("leading zeros", "000000000000004\r\nbody\r\n000\r\n\r\n"),
@@ -83,7 +84,7 @@ async fn malformed_chunks_never_complete_a_request() {
             assert_eq!(framings(&request.headers), ["chunked"], "{request:#?}");
         }
     }
-    // Failed requests reach the origins in part or not at all, never complete.
+    // The origins receive failed requests in part or not at all, never completely.
     let failed = scene
         .gate
         .audit()
@@ -102,7 +103,7 @@ async fn unusual_chunks_are_forwarded_as_plain_ones() {
             let name = format!("{name} ({way:?})");
             let before = scene.origin(way).requests().len();
             let mut connection = scene.open(way).await;
-            // Send them one after the other, because bytes after the content end the connection.
+            // Send the two parts one after the other, because bytes after the content end the connection.
             for part in [&format!("{HEAD}{content}"), NEXT] {
                 connection.send(scene.payload(way, part)).await;
                 let response = connection.response_to("POST").await;
@@ -149,7 +150,8 @@ async fn endless_chunks_are_cut_off() {
                 break;
             }
         }
-        // The client got an error or lost it with the connection. In either case the connection ends.
+        // The client got an error, or the error was lost when the connection closed. In either case the connection
+        // ends.
         connection.read_to_end().await;
         assert!(
             scene

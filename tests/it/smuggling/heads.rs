@@ -5,7 +5,7 @@ mod payloads;
 use self::payloads::{FRAMINGS, HEADS};
 use super::{Scene, WAYS, Way, is_refused, responses};
 
-/// A request that is seen separately if the one before it ends early.
+/// A request that an origin would see as a separate one if the request before it ends early.
 const SMUGGLED: &str = "GET {prefix}/smuggled HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\n\r\n";
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn heads_that_two_parsers_read_differently_are_refused() {
             let payload = scene.payload(way, &format!("{head}{SMUGGLED}"));
             let received = responses(scene.send(way, &payload).await).await;
             if way == Way::PlainInside && !payload[0].is_ascii_uppercase() {
-                // The first byte shows that it is not HTTP.
+                // The first byte shows that the client does not speak HTTP, so the gate sends no response.
                 assert!(received.is_empty(), "{name}: {received:#?}");
                 continue;
             }
@@ -84,7 +84,7 @@ async fn a_tunnel_serves_the_host_that_it_was_opened_to() {
         (format!("https://{}/x", other.authority()), other.authority()),
         ("/x".to_owned(), other.authority()),
         ("/x".to_owned(), "shop.example".to_owned()),
-        // Only the scheme is wrong.
+        // Only the scheme differs.
         (format!("http://{}/x", scene.tls.authority()), scene.tls.authority()),
     ] {
         let payload = scene.payload(Way::Tls, &head(&target, &host));
@@ -99,8 +99,8 @@ async fn a_tunnel_serves_the_host_that_it_was_opened_to() {
     nothing_was_forwarded(&scene, Way::Tls).await;
 }
 
-/// Asserts that the origin received neither the refused request (`/x`) nor the one smuggled behind it, that the gate still
-/// serves, and that the origins received exactly the requests that the audit log allowed.
+/// Asserts that the origin received neither the refused request (`/x`) nor the request hidden after it, that the gate
+/// still serves others, and that the origins received exactly the requests that the audit log allowed.
 async fn nothing_was_forwarded(scene: &Scene, way: Way) {
     let origin = scene.origin(way);
     assert_eq!(

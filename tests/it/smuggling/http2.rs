@@ -247,7 +247,7 @@ async fn a_stream_for_another_host_gets_an_error_with_the_cause() {
 async fn a_flood_of_field_blocks_ends_the_connection() {
     let scene = Scene::start().await;
     let mut frames = open(&scene).await;
-    // An endless head, in one frame after the other.
+    // Send an endless head, one frame after the other.
     frames.frame(1, 0, 1, &[]).await;
     let piece = [0x10, 1, b'x', 1, b'y'].repeat(3_000);
     for _ in 0..200 {
@@ -256,7 +256,7 @@ async fn a_flood_of_field_blocks_ends_the_connection() {
     assert_eq!(frames.outcome(1).await, Outcome::Closed);
     scene.still_serves(Way::Tls).await;
 
-    // Streams that are reset at once: a few are accepted, and many end the connection.
+    // Streams that are reset immediately: a few are accepted, but many end the connection.
     let authority = scene.tls.authority();
     for (resets, end) in [(20, Outcome::Status(200)), (2_000, Outcome::Closed)] {
         let mut frames = open(&scene).await;

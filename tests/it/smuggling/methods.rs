@@ -96,7 +96,7 @@ async fn expect_100_continue_is_forwarded_or_refused_immediately() {
         )
     };
 
-    // A refusal does not ask for content that nobody reads.
+    // If the request is refused, the gate does not ask for the content, because it would not be read.
     let mut waiting = gate.dial().await;
     waiting.send(head("/private", "Expect: 100-continue\r\n")).await;
     let refusal = waiting
@@ -106,7 +106,7 @@ async fn expect_100_continue_is_forwarded_or_refused_immediately() {
     assert_eq!(received[0].status, 403, "{received:#?}");
     assert!(received.len() == 1 && !received[0].stays_open, "{received:#?}");
 
-    // A client that does not wait is served too.
+    // A client that sends the content without waiting is served too.
     let mut hasty = gate.dial().await;
     hasty
         .send(format!("{}body", head("/hasty", "Expect: 100-continue\r\n")))
@@ -114,7 +114,7 @@ async fn expect_100_continue_is_forwarded_or_refused_immediately() {
     assert_eq!(hasty.response_to("POST").await.status, 200);
     assert_eq!(origin.only_request_for("/hasty").body, b"body");
 
-    // The origin answers expectations that the gate does not know.
+    // If the gate does not know an expectation, the origin responds to it.
     let mut odd = gate.dial().await;
     odd.send(format!("{}body", head("/odd", "Expect: something-else\r\n")))
         .await;

@@ -1,4 +1,4 @@
-//! An origin that does not read the content of requests, and so takes it for the next request.
+//! An origin that does not read the content of requests, and so mistakes it for the next request.
 
 use std::sync::{Arc, Mutex};
 

@@ -62,7 +62,7 @@ const SPELLINGS: &[&str] = &[
     "/nowhere/..%2fprivate/x",
     "/x%3f/..%2fprivate/x",
     "/x%23/..%2fprivate/x",
-    // Segments that other servers would read differently.
+    // Segments that other servers would interpret differently.
     "/;/..%2fprivate/x",
     "/a;b//../private/x",
     "/a\\b//../private/x",
@@ -75,7 +75,7 @@ const SPELLINGS: &[&str] = &[
     "/pub/..;/private/x",
     "/pub/..;a=b/private/x",
     "/;/private/x",
-    // Spellings that no reading maps to the page.
+    // Spellings that no reading converts to the page's path.
     "/%2570rivate/x",
     "/pub/..%252fprivate/x",
     "/private%00/x",
@@ -84,7 +84,7 @@ const SPELLINGS: &[&str] = &[
 
 const SECRET: &str = "Not for bots.";
 
-/// A server of a site that disallows one of its pages.
+/// A server whose site disallows one of its pages.
 struct Server {
     name: &'static str,
     address: SocketAddr,
@@ -125,7 +125,7 @@ fn site() -> TempDir {
     write("robots.txt", "User-agent: *\nDisallow: /private\n");
     write("private/x", SECRET);
     write("pub/deep/page", "page");
-    // nginx drops root privileges, and tempfile's folders are closed to other users.
+    // nginx drops root privileges, and other users cannot enter tempfile's folders.
     let open = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open).expect("opened");
     folder
@@ -196,13 +196,13 @@ async fn python(folder: &Path) -> Server {
     }
 }
 
-/// Sends the request to the server directly.
+/// Sends a request directly to the server.
 async fn get(server: SocketAddr, target: &str) -> String {
     let mut stream = TcpStream::connect(server).await.expect("it listens");
     let request = request(target, server);
     stream.write_all(request.as_bytes()).await.expect("sent");
     let mut answer = Vec::new();
-    // A server can reset the connection after its response.
+    // A server may reset the connection after its response.
     let _ = stream.read_to_end(&mut answer).await;
     String::from_utf8_lossy(&answer).into_owned()
 }

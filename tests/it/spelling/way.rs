@@ -43,7 +43,7 @@ impl Way {
         matches!(self, Self::Absolute | Self::PlainInside)
     }
 
-    /// Opens the connection through a CONNECT, if the way needs one.
+    /// Opens a connection in a CONNECT, if the way needs one.
     async fn inside(self, gate: &Gate, origin: &Origin) -> Option<Connection> {
         if self.is_absolute() {
             return None;
@@ -86,14 +86,14 @@ impl<'g> Site<'g> {
         match &mut self.inside {
             Some(inside) => inside.get(target).await,
             None => {
-                // An unusual target may not show its host.
+                // An unusual target may not contain the host in a readable form.
                 let host = self.origin.authority();
                 self.gate.get(&self.origin.url(target)).set("Host", &host).await
             }
         }
     }
 
-    /// As [`get`](Self::get), with octets that need not be text, over HTTP/1.1.
+    /// Does the same as [`get`](Self::get), with octets that need not be UTF-8, over HTTP/1.1.
     pub async fn get_octets(&mut self, target: &[u8]) -> Response {
         println!("{:?} | {}", self.way, target.escape_ascii());
         let authority = self.origin.authority();

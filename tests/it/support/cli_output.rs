@@ -28,7 +28,7 @@ impl CliOutput {
         let mut shell = Command::new("sh");
         shell.args(["-c", "\"$@\"; times", "sh"]).arg(binary()).args(args);
         let mut output = Self::run(&mut shell, "").await;
-        // The shell prints two lines: its own times, and those of its children (`0m1.23s 0m0.01s`).
+        // The shell prints two lines of times: its own, and those of its children (`0m1.23s 0m0.01s`).
         let mut lines: Vec<&str> = output.out.lines().collect();
         let children = lines.pop().expect("a line of times");
         lines.pop();
@@ -50,7 +50,7 @@ impl CliOutput {
             .spawn()
             .expect("the binary is there");
         let mut stdin = child.stdin.take().expect("piped");
-        // A program that reads no input closes the pipe.
+        // This fails if the program does not read its input, because it closes the pipe.
         drop(stdin.write_all(input.as_bytes()).await);
         drop(stdin);
         let ended = wait::within("what the program says", child.wait_with_output()).await;
@@ -67,7 +67,7 @@ impl CliOutput {
         serde_json::from_str(&self.out).expect("one JSON object")
     }
 
-    /// Returns the output with the values masked that differ between runs.
+    /// Returns the output. Values that differ between runs are masked.
     pub fn masked(&self, origin: &Origin) -> String {
         let text = self.out.replace(&origin.port().to_string(), "PORT");
         let line = |line: &str| {

@@ -1,6 +1,6 @@
-//! A name server over UDP. Every name resolves to 127.0.0.1 unless a test changes it.
+//! A name server over UDP. Every name resolves to 127.0.0.1 unless a test changes that.
 //!
-//! Answers have a time to live of zero, so changes take effect at once, except for [`DnsAnswer::ForAnHour`].
+//! Answers have a time to live of zero, so changes take effect immediately, except for [`DnsAnswer::ForAnHour`].
 
 use std::{
     collections::HashMap,
@@ -13,11 +13,11 @@ use tokio::{net::UdpSocket, task::JoinHandle};
 /// The answer for a name.
 #[derive(Clone)]
 pub enum DnsAnswer {
-    /// These addresses; if there are none, an empty answer (NODATA).
+    /// These addresses. If there are none, the answer is empty (NODATA).
     Addresses(Vec<IpAddr>),
-    /// The next set for each query of the same type, and then always the last.
+    /// For each query of the same type, the next of these sets. After the last one, always the last.
     Changing(Vec<Vec<IpAddr>>),
-    /// One address of each type, with a time to live of an hour. A query for a type without one fails.
+    /// One address of each type, with a time to live of an hour. A query fails if there is no address of its type.
     ForAnHour {
         ipv4: Option<Ipv4Addr>,
         ipv6: Option<Ipv6Addr>,
@@ -92,7 +92,7 @@ async fn serve(socket: UdpSocket, zone: Arc<Mutex<Zone>>) {
             .unwrap_or_else(PoisonError::into_inner)
             .reply(&packet[..length]);
         if let Some(reply) = reply {
-            // If the datagram is lost, the resolver asks again.
+            // If the datagram is lost, the resolver repeats the query.
             drop(socket.send_to(&reply, from).await);
         }
     }
@@ -101,7 +101,7 @@ async fn serve(socket: UdpSocket, zone: Arc<Mutex<Zone>>) {
 // === impl Zone ===
 
 impl Zone {
-    /// Answers a query packet (RFC 1035 §4); `None` sends nothing.
+    /// Returns the answer to a query packet (RFC 1035 §4). `None` if no answer is sent.
     fn reply(&mut self, query: &[u8]) -> Option<Vec<u8>> {
         let (name, kind, end) = question(query)?;
         let seen = self.queries.entry((name.clone(), kind)).or_default();

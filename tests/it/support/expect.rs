@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Field, Response};
 
-/// Asserts that the request was allowed for this reason, and that the origin answered 200.
+/// Asserts that the request was allowed for this reason, and that the origin responded with 200.
 #[track_caller]
 pub fn allowed(response: &Response, reason: &str) -> Field {
     assert_eq!(response.status, 200, "{response:#?}");
@@ -33,7 +33,8 @@ pub fn refused(response: &Response, reason: &str) -> Field {
     decision
 }
 
-/// Asserts that reaching the origin failed: this status and one of these `Proxy-Status` error types.
+/// Asserts that the request failed at the origin: the response has this status and one of these `Proxy-Status` error
+/// types.
 #[track_caller]
 pub fn failed(response: &Response, status: u16, errors: &[&str]) {
     assert_eq!(response.status, status, "{response:#?}");
@@ -44,7 +45,8 @@ pub fn failed(response: &Response, status: u16, errors: &[&str]) {
     );
 }
 
-/// Asserts that two sets of names are equal, in any order. A failure shows the missing and the extra ones.
+/// Asserts that two sets of names are equal, in any order. A failure shows the names that are missing and those that
+/// are unexpected.
 #[track_caller]
 pub fn same_members<'a>(found: impl IntoIterator<Item = &'a str>, wanted: &[&'a str]) {
     let found: BTreeSet<&str> = found.into_iter().collect();

@@ -18,7 +18,7 @@ impl Field {
         }
     }
 
-    /// Parses the last member of a list, as in `Proxy-Status`, where the last one is of the nearest proxy.
+    /// Parses the last member of a list, as in `Proxy-Status`, where the nearest proxy adds the last one.
     ///
     /// # Panics
     /// If the text is not a list of items.
@@ -42,7 +42,7 @@ impl Field {
             .map(|(_, value)| plain(value))
     }
 
-    /// Returns whether a parameter is a token, an integer or a string; parsers tell these apart.
+    /// Returns whether a parameter is a token, an integer or a string, which are different to parsers.
     pub fn kind(&self, name: &str) -> Option<&'static str> {
         let (_, value) = self.0.params.iter().find(|(key, _)| key.as_str() == name)?;
         Some(match value {

@@ -69,7 +69,7 @@ impl Gate {
     /// Returns the address of the TLS listener.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the gate has no TLS listener.
     pub fn tls_address(&self) -> SocketAddr {
         let listening = self
             .log()
@@ -87,7 +87,7 @@ impl Gate {
     /// Returns the address of the admin listener.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the gate has no admin listener.
     pub fn admin_address(&self) -> SocketAddr {
         let lines = self.log();
         let mut listening = lines.iter().rev().filter(|line| line.message() == "listening");
@@ -109,7 +109,7 @@ impl Gate {
         self.folder.path().join(name)
     }
 
-    // Requests
+    // Requests.
 
     /// Creates a GET of a URL in absolute form, on a new connection.
     pub fn get(&self, url: &str) -> Ask<'static> {
@@ -147,21 +147,21 @@ impl Gate {
         Connection::to(self.address).await.expect("the gate listens")
     }
 
-    /// Sends bytes and returns everything that the gate sends until it closes.
+    /// Sends bytes and returns everything that the gate sends until it closes the connection.
     pub async fn raw(&self, bytes: impl AsRef<[u8]>) -> Vec<u8> {
         let mut connection = self.dial().await;
         connection.send(bytes).await;
         connection.read_to_end().await
     }
 
-    // Observations
+    // Observations.
 
     /// Returns all lines of the operational log so far.
     pub fn log(&self) -> Vec<Line> {
         self.log.lines()
     }
 
-    /// Waits for a line of the log that `wanted` accepts, and returns the first one.
+    /// Waits for a line of the log for which `wanted` returns true, and returns the first one.
     pub async fn wait_for_log(&self, what: &str, wanted: impl Fn(&Line) -> bool) -> Line {
         wait::until(&format!("a log line: {what}"), || {
             self.log.lines().into_iter().find(&wanted)
@@ -190,7 +190,7 @@ impl Gate {
         tasks.filter_map(name).map(|name| name.trim().to_owned()).collect()
     }
 
-    // Changes
+    // Changes.
 
     /// Merges other TOML over the defaults and overwrites the configuration file in place.
     pub fn reconfigure(&self, overrides: &str) {
@@ -202,7 +202,7 @@ impl Gate {
         std::fs::write(self.file(config::FILE), text).expect("the folder is ours");
     }
 
-    /// As [`reconfigure`](Self::reconfigure), but renames a new file over the old one, as editors do.
+    /// Does the same as [`reconfigure`](Self::reconfigure), but renames a new file over the old one, as editors do.
     pub fn replace_config(&self, overrides: &str) {
         let fresh = self.file("fresh.toml");
         std::fs::write(&fresh, self.config.text(overrides)).expect("the folder is ours");
@@ -236,7 +236,7 @@ impl Gate {
             .count()
     }
 
-    // Shutdown
+    // Shutdown.
 
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
@@ -266,7 +266,7 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        // Both fail if the gate has already ended.
+        // Both calls fail if the gate has already ended.
         drop(self.child.kill());
         drop(self.child.wait());
         if std::thread::panicking() {

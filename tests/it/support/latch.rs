@@ -1,4 +1,4 @@
-//! A latch that a test opens once, and that any number of tasks wait for.
+//! A latch that a test opens once, and for which any number of tasks can wait.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ impl Latch {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Opens the latch, for tasks that come later too.
+    /// Opens the latch, also for tasks that wait for it later.
     pub fn open(&self) {
         self.0.send_replace(true);
     }

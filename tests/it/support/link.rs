@@ -17,14 +17,14 @@ use tokio::{
     time::sleep,
 };
 
-/// What happens to the server's answers.
+/// What happens to the server's responses.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// They do not arrive, and neither does anything after them on the same connection.
+    /// Responses do not arrive, and neither does anything after them on the same connection.
     Drop,
-    /// They arrive late.
+    /// Responses arrive late.
     Delay(Duration),
-    /// The connection ends in the middle of one.
+    /// The connection ends in the middle of a response.
     Cut,
     /// Instead of one, a text comes that does not end.
     Endless,

@@ -23,7 +23,7 @@ pub use self::{
 };
 use super::tls::Certificate;
 
-/// The origin's name if a test needs no particular one.
+/// The origin's name in tests for which the name does not matter.
 pub const NAME: &str = "shop.example";
 
 pub struct Origin {
@@ -33,7 +33,7 @@ pub struct Origin {
     accepting: JoinHandle<()>,
 }
 
-/// A builder of an origin, to be [spawned](Self::spawn).
+/// A builder of an origin. [`spawn`](Self::spawn) starts the origin.
 #[derive(Default)]
 pub struct Builder {
     pages: HashMap<String, Handler>,
@@ -57,7 +57,7 @@ struct Site {
 // === impl Builder ===
 
 impl Builder {
-    /// Sets the `/robots.txt`.
+    /// Sets the text of the robots.txt.
     pub fn robots(self, text: &str) -> Self {
         self.page("/robots.txt", text)
     }
@@ -78,13 +78,13 @@ impl Builder {
         self
     }
 
-    /// Sets a handler for all other paths. Without it they get 404.
+    /// Sets a handler for all other paths. Without it, their status is 404.
     pub fn otherwise(mut self, handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         self.fallback = Some(Arc::new(handler));
         self
     }
 
-    /// Answers all other paths with `body`, except `/robots.txt`, which gets 404.
+    /// Responds to requests for all other paths with `body`, except for `/robots.txt`, whose status is 404.
     pub fn anything(self, body: &str) -> Self {
         let page = Reply::ok("text/plain", body.to_owned());
         self.otherwise(move |request| match request.path() {
@@ -103,8 +103,8 @@ impl Builder {
         self
     }
 
-    /// Uses TLS that negotiates the first of these protocols that the client offers, such as `h2` for HTTP/2.
-    /// Without this, the protocol is HTTP/1.1.
+    /// Uses TLS that negotiates the first of these protocols that the client offers, such as `h2` for HTTP/2. If this
+    /// is not called, the protocol is HTTP/1.1.
     pub fn alpn(mut self, protocols: &[&str]) -> Self {
         self.alpn = Some(protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect());
         self.tls()
@@ -198,7 +198,7 @@ impl Origin {
     /// Returns the only request for a path.
     ///
     /// # Panics
-    /// If there was none, or more than one.
+    /// If there is not exactly one.
     #[track_caller]
     pub fn only_request_for(&self, path: &str) -> Request {
         let mut requests = self.requests_for(path);
@@ -237,7 +237,7 @@ impl Site {
     }
 }
 
-/// Locks even if a test has panicked, because a second panic would hide the first.
+/// Locks even if a test has panicked, because a second panic would hide the first one.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

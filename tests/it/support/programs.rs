@@ -17,7 +17,7 @@ macro_rules! needs {
 }
 pub(crate) use needs;
 
-/// Returns whether one is missing.
+/// Returns whether one of the programs or modules is missing.
 pub fn is_missing(programs: &[&str]) -> bool {
     let Some(missing) = programs.iter().find(|program| !is_there(program)) else {
         return false;
@@ -31,7 +31,7 @@ pub fn is_missing(programs: &[&str]) -> bool {
 }
 
 fn is_there(program: &str) -> bool {
-    // Look where the tests do, whatever the caller's PATH is.
+    // Search the same folders as the tests, regardless of the caller's PATH.
     let found = |name: &str| {
         ["/usr/bin", "/bin", "/usr/sbin"]
             .iter()

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{Certificate, wait};
 
-/// It listens on a socket in its own folder, and ends with the test.
+/// A Redis server. It listens on a socket in its own folder, and ends with the test.
 pub struct Redis {
     child: Child,
     folder: TempDir,
@@ -27,7 +27,8 @@ impl Redis {
         Self::with(Vec::new(), None).await
     }
 
-    /// Starts a server that also listens with TLS on a port, and requires a password. Returns it and the URL for TLS.
+    /// Starts a server that also listens with TLS on a port, and requires a password. Returns the server and its URL
+    /// for TLS.
     pub async fn with_tls(password: &str) -> (Self, String) {
         let files = tempfile::tempdir().expect("a folder");
         let (certificate, key) = Certificate::of(&["localhost"]).to_pem();
@@ -36,7 +37,7 @@ impl Redis {
             files.path().join(name).display().to_string()
         };
         let (certificate, key) = (write("server.pem", &certificate), write("server-key.pem", &key));
-        // It cannot choose a free port itself.
+        // Redis cannot choose a free port itself.
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = port.expect("a free port").port().to_string();
         let arguments = [
@@ -81,7 +82,7 @@ impl Redis {
         format!("unix://{}", self.socket().display())
     }
 
-    /// Sends it a command, as an operator would. It must not require a password.
+    /// Sends a command to the server, as an operator would. The server must not require a password.
     pub async fn ask(&self, words: &[&str]) -> Value {
         let client = redis::Client::open(self.url()).expect("a URL");
         let mut connection = client.get_multiplexed_async_connection().await.expect("it answers");
@@ -96,7 +97,7 @@ impl Redis {
         kill_process(Pid::from_child(&self.child), signal).expect("it is ours");
     }
 
-    /// As `kill -9`.
+    /// Kills the server like `kill -9`.
     pub fn kill(&mut self) {
         self.child.kill().expect("it is ours");
         self.child.wait().expect("it is ours");

@@ -31,7 +31,7 @@ pub struct AtTerminal {
     shown: Arc<Mutex<Vec<u8>>>,
 }
 
-/// Opens a terminal with this many columns. Returns our end and the program's end.
+/// Opens a terminal with this many columns. Returns the test's end and the program's end.
 pub fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
     grantpt(&ours).expect("ours");
@@ -53,8 +53,8 @@ pub fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
 // === impl AtTerminal ===
 
 impl AtTerminal {
-    /// Runs the program with these arguments and variables. Its output goes to `output` or, without one, to the
-    /// terminal.
+    /// Runs the program with these arguments and variables. Its output is written to `output` or, if that is `None`, to
+    /// the terminal.
     pub fn run(args: &[&str], variables: &[(&str, &str)], output: Option<Stdio>) -> Self {
         let (ours, theirs) = terminal(100);
         let end = || Stdio::from(theirs.try_clone().expect("another"));
@@ -100,13 +100,13 @@ impl AtTerminal {
         }
     }
 
-    /// Returns what has been shown so far. Control characters stay, except that line ends become `\n`.
+    /// Returns the text that was shown so far. Control characters are kept, except that line ends become `\n`.
     pub fn shown(&self) -> String {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&shown).replace("\r\n", "\n")
     }
 
-    /// Waits until `text` has been shown, and returns everything shown.
+    /// Waits until `text` has been shown, and returns all text that was shown.
     pub async fn until(&self, text: &str) -> String {
         let what = format!("{text:?} at the terminal");
         wait::until(&what, || Some(self.shown()).filter(|shown| shown.contains(text))).await

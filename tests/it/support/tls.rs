@@ -24,7 +24,7 @@ pub struct Certificate {
     key: PrivateKeyDer<'static>,
 }
 
-/// The roots that a client trusts.
+/// The root certificates that a client trusts.
 #[derive(Clone)]
 pub struct Roots {
     store: RootCertStore,
@@ -43,7 +43,7 @@ struct Authority {
 // === impl Certificate ===
 
 impl Certificate {
-    /// Creates a valid certificate for the given names. An IP address becomes an IP name.
+    /// Creates a valid certificate for the given names, which can include IP addresses.
     pub fn of(names: &[&str]) -> Self {
         Self::signed(&TRUSTED, params(names))
     }
@@ -75,7 +75,7 @@ impl Certificate {
         (chain.collect(), pem("PRIVATE KEY", self.key.secret_der()))
     }
 
-    /// Returns the chain and the key for a client that shows this certificate.
+    /// Returns the chain and the key for a client that presents this certificate.
     pub fn for_client(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
         (self.chain.clone(), self.key.clone_key())
     }
@@ -101,13 +101,13 @@ impl Certificate {
         Self::signed(&TRUSTED, params)
     }
 
-    /// Creates a certificate from an intermediate of the trusted authority. `shown` says whether the chain
-    /// includes the intermediate.
+    /// Creates a certificate from an intermediate of the trusted authority. `shown` is whether the chain includes the
+    /// intermediate.
     pub fn by_intermediate(names: &[&str], shown: bool) -> Self {
         Self::below(authority_params("intermediate"), names, shown)
     }
 
-    /// Creates a certificate signed by one that is not an authority.
+    /// Creates a certificate that was signed with a certificate that is not an authority's.
     pub fn by_no_authority(names: &[&str]) -> Self {
         Self::below(params(&["issuer.example"]), names, true)
     }
@@ -154,7 +154,7 @@ impl Certificate {
 // === impl Roots ===
 
 impl Roots {
-    /// Trusts the authority of valid origins.
+    /// Trusts the authority that signs valid certificates of origins.
     pub fn of_origins() -> Self {
         Self::from_pem(origin_root_pem())
     }
@@ -188,7 +188,7 @@ impl Roots {
         }
     }
 
-    /// Returns the TLS settings of a client that trusts these roots and offers these protocols.
+    /// Returns the TLS settings of a client that trusts these root certificates and offers these protocols.
     pub fn client_config(&self, alpn: &[&[u8]]) -> Arc<ClientConfig> {
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()

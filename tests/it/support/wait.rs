@@ -1,15 +1,15 @@
-//! Waits for a condition with a deadline. A test that waits too long fails with the name of the condition.
+//! Waits for a condition, with a deadline. A test that waits too long fails with the name of the condition.
 
 use std::time::{Duration, Instant};
 
-/// When a test gives up. Tests must not measure speed with it: a passing test is always far below it, however busy the
-/// machine is.
+/// How long a test waits before it fails. Tests must not use it to measure speed: a test that passes takes far less
+/// time, however busy the machine is.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Calls `condition` repeatedly until it returns a value.
 ///
 /// # Panics
-/// After [`DEADLINE`], naming `what`.
+/// After [`DEADLINE`]. The message contains `what`.
 pub async fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -21,7 +21,7 @@ pub async fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T
     }
 }
 
-/// As [`until`], with an asynchronous condition.
+/// Does the same as [`until`], with an asynchronous condition.
 pub async fn until_async<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     within(what, async {
         loop {
@@ -37,7 +37,7 @@ pub async fn until_async<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>)
 /// Waits for `work`.
 ///
 /// # Panics
-/// After [`DEADLINE`], naming `what`.
+/// After [`DEADLINE`]. The message contains `what`.
 pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
     match tokio::time::timeout(DEADLINE, work).await {
         Ok(done) => done,

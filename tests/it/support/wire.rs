@@ -1,6 +1,6 @@
 //! HTTP/1.1 as bytes on a connection. The origin and the clients read heads, fields and bodies in the same way.
 //!
-//! It is lenient on purpose, so that tests see what was sent, and repairs nothing.
+//! The parser is lenient on purpose, so that tests see what was sent. It repairs nothing.
 
 use std::io;
 
@@ -87,7 +87,7 @@ impl Wire {
         self.io.flush().await
     }
 
-    /// Closes our direction. The peer can still send.
+    /// Closes the sending direction. The peer can still send.
     pub async fn finish(&mut self) -> io::Result<()> {
         self.io.shutdown().await
     }
@@ -96,7 +96,7 @@ impl Wire {
         self.io.reset_on_close();
     }
 
-    /// Returns the bytes of one read; empty at the end.
+    /// Returns the bytes of one read, or no bytes at the end.
     pub async fn some(&mut self) -> io::Result<Vec<u8>> {
         if self.buffer.is_empty() {
             self.fill().await?;
@@ -104,12 +104,13 @@ impl Wire {
         Ok(std::mem::take(&mut self.buffer))
     }
 
-    /// Puts bytes back in front of the next ones.
+    /// Puts bytes back, so that they are read next.
     pub fn unread(&mut self, bytes: &[u8]) {
         self.buffer.splice(..0, bytes.iter().copied());
     }
 
-    /// Reads the first line and the fields of a message; `None` if the peer closed before a message began.
+    /// Reads the first line and the fields of a message. Returns `None` if the peer closed the connection before a
+    /// message began.
     pub async fn head(&mut self) -> io::Result<Option<(String, Fields)>> {
         let end = loop {
             if let Some(at) = find(&self.buffer, b"\r\n\r\n") {
@@ -160,7 +161,7 @@ impl Wire {
         }
     }
 
-    /// Appends everything until the peer closes.
+    /// Appends all bytes until the peer closes the connection.
     pub async fn until_closed(&mut self, body: &mut Vec<u8>) -> End {
         loop {
             body.append(&mut self.buffer);

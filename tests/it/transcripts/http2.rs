@@ -1,5 +1,5 @@
-//! Translates between HTTP/1.1, in which scripts are written, and HTTP/2 on the connection. If a script ends early,
-//! the stream is reset.
+//! Converts between HTTP/1.1, in which scripts are written, and HTTP/2 on the connection. If a script ends early, the
+//! stream is reset.
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream, server::SendResponse};
@@ -15,7 +15,7 @@ use crate::{
     support::{BoxIo, Io},
 };
 
-/// Returns the client side of a connection for a script. Each request becomes a stream on `io`.
+/// Returns the client side of a connection, to which a script is played. Each request in it becomes a stream on `io`.
 pub fn client(io: BoxIo, authority: String) -> BoxIo {
     let (near, far) = tokio::io::duplex(ROOM);
     tokio::spawn(async move {
@@ -42,7 +42,7 @@ pub fn client(io: BoxIo, authority: String) -> BoxIo {
             sender = ready;
             let method = method.to_owned();
             let answering = async {
-                // A reset stream ends what the script receives.
+                // If the stream is reset, the script receives nothing more.
                 let (head, content) = response.await.ok()?.into_parts();
                 let start = format!("HTTP/1.1 {}", head.status.as_str());
                 let has_content = method != "HEAD" && !matches!(head.status.as_u16(), 204 | 304);
@@ -65,14 +65,14 @@ pub fn client(io: BoxIo, authority: String) -> BoxIo {
     Box::new(near)
 }
 
-/// Passes on each stream on `io` as a separate connection.
+/// Makes each stream on `io` look like a separate connection, and sends it to `peers`.
 pub async fn origin(io: impl Io + 'static, peers: mpsc::UnboundedSender<Peer>) {
     let Ok(mut connection) = h2::server::handshake(io).await else {
         return;
     };
     while let Some(Ok((request, respond))) = connection.accept().await {
         let (near, far) = tokio::io::duplex(ROOM);
-        // After the case, nobody receives it.
+        // After the case, there is no receiver any longer.
         let _ = peers.send(Peer::over(Box::new(near)));
         tokio::spawn(stream(request, respond, far));
     }
@@ -111,7 +111,7 @@ fn final_response(read: Read) -> Option<Message> {
     read.messages.into_iter().find(Message::is_final)
 }
 
-/// Reads until there is a message.
+/// Reads until the head of a message is complete.
 async fn fill(
     script: &mut ReadHalf<DuplexStream>,
     buffer: &mut Vec<u8>,
@@ -143,7 +143,7 @@ async fn relay(
         let data = Bytes::copy_from_slice(&message.content[sent..]);
         sent = message.content.len();
         let is_complete = message.end == End::Complete;
-        // A peer that has reset the stream accepts no more.
+        // A peer that has reset the stream accepts no more content.
         if is_complete && !message.trailers.is_empty() {
             let _ = sending.send_data(data, false);
             let _ = sending.send_trailers(trailers(&message));
@@ -163,7 +163,7 @@ async fn relay(
             return;
         }
     }
-    // Keep the stream open while the script is open, and reset it when the script ends.
+    // Keep the stream open while the script runs, and reset it when the script ends.
     if read(buffer).is_some_and(|message| message.request_line().is_some()) {
         while script.read_buf(buffer).await.unwrap_or(0) > 0 {}
         sending.send_reset(Reason::CANCEL);
@@ -176,7 +176,7 @@ fn trailers(message: &Message) -> HeaderMap {
     fields.map(field).collect()
 }
 
-/// Writes a message as it arrives. `None` if the stream was reset.
+/// Writes a message as it arrives. Returns `None` if the stream was reset.
 async fn write(
     out: &mut WriteHalf<DuplexStream>,
     start: &str,
@@ -215,7 +215,7 @@ async fn write(
     Some(())
 }
 
-/// Returns whether HTTP/2 expresses this field in another way.
+/// Returns whether this field is only for HTTP/1.1, because HTTP/2 expresses it in another way.
 fn is_for_http1(name: &str) -> bool {
     ["host", "connection", "transfer-encoding", "keep-alive"]
         .iter()

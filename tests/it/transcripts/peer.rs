@@ -1,4 +1,4 @@
-//! One end of a connection, controlled by a script. It reads everything at once, and sends only on request.
+//! One end of a connection, controlled by a script. It reads all bytes as they arrive, and sends only on request.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::BoxIo;
 pub struct Peer {
     got: watch::Receiver<Got>,
     commands: mpsc::UnboundedSender<Command>,
-    /// Number of bytes handed over to be sent.
+    /// Number of bytes that were given to the peer for sending.
     given: usize,
 }
 
@@ -21,9 +21,9 @@ pub struct Peer {
 #[derive(Clone, Debug, Default)]
 pub struct Got {
     pub bytes: Vec<u8>,
-    /// No more bytes will arrive.
+    /// Whether no more bytes will arrive.
     pub ended: bool,
-    /// Number of bytes that have been sent, or cannot be.
+    /// Number of bytes that have been sent, or that can no longer be sent.
     sent: usize,
 }
 
@@ -31,14 +31,14 @@ enum Command {
     Send(Vec<u8>),
     /// Closes the sending direction.
     Finish,
-    /// Closes in an orderly way.
+    /// Closes the connection in an orderly way.
     Close,
-    /// Closes without TLS close_notify, if there is TLS.
+    /// Closes the connection, without TLS close_notify if there is TLS.
     Drop,
     Reset,
 }
 
-/// The condition was not met in time.
+/// The error if a condition was not met in time.
 #[derive(Debug)]
 pub struct Late;
 
@@ -61,7 +61,7 @@ impl Peer {
         self.command(Command::Send(bytes));
     }
 
-    /// Waits until everything has been sent, or cannot be.
+    /// Waits until everything has been sent, or can no longer be sent.
     pub async fn sent(&mut self) -> Result<(), Late> {
         let given = self.given;
         self.wait(|got| (got.sent >= given).then_some(())).await
@@ -102,7 +102,7 @@ impl Peer {
     }
 
     fn command(&self, command: Command) {
-        // A broken connection accepts no more.
+        // This fails if the connection is broken.
         let _ = self.commands.send(command);
     }
 }
@@ -141,7 +141,7 @@ async fn run(io: BoxIo, got: watch::Sender<Got>, mut commands: mpsc::UnboundedRe
                 Some(Command::Send(bytes)) => pending.extend(bytes),
                 Some(Command::Finish) => finishing = true,
                 Some(Command::Close) => {
-                    // A peer that does not read the shutdown has already closed.
+                    // A peer that does not read the shutdown has already closed the connection.
                     let _ = tokio::time::timeout(PATIENCE, writer.shutdown()).await;
                     break;
                 }
@@ -156,5 +156,5 @@ async fn run(io: BoxIo, got: watch::Sender<Got>, mut commands: mpsc::UnboundedRe
     got.send_modify(|got| got.ended = true);
 }
 
-/// Time limit of a step. A passing step takes far less.
+/// Time limit of a step. A step that succeeds takes far less.
 const PATIENCE: Duration = Duration::from_secs(10);

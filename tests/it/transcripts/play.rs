@@ -36,11 +36,11 @@ struct Scene<'c> {
 
 struct Client {
     peer: Peer,
-    /// The bytes that the script has sent, which show the methods.
+    /// The bytes that the script has sent on the first connection. They show the methods of the requests.
     sent: Vec<u8>,
 }
 
-/// Plays the case and returns its transcript, masked.
+/// Plays the case and returns its transcript. Values that differ between runs are masked.
 pub async fn play(case: &Case, gate: &Gate, ledger: &Ledger) -> String {
     let mut scene = Scene::new(case, gate, ledger).await;
     let mut text = String::new();
@@ -64,7 +64,8 @@ impl<'c> Scene<'c> {
         let (sender, mut peers) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // After the case, nobody receives it. The port stays in use, so that no other case gets it.
+                // After the case, there is no receiver any longer. The port stays in use, so that no other case gets
+                // it.
                 let _ = incoming(stream, tls.as_ref(), &sender).await;
             }
         });
@@ -160,7 +161,7 @@ impl<'c> Scene<'c> {
         }
     }
 
-    /// Ends what the script has left open, and appends the results.
+    /// Ends everything that the script has left open, and appends the results.
     async fn end(mut self, mut text: String) -> String {
         let mut open = Vec::new();
         for (number, client) in &mut self.clients {
@@ -195,7 +196,7 @@ impl<'c> Scene<'c> {
         show::masked(&text, &self.authority, self.port)
     }
 
-    /// Waits until `condition` holds for the log's exchanges with this origin.
+    /// Waits until `condition` is true for the log's exchanges with this origin.
     async fn logged(&self, condition: impl Fn(&[Entry]) -> bool) -> Result<(), Late> {
         let logged = self.ledger.wait(&self.authority, PATIENCE, condition).await;
         logged.map(drop).map_err(|_| Late)
@@ -242,7 +243,7 @@ fn acceptor(way: Way) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// Passes on a connection, or its streams. Errors are left for the gate to notice.
+/// Sends a connection, or each of its streams, to `peers`. The gate has to notice errors.
 async fn incoming(
     stream: TcpStream,
     tls: Option<&TlsAcceptor>,
@@ -260,7 +261,7 @@ async fn incoming(
             Box::new(stream)
         }
     };
-    // After the case, nobody receives it.
+    // After the case, there is no receiver any longer.
     let _ = peers.send(Peer::over(io));
     Ok(())
 }
@@ -281,13 +282,13 @@ async fn warm(case: &Case, gate: &Gate, peers: &mut mpsc::UnboundedReceiver<Peer
             let robots = case.robots.as_deref().unwrap_or_default();
             let answer = format!("{answer}\r\nConnection: close\r\n\r\n{robots}");
             peer.send(answer.into_bytes());
-            // The gate may close without reading everything.
+            // The gate may close the connection without reading everything.
             let _ = peer.sent().await;
             let _ = peer.wait(|got| got.ended.then_some(())).await;
         }
     };
     let path = format!("/api/v1/decide?agent=TestBot&url={scheme}://{authority}/");
-    // A gate with short time-outs may fail once.
+    // A gate with short time-outs may fail at the first attempt.
     let request = async {
         loop {
             let decided = gate.admin(&path).await;
@@ -303,5 +304,5 @@ async fn warm(case: &Case, gate: &Gate, peers: &mut mpsc::UnboundedReceiver<Peer
     }
 }
 
-/// The same as [`Peer`]'s.
+/// The same time limit as in [`Peer`].
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -4,20 +4,21 @@
 //!
 //! - `way:` how the client reaches the origin, one word or several (see [`Way`]); the case is played once for each.
 //! - `each: a | b` plays the case once for each text, with the text for `$` in the steps.
-//! - `gate: quick` plays it with a gate with short time-outs, `gate: copies` with one that serves its copies.
+//! - `gate: quick` uses a gate with short time-outs, `gate: copies` a gate that serves its copies.
 //! - `robots:` the origin's robots.txt; without it, the origin has none.
-//! - `may-change:` why another result can be right: a known defect, or a spelling that does not matter.
+//! - `may-change:` says why a different result can be right: because of a known defect, or a spelling that does not
+//!   matter.
 //!
-//! Then come the steps of both ends, which are taken one after the other:
+//! Then come the steps of both ends, which are performed one after the other:
 //!
 //! - `C> TEXT` the client sends TEXT; `C>> TEXT` does not wait until it is sent.
 //! - `O> TEXT`, `O>> TEXT` the same for the origin. `C2`, `O2` are the second connections. `O1` is `O`.
 //! - `C< response N` waits for N final responses (1 if left out); `C< head N` for N heads, including interim ones;
 //!   `C< content N` for N bytes of the last message's content; `C< bytes N` for N bytes in all; `C< behind N` for N
-//!   bytes after the last message; `C< end` until the gate closes.
+//!   bytes after the last message; `C< end` until the gate closes the connection.
 //! - `O< request N`, `O< head N`, `O< content N`, `O< bytes N`, `O< end` likewise.
-//! - `C! finish` closes the sending direction, `C! close` closes, `C! drop` closes without TLS close_notify, `C! reset`
-//!   resets the connection; `O!` likewise.
+//! - `C! finish` closes the sending direction, `C! close` closes the connection, `C! drop` closes it without TLS
+//!   close_notify, `C! reset` resets it; `O!` likewise.
 //! - `log N` waits until N exchanges with this origin have their completion in the audit log.
 //!
 //! In TEXT, `\r`, `\n`, `\t`, `\\` and `\xNN` are escapes, and lines that begin with two spaces continue the step.
@@ -36,7 +37,7 @@ pub struct Case {
     pub steps: Vec<Step>,
 }
 
-/// The gate that plays the case.
+/// The configuration of the gate with which the case is played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     #[default]
@@ -57,12 +58,12 @@ pub enum Way {
     Tls,
     /// `inside`: inside a CONNECT, without TLS.
     Inside,
-    /// `h2`: HTTP/2 inside an intercepted CONNECT, to an origin that speaks HTTP/1.1. Script and recording are in
+    /// `h2`: HTTP/2 inside an intercepted CONNECT, to an origin that uses HTTP/1.1. Script and recording are written in
     /// HTTP/1.1.
     H2,
-    /// `h2-h2`: likewise, to an origin that speaks HTTP/2.
+    /// `h2-h2`: the same, to an origin that uses HTTP/2.
     H2ToH2,
-    /// `tls-h2`: as `tls`, to an origin that speaks HTTP/2 if the gate offers it.
+    /// `tls-h2`: the same as `tls`, to an origin that uses HTTP/2 if the gate offers it.
     TlsToH2,
 }
 
@@ -84,7 +85,7 @@ pub enum End {
 
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// A template, and whether to wait until it is sent.
+    /// Sends a template. The boolean is whether to wait until it is sent.
     Send(String, bool),
     Complete(usize),
     Head(usize),
@@ -287,7 +288,7 @@ impl Way {
         }
     }
 
-    /// Returns whether the origin speaks TLS.
+    /// Returns whether the origin uses TLS.
     pub fn is_https(self) -> bool {
         !matches!(self, Self::Plain | Self::Inside)
     }

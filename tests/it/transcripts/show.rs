@@ -1,4 +1,4 @@
-//! Formats a played case as text, and masks what differs between runs.
+//! Formats a played case as text, and masks values that differ between runs.
 
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ fn one(message: &Message) -> String {
     text + "\n"
 }
 
-/// Formats content: short content as it is, long content in a form that shows whether it is the same.
+/// Formats content. Short content is shown as it is, long content in a form that shows whether it has changed.
 pub fn content(bytes: &[u8]) -> String {
     if bytes.len() <= 2000 {
         return bytes.escape_ascii().to_string();

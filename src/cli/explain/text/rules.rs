@@ -20,7 +20,7 @@ pub(super) fn write(report: &Report<'_>, why: &Why<'_>, paint: Paint, width: usi
     if !named.is_empty() {
         writeln!(out)?;
         let rule = explanation.rule.as_ref().map(|rule| rule.line);
-        // Show only the last user-agent lines above the rule, because a file can repeat them often.
+        // Show only the last user-agent lines above the rule, because a robots.txt can repeat them often.
         let end = match rule {
             Some(rule) => named.partition_point(|line| *line < rule),
             None => named.len().min(MAX_NAMES),
@@ -100,7 +100,7 @@ fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut S
     more(all.len(), shown.len(), out)
 }
 
-/// Returns whether the rule and the path share more than the first `/`.
+/// Returns whether the rule and the path have more in common than the first `/`.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
     !matches!(other.lost, LossReason::DoesNotMatch { .. }) || other.literal_fit() > 1
 }
@@ -132,7 +132,7 @@ fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, 
     Ok(())
 }
 
-/// Says why a rule lost, in about `width` columns less an indent.
+/// Says why a rule lost, in about `width` columns including an indent.
 fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -> String {
     let bytes = other.rule.pattern.len();
     match (other.lost, &explanation.rule) {

@@ -1,4 +1,4 @@
-//! Whether to fetch, how long a response stays fresh, and a clock that runs backwards.
+//! Tests when to fetch, how long a response stays fresh, and a clock that runs backwards.
 
 use super::*;
 

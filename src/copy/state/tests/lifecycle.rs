@@ -21,7 +21,7 @@ struct Case {
     _note: Option<String>,
 }
 
-/// What the origin did at a time.
+/// What the origin did at a second.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Event {
@@ -107,7 +107,7 @@ fn failure(error: &str) -> Failure {
     FetchError::from(fault).into()
 }
 
-/// Returns the egress guard's failure for a redirect to an address that bots may not reach.
+/// Returns the failure for a redirect to an address that bots may not reach.
 fn refused_hop(to: &str) -> Failure {
     let url = url::Url::parse(to).expect("a URL");
     let authority = HostPort::parse(url.authority().as_bytes()).expect("a host");

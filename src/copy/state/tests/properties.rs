@@ -1,4 +1,5 @@
-//! Compares sequences of fetches, at times that go forwards and backwards, with a table of what a fetch means.
+//! Compares the state after sequences of fetches, at times that go forwards and backwards, with a table of what each
+//! fetch means.
 
 use proptest::prelude::*;
 
@@ -36,7 +37,7 @@ fn fetches() -> impl Strategy<Value = Fetched> {
     ]
 }
 
-/// Seconds around the limits, and random ones.
+/// Generates seconds around the limits, and random ones.
 fn seconds() -> impl Strategy<Value = u64> {
     let edges = [
         0,
@@ -59,7 +60,7 @@ fn histories() -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec((seconds(), fetches()), 1..8)
 }
 
-/// Histories whose clock never runs backwards.
+/// Generates histories in which the clock never runs backwards.
 fn orderly_histories() -> impl Strategy<Value = Vec<Event>> {
     histories().prop_map(|mut events| {
         events.sort_by_key(|(second, _)| *second);
@@ -79,7 +80,7 @@ fn played_under(policy: Policy, events: &[Event]) -> History {
         })
 }
 
-/// All policies for an origin that fails.
+/// Generates all policies for an origin that fails.
 fn policies() -> impl Strategy<Value = Policy> {
     let deny_for = proptest::sample::select(vec![0, HOUR, 12 * HOUR, 30 * DAYS]);
     let then = proptest::sample::select(vec![Then::LastCopy, Then::Allow, Then::Deny]);
@@ -92,7 +93,7 @@ fn policies() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// What a response says. Rules come with the second of their receipt.
+/// The answer that a response gives. Rules come with the second of their receipt.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Word {
     Rules(u64),
@@ -100,7 +101,7 @@ enum Word {
     Soft404,
 }
 
-/// The outcome of a fetch, given those before it.
+/// The outcome of a fetch, which can depend on earlier fetches.
 #[derive(Debug, Clone, Copy)]
 struct Outcome {
     second: u64,
@@ -116,7 +117,7 @@ struct OriginAnswer {
     life: u64,
 }
 
-/// Returns the outcomes of the fetches. An "unchanged" without earlier rules is a failure.
+/// Returns the outcomes of the fetches. A "not modified" without earlier rules is a failure.
 fn outcomes(events: &[Event]) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (second, fetched) in events {
@@ -268,7 +269,7 @@ proptest! {
         prop_assert_eq!(restored.etag(), state.etag());
     }
 
-    /// If the disk could not be read in time, a state starts with nothing and later resumes the earlier state.
+    /// If the disk could not be read in time, a state starts empty and is merged with the earlier state later.
     #[test]
     fn a_state_that_resumes_an_earlier_one_equals_an_uninterrupted_one(
         before in orderly_histories(),

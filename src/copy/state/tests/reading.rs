@@ -1,4 +1,4 @@
-//! States after the profile has changed.
+//! Tests states after the profile has changed.
 
 use super::*;
 
@@ -92,7 +92,8 @@ fn a_status_gets_its_meaning_from_the_current_profile() {
     assert_eq!(busy.expires(), DAYS + 5 * MINUTE);
     assert!(matches!(busy.answer(31 * DAYS), Answer::LastCopy(..)), "since it came");
 
-    // The failed refresh, made while the copy was fresh, would have been an answer under this profile.
+    // In the new profile, the 429 is an answer: there is no robots.txt. The failed refresh happened while the copy was
+    // fresh.
     let busy = History::new()
         .then(0, received(200, RULES))
         .then(20 * HOUR, received(429, ""));

@@ -1,4 +1,4 @@
-//! When a failed fetch is tried again.
+//! Tests when a failed fetch is tried again.
 
 use super::*;
 

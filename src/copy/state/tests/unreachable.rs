@@ -1,4 +1,4 @@
-//! The answer for an origin that keeps failing, by policy.
+//! Tests the answer for an origin that keeps failing, under different policies.
 
 use super::*;
 

@@ -68,7 +68,7 @@ fn greedy_requesters_end_up_with_equal_shares() {
     started(&mut queue);
     let share = |queue: &Queue<u8>, number| queue.running_of(client(number).name);
     assert!(share(&queue, 2) < share(&queue, 1), "the first has what it took");
-    // Fetches end in the order in which they began.
+    // Fetches end in the order in which they started.
     for number in 1..=768 {
         queue.leave(client(1).name, number);
         started(&mut queue);

@@ -22,7 +22,7 @@ fn strict_readings_cover_every_kind_of_server() {
         ("/a//b///c//", &["/a/b/c/"]),
         ("/%2fa", &["/a"]),
         ("/.//.//a", &["/a"]),
-        // Slashes are merged before a `..` goes up.
+        // Slashes are merged before `..` is resolved.
         ("/x//../a", &["/a"]),
         ("/x/..%2Fa", &["/a"]),
         ("/x%2f%2e%2E%2fa", &["/a"]),
@@ -31,7 +31,7 @@ fn strict_readings_cover_every_kind_of_server() {
         ("//..", &["/"]),
         ("/a//..", &["/"]),
         ("/a//.", &["/a/"]),
-        // Some servers take a backslash for a slash. For others, it keeps a `..` from going further up.
+        // Some servers treat a backslash as a slash. For others, it is part of a segment, so `..` removes more.
         ("/x/..\\a", &["/a"]),
         ("/%5ca", &["/\\a", "/a"]),
         ("/x\\y//../a", &["/a", "/x/a"]),
@@ -46,10 +46,10 @@ fn strict_readings_cover_every_kind_of_server() {
         // A rule can be written with escapes or without them.
         ("/a%28b%29", &["/a(b)"]),
         ("//%7ea%28", &["/~a%28", "/~a(", "/%7Ea%28"]),
-        // None of these escapes begins a query, a fragment or another escape.
+        // None of these escapes, if decoded, begins a query, a fragment or another escape.
         ("//%3f%23%25", &["/%3F%23%25"]),
         ("//%252f%2561", &["/%252f%2561"]),
-        // The query is left alone.
+        // The query does not change.
         ("//a?b//../%2f%2e", &["/a?b//../%2F.", "/a?b//../%2F%2E"]),
     ] {
         let read = strict(target);
@@ -65,17 +65,17 @@ fn strict_readings_cover_every_kind_of_server() {
 #[test]
 fn servers_that_resolve_dots_before_decoding_have_a_reading() {
     for target in [
-        // Apache merges slashes, and takes an escaped slash for an ordinary character.
+        // Apache merges slashes, and treats an escaped slash as an ordinary character.
         "/a%2fb//../private/x",
         "/a%2Fb/.//../private/x",
         "/a%2fb//..//private/x",
-        // URL parsers (WHATWG) merge no slashes, and take a raw backslash for a slash.
+        // URL parsers (WHATWG) do not merge slashes, and treat an unescaped backslash as a slash.
         "/a%2fb/../private%2fx",
         "/a%2fb\\../private/x",
         "/x%5cy\\../private/x",
         "/pub%5cpub\\../private\\x",
         "/a//../../private/x",
-        // Some servers take what follows two slashes for a host.
+        // Some servers treat the text after two slashes as a host.
         "//a/private/x",
         "//a:1/private/x",
         "//[::1]/private/x",
@@ -127,8 +127,8 @@ fn strict_readings_can_be_disabled() {
     }
 }
 
-/// Returns the file that nginx opens: escapes decoded once, slashes merged, dot segments resolved. `None` if it answers
-/// 400.
+/// Returns the file that nginx opens for `path`: escapes are decoded once, slashes merged, dot segments resolved.
+/// `None` if nginx responds with 400.
 fn opened_by_nginx(path: &str) -> Option<String> {
     let mut decoded = String::new();
     let mut rest = path;
@@ -156,13 +156,14 @@ fn opened_by_nginx(path: &str) -> Option<String> {
     Some(format!("/{}", segments.join("/")))
 }
 
-/// Returns the file of a server that parses a URL and then decodes its path, as Node.js programs do.
+/// Returns the file that a server opens if it parses a URL and then decodes its path, as Node.js programs do.
 fn opened_by_url_parser(path: &str) -> Option<String> {
     let url = url::Url::parse("http://base.example/").ok()?.join(path).ok()?;
     opened_by_nginx(url.path())
 }
 
-/// Returns the file that Tomcat serves without a proxy: parameters are dropped, then the same as nginx.
+/// Returns the file that Tomcat serves without a proxy in front: parameters are dropped, then the path is handled as in
+/// nginx.
 fn served_by_tomcat(path: &str) -> Option<String> {
     let bare: Vec<&str> = path
         .split('/')

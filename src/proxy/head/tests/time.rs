@@ -1,4 +1,4 @@
-//! Time limits for a head, on a clock that advances only when nothing else can happen.
+//! Tests the time limits for a head, with a clock that advances only when all tasks wait.
 
 use tokio::time::Instant;
 

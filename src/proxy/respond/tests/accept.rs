@@ -1,4 +1,4 @@
-//! The choice between JSON, text and HTML.
+//! Tests the choice between JSON, text and HTML.
 
 use super::*;
 

@@ -1,10 +1,10 @@
-//! Text that comes from a site cannot break out of a header, whatever it holds.
+//! Tests that text from a site cannot end a header field or line, whatever it contains.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Refuses a request by this rule and reads the response back.
+/// Refuses a request because of this rule, and returns the response.
 fn refuse(rule: &str, group: &str) -> OwnResponse {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let grounds = DecisionTexts {

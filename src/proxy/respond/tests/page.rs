@@ -1,4 +1,4 @@
-//! The page that a person sees in a browser.
+//! Tests the page that a browser shows.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Responses to problems.
+//! Tests the responses to problems.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The refusal that a bot gets.
+//! Tests the refusal that a bot gets.
 
 use serde_json::json;
 
@@ -190,7 +190,7 @@ fn the_decision_field_marks_what_report_lets_through() {
             true,
             &["reason", "enforcement", "bot", "robots", "id"],
         ),
-        // `report` does not affect this reason, so the refusal does not name it.
+        // The decision's reason is one that `report` does not affect, so the refusal does not mention `report`.
         (
             Enforcement::Report,
             Reason::Egress,

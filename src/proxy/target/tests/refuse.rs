@@ -1,4 +1,4 @@
-//! Requests whose target cannot be known, each with its error.
+//! Tests requests whose target is unknown or ambiguous, each with its error.
 
 use super::*;
 

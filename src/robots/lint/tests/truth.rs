@@ -6,7 +6,7 @@ use proptest::{prelude::*, sample::select};
 
 use super::super::{super::RobotsTxt, *};
 
-/// Findings which say that a line has no effect.
+/// Findings that say that a line has no effect.
 const NO_USE: &[Lint] = &[
     Lint::ShadowedRule,
     Lint::DuplicateRule,
@@ -27,7 +27,7 @@ proptest! {
     fn removing_any_set_of_useless_rules_changes_no_decision(file in file(), mask: u64) {
         let findings = lint(file.as_bytes());
         let lines: BTreeSet<u32> = lines_of(&findings, NO_USE);
-        // The line is replaced by a rule without effect, so that groups stay the same.
+        // The line is replaced by a rule without effect, so that the groups stay the same.
         let without = |mask: u64| (1..).zip(file.lines()).map(|(number, line)| {
             if lines.contains(&number) && mask >> (number % 64) & 1 == 1 { "Disallow:" } else { line }
         }).collect::<Vec<&str>>().join("\n");
@@ -129,7 +129,7 @@ proptest! {
 
 #[test]
 fn a_useful_rule_has_no_finding() {
-    // The converse of the above, for simple and common cases: each rule matters.
+    // Checks the opposite for simple and common cases: each rule is needed, so there are no findings.
     for file in [
         "User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /a/b/c",
         "User-agent: *\nDisallow: /\nAllow: /a$\nAllow: /*.x",
@@ -233,7 +233,7 @@ fn findings_describe_the_meaning_of_their_lines() {
     }
 }
 
-/// Returns the lines that a finding says to remove, whatever its kind.
+/// Returns the lines that findings of any kind say to remove.
 fn lines_to_remove(findings: &[Finding]) -> BTreeSet<u32> {
     let reported = findings
         .iter()
@@ -309,7 +309,7 @@ fn short_paths() -> Vec<Vec<u8>> {
     paths
 }
 
-/// Short groups of a few rules, with repeated agents.
+/// Generates short groups of a few rules, with repeated agents.
 fn grouped() -> impl Strategy<Value = String> {
     let agent = select(vec!["*", "*", "a", "a", "b", "MJ12", "a*"]);
     let agents = prop::collection::vec(agent.prop_map(|name| format!("User-agent: {name}\n")), 1..4);

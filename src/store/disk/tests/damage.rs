@@ -1,4 +1,4 @@
-//! Files that something else has changed, or that were never a database.
+//! Tests files that another program has changed, or that never were a database.
 
 use std::fs;
 
@@ -181,7 +181,7 @@ fn a_file_of_a_later_version_is_reported_and_not_changed() {
 fn a_file_of_a_later_database_format_is_not_changed() {
     let (bench, _) = filled();
     let mut bytes = fs::read(bench.path()).expect("read");
-    // The format version in each of the two commit slots.
+    // Each of the two commit slots has a format version.
     for at in [64, 192] {
         bytes[at] += 1;
     }
@@ -209,8 +209,8 @@ fn set_version(bench: &Bench, version: u64) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Whatever bytes change, each origin is recalled as it was or not at all. The file stays usable unless it looks
-    /// like that of a later version.
+    /// If any bytes change, each origin is either recalled exactly as it was saved, or not at all. The file stays
+    /// usable unless it looks like a file of a later version.
     #[test]
     fn damage_never_creates_a_state_that_was_not_saved(
         flips in proptest::collection::vec((0.0..1.0_f64, 1_u8..=255), 1..40),
@@ -219,7 +219,7 @@ proptest! {
         let (bench, known) = filled();
         let mut bytes = fs::read(bench.path()).expect("read");
         for (at, flip) in flips {
-            // Most of a new file is empty, so most flips go to the data at its start.
+            // Most of a new file is empty, so choose most of the bytes near its start, where the data is.
             let at = (at.powi(3) * bytes.len() as f64) as usize;
             let end = (at + run).min(bytes.len());
             bytes[at..end].iter_mut().for_each(|byte| *byte ^= flip);

@@ -1,5 +1,5 @@
-//! Files that cannot be opened because they are locked, forbidden or blocked by another file, and disks that reject
-//! writes for a while.
+//! Tests files that cannot be opened because they are locked, forbidden or blocked by another file, and disks that
+//! reject writes for a while.
 
 use std::fs;
 

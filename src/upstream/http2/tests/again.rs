@@ -1,4 +1,4 @@
-//! What a failed stream says about retrying.
+//! Tests whether a failed stream's request can be retried.
 
 use h2::Reason;
 

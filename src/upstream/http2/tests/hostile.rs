@@ -1,4 +1,4 @@
-//! Origins that send invalid or excessive data.
+//! Tests origins that send invalid or excessive data.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! How a connection is kept, and how it and its streams end.
+//! Tests how a connection is kept, and how the connection and its streams end.
 
 use h2::Reason;
 
@@ -87,7 +87,7 @@ async fn after_many_cancelled_streams_a_connection_gets_no_new_ones() {
     let (shared, mut origin) = Origin::start(Bounds::default(), |_| {}).await;
     let mut kept = shared.send(get("/kept"), true).expect("room");
     let (_request, mut respond) = origin.next_request().await;
-    // A stream that was answered does not count as cancelled, whether its response was read or not.
+    // A stream whose response has arrived is not counted as cancelled, whether or not its response was read.
     for _ in 0..MAX_CANCELLED {
         let mut stream = shared.send(get("/"), true).expect("room");
         let (_request, mut respond) = origin.next_request().await;

@@ -26,9 +26,9 @@ use super::{
 #[derive(Clone, Copy, PartialEq)]
 enum Warmth {
     Cold,
-    /// It has had a response.
+    /// The client has received a response.
     Ready,
-    /// It has had another response after all clients had one.
+    /// The client has received another response after all clients were ready.
     Warm,
 }
 
@@ -201,8 +201,8 @@ impl Client {
         }
     }
 
-    /// Notes a response. After the first, waits until all clients have had one, so that the others need not compete
-    /// with this client.
+    /// Notes a response. After the first one, waits until all clients have received one, so that the others do not have
+    /// to compete with this client.
     async fn answered(&mut self) {
         match self.warmth {
             Warmth::Cold => {

@@ -8,14 +8,15 @@ use super::super::Outcome;
 pub struct Http1<S> {
     stream: S,
     buffer: BytesMut,
-    /// Number of bytes to read at once.
+    /// Maximum number of bytes in one read.
     size: usize,
 }
 
 pub enum Response {
     /// The response's status, and whether the connection is kept.
     Complete { status: u16, kept: bool },
-    /// The connection was closed without a byte of a response, which can happen to a kept one at any time.
+    /// The connection was closed before a byte of a response arrived, which can happen to a kept connection at any
+    /// time.
     Closed,
 }
 
@@ -84,7 +85,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Http1<S> {
         Ok(())
     }
 
-    /// Reads a head from the buffer. `None` if the connection is closed before it.
+    /// Reads a head from the buffer. Returns `None` if the connection is closed before the head.
     async fn head(&mut self) -> Outcome<Option<Head>> {
         loop {
             if let Some(head) = parse(&self.buffer)? {

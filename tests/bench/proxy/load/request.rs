@@ -11,11 +11,11 @@ use super::super::AGENT;
 pub struct Request {
     pub host: Host,
     pub path: &'static str,
-    /// Bytes of content; if there are any, the method is POST.
+    /// Number of bytes of content. If it is not 0, the method is POST.
     pub content: usize,
     /// The expected status.
     pub status: u16,
-    /// Approximate size of the response, which is how much is read at once.
+    /// Approximate size of the response, which is the maximum for one read.
     pub answer: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Counts of the clients.
+//! The counters of the clients.
 
 use std::time::Duration;
 

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-/// Its paths, by the size of their responses.
+/// The origin's paths, named by the size of their responses.
 pub const SMALL: &str = "/small";
 pub const LARGE: &str = "/large";
 pub const HUGE: &str = "/huge";
-/// A path that its robots.txt disallows.
+/// A path that the origin's robots.txt disallows.
 pub const PRIVATE: &str = "/private/page";
 
 pub const SMALL_BYTES: usize = 1024;
@@ -28,7 +28,7 @@ pub struct Page {
     pub content: Bytes,
     /// How many times the content is sent.
     pub times: usize,
-    /// Head and content, as HTTP/1.1 first sends them.
+    /// The head and the content that HTTP/1.1 sends first.
     pub response: Bytes,
 }
 

@@ -1,4 +1,5 @@
-//! robotgate with robots.txt, its audit log and metrics. `ROBOTGATE_BIN` names another build of it.
+//! robotgate with robots.txt, its audit log and metrics. The environment variable `ROBOTGATE_BIN` can name another
+//! build of it.
 
 use std::{
     env,
@@ -38,7 +39,7 @@ pub fn start(setup: &Setup, audit: Audit, https: Https) -> Outcome<Process> {
     let roots = setup.shared.join(AUTHORITY);
     let roots = roots.display();
     let path = match audit {
-        // As installed: the folder of the configuration is watched, and the log is elsewhere.
+        // As in an installation, the log is not in the folder of the configuration, which is watched.
         Audit::File => "path = \"log/audit.jsonl\"",
         Audit::Pipe | Audit::Null => "stdout = true",
     };

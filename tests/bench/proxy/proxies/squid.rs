@@ -1,4 +1,4 @@
-//! squid as packaged, with its access log and without its cache, which would answer requests itself.
+//! squid from the system's package, with its access log but without its cache, which would respond to requests itself.
 
 use std::{
     fs,
@@ -71,8 +71,8 @@ shutdown_lifetime 0 seconds
     Ok(Process::start(&mut command, &setup.log())?)
 }
 
-/// Returns the lines for a second port that intercepts CONNECTs, as in squid's manual. Its certificates imitate the
-/// origin's.
+/// Returns the configuration of a second port that intercepts CONNECTs, as in squid's manual. Its certificates imitate
+/// the origin's.
 fn interception(setup: &Setup) -> Outcome<String> {
     let helper = helper().unwrap_or_default();
     let certificates = setup.folder.join("certificates");

@@ -2,7 +2,7 @@
 
 use crate::support::{Reply, Step};
 
-/// A reply that an origin sends for a page and for its robots.txt.
+/// An invalid reply, which an origin sends for a page and for its robots.txt.
 pub struct Case {
     pub name: &'static str,
     pub reply: Reply,

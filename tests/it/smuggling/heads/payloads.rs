@@ -1,10 +1,10 @@
 //! The table of heads: a name, the bytes, and text that the response must contain.
-//! [`Scene::payload`](crate::smuggling::Scene) fills in `{x}` and the like.
+//! [`Scene::payload`](crate::smuggling::Scene) fills in `{x}` and the other placeholders.
 
 /// The name, the request, and text that the response must contain.
 pub type Payload = (&'static str, &'static str, &'static str);
 
-/// Heads with framing. Each is sent with a request after it.
+/// Heads with fields that define the content's length. Each is sent with another request after it.
 pub const FRAMINGS: &[Payload] = &[
     (
         "CL.TE",
@@ -200,7 +200,7 @@ pub const FRAMINGS: &[Payload] = &[
     ),
 ];
 
-/// Complete heads.
+/// Heads without content.
 pub const HEADS: &[Payload] = &[
     (
         "TE in HTTP/1.0",

@@ -11,7 +11,7 @@ pub struct Ask<'a> {
     pub(super) message: Message,
 }
 
-/// A request. Every part can be set; the defaults are those of a well-behaved bot.
+/// The parts of a request. Every part can be set; the defaults are those of a well-behaved bot.
 pub struct Message {
     pub method: String,
     pub target: String,
@@ -55,7 +55,7 @@ impl<'a> Ask<'a> {
         Self { route, message }
     }
 
-    /// Adds a field, even if there is one of that name.
+    /// Adds a field, even if the request already has a field of that name.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.message.headers.push((name.into(), value.into()));
         self
@@ -66,7 +66,7 @@ impl<'a> Ask<'a> {
         self
     }
 
-    /// Sets a field to only this value.
+    /// Sets a field to this value, and removes its other values.
     pub fn set(self, name: &str, value: &str) -> Self {
         self.without(name).header(name, value)
     }
@@ -100,7 +100,7 @@ impl<'a> Ask<'a> {
     /// Sends the request and reads the response.
     ///
     /// # Errors
-    /// If the connection fails before the response. Awaiting the request itself panics then.
+    /// If the connection fails before the response. If the request itself is awaited, it panics instead.
     pub async fn send(self) -> io::Result<Response> {
         let what = format!("the response to {} {}", self.message.method, self.message.target);
         let exchange = async {
@@ -140,7 +140,8 @@ impl<'a> IntoFuture for Ask<'a> {
     }
 }
 
-/// Returns the host and port of a target in absolute form; for any other target, the target itself (CONNECT).
+/// Returns the host and port of a target in absolute form. Returns any other target (such as that of a CONNECT)
+/// unchanged.
 fn host_of(target: &str) -> &str {
     let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default()

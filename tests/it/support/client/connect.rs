@@ -1,4 +1,4 @@
-//! CONNECT: the refusal, or the tunnel and the protocols inside it.
+//! CONNECT: either the refusal, or the tunnel and the protocols in it.
 
 use std::{fs, io, net::SocketAddr, path::Path};
 
@@ -32,7 +32,7 @@ pub struct Tunnel {
     wire: Wire,
     authority: String,
     roots: Roots,
-    /// The bytes of the first read, which are the whole response to the CONNECT.
+    /// The bytes of the first read, which contain the whole response to the CONNECT.
     pub answer: Vec<u8>,
     pub headers: Fields,
 }
@@ -51,7 +51,7 @@ pub async fn connect(proxy: SocketAddr, ask: Ask<'static>, ca: &Path) -> Connect
     let what = format!("the answer to CONNECT {}", ask.message.target);
     let (wire, answer, response) = within(&what, exchange).await.expect("an answer to CONNECT");
     if (200..300).contains(&response.status) {
-        // Read the file only now, because this request can be the one that creates the authority.
+        // The file is read only now, because the gate may have created the authority because of this request.
         let roots = fs::read_to_string(ca).map_or_else(|_| Roots::none(), |pem| Roots::from_pem(&pem));
         let tunnel = Tunnel::over(wire, &ask.message.target, roots);
         Connected::Tunnel(Tunnel {
@@ -111,12 +111,12 @@ impl Tunnel {
         Self { roots, ..self }
     }
 
-    /// Speaks plain HTTP/1.1, or raw bytes, inside the tunnel.
+    /// Uses plain HTTP/1.1, or raw bytes, in the tunnel.
     pub fn plain(self) -> Connection {
         Connection::over(self.wire, &self.authority)
     }
 
-    /// Starts TLS inside the tunnel, and HTTP of the negotiated version over it.
+    /// Starts TLS in the tunnel, and uses HTTP of the negotiated version over it.
     ///
     /// # Panics
     /// If the handshake fails.
@@ -127,7 +127,7 @@ impl Tunnel {
             .unwrap_or_else(|error| panic!("{what}: {error}"))
     }
 
-    /// As [`tls`](Self::tls).
+    /// Does the same as [`tls`](Self::tls).
     ///
     /// # Errors
     /// If the handshake fails.
@@ -147,7 +147,7 @@ impl Tunnel {
         Ok(connection.showing(certificate))
     }
 
-    /// Starts TLS inside the tunnel, without HTTP.
+    /// Starts TLS in the tunnel, without HTTP.
     ///
     /// # Panics
     /// If the handshake fails.
@@ -155,7 +155,7 @@ impl Tunnel {
         Box::new(self.handshake(server_name, alpn).await.expect("a handshake"))
     }
 
-    /// Starts TLS inside the tunnel, and HTTP/2 over it as single frames, which can be invalid.
+    /// Starts TLS in the tunnel, and HTTP/2 over it as single frames, which can be invalid.
     ///
     /// # Panics
     /// If the handshake fails.
@@ -164,7 +164,7 @@ impl Tunnel {
         Frames::over(stream).await
     }
 
-    /// Starts TLS inside the tunnel and closes it without sending a byte.
+    /// Starts TLS in the tunnel and closes it without sending a byte.
     ///
     /// # Panics
     /// If the handshake fails.

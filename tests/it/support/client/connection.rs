@@ -1,4 +1,4 @@
-//! A client's open connection to a proxy or through one, with HTTP/1.1 or HTTP/2.
+//! A client's open connection to a proxy, or through a proxy, with HTTP/1.1 or HTTP/2.
 
 use std::{io, net::SocketAddr};
 
@@ -18,7 +18,7 @@ use crate::support::{
 
 pub struct Connection {
     kind: Kind,
-    /// The `Host` for targets without a host.
+    /// The value of `Host` for targets without a host.
     host: String,
     /// The peer's certificate in DER.
     certificate: Option<Vec<u8>>,
@@ -36,7 +36,7 @@ impl Connection {
         Ok(Self::over(Wire::new(stream), &address.to_string()))
     }
 
-    /// Opens a plain connection from this client address.
+    /// Opens a plain connection from the address `client`.
     pub async fn from(client: [u8; 4], address: SocketAddr) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.bind((client, 0).into())?;
@@ -45,7 +45,7 @@ impl Connection {
         Ok(Self::over(Wire::new(stream), &address.to_string()))
     }
 
-    /// Speaks HTTP/1.1 over `wire`.
+    /// Uses HTTP/1.1 over `wire`.
     pub fn over(wire: Wire, host: &str) -> Self {
         Self {
             kind: Kind::One(wire),
@@ -54,12 +54,12 @@ impl Connection {
         }
     }
 
-    /// Speaks HTTP/1.1 over any kind of connection.
+    /// Uses HTTP/1.1 over any kind of connection.
     pub fn over_io(io: impl Io + 'static) -> Self {
         Self::over(Wire::new(io), "")
     }
 
-    /// Speaks HTTP/2 over any kind of connection.
+    /// Uses HTTP/2 over any kind of connection.
     pub async fn http2_over(io: impl Io + 'static, authority: &str) -> Self {
         let kind = Kind::Two(Http2::over(io, authority).await);
         Self {
@@ -75,7 +75,7 @@ impl Connection {
         Tunnel::over(self.into_wire(), &authority, roots)
     }
 
-    /// As [`tunnel`](Self::tunnel), after a CONNECT to `authority`.
+    /// Does the same as [`tunnel`](Self::tunnel), as if the CONNECT had been for `authority`.
     pub fn tunnel_to(self, authority: &str, roots: Roots) -> Tunnel {
         Tunnel::over(self.into_wire(), authority, roots)
     }
@@ -131,7 +131,8 @@ impl Connection {
             .expect("a response")
     }
 
-    /// Sends a request over HTTP/2 and cancels it at once. Returns `false` if the connection accepts no more.
+    /// Sends a request over HTTP/2 and cancels it immediately. Returns `false` if the connection accepts no more
+    /// requests.
     pub async fn get_and_reset(&mut self, target: &str) -> bool {
         let Kind::Two(http2) = &mut self.kind else {
             panic!("only HTTP/2 takes requests back");
@@ -146,7 +147,8 @@ impl Connection {
     pub(super) async fn exchange(&mut self, message: &Message) -> io::Result<Response> {
         match &mut self.kind {
             Kind::One(wire) => {
-                // A server can respond and close before it has read the whole request. Its response still counts.
+                // A server can respond and close before it has read the whole request. The response is used even if
+                // sending failed.
                 let sent = wire.send(&message.bytes()).await;
                 Response::read(wire, &message.method)
                     .await
@@ -169,14 +171,14 @@ impl Connection {
             .expect("an open connection");
     }
 
-    /// Sends raw bytes; returns whether the peer accepted them. It may have closed.
+    /// Sends raw bytes. Returns whether the peer accepted them; it may have closed the connection.
     pub async fn try_send(&mut self, bytes: &[u8]) -> bool {
         within("the peer to take bytes", self.wire().send(bytes)).await.is_ok()
     }
 
     /// Closes the sending direction.
     pub async fn finish(&mut self) {
-        // The peer may have closed first.
+        // The peer may have closed the connection first.
         drop(self.wire().finish().await);
     }
 
@@ -198,14 +200,14 @@ impl Connection {
         bytes
     }
 
-    /// Reads until the peer closes or resets.
+    /// Reads until the peer closes or resets the connection.
     pub async fn read_to_end(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         within("the end of the connection", self.wire().until_closed(&mut bytes)).await;
         bytes
     }
 
-    /// As [`read_to_end`](Self::read_to_end), but sends `bytes` after the first read.
+    /// Does the same as [`read_to_end`](Self::read_to_end), but sends `bytes` after the first read.
     pub async fn read_to_end_after(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut all = self.read().await;
         self.try_send(bytes).await;
@@ -214,14 +216,14 @@ impl Connection {
         all
     }
 
-    /// Reads the response to a request that [`send`](Self::send) has sent.
+    /// Reads the response to a request that was sent with [`send`](Self::send).
     pub async fn response_to(&mut self, method: &str) -> Response {
         within("a response", Response::read(self.wire(), method))
             .await
             .expect("a response")
     }
 
-    /// As [`response_to`](Self::response_to).
+    /// Does the same as [`response_to`](Self::response_to).
     ///
     /// # Errors
     /// If there is no response.

@@ -1,5 +1,5 @@
-//! HTTP/2 frame by frame (RFC 9113, RFC 7541), to send what a well-behaved library refuses to send. Fields are
-//! literals without Huffman codes and can hold any bytes.
+//! HTTP/2 frame by frame (RFC 9113, RFC 7541), to send frames that a well-behaved library refuses to send. Fields are
+//! literals without Huffman codes and can contain any bytes.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -8,16 +8,16 @@ use crate::support::{
     wait::within,
 };
 
-/// An HTTP/2 connection that checks and repairs nothing.
+/// An HTTP/2 connection that neither checks nor repairs anything.
 pub struct Frames {
     io: BoxIo,
     next_stream: u32,
 }
 
-/// What happened to a stream.
+/// How a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A response. The status is 0 if HPACK's static table does not have it.
+    /// A response with this status. The status is 0 if it is not in HPACK's static table.
     Status(u16),
     /// The stream was reset, with this error code.
     Reset(u32),
@@ -54,7 +54,7 @@ impl Frames {
         Ok(frames)
     }
 
-    /// Returns the stream of the next request head; `None` at the end of the connection.
+    /// Returns the stream of the next request head. Returns `None` at the end of the connection.
     pub async fn request(&mut self) -> Option<u32> {
         loop {
             match self.read().await? {
@@ -76,7 +76,7 @@ impl Frames {
         self.frame(HEADERS, END_HEADERS | ends, stream, &block(fields)).await;
     }
 
-    /// Sends one frame. The peer may have closed.
+    /// Sends one frame. The peer may have closed the connection already.
     pub async fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
         let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
         bytes.extend([kind, flags]);
@@ -87,7 +87,7 @@ impl Frames {
     }
 
     /// Starts a stream with these fields, including the pseudo-header fields, and these data frames. Sends everything,
-    /// whatever the peer answers.
+    /// regardless of the peer's response.
     pub async fn send(&mut self, fields: &[(&[u8], &[u8])], data: &[&[u8]]) -> u32 {
         let stream = self.next_stream;
         self.next_stream += 2;
@@ -100,7 +100,7 @@ impl Frames {
         stream
     }
 
-    /// Reads until `stream` has an outcome.
+    /// Reads until `stream` has ended, and returns how.
     pub async fn outcome(&mut self, stream: u32) -> Outcome {
         within("the outcome of a stream", async {
             loop {
@@ -111,7 +111,7 @@ impl Frames {
                     SETTINGS if flags & ACK == 0 => self.frame(SETTINGS, ACK, 0, &[]).await,
                     HEADERS if of == stream => return Outcome::Status(status(&payload)),
                     RST_STREAM if of == stream => return Outcome::Reset(number(&payload)),
-                    // Streams that the peer has accepted continue.
+                    // The GOAWAY does not end streams that the peer has accepted.
                     GO_AWAY if number(&payload) < stream || number(&payload[4..]) != 0 => return Outcome::Closed,
                     _ => {}
                 }
@@ -120,16 +120,16 @@ impl Frames {
         .await
     }
 
-    /// Sets the flow-control windows of streams and of the connection so that the peer can send `bytes` of content at
-    /// once.
+    /// Sets the flow-control windows of streams and of the connection so that the peer can send `bytes` of content
+    /// without waiting.
     pub async fn open_window(&mut self, bytes: u32) {
         let initial_window = [&[0, 4][..], &bytes.to_be_bytes()].concat();
         self.frame(SETTINGS, 0, 0, &initial_window).await;
         self.frame(WINDOW_UPDATE, 0, 0, &bytes.to_be_bytes()).await;
     }
 
-    /// Counts the bytes of content on `stream`, and returns whether the stream ends well. Sends a PING for each data
-    /// frame, even if the peer does not read.
+    /// Counts the bytes of content on `stream`, and returns whether the stream ends without an error. Sends a PING for
+    /// each data frame, even if the peer does not read.
     pub async fn content_with_pings(&mut self, stream: u32) -> (usize, bool) {
         within("the end of a stream", async {
             let mut bytes = 0;
@@ -165,7 +165,7 @@ impl Frames {
     }
 }
 
-/// Encodes a field block; each field is a never-indexed literal.
+/// Encodes a field block. Each field is a literal that is never indexed.
 fn block(fields: &[(&[u8], &[u8])]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {

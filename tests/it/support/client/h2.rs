@@ -35,7 +35,7 @@ impl Http2 {
         }
     }
 
-    /// Sends a POST with a part of its content, without an end, and returns the response.
+    /// Sends a POST with a part of its content but not its end, and returns the response.
     pub async fn send_in_part(
         &mut self,
         path: &str,
@@ -54,7 +54,7 @@ impl Http2 {
             .send_data(Bytes::copy_from_slice(part), false)
             .map_err(io::Error::other)?;
         let response = Stream(response).finish().await;
-        // Dropping it earlier would cancel the request.
+        // The sender is dropped only now, because dropping it cancels the request.
         drop(sending);
         response
     }

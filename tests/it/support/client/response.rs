@@ -14,11 +14,11 @@ pub struct Response {
     /// `HTTP/1.1` or `HTTP/2`.
     pub version: String,
     pub status: u16,
-    /// The reason phrase; empty in HTTP/2.
+    /// The reason phrase. Empty in HTTP/2.
     pub reason: String,
     pub headers: Fields,
     pub body: Vec<u8>,
-    /// Only in HTTP/2.
+    /// Trailers, which are read only in HTTP/2.
     pub trailers: Fields,
     pub end: End,
     /// Whether the connection can carry another request.
@@ -97,7 +97,7 @@ impl Response {
     /// Returns the only `Robots-Decision`.
     ///
     /// # Panics
-    /// If there is none, more than one, or it is not a structured item.
+    /// If the response does not have exactly one, or it is not a structured item.
     #[track_caller]
     pub fn decision(&self) -> Field {
         assert_eq!(
@@ -111,7 +111,7 @@ impl Response {
     /// Returns the last member of `Proxy-Status`.
     ///
     /// # Panics
-    /// If there is none, or it is not a structured list.
+    /// If the response has no such field, or it is not a structured list.
     #[track_caller]
     pub fn proxy_status(&self) -> Field {
         match self.field("Proxy-Status") {

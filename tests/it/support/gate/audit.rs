@@ -33,7 +33,7 @@ impl Gate {
     /// Waits for exactly `exchanges` decisions and as many completions, and returns both.
     ///
     /// # Panics
-    /// If there are more, or fewer for too long.
+    /// If there are more, or too few after some time.
     pub async fn audited(&self, exchanges: usize) -> (Vec<Record>, Vec<Record>) {
         let (decisions, completions) = wait::until(&format!("{exchanges} audited exchanges"), || {
             let (decisions, completions) = split(self.audit());
@@ -74,7 +74,7 @@ impl Gate {
 /// Events that say what happened to the gate itself.
 const OF_SERVICE: [&str; 5] = ["robots-changed", "start", "stop", "reload", "forget"];
 
-/// Reads the records in a file; none if there is no file.
+/// Reads the records in a file. Returns no records if there is no file.
 pub fn read(path: &Path) -> Vec<Record> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let complete = &text[..text.rfind('\n').map_or(0, |end| end + 1)];

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::support::{dns::Dns, tls, wait};
 
-/// A builder of a gate, to be [started](Self::start).
+/// A builder of a gate. [`start`](Self::start) starts the gate.
 #[derive(Default)]
 pub struct Builder {
     overrides: String,
@@ -32,7 +32,7 @@ pub struct Builder {
     open_files: Option<usize>,
 }
 
-/// The result of a gate that did not start.
+/// The result if a gate did not start.
 #[derive(Debug)]
 pub struct Failure {
     pub code: Option<i32>,
@@ -53,7 +53,7 @@ impl Builder {
         self
     }
 
-    /// Writes this text to the file `credentials` beside the configuration, and sets `identity.credentials` to it.
+    /// Writes this text to the file `credentials` next to the configuration, and sets `identity.credentials` to it.
     pub fn credentials(mut self, text: &str) -> Self {
         self.credentials = Some(text.to_owned());
         self
@@ -97,7 +97,7 @@ impl Builder {
     /// Starts the gate and waits until it listens.
     ///
     /// # Panics
-    /// If the gate ends instead.
+    /// If the gate ends before it listens.
     pub async fn start(self) -> Gate {
         let (folder, config, dns, mut child) = self.launch().await;
         let log = Log::collect(child.stderr.take().expect("piped"));
@@ -115,7 +115,7 @@ impl Builder {
         gate
     }
 
-    /// Starts a gate that must fail to start, and waits until it has ended.
+    /// Starts a gate that is expected to fail at the start, and waits until it has ended.
     pub async fn fail(self) -> Failure {
         let (_folder, _config, _dns, mut child) = self.launch().await;
         let log = Log::collect(child.stderr.take().expect("piped"));
@@ -160,7 +160,7 @@ impl Gate {
     /// Starts the gate again, in the same folder, after it has ended.
     ///
     /// # Panics
-    /// If the gate ends at once.
+    /// If the gate ends immediately.
     pub async fn start_again(&mut self) {
         self.child = spawn(self.folder.path(), Vec::new(), None, None);
         self.log = Log::collect(self.child.stderr.take().expect("piped"));
@@ -197,7 +197,7 @@ fn spawn(folder: &Path, env: Vec<(String, String)>, socket: Option<TcpListener>,
             .arg(gate.get_program());
     }
     let stdin = match socket {
-        // Passed sockets start at file descriptor 3. Without unsafe code, only a shell can set that up.
+        // Passed sockets begin at file descriptor 3. Without unsafe code, only a shell can arrange that.
         Some(socket) => {
             let gate = std::mem::replace(&mut command, without_surroundings(Command::new("sh")));
             command

@@ -15,7 +15,7 @@ pub const ORIGIN_ROOTS: &str = "origin-ca.pem";
 pub struct Config(Table);
 
 impl Config {
-    /// Merges `overrides` over the test defaults without the keys in `without` (such as `audit.path`).
+    /// Merges `overrides` into the test defaults, without the keys in `without` (such as `audit.path`).
     pub fn new(dns: SocketAddr, without: &[String], overrides: &str) -> Self {
         let text = format!(
             r#"
@@ -52,7 +52,7 @@ impl Config {
         Self(table)
     }
 
-    /// Returns the file with more TOML merged over it.
+    /// Returns the text of the file, with `overrides` merged into it.
     pub fn text(&self, overrides: &str) -> String {
         let mut table = self.0.clone();
         merge(&mut table, parse(overrides));
@@ -65,7 +65,7 @@ fn parse(text: &str) -> Table {
         .unwrap_or_else(|error| panic!("a test's own TOML is wrong: {error}"))
 }
 
-/// Merges tables; other values replace the old ones.
+/// Merges two tables. Tables in them are merged too; other values replace the old ones.
 fn merge(under: &mut Table, over: Table) {
     for (key, value) in over {
         match (under.get_mut(&key), value) {

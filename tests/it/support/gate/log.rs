@@ -27,7 +27,7 @@ pub struct Log {
 // === impl Line ===
 
 impl Line {
-    /// Returns the message; empty if there is none.
+    /// Returns the message. Empty if the line has none.
     pub fn message(&self) -> &str {
         self.field("message").unwrap_or_default()
     }
@@ -50,7 +50,7 @@ impl Line {
 // === impl Log ===
 
 impl Log {
-    /// Collects lines in its own thread, so that a busy test does not block the gate.
+    /// Collects lines in a separate thread, so that a busy test does not block the gate.
     pub fn collect(source: impl Read + Send + 'static) -> Self {
         let log = Self::default();
         let writer = log.clone();

@@ -1,4 +1,4 @@
-//! The origin's HTTP/2 connections. Replies are the same as over HTTP/1.1: a message, and steps whose bytes are
+//! The origin's HTTP/2 connections. Replies are the same as over HTTP/1.1: a message, and steps whose bytes are sent as
 //! content.
 
 use std::{future::poll_fn, io, sync::Arc};
@@ -63,7 +63,7 @@ async fn read(request: http::Request<h2::RecvStream>) -> Request {
             break;
         };
         body.extend_from_slice(&part);
-        // The stream may have ended.
+        // This fails if the stream has ended.
         drop(content.flow_control().release_capacity(part.len()));
     }
     Request {
@@ -134,12 +134,12 @@ async fn answer(reply: Reply, method: &str, mut respond: SendResponse<Bytes>, br
             Step::Echo => panic!("nothing is upgraded over HTTP/2"),
         }
     }
-    // The message may already have ended the stream.
+    // This fails if the message has already ended the stream.
     drop(sending.send_data(Bytes::new(), true));
     Ok(())
 }
 
-/// Sends within the peer's flow control.
+/// Sends as much as the peer's flow control allows, and waits for the rest.
 async fn send(to: &mut SendStream<Bytes>, mut bytes: Bytes, last: bool) -> io::Result<()> {
     while !bytes.is_empty() {
         to.reserve_capacity(bytes.len());

@@ -10,12 +10,13 @@ use super::super::latch::Latch;
 #[derive(Clone)]
 pub enum Step {
     Send(Bytes),
-    /// Sends nothing and does not close, until the test is over.
+    /// Sends nothing and does not close the connection, until the test is over.
     Stall,
     Close,
     /// Resets the connection (RST).
     Reset,
-    /// Breaks the connection. Over HTTP/2 this ends all its requests, and [`Reset`](Self::Reset) only this one.
+    /// Breaks the connection. Over HTTP/2 this ends all requests on it, whereas [`Reset`](Self::Reset) ends only this
+    /// one.
     Break,
     /// Sends byte by byte.
     Drip {
@@ -26,11 +27,11 @@ pub enum Step {
     Endless(Bytes),
     /// Waits until the latch opens.
     Wait(Latch),
-    /// Echoes everything until the peer closes, as after a protocol upgrade.
+    /// Echoes everything until the peer closes the connection, as after a protocol upgrade.
     Echo,
 }
 
-/// A message, then a script; either can be missing. Unless the script ends the connection, it is kept alive.
+/// A message and then a script; either can be missing. If the script does not end the connection, it is kept alive.
 #[derive(Clone, Default)]
 pub struct Reply {
     pub(super) before: Vec<Step>,
@@ -58,12 +59,12 @@ impl Step {
 // === impl Reply ===
 
 impl Reply {
-    /// Creates a 200 with a body.
+    /// Creates a reply with status 200 and a body.
     pub fn ok(content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         Self::status(200).header("Content-Type", content_type).body(body)
     }
 
-    /// Creates a status with an empty body.
+    /// Creates a reply with this status and an empty body.
     pub fn status(status: u16) -> Self {
         let framed = status != 204 && status != 304;
         let message = Message {
@@ -79,12 +80,12 @@ impl Reply {
         }
     }
 
-    /// Creates a 302 to a URL.
+    /// Creates a reply with status 302 that redirects to a URL.
     pub fn redirect(url: &str) -> Self {
         Self::status(302).header("Location", url)
     }
 
-    /// Creates a 200 with a body in `Content-Encoding: gzip`.
+    /// Creates a reply with status 200 and a body in `Content-Encoding: gzip`.
     pub fn gzip(body: &[u8]) -> Self {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(body).expect("memory takes it");
@@ -92,7 +93,7 @@ impl Reply {
         Self::ok("text/plain", packed).header("Content-Encoding", "gzip")
     }
 
-    /// Creates a chunked 200, one chunk for each piece.
+    /// Creates a reply with status 200 and chunked content, one chunk for each piece.
     pub fn chunked<const N: usize>(pieces: [&str; N]) -> Self {
         let mut text = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned();
         for piece in pieces {
@@ -109,7 +110,7 @@ impl Reply {
         }
     }
 
-    /// Sends only these bytes, then closes.
+    /// Creates a reply that sends only these bytes, and then closes the connection.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         Self::script([Step::send(bytes), Step::Close])
     }

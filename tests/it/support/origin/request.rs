@@ -1,4 +1,4 @@
-//! A request as received, with its body decoded and nothing else changed.
+//! A request as received. Its body is decoded, and nothing else is changed.
 
 use std::{io, time::Instant};
 
@@ -14,7 +14,7 @@ pub struct Request {
     pub body: Vec<u8>,
     /// How the body ended.
     pub end: End,
-    /// The number of its connection at the origin, from zero.
+    /// The number of its connection to the origin, from zero.
     pub connection: usize,
     /// When its head had arrived.
     pub received: Instant,

@@ -1,4 +1,4 @@
-//! The origin's connections.
+//! Accepts and serves the origin's connections.
 
 use std::{
     io,
@@ -23,7 +23,7 @@ pub(super) async fn accept(listener: TcpListener, site: Arc<Site>) {
     }
 }
 
-/// Serves one connection until it ends. Errors are left for the peer to notice.
+/// Serves one connection until it ends. The peer has to notice errors.
 async fn serve(stream: TcpStream, site: Arc<Site>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let connection = site.connections.fetch_add(1, Ordering::SeqCst);
