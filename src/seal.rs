@@ -98,10 +98,12 @@ pub enum SealError {
     CutShort { path: PathBuf, missing: u64 },
     #[error("the file of the log that was sealed last, {name}, is missing. {GO_ON}")]
     LogGone { name: String },
-    #[error("{}: it does not say where in the log sealing stopped, or is not of the same time as the checkpoint. {GO_ON}", .0.display())]
+    #[error("{}: it does not say where in the log sealing stopped, or is older or newer than the checkpoint. {GO_ON}", .0.display())]
     Position(PathBuf),
-    #[error("{0} has no line that is sealed")]
-    NotSealed(String),
+    #[error("no line in these logs has the id {0}")]
+    NoLine(String),
+    #[error("{missing} of the {lines} lines with the id {id} are not sealed yet; seal the log, then try again")]
+    NotSealed { id: String, missing: usize, lines: usize },
 }
 
 /// The text of an error without the system's number.

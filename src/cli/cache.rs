@@ -39,7 +39,7 @@ pub struct CacheArgs {
     /// The configuration that the proxy runs with: its cache.path names the file
     #[arg(long, short, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
-    /// Print one JSON object (list: one a line)
+    /// Print JSON: one object, or with "list" one object per line
     #[arg(long, global = true)]
     json: bool,
 }

@@ -183,8 +183,13 @@ impl SealArgs {
     fn prove(&self, prove: &ProveArgs) -> Result<(String, bool), SealCommandError> {
         let proven = seal::prove(&self.options()?.path, &prove.id, &self.logs(&prove.logs)?)?;
         let mut text = String::new();
+        let mut events = Vec::new();
         for proven in proven {
-            let name = format!("{}-{}", prove.id, proven.event);
+            let mut name = format!("{}-{}", prove.id, proven.event);
+            if events.contains(&proven.event) {
+                let _ = write!(name, "-{}", proven.entry);
+            }
+            events.push(proven.event.clone());
             let write = |end: &str, bytes: &[u8]| -> Result<PathBuf, SealCommandError> {
                 let path = prove.out.join(format!("{name}.{end}"));
                 let written = fs::write(&path, bytes);

@@ -189,10 +189,10 @@ fn resume<E>(
     for length in [64, 4096, MAX_WINDOW] {
         let is_full = (entries.fill(length)?, lines.fill(length)?);
         let mut by_hash = HashMap::new();
-        for (line, (hash, _)) in lines.ahead.iter().enumerate() {
+        for (line, (hash, _)) in lines.ahead.iter().take(length).enumerate() {
             by_hash.entry(*hash).or_insert(line);
         }
-        let fits = entries.ahead.iter().enumerate();
+        let fits = entries.ahead.iter().take(length).enumerate();
         let fits = fits.filter_map(|(entry, (hash, _))| Some((entry, *by_hash.get(hash)?)));
         if let Some(best) = fits.min_by_key(|(entry, line)| (entry + line, entry.abs_diff(*line))) {
             return Ok(Some(best));

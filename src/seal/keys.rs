@@ -84,6 +84,12 @@ impl Chain {
         }
     }
 
+    /// Returns whether a rotation has the size and the new key of this checkpoint.
+    pub(super) fn has_rotation(&self, announced: &Checkpoint) -> bool {
+        let mut rotations = self.rotations.iter().map(|(_, checkpoint)| checkpoint);
+        rotations.any(|known| (known.size, &known.next_key) == (announced.size, &announced.next_key))
+    }
+
     pub(super) fn current(&self) -> &VerifierKey {
         // `load` adds the first key.
         &self.keys[self.keys.len() - 1].key

@@ -88,7 +88,15 @@ impl Lines {
     /// Returns the next complete line without its line feed.
     pub(super) fn next_line(&mut self) -> Result<Option<&[u8]>, SealError> {
         self.line.clear();
-        let read = self.input.read_until(b'\n', &mut self.line);
+        let read = (&mut self.input).take(MAX_LINE).read_until(b'\n', &mut self.line);
+        // A file with a hole, or a compressed one, can be far longer than memory.
+        let read = match read {
+            Ok(length) if length as u64 == MAX_LINE && !self.line.ends_with(b"\n") => Err(io::Error::new(
+                ErrorKind::InvalidData,
+                "a line of it is longer than 16 MiB",
+            )),
+            read => read,
+        };
         read.map_err(|error| SealError::Read {
             path: self.path.clone(),
             error,
@@ -177,12 +185,12 @@ fn names_of(logs: &[PathBuf]) -> Result<Vec<(PathBuf, u64)>, SealError> {
             path: folder.to_owned(),
             error,
         };
-        let name = log.file_name().unwrap_or_default().as_encoded_bytes();
+        let name = log.file_name().unwrap_or_default();
         let mut found = Vec::new();
         for file in fs::read_dir(folder).map_err(unreadable)? {
             let file = file.map_err(unreadable)?;
             let path = log.with_file_name(file.file_name());
-            if file.file_name().as_encoded_bytes().starts_with(name) && path.is_file() {
+            if is_of_log(&file.file_name(), name) && path.is_file() {
                 found.push((path, file.ino()));
             }
         }
@@ -196,6 +204,18 @@ fn names_of(logs: &[PathBuf]) -> Result<Vec<(PathBuf, u64)>, SealError> {
         names.extend(found);
     }
     Ok(names)
+}
+
+/// Returns whether a file has the log's name, or one that rotation makes: a number or a date after the name, and `.gz`.
+/// Other files next to the log, such as a part of it that somebody saved, are none of its files.
+fn is_of_log(file: &OsStr, log: &OsStr) -> bool {
+    let suffix = file.as_encoded_bytes().strip_prefix(log.as_encoded_bytes());
+    suffix.is_some_and(|suffix| {
+        let suffix = suffix.strip_suffix(b".gz").unwrap_or(suffix);
+        suffix
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || b".-_:TZ".contains(byte))
+    })
 }
 
 /// Returns what identifies a file, or `None` for a file without records.
@@ -230,3 +250,5 @@ const MAX_WITHOUT_TIME: usize = 10_000;
 /// How often to look again after a rotation.
 const MAX_TRIES: usize = 10;
 const BUFFER: usize = 256 * 1024;
+/// Maximum length of a line, in bytes. Lines of the log are far shorter.
+const MAX_LINE: u64 = 16 * 1024 * 1024;

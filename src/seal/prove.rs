@@ -9,7 +9,7 @@ use super::{
     folder::Folder,
     keys::Chain,
     lines::{Lines, entry_of, parse},
-    tree::{inclusion_proof, leaf},
+    tree::{inclusion_proof, leaf, root_of_proof},
     verify::leaves_from,
 };
 use crate::copy::Sha256;
@@ -45,31 +45,48 @@ pub fn prove(folder: &Path, id: &str, logs: &[PathBuf]) -> Result<Vec<Proven>, S
                 continue;
             }
             let record = parse(line).filter(|record| record.id.as_deref() == Some(id));
-            if let Some(event) = record.and_then(|record| record.event) {
-                wanted.push((leaf(&entry_of(line).0.0), event.into_owned(), line.to_vec()));
+            let (entry, is_erased) = entry_of(line);
+            // What was erased cannot be proven.
+            if let Some(event) = record.and_then(|record| record.event)
+                && !is_erased
+            {
+                wanted.push((leaf(&entry.0), event.into_owned(), line.to_vec()));
             }
         }
     }
+    if wanted.is_empty() {
+        return Err(SealError::NoLine(id.to_owned()));
+    }
+    let lines = wanted.len();
     let mut proven = Vec::new();
     for (entry, item) in (0..).zip(leaves_from(&folder, 0, checkpoint.size)) {
-        if proven.len() == wanted.len() {
+        if wanted.is_empty() {
             break;
         }
         let (hash, _) = item?;
-        for (_, event, line) in wanted.iter().filter(|(wanted, ..)| *wanted == hash) {
-            let hashes = inclusion_proof(entry, checkpoint.size, &mut |name| folder.tile(name))?;
-            let hashes: String = hashes.iter().map(|hash| BASE64.encode(&hash.0) + "\n").collect();
-            let checkpoint = String::from_utf8_lossy(&bytes);
-            proven.push(Proven {
-                event: event.clone(),
-                line: line.clone(),
-                entry,
-                proof: format!("c2sp.org/tlog-proof@v1\nindex {entry}\n{hashes}\n{checkpoint}"),
-            });
+        let Some(at) = wanted.iter().position(|(wanted, ..)| *wanted == hash) else {
+            continue;
+        };
+        let (_, event, line) = wanted.remove(at);
+        let hashes = inclusion_proof(entry, checkpoint.size, &mut |name| folder.tile(name))?;
+        if root_of_proof(hash, entry, checkpoint.size, &hashes) != checkpoint.root {
+            return Err(SealError::Damaged(folder.path("tile")));
         }
+        let hashes: String = hashes.iter().map(|hash| BASE64.encode(&hash.0) + "\n").collect();
+        let checkpoint = String::from_utf8_lossy(&bytes);
+        proven.push(Proven {
+            event,
+            line,
+            entry,
+            proof: format!("c2sp.org/tlog-proof@v1\nindex {entry}\n{hashes}\n{checkpoint}"),
+        });
     }
-    match proven.is_empty() || proven.len() < wanted.len() {
-        true => Err(SealError::NotSealed(id.to_owned())),
-        false => Ok(proven),
+    match wanted.len() {
+        0 => Ok(proven),
+        missing => Err(SealError::NotSealed {
+            id: id.to_owned(),
+            missing,
+            lines,
+        }),
     }
 }

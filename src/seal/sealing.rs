@@ -167,6 +167,10 @@ impl<'a> Writer<'a> {
             Some(bytes) => Some(chain.check(&bytes, &path)?.0),
             None => None,
         };
+        // The checkpoint is written before the position, so it was removed. A new tree would contradict it.
+        if checkpoint.is_none() && (folder.read(POSITION)?.is_some() || !chain.rotations.is_empty()) {
+            return Err(SealError::Damaged(path));
+        }
         let sealed = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.size);
         let tree = Tree::load(sealed, |name| folder.tile(name))?;
         if checkpoint.is_some_and(|checkpoint| checkpoint.root != tree.root()) {
@@ -388,10 +392,20 @@ impl Walk {
             let Some(file) = self.later.pop_front() else {
                 return Ok(None);
             };
-            if let Some((lines, _)) = &self.now {
-                lines.sync()?;
+            let mut lines = Lines::open(&file.path, 0)?;
+            let first = lines.next_line()?.map(|line| entry_of(line).0);
+            if first != Some(file.first) {
+                // The log was rotated since its files were listed. The next sealing finds this file under its new name.
+                self.later.clear();
+                return Ok(None);
             }
-            self.now = Some((Lines::open(&file.path, 0)?, Position::at_start_of(&file, entry)));
+            if let Some((ended, _)) = &self.now {
+                ended.sync()?;
+            }
+            let mut position = Position::at_start_of(&file, entry);
+            (position.size, position.offset, position.last) = (entry + 1, lines.offset, lines.offset);
+            self.now = Some((lines, position));
+            return Ok(first);
         }
     }
 

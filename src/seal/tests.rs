@@ -413,7 +413,7 @@ fn sealing_stops_at_a_changed_log_until_it_is_told_to_go_on() {
                 let later = position.replace("\"size\":10", "\"size\":11");
                 fs::write(bench.file("seal/position"), later).unwrap();
             },
-            "is not of the same time",
+            "is older or newer",
             2,
         ),
     ];
@@ -696,10 +696,112 @@ fn a_proof_names_the_line_its_entry_and_the_checkpoint() {
     assert_eq!(head.lines().count(), 2 + 9, "the tree of 300 is nine levels high");
     assert_eq!(checkpoint, super::checkpoint(&bench.file("seal")).unwrap());
     bench.append(300..301);
-    for id in ["id-300", "id-7777"] {
+    for (id, expected) in [
+        ("id-300", "1 of the 1 lines with the id id-300 are not sealed yet"),
+        ("id-7777", "no line in these logs has the id id-7777"),
+    ] {
         let error = prove(&bench.file("seal"), id, &[bench.file("audit.jsonl")]).unwrap_err();
-        assert!(matches!(error, SealError::NotSealed(_)), "{error}");
+        assert!(error.to_string().starts_with(expected), "{error}");
     }
+}
+
+#[test]
+fn an_erased_line_cannot_be_proven() {
+    let bench = Bench::sealed(3);
+    let log = bench.file("audit.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    let sha256 = Sha256::of(line(1).as_bytes());
+    let erased = format!("{{\"event\":\"erased\",\"sha256\":\"{sha256}\",\"id\":\"id-1\"}}");
+    fs::write(&log, text.replace(&line(1), &erased)).unwrap();
+    let error = prove(&bench.file("seal"), "id-1", &[log]).unwrap_err();
+    assert!(matches!(error, SealError::NoLine(_)), "{error}");
+}
+
+#[test]
+fn a_proof_from_a_damaged_tile_is_not_written() {
+    let bench = Bench::sealed(300);
+    let tile = bench.file("seal").join("tile/0/001.p/44");
+    let mut bytes = fs::read(&tile).unwrap();
+    bytes[40] ^= 1;
+    fs::write(&tile, bytes).unwrap();
+    let error = prove(&bench.file("seal"), "id-7", &[bench.file("audit.jsonl")]).unwrap_err();
+    assert!(matches!(error, SealError::Damaged(_)), "{error}");
+}
+
+#[test]
+fn a_rewritten_log_is_found_even_if_older_files_may_be_missing() {
+    let bench = Bench::sealed(100);
+    let log = bench.file("audit.jsonl");
+    let changed = fs::read_to_string(&log).unwrap().replace("id-", "other-");
+    fs::write(&log, changed).unwrap();
+    let found = verify(&Verify {
+        folder: bench.file("seal"),
+        logs: vec![log],
+        skip_older: true,
+        ..Verify::default()
+    });
+    let findings = found.unwrap().findings;
+    assert_eq!(findings[0].kind, super::verify::Kind::Unknown, "{findings:?}");
+}
+
+#[test]
+fn a_folder_of_the_old_key_does_not_fit_an_announcement_of_a_new_one() {
+    let bench = Bench::sealed(10);
+    let stolen = bench.file("stolen");
+    let copied = std::process::Command::new("cp")
+        .arg("-r")
+        .arg(bench.file("seal"))
+        .arg(&stolen)
+        .status();
+    assert!(copied.unwrap().success());
+    rotate_key(&bench.options()).unwrap();
+    let announcement = bench.file("announcement");
+    fs::write(&announcement, super::checkpoint(&bench.file("seal")).unwrap()).unwrap();
+    for (folder, expected) in [(bench.file("seal"), 0), (stolen, 1)] {
+        let found = verify(&Verify {
+            folder,
+            checkpoints: vec![announcement.clone()],
+            ..Verify::default()
+        });
+        let findings = found.unwrap().findings;
+        let announced = findings
+            .iter()
+            .filter(|finding| finding.text.contains("announces a new key"));
+        assert_eq!(announced.count(), expected, "{findings:?}");
+    }
+}
+
+#[test]
+fn a_removed_checkpoint_is_not_replaced_by_a_new_tree() {
+    let bench = Bench::sealed(10);
+    fs::remove_file(bench.file("seal/checkpoint")).unwrap();
+    let error = bench.seal().unwrap_err();
+    assert!(
+        matches!(&error, SealError::Damaged(path) if path.ends_with("checkpoint")),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_line_without_an_end_is_an_error_and_takes_no_memory() {
+    let bench = Bench::sealed(10);
+    let log = fs::OpenOptions::new()
+        .write(true)
+        .open(bench.file("audit.jsonl"))
+        .unwrap();
+    log.set_len(8 << 30).unwrap();
+    let error = bench.seal().unwrap_err().to_string();
+    assert!(error.contains("longer than 16 MiB"), "{error}");
+}
+
+#[test]
+fn only_names_that_rotation_makes_are_files_of_the_log() {
+    let bench = Bench::sealed(10);
+    fs::write(bench.file("audit.jsonl.suspicious"), line(3) + "\n").unwrap();
+    fs::write(bench.file("audit.jsonl-before"), line(4) + "\n").unwrap();
+    fs::rename(bench.file("audit.jsonl"), bench.file("audit.jsonl-20261122")).unwrap();
+    fs::write(bench.file("audit.jsonl"), line(10) + "\n").unwrap();
+    assert_eq!(bench.seal().unwrap().new, 1);
 }
 
 const STRANGER: &str = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";

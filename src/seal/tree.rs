@@ -28,10 +28,10 @@ pub(super) struct TileName {
 // === impl Tree ===
 
 impl Tree {
-    /// Loads the tree of `size` entries from its partial tiles.
+    /// Loads the tree of `size` entries from its partial tiles. `read` returns the hashes of a tile, as many as its width.
     ///
     /// # Errors
-    /// Those of `read`, which returns as many hashes as the name says.
+    /// Those of `read`.
     pub(super) fn load<E>(size: u64, mut read: impl FnMut(TileName) -> Result<Vec<Sha256>, E>) -> Result<Self, E> {
         let mut tree = Self {
             size,
@@ -236,6 +236,22 @@ pub(super) fn inclusion_proof<E>(
     }
     proof.reverse();
     Ok(proof)
+}
+
+/// Returns the root to which an inclusion proof leads (RFC 9162 §2.1.3.2).
+pub(super) fn root_of_proof(leaf: Sha256, entry: u64, size: u64, proof: &[Sha256]) -> Sha256 {
+    let (mut from, mut to) = (0, size);
+    let mut turns = Vec::new();
+    while to - from > 1 {
+        let middle = from + split(to - from);
+        turns.push(entry < middle);
+        (from, to) = if entry < middle { (from, middle) } else { (middle, to) };
+    }
+    let path = turns.into_iter().rev().zip(proof);
+    path.fold(leaf, |hash, (is_left, sibling)| match is_left {
+        true => node(&hash, sibling),
+        false => node(sibling, &hash),
+    })
 }
 
 /// Returns the largest power of two below `length`, which is at least 2.

@@ -87,6 +87,8 @@ pub enum Kind {
     CutShort,
     /// From this line on, nothing fits.
     Other,
+    /// None of the lines is sealed.
+    Unknown,
     /// A file of the folder does not fit the checkpoint.
     Tree,
     /// An older checkpoint does not fit the tree.
@@ -96,7 +98,7 @@ pub enum Kind {
 /// Verifies a log.
 ///
 /// # Errors
-/// Fails if the checkpoint cannot be read or nobody trusted signed it, or if a log cannot be read.
+/// Fails if the checkpoint or a log file cannot be read, or if no trusted key signed the checkpoint.
 pub fn verify(what: &Verify) -> Result<Verification, SealError> {
     let folder = Folder(what.folder.clone());
     let chain = Chain::load(&folder, &what.keys)?;
@@ -129,7 +131,14 @@ pub fn verify(what: &Verify) -> Result<Verification, SealError> {
             error,
         })?;
         match chain.check(&bytes, path) {
-            Ok((older, _)) => found.check_older(&folder, path, &older),
+            Ok((older, _)) => {
+                found.check_older(&folder, path, &older);
+                if older.next_key.is_some() && !chain.has_rotation(&older) {
+                    let text = "it announces a new key, but the folder is signed by the old one: somebody who has the old \
+                                key may have made the folder";
+                    found.add(Kind::Checkpoint, path, text.to_owned());
+                }
+            }
             Err(error) => found.add(Kind::Checkpoint, path, error.to_string()),
         }
     }
@@ -292,6 +301,9 @@ impl Verification {
         let (first, last) = (logs.place(0), logs.place(logs.lines.saturating_sub(1)));
         if !what.skip_older {
             self.count(Kind::Missing, &first, Some(0), compared.before);
+        } else if self.sealed > 0 && compared.same == 0 && logs.lines > 0 && compared.gave_up.is_none() {
+            // Each line of a log that was rewritten looks like a new one.
+            self.count(Kind::Unknown, &first, None, logs.lines);
         }
         let missing = compared.differences.iter().filter_map(|one| one.sealed);
         let missing: HashMap<Sha256, u64> = missing.map(|(entry, hash)| (hash, entry)).collect();
@@ -400,6 +412,9 @@ impl Finding {
             Kind::Moved => format!("{lines} {are} sealed, but at another place ({entries}): moved"),
             Kind::CutShort => format!("{missing} after this line: the log was cut short, or newer files are not given"),
             Kind::Other => "from this line on, the log is not the sealed one".to_owned(),
+            Kind::Unknown => {
+                "none of the lines is sealed: the log was rewritten, or the files are newer than the seal".to_owned()
+            }
             Kind::Tree | Kind::Checkpoint => return,
         };
     }
