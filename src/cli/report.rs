@@ -1,7 +1,8 @@
 //! `robotgate report`: summarises audit logs for people.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, IsTerminal as _},
     path::{Path, PathBuf},
     process::ExitCode,
     time::{Duration, SystemTime},
@@ -57,7 +58,7 @@ pub struct ReportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// Aligned columns for a terminal
+    /// Aligned columns. Only on a terminal, long URLs and rules are cut
     Text,
     /// Markdown tables
     Markdown,
@@ -100,7 +101,10 @@ fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
     let document = Document::of(&report, &args.by, args.top);
     let format = args.format.unwrap_or_else(|| Format::of(args.output.as_deref()));
     let text = match format {
-        Format::Text => to_text(&document, columns()),
+        Format::Text => {
+            let is_shown = args.output.is_none() && io::stdout().is_terminal();
+            to_text(&document, is_shown.then(columns))
+        }
         Format::Markdown => to_markdown(&document),
         Format::Csv => to_csv(&document),
         Format::Html => to_html(&document),

@@ -480,11 +480,17 @@ mod tests {
         };
         assert_eq!(
             text(&found.statements_added),
-            ["2 Crawl-delay: 2 [\"a\"]", "4 Content-Signal: ai-train=no [\"a\", \"c\"]"]
+            [
+                "2 Crawl-delay: 2 [\"a\"]",
+                "4 Content-Signal: ai-train=no [\"a\", \"c\"]"
+            ]
         );
         assert_eq!(
             text(&found.statements_removed),
-            ["3 Crawl-delay: 1 [\"a\"]", "5 Content-Signal: ai-train=no [\"a\", \"b\"]"]
+            [
+                "3 Crawl-delay: 1 [\"a\"]",
+                "5 Content-Signal: ai-train=no [\"a\", \"b\"]"
+            ]
         );
     }
 

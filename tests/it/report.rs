@@ -136,9 +136,38 @@ fn report_of(text: &str) -> Document {
 #[test]
 fn a_day_as_text_markdown_and_csv() {
     let document = report_of(&lines(&day()));
-    insta::assert_snapshot!("text", to_text(&document, 110));
+    insta::assert_snapshot!("text", to_text(&document, Some(110)));
     insta::assert_snapshot!("markdown", to_markdown(&document));
     insta::assert_snapshot!("csv", to_csv(&document).replace("\r\n", "\n"));
+}
+
+#[test]
+fn a_terminal_cuts_long_urls_and_rules_and_nothing_else() {
+    let rule = format!("Disallow: /{}end", "long/".repeat(40));
+    let mut day = day();
+    let why = ("deny", "rule", false);
+    day.push(decision("10:00:08", "1", ("A", "https://a.example"), why, Some(&rule)));
+    let document = report_of(&lines(&day));
+    for columns in [60, 80, 110] {
+        let text = to_text(&document, Some(columns));
+        let words: Vec<_> = text.split_whitespace().collect();
+        let words = words.join(" ");
+        for whole in [
+            "2026-11-22 11:00 UTC 2026-11-22 12:00 UTC 1 h 2 the server refused the connection",
+            "111111111111 222222222222",
+            "SIGTERM, exchanges cut off: 2",
+        ] {
+            assert!(words.contains(whole), "{columns}: {whole}: {text}");
+        }
+        assert!(text.contains('…') && !text.contains(&rule), "{columns}: {text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= columns),
+            "{columns}: {text}"
+        );
+    }
+    let whole = to_text(&document, None);
+    assert!(whole.contains(&rule) && !whole.contains('…'), "{whole}");
+    assert!(to_csv(&document).contains(ONE), "whole checksums");
 }
 
 #[test]
@@ -206,8 +235,8 @@ fn nothing_in_a_log_is_markup_a_formula_or_a_control_character() {
     let all = [&records[..], &others, &failed, &[broken]].concat();
     let document = report_of(&lines(&all));
 
-    for columns in [40, 80, 200] {
-        let text = to_text(&document, columns);
+    for columns in [60, 80, 200] {
+        let text = to_text(&document, Some(columns));
         for line in text.lines() {
             assert!(line.chars().count() <= columns, "{columns}: {line}");
             assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
@@ -300,7 +329,7 @@ async fn rotated_logs_can_be_in_any_order() {
     let (older, newer) = day.split_at(16);
     fs::write(path("audit.jsonl"), lines(newer)).expect("written");
     packed(Path::new(&path("audit.jsonl.1.gz")), &lines(older));
-    let expected = to_text(&report_of(&lines(&day)), 100);
+    let expected = to_text(&report_of(&lines(&day)), None);
     let whole = CliOutput::of(&["report", "-"], &lines(&day)).await;
     assert_eq!((&*whole.out, whole.code), (&*expected, Some(0)));
     for names in [["audit.jsonl", "audit.jsonl.1.gz"], ["audit.jsonl.1.gz", "audit.jsonl"]] {
