@@ -283,9 +283,14 @@ fn changes(report: &Report, most: usize) -> Section {
     let all = report.changes.newest();
     let sum = |sum: &Option<String>| sum.clone().map_or(Cell::None, Cell::Digest);
     let rows = all.iter().take(most).map(|change| {
-        let rules = change
-            .rules
-            .map(|(added, removed)| text(format!("{added} rules came, {removed} went")));
+        let rules = change.rules.map(|(added, removed)| {
+            let rules = if added == 1 { "rule" } else { "rules" };
+            text(format!(
+                "{} {rules} added, {} removed",
+                grouped(added),
+                grouped(removed)
+            ))
+        });
         row([
             Cell::Time(change.time),
             long(&change.site),

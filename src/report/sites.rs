@@ -41,7 +41,7 @@ pub(super) struct Change {
     /// The checksums of the texts; `None` for no robots.txt.
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
-    /// How many rules came and went, if the log says so.
+    /// How many rules were added and removed, if the log says so.
     pub(super) rules: Option<(u64, u64)>,
 }
 

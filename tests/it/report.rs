@@ -154,7 +154,7 @@ fn a_terminal_cuts_long_urls_and_rules_and_nothing_else() {
         let words = words.join(" ");
         for whole in [
             "2026-11-22 11:00 UTC 2026-11-22 12:00 UTC 1 h 2 the server refused the connection",
-            "111111111111 222222222222",
+            "2 rules added, 1 removed 111111111111 222222222222",
             "SIGTERM, exchanges cut off: 2",
         ] {
             assert!(words.contains(whole), "{columns}: {whole}: {text}");
