@@ -60,6 +60,8 @@ pub(crate) struct Counts {
 pub struct Report {
     period: Period,
     lines: Lines,
+    /// The number of the log that is being read.
+    log: usize,
     /// The times of the first and the last decision.
     decided: Option<(SystemTime, SystemTime)>,
     total: Counts,
@@ -146,6 +148,11 @@ impl Report {
         }
     }
 
+    /// Begins another log. Lines of earlier versions do not say which robotgate they are from.
+    pub fn next_log(&mut self) {
+        self.log += 1;
+    }
+
     /// Adds lines of a log. Parses them on all cores. Pass some thousand at a time, in their order.
     pub fn add(&mut self, lines: &[&[u8]]) {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -179,11 +186,16 @@ impl Report {
                     self.fetches += 1;
                     self.failed_fetches += u64::from(record.error.is_some());
                 }
-                self.outages.add(record);
+                self.outages.add(record, self.log);
                 self.changes.add_fetch(record);
             }
             "robots-changed" => self.changes.add_change(record),
-            _ => self.events.add(record),
+            event => {
+                if event == "stop" {
+                    self.outages.stop(record, self.log);
+                }
+                self.events.add(record);
+            }
         }
     }
 

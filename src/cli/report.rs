@@ -94,6 +94,7 @@ fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
     });
     for path in in_order(&args.logs) {
         let mut log = LogReader::open(path)?;
+        report.next_log();
         while let Some((_, lines)) = log.next_lines()? {
             report.add(&lines);
         }

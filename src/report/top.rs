@@ -114,7 +114,7 @@ impl Top {
 }
 
 /// No text of the log contains it, because the log escapes control characters, and [`kept`] does too.
-const SEPARATOR: &str = "\u{1f}";
+pub(super) const SEPARATOR: &str = "\u{1f}";
 /// Maximum number of keys in memory.
 const MAX_KEYS: usize = 50_000;
 

@@ -41,7 +41,8 @@ fn completion(time: &str, id: &str, error: Option<&str>, waits: [u64; 2]) -> Val
 fn fetch(time: &str, site: &str, holds: &str, failing_since: Option<&str>) -> Value {
     let since = failing_since.map(|since| format!("2026-11-22T{since}.000000Z"));
     let error = since.is_some().then_some("the server refused the connection");
-    let fields = json!({ "origin": site, "holds": holds, "failing_since": since, "error": error, "new_text": false });
+    let fields = json!({ "origin": site, "holds": holds, "failing_since": since, "error": error, "new_text": false,
+                         "instance": "1f2e3d4c" });
     record("robots", time, fields)
 }
 
@@ -56,6 +57,9 @@ fn day() -> Vec<Value> {
     let mut first = fetch("10:00:00", a, "rules", None);
     first["new_text"] = json!(true);
     first["robots_sha256"] = json!(ONE);
+    // Of another robotgate, whose end is not in the log.
+    let mut other = fetch("11:30:00", c, "unreachable", Some("11:30:00"));
+    other["instance"] = json!("5a6b7c8d");
     let mut changed = fetch("13:00:00", a, "rules", None);
     changed["new_text"] = json!(true);
     changed["held_sha256"] = json!(ONE);
@@ -79,7 +83,7 @@ fn day() -> Vec<Value> {
         completion("10:00:10", "0", None, [90_000_000, 0]),
         fetch("11:00:00", b, "unreachable", Some("11:00:00")),
         fetch("11:05:00", b, "unreachable", Some("11:00:00")),
-        fetch("11:30:00", c, "unreachable", Some("11:30:00")),
+        other,
         decision("11:31:00", "8", ("A", c), ("deny", "unreachable", false), None),
         fetch("11:40:00", "https://10.0.0.1", "egress", Some("11:40:00")),
         fetch("12:00:00", b, "rules", None),
@@ -343,6 +347,49 @@ async fn rotated_logs_can_be_in_any_order() {
         fs::read_to_string(&page).expect("the page"),
         to_html(&report_of(&lines(&day)))
     );
+}
+
+#[tokio::test]
+async fn outages_of_two_robotgates_are_counted_apart() {
+    let site = "https://a.example";
+    let of = |instance: Value, mut record: Value| {
+        record["instance"] = instance;
+        record
+    };
+    let failed = |time, since| fetch(time, site, "unreachable", Some(since));
+    // One cannot reach the site from 10:00 to 12:00; the other from 10:30 on, and it stops at 13:00.
+    let log = |one: Value, other: Value| {
+        [
+            vec![of(one.clone(), failed("10:00:00", "10:00:00"))],
+            vec![
+                of(other.clone(), fetch("10:10:00", site, "rules", None)),
+                of(other.clone(), failed("10:30:00", "10:30:00")),
+            ],
+            vec![
+                of(one.clone(), failed("11:00:00", "10:00:00")),
+                of(one, fetch("12:00:00", site, "rules", None)),
+            ],
+            vec![of(other, record("stop", "13:00:00", json!({ "cause": "SIGTERM" })))],
+        ]
+    };
+    let outages = |csv: &str| -> Vec<_> {
+        let rows = rows_of(csv).into_iter().filter(|row| row[0] == "unreachable");
+        rows.map(|row| [row[9].clone(), row[10].clone(), row[12].clone()].map(|cell| cell.replace("2026-11-22T", "")))
+            .collect()
+    };
+    let expected = [["10:30:00Z", "13:00:00Z", "1"], ["10:00:00Z", "12:00:00Z", "2"]];
+    let one_file = lines(&log(json!("1f2e3d4c"), json!("5a6b7c8d")).concat());
+    let output = CliOutput::of(&["report", "-", "--format", "csv"], &one_file).await;
+    assert_eq!(outages(&output.out), expected, "{output:?}");
+
+    // Without an instance, the file tells them apart.
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let [first, other, second, stop] = log(Value::Null, Value::Null);
+    fs::write(path("one"), lines(&[first, second].concat())).expect("written");
+    fs::write(path("other"), lines(&[other, stop].concat())).expect("written");
+    let output = CliOutput::of(&["report", &path("one"), &path("other"), "--format", "csv"], "").await;
+    assert_eq!(outages(&output.out), expected, "{output:?}");
 }
 
 #[tokio::test]
