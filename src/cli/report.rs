@@ -49,8 +49,8 @@ pub struct ReportArgs {
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// How many rows a table has at most
-    #[arg(long, value_name = "NUMBER", default_value = "20")]
-    top: usize,
+    #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
+    top: u32,
     /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -99,7 +99,7 @@ fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
             report.add(&lines);
         }
     }
-    let document = Document::of(&report, &args.by, args.top);
+    let document = Document::of(&report, &args.by, usize::try_from(args.top).unwrap_or(usize::MAX));
     let format = args.format.unwrap_or_else(|| Format::of(args.output.as_deref()));
     let text = match format {
         Format::Text => {

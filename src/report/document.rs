@@ -121,14 +121,18 @@ fn totals(report: &Report) -> Section {
     add("Refused", Cell::Count(total.refused));
     add("Disallowed, but forwarded", Cell::Count(total.despite));
     add("Exempt", Cell::Count(total.exempt));
-    for (name, top) in [("Sites", &report.sites), ("Bots", &report.bots)] {
-        let count = Cell::Count(top.len() as u64);
+    // A request of no bot counts for the bot `-`.
+    let named = report.bots.len() - usize::from(report.bots.has(["-", ""]));
+    for (name, top, number) in [
+        ("Sites", &report.sites, report.sites.len()),
+        ("Bots", &report.bots, named),
+    ] {
+        let number = number as u64;
         add(
             name,
-            if top.is_exact() {
-                count
-            } else {
-                text(format!("more than {}", top.len()))
+            match top.is_exact() {
+                true => Cell::Count(number),
+                false => text(format!("more than {}", grouped(number))),
             },
         );
     }

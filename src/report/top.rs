@@ -81,6 +81,10 @@ impl Top {
         self.missed == 0
     }
 
+    pub(super) fn has(&self, key: [&str; 2]) -> bool {
+        self.counts.contains_key(&*key.join(SEPARATOR))
+    }
+
     pub(super) fn len(&self) -> usize {
         self.counts.len()
     }

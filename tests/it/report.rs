@@ -350,6 +350,21 @@ async fn rotated_logs_can_be_in_any_order() {
 }
 
 #[tokio::test]
+async fn a_request_of_no_bot_is_no_bot() {
+    let mut unnamed = decision(
+        "10:00:00",
+        "1",
+        ("A", "https://a.example"),
+        ("deny", "rule", false),
+        None,
+    );
+    let named = unnamed.clone();
+    unnamed["bot"] = Value::Null;
+    let found = totals(&["-"], &lines(&[unnamed, named])).await;
+    assert_eq!((&*found["Requests"], &*found["Bots"]), ("2", "1"));
+}
+
+#[tokio::test]
 async fn outages_of_two_robotgates_are_counted_apart() {
     let site = "https://a.example";
     let of = |instance: Value, mut record: Value| {
@@ -432,6 +447,7 @@ async fn a_period_and_the_tables_can_be_chosen() {
     );
     for (args, code, says) in [
         (&["report", "-", "--since", "soon"][..], 2, "a duration like 24h"),
+        (&["report", "-", "--top", "0"], 2, "0 is not in 1.."),
         (&["report", "-", "--by", "colour"], 2, "bot, site, reason, rule"),
         (
             &["report", "/nowhere/audit.jsonl"],
