@@ -93,6 +93,7 @@ struct Lines {
     read: u64,
     /// Lines that are no records of the log.
     unreadable: u64,
+    empty: u64,
     /// Lines before or after the period.
     outside: u64,
 }
@@ -153,6 +154,11 @@ impl Report {
         self.log += 1;
     }
 
+    /// Whether there are lines, and none of them is a record of the log.
+    pub fn has_no_record(&self) -> bool {
+        self.lines.unreadable > 0 && self.lines.unreadable == self.lines.read - self.lines.empty
+    }
+
     /// Adds lines of a log. Parses them on all cores. Pass some thousand at a time, in their order.
     pub fn add(&mut self, lines: &[&[u8]]) {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -163,6 +169,7 @@ impl Report {
                 Line::Record(record) if self.period.contains(record.time.0) => self.add_record(record),
                 Line::Record(_) => self.lines.outside += 1,
                 Line::Unreadable => self.lines.unreadable += 1,
+                Line::Empty => self.lines.empty += 1,
                 Line::Other => {}
             }
         }

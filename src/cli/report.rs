@@ -73,6 +73,8 @@ enum Format {
 enum ReportError {
     #[error(transparent)]
     Log(#[from] LogError),
+    #[error("no line of {} is a record of the audit log", logs.iter().map(|log| log.display().to_string()).collect::<Vec<_>>().join(", "))]
+    NoRecord { logs: Vec<PathBuf> },
     #[error("the report cannot be written: {}: {error}", path.display())]
     Output { path: PathBuf, error: io::Error },
 }
@@ -98,6 +100,11 @@ fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
         while let Some((_, lines)) = log.next_lines()? {
             report.add(&lines);
         }
+    }
+    if report.has_no_record() {
+        return Err(ReportError::NoRecord {
+            logs: args.logs.clone(),
+        });
     }
     let document = Document::of(&report, &args.by, usize::try_from(args.top).unwrap_or(usize::MAX));
     let format = args.format.unwrap_or_else(|| Format::of(args.output.as_deref()));
@@ -163,7 +170,7 @@ impl Format {
 }
 
 const AFTER_HELP: &str = "\
-Exit status: 0; 1 if a log cannot be read; 2 for a usage error.
+Exit status: 0; 1 if a log cannot be read or has no records; 2 for a usage error.
 
 Try it:
   robotgate report --since 24h /var/log/robotgate/audit.jsonl

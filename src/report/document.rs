@@ -163,7 +163,7 @@ fn totals(report: &Report) -> Section {
     ] {
         add(name, Cell::Count(number));
     }
-    let unreadable = "Some lines are not JSON records of the log. They are left out.";
+    let unreadable = "Some lines are no complete records of the log. They are left out.";
     Section {
         name: "total",
         title: "Totals",
@@ -469,10 +469,11 @@ impl Cell {
     }
 }
 
-/// Formats a duration: short ones with fractions of a second.
+/// Formats a duration: short ones with fractions of a second. A broken log can have absurd ones.
 fn length(duration: Duration) -> String {
     match duration.as_millis() {
         ..10_000 => format!("{:.3} s", duration.as_secs_f64()),
+        _ if duration > MAX_LENGTH => format!("over {}", Span(MAX_LENGTH)),
         _ => Span(duration).to_string(),
     }
 }
@@ -492,4 +493,5 @@ pub(super) fn grouped(number: u64) -> String {
 
 /// Enough digits of a checksum to tell the copies of a site apart.
 const DIGITS: usize = 12;
+const MAX_LENGTH: Duration = Duration::from_secs(9999 * 24 * 3600);
 const MAX_INTERVALS: u64 = 60;

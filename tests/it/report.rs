@@ -26,6 +26,7 @@ fn decision(time: &str, id: &str, (bot, site): (&str, &str), why: (&str, &str, b
     let fields = json!({
         "id": id, "verdict": verdict, "reason": reason, "forwarded": forwarded, "bot": bot, "origin": site,
         "url": format!("{site}/page"), "rule": rule, "exception": null, "exemption": null,
+        "enforcement": "enforce", "identity": "none", "client": "127.0.0.1:1", "method": "GET",
     });
     record("decision", time, fields)
 }
@@ -287,6 +288,9 @@ async fn lines_that_cannot_be_read_are_counted_and_left_out() {
         b"{\"event\":\"decision\"}",
         b"{\"event\":\"decision\",\"time\":\"yesterday\",\"forwarded\":true}",
         b"{\"event\":\"completion\",\"time\":\"2026-11-22T10:00:00Z\",\"bytes_in\":-1}",
+        b"{\"event\":\"start\",\"time\":\"1969-12-31T23:59:59Z\"}",
+        b"{\"event\":\"start\",\"time\":\"9999-12-31T23:59:59-01:00\"}",
+        b"{\"event\":\"robots\",\"time\":\"2026-11-22T10:00:00Z\",\"failing_since\":\"0001-01-01T00:00:00Z\"}",
     ] {
         text.extend_from_slice(bad);
         text.push(b'\n');
@@ -298,11 +302,35 @@ async fn lines_that_cannot_be_read_are_counted_and_left_out() {
     text.extend_from_slice(good.as_bytes());
     // The last line has no end.
     text.extend_from_slice(b"{\"event\":");
+    // A decision without a field that a replay needs.
+    let required = [
+        "id",
+        "verdict",
+        "reason",
+        "enforcement",
+        "forwarded",
+        "identity",
+        "client",
+        "method",
+        "url",
+        "origin",
+    ];
+    for name in required {
+        let mut partial = decision(
+            "10:00:01",
+            "1",
+            ("A", "https://a.example"),
+            ("allow", "rule", true),
+            None,
+        );
+        partial[name] = Value::Null;
+        text.extend_from_slice(format!("\n{partial}").as_bytes());
+    }
     fs::write(&log, text).expect("written");
     let found = totals(&[&log.display().to_string()], "").await;
     assert_eq!(
         (&*found["Requests"], &*found["Lines that cannot be read"]),
-        ("8", "8"),
+        ("8", "21"),
         "{found:#?}"
     );
 }
@@ -347,6 +375,32 @@ async fn rotated_logs_can_be_in_any_order() {
         fs::read_to_string(&page).expect("the page"),
         to_html(&report_of(&lines(&day)))
     );
+}
+
+#[test]
+fn an_absurd_wait_is_short_for_people() {
+    let log = completion("10:00:00", "1", None, [u64::MAX, 2 * 86_400 * 1_000_000]).to_string();
+    let text = to_text(&report_of(&log), None);
+    assert!(
+        text.contains("over 9999 d  its turn") && text.contains("  2 d  the robots.txt"),
+        "{text}"
+    );
+    assert!(to_csv(&report_of(&log)).contains("18446744073709.5"));
+}
+
+#[tokio::test]
+async fn a_file_without_any_record_is_an_error() {
+    for (log, code) in [
+        ("root:x:0:0\n\nbin:x:1:1\n", 1),
+        ("", 0),
+        ("\n", 0),
+        ("x\n{\"event\":\"later\",\"time\":\"2026-11-22T10:00:00Z\"}\n", 0),
+    ] {
+        let output = CliOutput::of(&["report", "-"], log).await;
+        assert_eq!(output.code, Some(code), "{log}: {output:?}");
+        let says = output.errors.contains("no line of - is a record of the audit log");
+        assert_eq!((says, output.out.is_empty()), (code == 1, code == 1), "{output:?}");
+    }
 }
 
 #[tokio::test]
