@@ -60,6 +60,8 @@ pub(crate) struct Counts {
 pub struct Report {
     period: Period,
     lines: Lines,
+    /// The number of the log that is being read.
+    log: usize,
     /// The times of the first and the last decision.
     decided: Option<(SystemTime, SystemTime)>,
     total: Counts,
@@ -91,6 +93,7 @@ struct Lines {
     read: u64,
     /// Lines that are no records of the log.
     unreadable: u64,
+    empty: u64,
     /// Lines before or after the period.
     outside: u64,
 }
@@ -146,6 +149,16 @@ impl Report {
         }
     }
 
+    /// Begins another log. Lines of earlier versions do not say which robotgate they are from.
+    pub fn next_log(&mut self) {
+        self.log += 1;
+    }
+
+    /// Whether there are lines, and none of them is a record of the log.
+    pub fn has_no_record(&self) -> bool {
+        self.lines.unreadable > 0 && self.lines.unreadable == self.lines.read - self.lines.empty
+    }
+
     /// Adds lines of a log. Parses them on all cores. Pass some thousand at a time, in their order.
     pub fn add(&mut self, lines: &[&[u8]]) {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -156,6 +169,7 @@ impl Report {
                 Line::Record(record) if self.period.contains(record.time.0) => self.add_record(record),
                 Line::Record(_) => self.lines.outside += 1,
                 Line::Unreadable => self.lines.unreadable += 1,
+                Line::Empty => self.lines.empty += 1,
                 Line::Other => {}
             }
         }
@@ -179,11 +193,16 @@ impl Report {
                     self.fetches += 1;
                     self.failed_fetches += u64::from(record.error.is_some());
                 }
-                self.outages.add(record);
+                self.outages.add(record, self.log);
                 self.changes.add_fetch(record);
             }
             "robots-changed" => self.changes.add_change(record),
-            _ => self.events.add(record),
+            event => {
+                if event == "stop" {
+                    self.outages.stop(record, self.log);
+                }
+                self.events.add(record);
+            }
         }
     }
 

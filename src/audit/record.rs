@@ -172,6 +172,7 @@ record! {
         pub profile: &'static str,
         /// The configuration's generation.
         pub config: u64,
+        pub instance: &'a str,
     }
 }
 
@@ -195,6 +196,7 @@ record! {
         pub profile: &'static str,
         /// The configuration's generation.
         pub config: u64,
+        pub instance: &'a str,
     }
 }
 

@@ -1,7 +1,8 @@
 //! `robotgate report`: summarises audit logs for people.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, IsTerminal as _},
     path::{Path, PathBuf},
     process::ExitCode,
     time::{Duration, SystemTime},
@@ -48,8 +49,8 @@ pub struct ReportArgs {
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// How many rows a table has at most
-    #[arg(long, value_name = "NUMBER", default_value = "20")]
-    top: usize,
+    #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
+    top: u32,
     /// Write to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -57,7 +58,7 @@ pub struct ReportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// Aligned columns for a terminal
+    /// Aligned columns. Only on a terminal, long URLs and rules are cut
     Text,
     /// Markdown tables
     Markdown,
@@ -72,6 +73,8 @@ enum Format {
 enum ReportError {
     #[error(transparent)]
     Log(#[from] LogError),
+    #[error("no line of {} is a record of the audit log", logs.iter().map(|log| log.display().to_string()).collect::<Vec<_>>().join(", "))]
+    NoRecord { logs: Vec<PathBuf> },
     #[error("the report cannot be written: {}: {error}", path.display())]
     Output { path: PathBuf, error: io::Error },
 }
@@ -93,14 +96,23 @@ fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
     });
     for path in in_order(&args.logs) {
         let mut log = LogReader::open(path)?;
+        report.next_log();
         while let Some((_, lines)) = log.next_lines()? {
             report.add(&lines);
         }
     }
-    let document = Document::of(&report, &args.by, args.top);
+    if report.has_no_record() {
+        return Err(ReportError::NoRecord {
+            logs: args.logs.clone(),
+        });
+    }
+    let document = Document::of(&report, &args.by, usize::try_from(args.top).unwrap_or(usize::MAX));
     let format = args.format.unwrap_or_else(|| Format::of(args.output.as_deref()));
     let text = match format {
-        Format::Text => to_text(&document, columns()),
+        Format::Text => {
+            let is_shown = args.output.is_none() && io::stdout().is_terminal();
+            to_text(&document, is_shown.then(columns))
+        }
         Format::Markdown => to_markdown(&document),
         Format::Csv => to_csv(&document),
         Format::Html => to_html(&document),
@@ -158,7 +170,7 @@ impl Format {
 }
 
 const AFTER_HELP: &str = "\
-Exit status: 0; 1 if a log cannot be read; 2 for a usage error.
+Exit status: 0; 1 if a log cannot be read or has no records; 2 for a usage error.
 
 Try it:
   robotgate report --since 24h /var/log/robotgate/audit.jsonl

@@ -202,6 +202,7 @@ impl LoggedFetcher {
             failing_since: after.failing_since().map(Timestamp),
             profile: policy.profile.as_str(),
             config: self.config,
+            instance: self.instance.as_str(),
         }
         .line()
     }
@@ -230,6 +231,7 @@ impl LoggedFetcher {
             failing_since: after.failing_since().map(Timestamp),
             profile: policy.profile.as_str(),
             config: self.config,
+            instance: self.instance.as_str(),
         }
         .line()
     }
@@ -276,7 +278,7 @@ fn note_pace(pacer: &SharedPacer, origin: &Origin, traced: &Traced, began: Insta
 
 /// Approximate size of a fetch's line in the log, in bytes. The log has room for the lines of the largest number of
 /// simultaneous fetches that `robots.max-fetches` allows (10,000).
-const LINE: usize = 400;
+const LINE: usize = 424;
 /// Maximum length of a redirect's target, and of an error's text, in bytes.
 const MAX_URL: usize = 2 * 1024;
 const MAX_ERROR: usize = 512;

@@ -32,9 +32,9 @@ fn push_row(out: &mut String, table: &str, cells: impl Iterator<Item = String>) 
 /// Returns a cell. A text that a spreadsheet would take for a formula gets a `'`.
 fn exact(cell: &Cell) -> String {
     let text = cell.exact();
-    match cell {
-        Cell::Text(_) if text.trim_start().starts_with(['=', '+', '-', '@']) && text != "-" => format!("'{text}"),
-        _ => text,
+    match text.trim_start().starts_with(['=', '+', '-', '@']) && text != "-" {
+        true => format!("'{text}"),
+        false => text,
     }
 }
 

@@ -44,6 +44,10 @@ pub(super) struct Row {
 pub(super) enum Cell {
     /// Plain text, safe for a terminal.
     Text(String),
+    /// A URL, a rule or a name from the log. A terminal can be too narrow for all of it.
+    Long(String),
+    /// A checksum in hexadecimal digits. People see the first [`DIGITS`] of them.
+    Digest(String),
     Count(u64),
     Time(SystemTime),
     Length(Duration),
@@ -117,14 +121,18 @@ fn totals(report: &Report) -> Section {
     add("Refused", Cell::Count(total.refused));
     add("Disallowed, but forwarded", Cell::Count(total.despite));
     add("Exempt", Cell::Count(total.exempt));
-    for (name, top) in [("Sites", &report.sites), ("Bots", &report.bots)] {
-        let count = Cell::Count(top.len() as u64);
+    // A request of no bot counts for the bot `-`.
+    let named = report.bots.len() - usize::from(report.bots.has(["-", ""]));
+    for (name, top, number) in [
+        ("Sites", &report.sites, report.sites.len()),
+        ("Bots", &report.bots, named),
+    ] {
+        let number = number as u64;
         add(
             name,
-            if top.is_exact() {
-                count
-            } else {
-                text(format!("more than {}", top.len()))
+            match top.is_exact() {
+                true => Cell::Count(number),
+                false => text(format!("more than {}", grouped(number))),
             },
         );
     }
@@ -155,7 +163,7 @@ fn totals(report: &Report) -> Section {
     ] {
         add(name, Cell::Count(number));
     }
-    let unreadable = "Some lines are not JSON records of the log. They are left out.";
+    let unreadable = "Some lines are no complete records of the log. They are left out.";
     Section {
         name: "total",
         title: "Totals",
@@ -187,8 +195,8 @@ fn requests_by(report: &Report, by: By, most: usize) -> Section {
         ("Exempt", "exempt"),
     ]);
     let rows = largest.rows.iter().map(|([name, site], counts)| {
-        let mut cells = vec![text(name)];
-        cells.extend(is_rule.then(|| text(site)));
+        let mut cells = vec![long(name)];
+        cells.extend(is_rule.then(|| long(site)));
         cells.extend(
             [
                 counts.requests,
@@ -218,7 +226,7 @@ fn despite(report: &Report, most: usize) -> Section {
     let rows = largest
         .rows
         .iter()
-        .map(|([bot, reason], counts)| row([text(reason), text(bot), Cell::Count(counts.requests)]));
+        .map(|([bot, reason], counts)| row([text(reason), long(bot), Cell::Count(counts.requests)]));
     Section {
         name: "forwarded_anyway",
         title: "Disallowed, but forwarded",
@@ -233,7 +241,7 @@ fn exemptions(report: &Report, most: usize) -> Section {
     let rows = largest
         .rows
         .iter()
-        .map(|([exemption, bot], counts)| row([text(exemption), text(bot), Cell::Count(counts.requests)]));
+        .map(|([exemption, bot], counts)| row([long(exemption), long(bot), Cell::Count(counts.requests)]));
     Section {
         name: "exemption",
         title: "Exemptions used",
@@ -247,7 +255,7 @@ fn outages(report: &Report, most: usize) -> Section {
     let all = report.outages.longest();
     let rows = all.iter().take(most).map(|outage| {
         row([
-            text(&outage.site),
+            long(&outage.site),
             Cell::Time(outage.from),
             outage.until.map_or_else(|| text("still"), Cell::Time),
             Cell::Length(outage.length()),
@@ -277,14 +285,19 @@ fn outages(report: &Report, most: usize) -> Section {
 
 fn changes(report: &Report, most: usize) -> Section {
     let all = report.changes.newest();
-    let sum = |sum: &Option<String>| sum.as_ref().map_or(Cell::None, text);
+    let sum = |sum: &Option<String>| sum.clone().map_or(Cell::None, Cell::Digest);
     let rows = all.iter().take(most).map(|change| {
-        let rules = change
-            .rules
-            .map(|(added, removed)| text(format!("{added} rules came, {removed} went")));
+        let rules = change.rules.map(|(added, removed)| {
+            let rules = if added == 1 { "rule" } else { "rules" };
+            text(format!(
+                "{} {rules} added, {} removed",
+                grouped(added),
+                grouped(removed)
+            ))
+        });
         row([
             Cell::Time(change.time),
-            text(&change.site),
+            long(&change.site),
             rules.unwrap_or(Cell::None),
             sum(&change.before),
             sum(&change.after),
@@ -309,8 +322,8 @@ fn changes(report: &Report, most: usize) -> Section {
 fn waits(report: &Report, most: usize) -> Section {
     let rows = report.waits.longest().iter().take(most).map(|wait| {
         let (bot, url) = match &wait.request {
-            Some((bot, url)) => (text(bot), text(url)),
-            None => (Cell::None, text(format!("the request {}", wait.id))),
+            Some((bot, url)) => (long(bot), long(url)),
+            None => (Cell::None, long(format!("the request {}", wait.id))),
         };
         row([
             Cell::Length(wait.waited),
@@ -421,13 +434,18 @@ fn text(text: impl AsRef<str>) -> Cell {
     Cell::Text(text.as_ref().to_owned())
 }
 
+fn long(text: impl AsRef<str>) -> Cell {
+    Cell::Long(text.as_ref().to_owned())
+}
+
 // === impl Cell ===
 
 impl Cell {
     /// Returns the cell for a person.
     pub(super) fn shown(&self) -> String {
         match self {
-            Self::Text(text) => text.clone(),
+            Self::Text(text) | Self::Long(text) => text.clone(),
+            Self::Digest(digits) => digits.chars().take(DIGITS).collect(),
             Self::Count(count) => grouped(*count),
             Self::Time(time) => Minute(*time).to_string(),
             Self::Length(duration) => length(*duration),
@@ -438,7 +456,7 @@ impl Cell {
     /// Returns the cell for a program.
     pub(super) fn exact(&self) -> String {
         match self {
-            Self::Text(text) => text.clone(),
+            Self::Text(text) | Self::Long(text) | Self::Digest(text) => text.clone(),
             Self::Count(count) => count.to_string(),
             Self::Time(time) => Second(*time).to_string(),
             Self::Length(duration) => format!("{:.3}", duration.as_secs_f64()),
@@ -451,10 +469,11 @@ impl Cell {
     }
 }
 
-/// Formats a duration: short ones with fractions of a second.
+/// Formats a duration: short ones with fractions of a second. A broken log can have absurd ones.
 fn length(duration: Duration) -> String {
     match duration.as_millis() {
         ..10_000 => format!("{:.3} s", duration.as_secs_f64()),
+        _ if duration > MAX_LENGTH => format!("over {}", Span(MAX_LENGTH)),
         _ => Span(duration).to_string(),
     }
 }
@@ -472,4 +491,7 @@ pub(super) fn grouped(number: u64) -> String {
     out
 }
 
+/// Enough digits of a checksum to tell the copies of a site apart.
+const DIGITS: usize = 12;
+const MAX_LENGTH: Duration = Duration::from_secs(9999 * 24 * 3600);
 const MAX_INTERVALS: u64 = 60;

@@ -1,6 +1,9 @@
 //! A line of the audit log, as a report reads it.
 
-use std::{borrow::Cow, time::SystemTime};
+use std::{
+    borrow::Cow,
+    time::{Duration, SystemTime},
+};
 
 use serde::Deserialize;
 
@@ -18,9 +21,17 @@ pub(super) struct Record<'a> {
     verdict: Option<Text<'a>>,
     #[serde(borrow)]
     reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    enforcement: Option<Text<'a>>,
     pub(super) forwarded: Option<bool>,
     #[serde(borrow)]
     pub(super) bot: Option<Text<'a>>,
+    #[serde(borrow)]
+    identity: Option<Text<'a>>,
+    #[serde(borrow)]
+    client: Option<Text<'a>>,
+    #[serde(borrow)]
+    method: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) exception: Option<Text<'a>>,
     #[serde(borrow)]
@@ -81,8 +92,9 @@ pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 #[derive(Debug)]
 pub(super) enum Line<'a> {
     Record(Box<Record<'a>>),
-    /// An event of a later version, or an empty line.
+    /// An event of a later version.
     Other,
+    Empty,
     Unreadable,
 }
 
@@ -98,9 +110,10 @@ struct Any<'a> {
 
 impl<'a> Line<'a> {
     pub(super) fn parse(line: &'a [u8]) -> Self {
-        match serde_json::from_slice(line) {
-            Ok(record) => Self::Record(Box::new(record)),
-            Err(_) if line.trim_ascii().is_empty() => Self::Other,
+        match serde_json::from_slice::<Record<'_>>(line) {
+            Ok(record) if record.is_plausible() => Self::Record(Box::new(record)),
+            Ok(_) => Self::Unreadable,
+            Err(_) if line.trim_ascii().is_empty() => Self::Empty,
             // A field of an unknown event may have another type.
             Err(_) => match serde_json::from_slice::<Any<'_>>(line) {
                 Ok(any) if !KNOWN.contains(&any.event.as_str()) => Self::Other,
@@ -118,6 +131,27 @@ pub fn time_of(line: &[u8]) -> Option<SystemTime> {
 // === impl Record ===
 
 impl Record<'_> {
+    /// Whether its times have a year from 1970 to 9999, and a decision has all fields that a replay requires.
+    fn is_plausible(&self) -> bool {
+        let mut times = [Some(&self.time), self.failing_since.as_ref()].into_iter().flatten();
+        let required = [
+            &self.id,
+            &self.verdict,
+            &self.reason,
+            &self.enforcement,
+            &self.identity,
+            &self.client,
+            &self.method,
+            &self.url,
+            &self.origin,
+        ];
+        times.all(|time| {
+            time.0
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .is_ok_and(|since| since < END)
+        }) && (self.event() != "decision" || self.forwarded.is_some() && required.iter().all(|field| field.is_some()))
+    }
+
     pub(super) fn event(&self) -> &str {
         self.event.as_str()
     }
@@ -148,6 +182,8 @@ impl Text<'_> {
     }
 }
 
+/// The time from 1970 to the year 10000.
+const END: Duration = Duration::from_secs(253_402_300_800);
 const KNOWN: [&str; 9] = [
     "decision",
     "completion",

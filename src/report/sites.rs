@@ -8,6 +8,7 @@ use std::{
 use super::{
     kept,
     line::{Record, Text},
+    top::SEPARATOR,
 };
 
 /// A time in which the robots.txt of a site could not be fetched.
@@ -23,7 +24,7 @@ pub(super) struct Outage {
     pub(super) error: String,
 }
 
-/// The outages of all sites.
+/// The outages of all sites. Each robotgate asks a site by itself, so the key has its run too: see [`key`].
 #[derive(Debug, Default)]
 pub(super) struct Outages {
     open: HashMap<String, Outage>,
@@ -41,7 +42,7 @@ pub(super) struct Change {
     /// The checksums of the texts; `None` for no robots.txt.
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
-    /// How many rules came and went, if the log says so.
+    /// How many rules were added and removed, if the log says so.
     pub(super) rules: Option<(u64, u64)>,
 }
 
@@ -55,13 +56,13 @@ pub(super) struct Changes {
 // === impl Outages ===
 
 impl Outages {
-    /// Adds a fetch, or a copy from another robotgate.
-    pub(super) fn add(&mut self, record: &Record<'_>) {
-        let (site, time) = (record.origin(), record.time.0);
+    /// Adds a fetch, or a copy from another robotgate. `log` is the number of the file.
+    pub(super) fn add(&mut self, record: &Record<'_>, log: usize) {
+        let (key, time) = (key(record, log), record.time.0);
         // Bots may not reach such an address, so nobody tried.
         let is_egress = record.holds.as_ref().is_some_and(|holds| holds.as_str() == "egress");
         let since = record.failing_since.filter(|_| !is_egress).map(|since| since.0);
-        match (self.open.get_mut(site), since) {
+        match (self.open.get_mut(&key), since) {
             (Some(open), Some(since)) if since <= open.last => {
                 open.last = open.last.max(time);
                 open.failures += 1;
@@ -71,18 +72,27 @@ impl Outages {
             }
             // A success in between is not in this log.
             (Some(_), Some(since)) => {
-                self.end(site, since);
-                self.begin(record, since);
+                self.end(&key, since);
+                self.begin(key, record, since);
             }
-            (None, Some(since)) => self.begin(record, since),
-            // A line of another robotgate, from before.
+            (None, Some(since)) => self.begin(key, record, since),
+            // Not in order.
             (Some(open), None) if time < open.last => {}
-            (Some(_), None) => self.end(site, time),
+            (Some(_), None) => self.end(&key, time),
             (None, None) => {}
         }
     }
 
-    fn begin(&mut self, record: &Record<'_>, from: SystemTime) {
+    /// Ends the outages of a run that has stopped.
+    pub(super) fn stop(&mut self, record: &Record<'_>, log: usize) {
+        let run = run(record, log) + SEPARATOR;
+        let keys: Vec<_> = self.open.keys().filter(|key| key.starts_with(&run)).cloned().collect();
+        for key in keys {
+            self.end(&key, record.time.0);
+        }
+    }
+
+    fn begin(&mut self, key: String, record: &Record<'_>, from: SystemTime) {
         self.total += 1;
         if self.open.len() >= MAX_OPEN {
             self.is_cut = true;
@@ -99,11 +109,11 @@ impl Outages {
                 .as_ref()
                 .map_or_else(String::new, |error| kept(error.as_str())),
         };
-        self.open.insert(outage.site.clone(), outage);
+        self.open.insert(key, outage);
     }
 
-    fn end(&mut self, site: &str, until: SystemTime) {
-        let Some(outage) = self.open.remove(site) else { return };
+    fn end(&mut self, key: &str, until: SystemTime) {
+        let Some(outage) = self.open.remove(key) else { return };
         self.ended.push(Outage {
             until: Some(until),
             ..outage
@@ -184,6 +194,20 @@ impl Changes {
         let mut all: Vec<_> = self.kept.iter().collect();
         all.sort_by_key(|change| std::cmp::Reverse(change.time));
         all
+    }
+}
+
+/// Returns a key of outages: the run of robotgate, and the site.
+fn key(record: &Record<'_>, log: usize) -> String {
+    run(record, log) + SEPARATOR + &kept(record.origin())
+}
+
+/// Returns the run of robotgate that a line is from. Earlier versions did not write it in all lines, so then the file
+/// stands for it.
+fn run(record: &Record<'_>, log: usize) -> String {
+    match &record.instance {
+        Some(instance) => kept(instance.as_str()),
+        None => format!("log {log}"),
     }
 }
 

@@ -1,10 +1,12 @@
 //! A report for a terminal.
 
-use super::document::{Document, Section};
-use crate::columns::{cut_end, cut_middle, padded, widest};
+use super::document::{Cell, Document, Section};
+use crate::columns::{cut_middle, filled, padded, widest};
 
-/// Writes a report in lines of at most `columns` columns.
-pub fn to_text(document: &Document, columns: usize) -> String {
+/// Writes a report. If a terminal has `columns`, the middles of long URLs, rules and names are cut out, and lines that
+/// are still too long are wrapped. Times, numbers and other texts stay whole.
+pub fn to_text(document: &Document, columns: Option<usize>) -> String {
+    let columns = columns.unwrap_or(usize::MAX);
     let mut out = String::new();
     for section in &document.sections {
         if !out.is_empty() {
@@ -17,8 +19,10 @@ pub fn to_text(document: &Document, columns: usize) -> String {
 
 fn push_section(out: &mut String, section: &Section, columns: usize) {
     let mut line = |line: &str| {
-        out.push_str(cut_end(line, columns).trim_end());
-        out.push('\n');
+        for part in filled(line.trim_end(), columns, INDENT).lines() {
+            out.push_str(part.trim_end());
+            out.push('\n');
+        }
     };
     line(&section.title.to_uppercase());
     if section.rows.is_empty() {
@@ -37,7 +41,13 @@ fn push_section(out: &mut String, section: &Section, columns: usize) {
         );
     }
     let is_number = |column: usize| section.rows.iter().all(|row| row.cells[column].is_number());
-    let widths = widths(&cells, columns, is_number);
+    let is_long = |column: usize| {
+        section
+            .rows
+            .iter()
+            .any(|row| matches!(row.cells[column], Cell::Long(_)))
+    };
+    let widths = widths(&cells, columns, is_long);
     for row in &cells {
         let mut text = String::new();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
@@ -56,35 +66,30 @@ fn push_section(out: &mut String, section: &Section, columns: usize) {
         line(&text);
     }
     for note in &section.notes {
-        for part in crate::columns::filled(note, columns, 0).lines() {
-            line(part);
-        }
+        line(note);
     }
 }
 
-/// Returns the widths of the columns. If they do not fit, the widest columns of text get narrower, and then the last
-/// columns are left out.
-fn widths(cells: &[Vec<String>], columns: usize, is_number: impl Fn(usize) -> bool) -> Vec<usize> {
+/// Returns the widths of the columns. If they do not fit, the columns of long texts get narrower, the widest first.
+fn widths(cells: &[Vec<String>], columns: usize, is_long: impl Fn(usize) -> bool) -> Vec<usize> {
     let count = cells.first().map_or(0, Vec::len);
     let mut widths: Vec<usize> = (0..count)
         .map(|column| widest(cells.iter().map(|row| &*row[column])))
         .collect();
     let total = |widths: &[usize]| widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1);
     while total(&widths) > columns {
-        let texts = (0..widths.len()).filter(|column| !is_number(*column));
-        match texts
-            .max_by_key(|column| widths[*column])
-            .filter(|column| widths[*column] > MIN_WIDTH)
-        {
-            // At once, because a text can be very wide.
-            Some(column) => widths[column] = (widths[column] - 1).min(columns),
-            None if widths.len() > 2 => drop(widths.pop()),
-            None => break,
-        }
+        let long = (0..count).filter(|column| is_long(*column) && widths[*column] > MIN_WIDTH);
+        let Some(column) = long.max_by_key(|column| widths[*column]) else {
+            break;
+        };
+        // At once, because a text can be very wide.
+        widths[column] = (widths[column] - 1).min(columns);
     }
     widths
 }
 
 const GAP: &str = "  ";
-/// Minimum width of a column of text, if there is more.
-const MIN_WIDTH: usize = 10;
+/// Indentation of a line that continues the one before.
+const INDENT: usize = 4;
+/// Minimum width of a column of long texts, if there is more.
+const MIN_WIDTH: usize = 24;

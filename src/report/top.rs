@@ -81,6 +81,10 @@ impl Top {
         self.missed == 0
     }
 
+    pub(super) fn has(&self, key: [&str; 2]) -> bool {
+        self.counts.contains_key(&*key.join(SEPARATOR))
+    }
+
     pub(super) fn len(&self) -> usize {
         self.counts.len()
     }
@@ -114,7 +118,7 @@ impl Top {
 }
 
 /// No text of the log contains it, because the log escapes control characters, and [`kept`] does too.
-const SEPARATOR: &str = "\u{1f}";
+pub(super) const SEPARATOR: &str = "\u{1f}";
 /// Maximum number of keys in memory.
 const MAX_KEYS: usize = 50_000;
 

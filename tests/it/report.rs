@@ -26,6 +26,7 @@ fn decision(time: &str, id: &str, (bot, site): (&str, &str), why: (&str, &str, b
     let fields = json!({
         "id": id, "verdict": verdict, "reason": reason, "forwarded": forwarded, "bot": bot, "origin": site,
         "url": format!("{site}/page"), "rule": rule, "exception": null, "exemption": null,
+        "enforcement": "enforce", "identity": "none", "client": "127.0.0.1:1", "method": "GET",
     });
     record("decision", time, fields)
 }
@@ -41,7 +42,8 @@ fn completion(time: &str, id: &str, error: Option<&str>, waits: [u64; 2]) -> Val
 fn fetch(time: &str, site: &str, holds: &str, failing_since: Option<&str>) -> Value {
     let since = failing_since.map(|since| format!("2026-11-22T{since}.000000Z"));
     let error = since.is_some().then_some("the server refused the connection");
-    let fields = json!({ "origin": site, "holds": holds, "failing_since": since, "error": error, "new_text": false });
+    let fields = json!({ "origin": site, "holds": holds, "failing_since": since, "error": error, "new_text": false,
+                         "instance": "1f2e3d4c" });
     record("robots", time, fields)
 }
 
@@ -56,6 +58,9 @@ fn day() -> Vec<Value> {
     let mut first = fetch("10:00:00", a, "rules", None);
     first["new_text"] = json!(true);
     first["robots_sha256"] = json!(ONE);
+    // Of another robotgate, whose end is not in the log.
+    let mut other = fetch("11:30:00", c, "unreachable", Some("11:30:00"));
+    other["instance"] = json!("5a6b7c8d");
     let mut changed = fetch("13:00:00", a, "rules", None);
     changed["new_text"] = json!(true);
     changed["held_sha256"] = json!(ONE);
@@ -79,7 +84,7 @@ fn day() -> Vec<Value> {
         completion("10:00:10", "0", None, [90_000_000, 0]),
         fetch("11:00:00", b, "unreachable", Some("11:00:00")),
         fetch("11:05:00", b, "unreachable", Some("11:00:00")),
-        fetch("11:30:00", c, "unreachable", Some("11:30:00")),
+        other,
         decision("11:31:00", "8", ("A", c), ("deny", "unreachable", false), None),
         fetch("11:40:00", "https://10.0.0.1", "egress", Some("11:40:00")),
         fetch("12:00:00", b, "rules", None),
@@ -136,9 +141,38 @@ fn report_of(text: &str) -> Document {
 #[test]
 fn a_day_as_text_markdown_and_csv() {
     let document = report_of(&lines(&day()));
-    insta::assert_snapshot!("text", to_text(&document, 110));
+    insta::assert_snapshot!("text", to_text(&document, Some(110)));
     insta::assert_snapshot!("markdown", to_markdown(&document));
     insta::assert_snapshot!("csv", to_csv(&document).replace("\r\n", "\n"));
+}
+
+#[test]
+fn a_terminal_cuts_long_urls_and_rules_and_nothing_else() {
+    let rule = format!("Disallow: /{}end", "long/".repeat(40));
+    let mut day = day();
+    let why = ("deny", "rule", false);
+    day.push(decision("10:00:08", "1", ("A", "https://a.example"), why, Some(&rule)));
+    let document = report_of(&lines(&day));
+    for columns in [60, 80, 110] {
+        let text = to_text(&document, Some(columns));
+        let words: Vec<_> = text.split_whitespace().collect();
+        let words = words.join(" ");
+        for whole in [
+            "2026-11-22 11:00 UTC 2026-11-22 12:00 UTC 1 h 2 the server refused the connection",
+            "2 rules added, 1 removed 111111111111 222222222222",
+            "SIGTERM, exchanges cut off: 2",
+        ] {
+            assert!(words.contains(whole), "{columns}: {whole}: {text}");
+        }
+        assert!(text.contains('…') && !text.contains(&rule), "{columns}: {text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= columns),
+            "{columns}: {text}"
+        );
+    }
+    let whole = to_text(&document, None);
+    assert!(whole.contains(&rule) && !whole.contains('…'), "{whole}");
+    assert!(to_csv(&document).contains(ONE), "whole checksums");
 }
 
 #[test]
@@ -206,8 +240,8 @@ fn nothing_in_a_log_is_markup_a_formula_or_a_control_character() {
     let all = [&records[..], &others, &failed, &[broken]].concat();
     let document = report_of(&lines(&all));
 
-    for columns in [40, 80, 200] {
-        let text = to_text(&document, columns);
+    for columns in [60, 80, 200] {
+        let text = to_text(&document, Some(columns));
         for line in text.lines() {
             assert!(line.chars().count() <= columns, "{columns}: {line}");
             assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
@@ -254,6 +288,9 @@ async fn lines_that_cannot_be_read_are_counted_and_left_out() {
         b"{\"event\":\"decision\"}",
         b"{\"event\":\"decision\",\"time\":\"yesterday\",\"forwarded\":true}",
         b"{\"event\":\"completion\",\"time\":\"2026-11-22T10:00:00Z\",\"bytes_in\":-1}",
+        b"{\"event\":\"start\",\"time\":\"1969-12-31T23:59:59Z\"}",
+        b"{\"event\":\"start\",\"time\":\"9999-12-31T23:59:59-01:00\"}",
+        b"{\"event\":\"robots\",\"time\":\"2026-11-22T10:00:00Z\",\"failing_since\":\"0001-01-01T00:00:00Z\"}",
     ] {
         text.extend_from_slice(bad);
         text.push(b'\n');
@@ -265,11 +302,35 @@ async fn lines_that_cannot_be_read_are_counted_and_left_out() {
     text.extend_from_slice(good.as_bytes());
     // The last line has no end.
     text.extend_from_slice(b"{\"event\":");
+    // A decision without a field that a replay needs.
+    let required = [
+        "id",
+        "verdict",
+        "reason",
+        "enforcement",
+        "forwarded",
+        "identity",
+        "client",
+        "method",
+        "url",
+        "origin",
+    ];
+    for name in required {
+        let mut partial = decision(
+            "10:00:01",
+            "1",
+            ("A", "https://a.example"),
+            ("allow", "rule", true),
+            None,
+        );
+        partial[name] = Value::Null;
+        text.extend_from_slice(format!("\n{partial}").as_bytes());
+    }
     fs::write(&log, text).expect("written");
     let found = totals(&[&log.display().to_string()], "").await;
     assert_eq!(
         (&*found["Requests"], &*found["Lines that cannot be read"]),
-        ("8", "8"),
+        ("8", "21"),
         "{found:#?}"
     );
 }
@@ -300,7 +361,7 @@ async fn rotated_logs_can_be_in_any_order() {
     let (older, newer) = day.split_at(16);
     fs::write(path("audit.jsonl"), lines(newer)).expect("written");
     packed(Path::new(&path("audit.jsonl.1.gz")), &lines(older));
-    let expected = to_text(&report_of(&lines(&day)), 100);
+    let expected = to_text(&report_of(&lines(&day)), None);
     let whole = CliOutput::of(&["report", "-"], &lines(&day)).await;
     assert_eq!((&*whole.out, whole.code), (&*expected, Some(0)));
     for names in [["audit.jsonl", "audit.jsonl.1.gz"], ["audit.jsonl.1.gz", "audit.jsonl"]] {
@@ -314,6 +375,90 @@ async fn rotated_logs_can_be_in_any_order() {
         fs::read_to_string(&page).expect("the page"),
         to_html(&report_of(&lines(&day)))
     );
+}
+
+#[test]
+fn an_absurd_wait_is_short_for_people() {
+    let log = completion("10:00:00", "1", None, [u64::MAX, 2 * 86_400 * 1_000_000]).to_string();
+    let text = to_text(&report_of(&log), None);
+    assert!(
+        text.contains("over 9999 d  its turn") && text.contains("  2 d  the robots.txt"),
+        "{text}"
+    );
+    assert!(to_csv(&report_of(&log)).contains("18446744073709.5"));
+}
+
+#[tokio::test]
+async fn a_file_without_any_record_is_an_error() {
+    for (log, code) in [
+        ("root:x:0:0\n\nbin:x:1:1\n", 1),
+        ("", 0),
+        ("\n", 0),
+        ("x\n{\"event\":\"later\",\"time\":\"2026-11-22T10:00:00Z\"}\n", 0),
+    ] {
+        let output = CliOutput::of(&["report", "-"], log).await;
+        assert_eq!(output.code, Some(code), "{log}: {output:?}");
+        let says = output.errors.contains("no line of - is a record of the audit log");
+        assert_eq!((says, output.out.is_empty()), (code == 1, code == 1), "{output:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_of_no_bot_is_no_bot() {
+    let mut unnamed = decision(
+        "10:00:00",
+        "1",
+        ("A", "https://a.example"),
+        ("deny", "rule", false),
+        None,
+    );
+    let named = unnamed.clone();
+    unnamed["bot"] = Value::Null;
+    let found = totals(&["-"], &lines(&[unnamed, named])).await;
+    assert_eq!((&*found["Requests"], &*found["Bots"]), ("2", "1"));
+}
+
+#[tokio::test]
+async fn outages_of_two_robotgates_are_counted_apart() {
+    let site = "https://a.example";
+    let of = |instance: Value, mut record: Value| {
+        record["instance"] = instance;
+        record
+    };
+    let failed = |time, since| fetch(time, site, "unreachable", Some(since));
+    // One cannot reach the site from 10:00 to 12:00; the other from 10:30 on, and it stops at 13:00.
+    let log = |one: Value, other: Value| {
+        [
+            vec![of(one.clone(), failed("10:00:00", "10:00:00"))],
+            vec![
+                of(other.clone(), fetch("10:10:00", site, "rules", None)),
+                of(other.clone(), failed("10:30:00", "10:30:00")),
+            ],
+            vec![
+                of(one.clone(), failed("11:00:00", "10:00:00")),
+                of(one, fetch("12:00:00", site, "rules", None)),
+            ],
+            vec![of(other, record("stop", "13:00:00", json!({ "cause": "SIGTERM" })))],
+        ]
+    };
+    let outages = |csv: &str| -> Vec<_> {
+        let rows = rows_of(csv).into_iter().filter(|row| row[0] == "unreachable");
+        rows.map(|row| [row[9].clone(), row[10].clone(), row[12].clone()].map(|cell| cell.replace("2026-11-22T", "")))
+            .collect()
+    };
+    let expected = [["10:30:00Z", "13:00:00Z", "1"], ["10:00:00Z", "12:00:00Z", "2"]];
+    let one_file = lines(&log(json!("1f2e3d4c"), json!("5a6b7c8d")).concat());
+    let output = CliOutput::of(&["report", "-", "--format", "csv"], &one_file).await;
+    assert_eq!(outages(&output.out), expected, "{output:?}");
+
+    // Without an instance, the file tells them apart.
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let [first, other, second, stop] = log(Value::Null, Value::Null);
+    fs::write(path("one"), lines(&[first, second].concat())).expect("written");
+    fs::write(path("other"), lines(&[other, stop].concat())).expect("written");
+    let output = CliOutput::of(&["report", &path("one"), &path("other"), "--format", "csv"], "").await;
+    assert_eq!(outages(&output.out), expected, "{output:?}");
 }
 
 #[tokio::test]
@@ -356,6 +501,7 @@ async fn a_period_and_the_tables_can_be_chosen() {
     );
     for (args, code, says) in [
         (&["report", "-", "--since", "soon"][..], 2, "a duration like 24h"),
+        (&["report", "-", "--top", "0"], 2, "0 is not in 1.."),
         (&["report", "-", "--by", "colour"], 2, "bot, site, reason, rule"),
         (
             &["report", "/nowhere/audit.jsonl"],

@@ -31,6 +31,7 @@ fn record_of(origin: &Origin, changes: &Value) -> Value {
         "failing_since": null,
         "profile": "google",
         "config": 1,
+        "instance": "INSTANCE",
     });
     for (name, value) in changes.as_object().expect("an object") {
         record[name] = value.clone();
@@ -51,6 +52,8 @@ fn masked(record: &Record) -> Value {
     let time = |name: &str| Some(OffsetDateTime::parse(record[name].as_str()?, &Rfc3339).expect("a time"));
     let logged_at = time("time").expect("every record has one");
     let mut masked = record.clone();
+    assert_eq!(record["instance"].as_str().map(str::len), Some(8), "{record}");
+    masked["instance"] = "INSTANCE".into();
     masked["time"] = "TIME".into();
     masked["duration_us"] = record["duration_us"].as_u64().map(|_| "TIME").into();
     for name in ["robots_expires", "failing_since"] {
