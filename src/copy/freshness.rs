@@ -38,12 +38,13 @@ impl Freshness {
     }
 }
 
-/// Returns `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3), as a delay from now. Of several fields, the longest
-/// delay counts: one of them may come from a server in front of the site, and both have to be kept to.
+/// Returns `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3), as a delay from now. Of several fields, or several
+/// numbers in one field, the longest delay counts: one of them may come from a server in front of the site, which may
+/// join them, and both have to be kept to.
 pub(crate) fn retry_after(headers: &HeaderMap, received: SystemTime) -> Option<Duration> {
-    let delay = |value: &http::HeaderValue| match seconds(value.to_str().ok()?) {
-        Some(delay) => Some(delay),
-        None => Some(date(value)?.duration_since(received).unwrap_or(Duration::ZERO)),
+    let delay = |value: &http::HeaderValue| match date(value) {
+        Some(date) => Some(date.duration_since(received).unwrap_or(Duration::ZERO)),
+        None => value.to_str().ok()?.split(',').filter_map(seconds_rounded_up).max(),
     };
     headers.get_all(header::RETRY_AFTER).iter().filter_map(delay).max()
 }
@@ -70,6 +71,13 @@ fn age(headers: &HeaderMap) -> Duration {
         .and_then(|value| value.to_str().ok())
         .and_then(seconds)
         .unwrap_or(Duration::ZERO)
+}
+
+/// Parses a number of seconds. Some servers send a fraction, although the specification has none.
+fn seconds_rounded_up(text: &str) -> Option<Duration> {
+    let (whole, fraction) = text.trim().split_once('.').unwrap_or((text, "0"));
+    let has_rest = !seconds(fraction)?.is_zero();
+    Some(seconds(whole)? + Duration::from_secs(u64::from(has_rest)))
 }
 
 /// Parses `delta-seconds`. On overflow, returns the largest 32-bit value, which in effect means forever (RFC 9111
@@ -148,8 +156,19 @@ mod tests {
             ("120", Some(120)),
             ("Sun, 06 Nov 1994 08:50:37 GMT", Some(60)),
             ("Sun, 06 Nov 1994 08:00:00 GMT", Some(0)),
+            ("Sunday, 06-Nov-94 08:50:37 GMT", Some(60)),
+            ("5,90", Some(90)),
+            ("90 , soon, 5", Some(90)),
+            ("3600.5", Some(3601)),
+            ("0.04, 5.0", Some(5)),
             ("soon", None),
             ("-1", None),
+            ("", None),
+            (",", None),
+            ("1.", None),
+            (".5", None),
+            ("1.5.5", None),
+            ("1e3", None),
         ] {
             assert_eq!(
                 retry_after(&headers(&[("retry-after", value)]), received),

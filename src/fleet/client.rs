@@ -45,6 +45,8 @@ pub(super) struct Client {
     error: Mutex<Option<String>>,
     /// Why this gate does not get the messages of the others.
     subscription_error: Mutex<Option<String>>,
+    /// The server's time just before the last subscription, in microseconds since 1970.
+    listens_since: AtomicU64,
     /// How long a request waits for the server.
     pub(super) call_timeout: Duration,
     counts: Arc<Counts>,
@@ -96,6 +98,7 @@ impl Client {
             breaker: Mutex::new(Breaker::new(Instant::now())),
             error: Mutex::new(Some("robotgate has not connected yet".to_owned())),
             subscription_error: Mutex::default(),
+            listens_since: AtomicU64::new(0),
             call_timeout,
             counts,
         });
@@ -111,6 +114,12 @@ impl Client {
     /// Returns why this gate does not get the messages of the others, although calls are made.
     pub(super) fn subscription_error(&self) -> Option<String> {
         text(&self.subscription_error).clone().filter(|_| self.is_used())
+    }
+
+    /// Returns the server's time just before the last subscription, in microseconds since 1970. Somebody may
+    /// repeat a message from before it, which this gate accepted before a restart.
+    pub(super) fn listens_since(&self) -> u64 {
+        self.listens_since.load(Ordering::Relaxed)
     }
 
     /// Asks for the server's time, in microseconds since 1970.
@@ -247,7 +256,13 @@ impl Client {
     /// Subscribes to the messages of the other gates. Without them, this gate still finds copies by polling, but later.
     async fn subscribe(&self, connection: &Connection) -> bool {
         let mut redis = connection.redis.clone();
-        let subscribed = bounded(CONNECT_TIMEOUT, redis.subscribe(&self.channel)).await;
+        let subscribed = bounded(CONNECT_TIMEOUT, async {
+            // First the time, so that no message that comes afterwards counts as an earlier one.
+            let now = TIME.prepare_invoke().invoke_async(&mut redis).await?;
+            self.listens_since.store(now, Ordering::Relaxed);
+            redis.subscribe(&self.channel).await
+        })
+        .await;
         connection.answered();
         let error = subscribed.err().map(|error| error.to_string());
         let before = std::mem::replace(&mut *text(&self.subscription_error), error.clone());

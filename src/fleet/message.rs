@@ -2,8 +2,9 @@
 //! origin, and that an origin wants a pause.
 //!
 //! A message that makes a gate forget or pause carries the server's time and, if the gates share a key, a tag. Whoever can
-//! publish can repeat such a message. So a gate asks the server for the time, and ignores a message that is old, or that
-//! is not newer than the last one of its kind about the same origin. Only the server's clock counts.
+//! publish can repeat such a message. So a gate asks the server for the time, and ignores a message that is old, that is
+//! from before the gate subscribed, or that is not newer than the last one of its kind about the same origin. Only the
+//! server's clock counts.
 
 use std::{collections::HashMap, sync::Weak, time::Duration};
 
@@ -62,7 +63,7 @@ pub(super) async fn deliver(client: Weak<Client>, mut inbox: mpsc::Receiver<Mess
         let Some(client) = client.upgrade() else { return };
         // Without the time, no message can be trusted. The gate then learns of a pause with its next request.
         let Some(now) = client.time().await else { continue };
-        match accepted.accept(message, now) {
+        match accepted.accept(message, now, client.listens_since()) {
             Some(notice) => on_notice(notice),
             None => tracing::debug!("ignored an old or repeated message of the fleet"),
         }
@@ -141,12 +142,14 @@ impl Channel {
 // === impl Accepted ===
 
 impl Accepted {
-    /// Returns what a message says at `now`, the server's time, or `None` if it is old or repeated.
-    fn accept(&mut self, message: Message, now: u64) -> Option<Notice> {
+    /// Returns what a message says at `now`, the server's time, or `None` if it is old or repeated. The gate listens since
+    /// `since`: it may have accepted an earlier message before a restart.
+    fn accept(&mut self, message: Message, now: u64, since: u64) -> Option<Notice> {
         let is_timely = |at: u64| now.checked_sub(at).is_some_and(|age| age <= MAX_AGE);
         // Only gates with the key make entries, and few of them are left after `MAX_AGE`.
         self.0.retain(|_, at| is_timely(*at));
-        if !is_timely(message.at) {
+        // If `since` is in the future, the server's clock was set back.
+        if !is_timely(message.at) || is_timely(since) && message.at <= since {
             return None;
         }
         let (origin, kind) = message.kind();
@@ -249,6 +252,7 @@ mod tests {
         let gone = Some(Notice::Forgotten(site()));
         let mut accepted = Accepted::default();
         for (what, message, now, notice) in [
+            ("one from before it listened", forgotten(NOW - 2 * SECOND), NOW, None),
             ("a new one", forgotten(NOW), NOW, gone.clone()),
             ("the same one again", forgotten(NOW), NOW + SECOND, None),
             ("an earlier one", forgotten(NOW - SECOND), NOW + SECOND, None),
@@ -274,7 +278,7 @@ mod tests {
                 gone,
             ),
         ] {
-            assert_eq!(accepted.accept(message, now), notice, "{what}");
+            assert_eq!(accepted.accept(message, now, NOW - SECOND), notice, "{what}");
         }
         assert_eq!(accepted.0.len(), 1, "what can no longer be repeated is forgotten");
     }

@@ -254,25 +254,18 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
     answer.copy.map(|copy| copy.sha256)
 }
 
-/// Records the requests of a fetch at every origin that it asked, and a pause at the last one. A redirect to another
-/// site's page does not pause that site, or any site could pause any other.
+/// Records the request of a fetch at the origin that it asked, and a pause at the last one. A redirect delays no request to
+/// another site, and one to another site's page does not pause that site, or any site could hold up any other.
 fn note_pace(pacer: &SharedPacer, origin: &Origin, traced: &Traced, began: Instant) {
     // Record the request again, because connecting may have taken a while.
     pacer.note_request(origin);
-    let redirected = traced.redirects().filter_map(|(_, to)| Target::parse(&to.url).ok());
-    let redirected: Vec<Target> = redirected.collect();
-    for to in redirected
-        .iter()
-        .map(|target| &target.origin)
-        .filter(|to| *to != origin)
-    {
-        pacer.note_request(to);
-    }
     if let Fetched::Received(received) = &traced.fetched
         && matches!(received.status, 429 | 503)
     {
+        let redirected = traced.redirects().filter_map(|(_, to)| Target::parse(&to.url).ok());
         let last = redirected.last().filter(|last| last.path == b"/robots.txt");
-        pacer.note_busy(last.map_or(origin, |last| &last.origin), began, received.retry_after);
+        let busy = last.as_ref().map_or(origin, |last| &last.origin);
+        pacer.note_busy(busy, began, received.retry_after);
     }
 }
 

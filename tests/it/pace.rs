@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     admin::escaped,
-    support::{Alpn, Ask, Gate, NAME, Origin, Response, allowed, refused, wait},
+    support::{Alpn, Ask, Gate, NAME, Origin, Reply, Response, allowed, refused, wait},
 };
 
 /// With this pace, a request after another one does not get its turn while a test runs.
@@ -234,6 +234,20 @@ async fn a_robots_txt_from_the_copy_needs_no_turn() {
     // A request that cannot be answered from the copy has to wait for its turn.
     let asks_site = gate.get(&site.url("/robots.txt")).header("Cache-Control", "no-cache");
     deferred(&asks_site.await);
+}
+
+#[tokio::test]
+async fn a_redirected_robots_txt_delays_requests_to_its_own_site_only() {
+    let other = site("").await;
+    let site = Origin::start().reply("/robots.txt", Reply::redirect(&other.url("/robots.txt")));
+    let site = site.anything("page").spawn().await;
+    let exempt = "[[bot]]\nname = 'exempt'\nuser-agents = ['ExemptBot']\nenforcement = 'exempt'\n";
+    let gate = Gate::with(&format!("{SLOW}{exempt}")).await;
+    deferred(&gate.get(&site.url("/page")).await);
+    assert_eq!(other.count("/robots.txt"), 1, "the redirect was followed");
+    // Without a fetch of the other site's own robots.txt.
+    allowed(&gate.get(&other.url("/page")).user_agent("ExemptBot").await, "exempt");
+    deferred(&gate.get(&other.url("/page")).user_agent("ExemptBot").await);
 }
 
 #[tokio::test]

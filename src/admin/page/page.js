@@ -567,7 +567,7 @@ async function showChanges() {
   lookedForChanges = performance.now();
   show($("changes"), changes, () =>
     changes.length === 0
-      ? muted("No site has changed its robots.txt since robotgate started.")
+      ? muted("No change of a robots.txt is held in memory.")
       : make("ul", { class: "plain" }, changes.reverse().map((record) => make("li", {}, change(record)))),
   );
 }
