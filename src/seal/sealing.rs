@@ -377,36 +377,34 @@ impl Position {
 impl Walk {
     /// Returns what the next line has as its entry, whose number is `entry`, and moves the position after the line.
     fn next_entry(&mut self, entry: u64) -> Result<Option<Sha256>, SealError> {
-        loop {
-            if let Some((lines, position)) = &mut self.now {
-                let start = lines.offset;
-                if let Some(line) = lines.next_line()? {
-                    let (hash, _) = entry_of(line);
-                    (position.size, position.offset) = (entry + 1, lines.offset);
-                    position.last = lines.offset - start;
-                    return Ok(Some(hash));
-                }
+        if let Some((lines, position)) = &mut self.now {
+            let start = lines.offset;
+            if let Some(line) = lines.next_line()? {
+                let (hash, _) = entry_of(line);
+                (position.size, position.offset) = (entry + 1, lines.offset);
+                position.last = lines.offset - start;
+                return Ok(Some(hash));
             }
-            // The next file has a line, so nothing writes to this one any more. It was read to its end after that line
-            // was seen.
-            let Some(file) = self.later.pop_front() else {
-                return Ok(None);
-            };
-            let mut lines = Lines::open(&file.path, 0)?;
-            let first = lines.next_line()?.map(|line| entry_of(line).0);
-            if first != Some(file.first) {
-                // The log was rotated since its files were listed. The next sealing finds this file under its new name.
-                self.later.clear();
-                return Ok(None);
-            }
-            if let Some((ended, _)) = &self.now {
-                ended.sync()?;
-            }
-            let mut position = Position::at_start_of(&file, entry);
-            (position.size, position.offset, position.last) = (entry + 1, lines.offset, lines.offset);
-            self.now = Some((lines, position));
-            return Ok(first);
         }
+        // The next file has a line, so nothing writes to this one any more. It was read to its end after that line
+        // was seen.
+        let Some(file) = self.later.pop_front() else {
+            return Ok(None);
+        };
+        let mut lines = Lines::open(&file.path, 0)?;
+        let first = lines.next_line()?.map(|line| entry_of(line).0);
+        if first != Some(file.first) {
+            // The log was rotated since its files were listed. The next sealing finds this file under its new name.
+            self.later.clear();
+            return Ok(None);
+        }
+        if let Some((ended, _)) = &self.now {
+            ended.sync()?;
+        }
+        let mut position = Position::at_start_of(&file, entry);
+        (position.size, position.offset, position.last) = (entry + 1, lines.offset, lines.offset);
+        self.now = Some((lines, position));
+        Ok(first)
     }
 
     /// Returns the entry of the first line of the current file.
