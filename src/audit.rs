@@ -2,8 +2,9 @@
 //!
 //! A `decision` reaches the operating system before robotgate forwards or refuses the request. A `completion` follows
 //! when the exchange has ended. A `robots` record describes a fetch of a robots.txt and precedes every decision based
-//! on it, and a `robots-changed` record says what another text changed. No record is dropped: requests wait for a slow disk, and are not forwarded if it accepts nothing. A `start`, a
-//! `stop`, a `reload` and a `forget` say what happened to robotgate itself.
+//! on it, and a `robots-changed` record says what another text changed. No record is dropped: requests wait for a slow
+//! disk, and are not forwarded if it accepts nothing. A `start`, a `stop`, a `reload` and a `forget` say what happened
+//! to robotgate itself.
 
 mod counts;
 mod decision;

@@ -1,9 +1,9 @@
-//! Shares copies of robots.txt between several gates through a Redis or Valkey server, so that one gate fetches for all,
-//! and all keep one pace.
+//! Shares copies of robots.txt between several gates through a Redis or Valkey server, so that one gate fetches for
+//! all, and all keep one pace.
 //!
 //! No gate depends on the server. If it does not answer in time, the gate fetches as if it were alone. A copy from the
-//! server is trusted no more than an origin's own answer, and nothing of a bot or its requests is stored there. Deciding on a
-//! copy in memory makes no call.
+//! server is trusted no more than an origin's own answer, and nothing of a bot or its requests is stored there.
+//! Deciding on a copy in memory makes no call.
 
 mod breaker;
 mod client;
@@ -101,8 +101,8 @@ pub struct FetchedAs<'a> {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Joins a fleet: begins to connect, and does not wait for that. Calls `on_notice` with what the gates tell each other.
-    /// Needs a tokio runtime.
+    /// Joins a fleet: begins to connect, and does not wait for that. Calls `on_notice` with what the gates tell each
+    /// other. Needs a tokio runtime.
     ///
     /// # Errors
     /// The settings are invalid. Whether the server answers is not known yet.

@@ -103,14 +103,14 @@ impl Pacer {
         pacer.note_request();
     }
 
-    /// Records a response 429 or 503 to a request that began at `began`. `asked` is the value of its `Retry-After`. Returns
-    /// the spread that sets the jitter.
+    /// Records a response 429 or 503 to a request that began at `began`. `asked` is the value of its `Retry-After`.
+    /// Returns the spread that sets the jitter.
     pub(crate) fn note_busy(&self, origin: &Origin, began: Instant, asked: Option<Duration>) -> f64 {
         self.pacer(origin).note_busy(began, asked)
     }
 
-    /// Records a pause that another gate was asked for, if this gate knows the origin. Otherwise the server says so when
-    /// the first request comes.
+    /// Records a pause that another gate was asked for, if this gate knows the origin. Otherwise the server says so
+    /// when the first request comes.
     pub(crate) fn pause(&self, origin: &Origin, left: Duration) {
         let pacer = self.shard(origin).pacers.get(origin).cloned();
         if let Some(pacer) = pacer {

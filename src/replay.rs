@@ -1,8 +1,8 @@
 //! Decides a logged decision again, from its line in the audit log, the configuration and the robots.txt; or as if one
 //! of these had been otherwise ([`what_if`]). No I/O and no clock.
 //!
-//! [`crate::decision`] decides, as for the proxy. What the line alone can tell is taken from it: who sent the request, and
-//! how the fetch of the robots.txt ended.
+//! [`crate::decision`] decides, as for the proxy. What the line alone can tell is taken from it: who sent the request,
+//! and how the fetch of the robots.txt ended.
 
 mod batch;
 mod cases;
@@ -78,8 +78,8 @@ pub enum Missing {
     Malformed(&'static str),
 }
 
-/// Decides `logged` again and compares. `text` is the robots.txt of the line's `robots_sha256`, read with the profile of
-/// `config`, if the line names one and the store has it.
+/// Decides `logged` again and compares. `text` is the robots.txt of the line's `robots_sha256`, read with the profile
+/// of `config`, if the line names one and the store has it.
 pub fn replay(logged: &LoggedDecision<'_>, config: &Config, text: Option<&Arc<RobotsCopy>>) -> Outcome {
     if is_as_logged(logged) {
         return Outcome::AsLogged;

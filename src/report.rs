@@ -1,4 +1,5 @@
-//! Summarises audit logs for people: requests, refusals, exemptions, failures and changes, by bot, site, reason and rule.
+//! Summarises audit logs for people: requests, refusals, exemptions, failures and changes, by bot, site, reason and
+//! rule.
 //!
 //! Its memory is bounded, however long the logs are. No I/O and no clock.
 

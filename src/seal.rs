@@ -15,7 +15,8 @@
 //!
 //! Sealing writes bundles of entries, then tiles, then the checkpoint, then its own position in the log. Each file gets
 //! its name when it is complete and on disk. A kill before the checkpoint leaves the old checkpoint, whose files are
-//! untouched; a kill after it leaves an old position, from which the next sealing compares the lines with their entries.
+//! untouched; a kill after it leaves an old position, from which the next sealing compares the lines with their
+//! entries.
 
 mod background;
 mod compare;

@@ -1,5 +1,5 @@
-//! Keeps the audit log's lines of the latest decisions in memory, so that [`crate::replay`] can decide them again: with a
-//! robots.txt that has changed, or with the change that an operator asks about.
+//! Keeps the audit log's lines of the latest decisions in memory, so that [`crate::replay`] can decide them again: with
+//! a robots.txt that has changed, or with the change that an operator asks about.
 //!
 //! The lines are kept one after the other in blocks, so that most decisions need no allocation, and reading them holds
 //! the lock only for as long as it takes to copy one block.

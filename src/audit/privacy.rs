@@ -135,9 +135,9 @@ fn without_values(url: &str, names: &[String]) -> Option<String> {
     found.then(|| format!("{path}?{query}"))
 }
 
-/// Returns where the value of a parameter with one of these names begins. It extends to the end of `parameter`, the text
-/// between two `&`. Some servers also separate parameters by `;`, so a name can begin after one, or after another `?` or
-/// a `#`. Names are compared exactly, after percent-decoding.
+/// Returns where the value of a parameter with one of these names begins. It extends to the end of `parameter`, the
+/// text between two `&`. Some servers also separate parameters by `;`, so a name can begin after one, or after another
+/// `?` or a `#`. Names are compared exactly, after percent-decoding.
 fn value_at(parameter: &str, names: &[String]) -> Option<usize> {
     let mut end = 0;
     parameter.split_inclusive([';', '?', '#']).find_map(|piece| {

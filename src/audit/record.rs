@@ -177,8 +177,8 @@ record! {
 }
 
 record! {
-    /// A copy that another gate of the fleet fetched. Written before a decision relies on it. The record of the fetch is in
-    /// that gate's log.
+    /// A copy that another gate of the fleet fetched. Written before a decision relies on it. The record of the fetch
+    /// is in that gate's log.
     pub struct SharedRecord<'a> as "shared" {
         pub time: Timestamp,
         pub origin: &'a str,

@@ -1,6 +1,6 @@
 //! The log as text for a person who watches it: a line for each decision, for each fetch of a robots.txt, for each
-//! failed exchange, and for what happens to robotgate itself. The text is derived from the JSON of the record, so both agree, and logging to a file does not
-//! depend on this module.
+//! failed exchange, and for what happens to robotgate itself. The text is derived from the JSON of the record, so both
+//! agree, and logging to a file does not depend on this module.
 
 use std::{
     borrow::Cow,

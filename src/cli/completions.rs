@@ -9,7 +9,8 @@ use super::{Cli, print};
 
 /// Print completions for a shell
 ///
-/// They complete commands and options. The package installs them. For this shell alone: source <(robotgate completions bash)
+/// They complete commands and options. The package installs them. For this shell alone: source <(robotgate completions
+/// bash)
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArgs {
     /// The shell

@@ -23,8 +23,9 @@ use crate::{
 
 /// Summarise audit logs: requests, refusals, exemptions, failures and changes
 ///
-/// Counts by bot, site, reason and rule, and lists sites that were unreachable, changes of robots.txt files, the longest
-/// waits, and starts and reloads. Reads the logs and nothing else, opens no connection, and can run beside the proxy.
+/// Counts by bot, site, reason and rule, and lists sites that were unreachable, changes of robots.txt files, the
+/// longest waits, and starts and reloads. Reads the logs and nothing else, opens no connection, and can run beside the
+/// proxy.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ReportArgs {

@@ -16,8 +16,8 @@ use crate::{
 
 /// Seal the audit log, so that later changes of its lines can be found
 ///
-/// Adds each new line's SHA-256 to a Merkle tree and signs its root. The lines stay in the log. Goes on where it stopped,
-/// also after a rotation. Run it by a timer, or set evidence.seal = true instead, so that the proxy does it.
+/// Adds each new line's SHA-256 to a Merkle tree and signs its root. The lines stay in the log. Goes on where it
+/// stopped, also after a rotation. Run it by a timer, or set evidence.seal = true instead, so that the proxy does it.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
 pub struct SealArgs {
@@ -49,11 +49,12 @@ enum Action {
 
 /// Check that the log is as it was sealed
 ///
-/// Finds lines that were changed, removed, added or moved, a log that was cut short, and files of the folder that do not
-/// fit the signed checkpoint.
+/// Finds lines that were changed, removed, added or moved, a log that was cut short, and files of the folder that do
+/// not fit the signed checkpoint.
 #[derive(Debug, clap::Args)]
 struct VerifyArgs {
-    /// Files of the log, from the oldest to the newest, also rotated and .gz ones. Without LOG, only the folder is checked
+    /// Files of the log, from the oldest to the newest, also rotated and .gz ones. Without LOG, only the folder is
+    /// checked
     #[arg(value_name = "LOG")]
     logs: Vec<PathBuf>,
     /// A checkpoint that was handed out before: the tree must extend it. Can be given several times

@@ -1,4 +1,5 @@
-//! `robotgate what-if`: decides each decision of an audit log as if something had been otherwise, and lists what changes.
+//! `robotgate what-if`: decides each decision of an audit log as if something had been otherwise, and lists what
+//! changes.
 
 use std::{
     fmt::Write as _,
@@ -21,8 +22,8 @@ use crate::{
 
 /// Say what would have been decided with another configuration, robots.txt or User-Agent
 ///
-/// Decides each decision of an audit log again under the changes that you name, and compares the result with the log. The
-/// texts come from the store of evidence. Opens no connection, and can run beside the proxy.
+/// Decides each decision of an audit log again under the changes that you name, and compares the result with the log.
+/// The texts come from the store of evidence. Opens no connection, and can run beside the proxy.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["config", "robots", "agent"]))]

@@ -81,9 +81,9 @@ pub(super) fn line(text: &str, at: usize) -> usize {
     1 + text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count()
 }
 
-/// Replaces what can be a password in `line` with asterisks, of which there are as many: what stands between the first colon
-/// and the last `@`, as in `redis://:secret@host`. If the line sets an `address`, a mistyped password can be anywhere after
-/// the colon.
+/// Replaces what can be a password in `line` with asterisks, of which there are as many: what stands between the first
+/// colon and the last `@`, as in `redis://:secret@host`. If the line sets an `address`, a mistyped password can be
+/// anywhere after the colon.
 fn without_password(line: &str, is_address: bool) -> String {
     let colon = line.find(':').map(|colon| colon + 1);
     let end = match is_address {

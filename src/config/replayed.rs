@@ -7,8 +7,8 @@ use toml::{Table, Value};
 use super::{Config, ConfigError, Environment, Reads};
 
 impl Config {
-    /// Reads the canonical text of a configuration, and none of the files that it names. If this version does not accept
-    /// the whole text, reads only what decisions depend on, and everything else has its default.
+    /// Reads the canonical text of a configuration, and none of the files that it names. If this version does not
+    /// accept the whole text, reads only what decisions depend on, and everything else has its default.
     ///
     /// # Errors
     /// If this version does not accept that either.

@@ -80,8 +80,8 @@ impl Queue {
         }
     }
 
-    /// Queues what a site answered on `day`, unless that was noted on this day. `before` is its last answer, if that was
-    /// another one.
+    /// Queues what a site answered on `day`, unless that was noted on this day. `before` is its last answer, if that
+    /// was another one.
     pub(super) fn saw(&mut self, before: Option<Sighting>, seen: Sighting, day: u32) {
         let key = self.hasher.hash_one(&seen.origin);
         let is_noted = |(text, noted): &(Option<SeenText>, u32)| *text == seen.text && *noted >= day;

@@ -1,5 +1,5 @@
-//! The circuit breaker for the shared server, as a state machine: results of calls and times go in, and whether calls may
-//! be made comes out.
+//! The circuit breaker for the shared server, as a state machine: results of calls and times go in, and whether calls
+//! may be made comes out.
 //!
 //! It reads no clock. While it is open, requests do not wait for the server at all. A probe in the background finds out
 //! when the server is back.

@@ -77,8 +77,8 @@ enum CallError {
 // === impl Client ===
 
 impl Client {
-    /// Starts to connect in the background and to listen on `channel`. What the server pushes goes to `on_push`. Needs a
-    /// tokio runtime.
+    /// Starts to connect in the background and to listen on `channel`. What the server pushes goes to `on_push`. Needs
+    /// a tokio runtime.
     pub(super) fn start(
         server: Server,
         prefix: &str,
@@ -159,7 +159,8 @@ impl Client {
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 let (why, now) = (error.unavailable(), Instant::now());
                 self.fail(error, |breaker, error| match error {
-                    // The server works, but accepts no writes, for example. Calls that only read would go on to succeed.
+                    // The server works, but accepts no writes, for example. Calls that only read would go on to
+                    // succeed.
                     CallError::Refused(_) | CallError::Ended => breaker.call_refused(now),
                     CallError::Late(_) | CallError::Broken(_) => breaker.call_failed(began, now),
                 });
@@ -228,7 +229,8 @@ impl Client {
         });
     }
 
-    /// Makes a new connection and writes. A server that accepts no writes is useless, because no gate could take a lease.
+    /// Makes a new connection and writes. A server that accepts no writes is useless, because no gate could take a
+    /// lease.
     async fn probe(&self) -> Result<(), CallError> {
         let this = self.this.clone();
         let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
@@ -326,8 +328,8 @@ fn text(error: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
     error.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the text of an error, shortened and safe to show. A server that rejects a command quotes its arguments, which can
-/// be the password.
+/// Returns the text of an error, shortened and safe to show. A server that rejects a command quotes its arguments,
+/// which can be the password.
 fn shown(error: &RedisError) -> String {
     let text = error.to_string();
     let text = text.split(", with args").next().unwrap_or_default();

@@ -65,7 +65,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 // === impl Server ===
 
 impl Server {
-    /// Connects and logs in. Passes on what the server pushes, and calls `on_push` a last time when the connection ends.
+    /// Connects and logs in. Passes on what the server pushes, and calls `on_push` a last time when the connection
+    /// ends.
     ///
     /// # Errors
     /// The server cannot be reached, or does not accept the login.

@@ -1,12 +1,13 @@
-//! One fetch for the whole fleet: the gate that holds the lease of an origin fetches, and the others wait for its result.
+//! One fetch for the whole fleet: the gate that holds the lease of an origin fetches, and the others wait for its
+//! result.
 //!
 //! A lease has a fencing token, which grows with each lease of the origin. The server accepts a result only if no later
-//! lease was granted, so a holder that stalls and finishes late changes nothing. Tokens begin with the server's time, so
-//! they grow even if the server loses its memory. The holder renews its lease while it fetches. If it dies, the lease
-//! expires soon, and one of the waiting gates takes the next.
+//! lease was granted, so a holder that stalls and finishes late changes nothing. Tokens begin with the server's time,
+//! so they grow even if the server loses its memory. The holder renews its lease while it fetches. If it dies, the
+//! lease expires soon, and one of the waiting gates takes the next.
 //!
-//! If the server's answer is late or lost, the gate fetches without waiting for it. It may hold the lease all the same, so
-//! it renews and ends the lease by its name instead of by the token.
+//! If the server's answer is late or lost, the gate fetches without waiting for it. It may hold the lease all the same,
+//! so it renews and ends the lease by its name instead of by the token.
 
 use std::{
     convert::Infallible,
@@ -162,8 +163,8 @@ impl Fleet {
         }
     }
 
-    /// Ends a lease and wakes the waiting gates. Writes the result for them, unless a later lease was granted. Without a
-    /// result, one of the waiting gates fetches.
+    /// Ends a lease and wakes the waiting gates. Writes the result for them, unless a later lease was granted. Without
+    /// a result, one of the waiting gates fetches.
     pub(crate) async fn end(&self, lease: Lease, fetched: Option<Arc<OriginState>>) {
         let (key, secret) = (lease.keys.copy.clone(), self.channel.secret.clone());
         let encode = move || {
@@ -181,8 +182,8 @@ impl Fleet {
         let _ = self.client.call(&end, self.write_timeout()).await;
     }
 
-    /// Makes the whole fleet forget an origin, and drops the result of a running fetch. Returns whether the server accepted
-    /// it and told the others.
+    /// Makes the whole fleet forget an origin, and drops the result of a running fetch. Returns whether the server
+    /// accepted it and told the others.
     pub(crate) async fn forget(&self, origin: &Origin) -> bool {
         let keys = self.keys(origin);
         match self.client.call(&keys.script(&FORGET), self.write_timeout()).await {
@@ -191,8 +192,8 @@ impl Fleet {
         }
     }
 
-    /// Tells the other gates what became true at the server's time `at`. `key` is any key of the origin. Returns whether the
-    /// server accepted it.
+    /// Tells the other gates what became true at the server's time `at`. `key` is any key of the origin. Returns
+    /// whether the server accepted it.
     pub(super) async fn tell(&self, key: &str, at: i64, notice: Notice) -> bool {
         let Ok(at) = u64::try_from(at) else { return false };
         let by = self.name.clone();

@@ -1,10 +1,10 @@
-//! What gates tell each other on the server's channel: that the fetch of a robots.txt has ended, that the fleet forgets an
-//! origin, and that an origin wants a pause.
+//! What gates tell each other on the server's channel: that the fetch of a robots.txt has ended, that the fleet forgets
+//! an origin, and that an origin wants a pause.
 //!
-//! A message that makes a gate forget or pause carries the server's time and, if the gates share a key, a tag. Whoever can
-//! publish can repeat such a message. So a gate asks the server for the time, and ignores a message that is old, that is
-//! from before the gate subscribed, or that is not newer than the last one of its kind about the same origin. Only the
-//! server's clock counts.
+//! A message that makes a gate forget or pause carries the server's time and, if the gates share a key, a tag. Whoever
+//! can publish can repeat such a message. So a gate asks the server for the time, and ignores a message that is old,
+//! that is from before the gate subscribed, or that is not newer than the last one of its kind about the same origin.
+//! Only the server's clock counts.
 
 use std::{collections::HashMap, sync::Weak, time::Duration};
 
@@ -142,8 +142,8 @@ impl Channel {
 // === impl Accepted ===
 
 impl Accepted {
-    /// Returns what a message says at `now`, the server's time, or `None` if it is old or repeated. The gate listens since
-    /// `since`: it may have accepted an earlier message before a restart.
+    /// Returns what a message says at `now`, the server's time, or `None` if it is old or repeated. The gate listens
+    /// since `since`: it may have accepted an earlier message before a restart.
     fn accept(&mut self, message: Message, now: u64, since: u64) -> Option<Notice> {
         let is_timely = |at: u64| now.checked_sub(at).is_some_and(|age| age <= MAX_AGE);
         // Only gates with the key make entries, and few of them are left after `MAX_AGE`.
@@ -169,8 +169,8 @@ impl Accepted {
     }
 }
 
-/// The first word of a message about the end of a fetch, which is followed by a space and the key of the copy. It needs no
-/// tag, because it only makes gates ask the server.
+/// The first word of a message about the end of a fetch, which is followed by a space and the key of the copy. It needs
+/// no tag, because it only makes gates ask the server.
 pub(super) const FETCHED: &str = "fetched ";
 const FORGOTTEN: &str = "forgotten";
 const PAUSED: &str = "paused";

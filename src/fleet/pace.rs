@@ -1,5 +1,5 @@
-//! One pace for the whole fleet: the server hands out the times at which requests may be sent to an origin, and keeps the
-//! pauses that the origin asks for.
+//! One pace for the whole fleet: the server hands out the times at which requests may be sent to an origin, and keeps
+//! the pauses that the origin asks for.
 //!
 //! Only the server's clock counts. All times between a gate and the server are durations, so a gate with a wrong clock
 //! changes nothing. The server's hash has no tag. Whoever can write to the server can delay requests or let them go
@@ -39,8 +39,8 @@ pub(crate) struct NextSlot {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Reserves the next slot at an origin, `gap` after the last one, if it is no more than `longest_wait` away. Returns
-    /// `None` if the server does not answer within `time_left`, or has just let a request wait in vain.
+    /// Reserves the next slot at an origin, `gap` after the last one, if it is no more than `longest_wait` away.
+    /// Returns `None` if the server does not answer within `time_left`, or has just let a request wait in vain.
     ///
     /// A slot cannot be given back. One that is not used delays the other gates by one gap.
     pub(crate) async fn reserve(
@@ -101,8 +101,8 @@ impl Fleet {
         });
     }
 
-    /// Reports a response 429 or 503 to a request that began `age` ago, and tells the other gates. `asked` and `spread` are
-    /// those of [`Limiter::note_busy`](crate::pace::Limiter::note_busy). Does not wait for the server.
+    /// Reports a response 429 or 503 to a request that began `age` ago, and tells the other gates. `asked` and `spread`
+    /// are those of [`Limiter::note_busy`](crate::pace::Limiter::note_busy). Does not wait for the server.
     pub(crate) fn note_busy(self: &Arc<Self>, origin: &Origin, age: Duration, asked: Option<Duration>, spread: f64) {
         if !self.is_used() {
             return;
@@ -162,11 +162,11 @@ const CLOCK: &str = "
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]";
 
-/// Reads the hash of an origin: when the `last` slot is, the end of the pause (`until`), when the last incident `began`,
-/// and the number `n` of incidents in a row without a `Retry-After`.
+/// Reads the hash of an origin: when the `last` slot is, the end of the pause (`until`), when the last incident
+/// `began`, and the number `n` of incidents in a row without a `Retry-After`.
 ///
-/// A value that no script writes counts as none: no slot is further away than a request may wait, and no pause is longer
-/// than a day. So a clock that was set back, or somebody who can write to the server, stops no gate for good.
+/// A value that no script writes counts as none: no slot is further away than a request may wait, and no pause is
+/// longer than a day. So a clock that was set back, or somebody who can write to the server, stops no gate for good.
 const STATE: &str = "
 local function number(text, largest)
   local value = type(text) == 'string' and #text < 17 and string.match(text, '^%d+$') and tonumber(text)
@@ -211,8 +211,8 @@ return 1",
 
 static BUSY: LazyLock<Script> = LazyLock::new(|| script(CLOCK, NOTE_BUSY));
 
-/// Does the same as `pace::backoff`. Takes the `Retry-After`, the age of the request, and the spread. Returns whether the
-/// pause is longer now, what is left of it, and the time.
+/// Does the same as `pace::backoff`. Takes the `Retry-After`, the age of the request, and the spread. Returns whether
+/// the pause is longer now, what is left of it, and the time.
 const NOTE_BUSY: &str = "
 local asked, request_began, spread = tonumber(ARGV[1]), now - tonumber(ARGV[2]), tonumber(ARGV[3])
 local is_new = request_began > began

@@ -1,8 +1,9 @@
-//! The format of a stored copy: a version, a tag, the origin's state as JSON, and the compressed text of its robots.txt.
+//! The format of a stored copy: a version, a tag, the origin's state as JSON, and the compressed text of its
+//! robots.txt.
 //!
-//! The tag is an HMAC-SHA256 if the gates share a key. Otherwise it is a SHA-256, which detects only accidental damage. It covers
-//! the key that the value is stored under, so one origin's copy cannot pass for another's. Decoding never panics: a value
-//! that does not fit is a [`Rejection`].
+//! The tag is an HMAC-SHA256 if the gates share a key. Otherwise it is a SHA-256, which detects only accidental damage.
+//! It covers the key that the value is stored under, so one origin's copy cannot pass for another's. Decoding never
+//! panics: a value that does not fit is a [`Rejection`].
 
 use std::{
     io::{Read as _, Write as _},
@@ -107,7 +108,8 @@ pub(super) fn decode(
     }
 }
 
-/// Returns how long to store a state. An expired copy is still useful for its ETag and for how long the site has failed.
+/// Returns how long to store a state. An expired copy is still useful for its ETag and for how long the site has
+/// failed.
 pub(super) fn life(state: &OriginState, now: SystemTime) -> Duration {
     let left = state.useful_until().and_then(|until| until.duration_since(now).ok());
     left.unwrap_or_default().min(LONGEST_LIFE) + DAY

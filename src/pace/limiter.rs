@@ -166,7 +166,8 @@ impl<K: Eq, T> Limiter<K, T> {
         self.backoff.extend(now + left.min(LONGEST_PAUSE));
     }
 
-    /// Returns the earliest time for a request that has its turn already: after the pause, and `gap` after the last request.
+    /// Returns the earliest time for a request that has its turn already: after the pause, and `gap` after the last
+    /// request.
     pub fn earliest(&self, now: Instant, gap: Duration) -> Instant {
         let last = self.last;
         Reach {

@@ -52,7 +52,8 @@ pub struct Limits {
     pub gap: Duration,
     /// Which delay the gap is.
     pub gap_cause: Cause,
-    /// The `delay` of the bot, and the `Crawl-delay` of the site if it counts. The gap under another policy follows from them.
+    /// The `delay` of the bot, and the `Crawl-delay` of the site if it counts. The gap under another policy follows
+    /// from them.
     pub bot_delay: Duration,
     pub crawl_delay: Duration,
     /// The largest number of running requests, including this one; `None` for no limit.

@@ -1,5 +1,6 @@
-//! How a request of a fleet gets its time. First it waits for its turn in this gate, as without a fleet. Then it reserves a
-//! slot on the server, keeps its turn until that time, and is sent. So the gates alternate, and in each gate the bots do.
+//! How a request of a fleet gets its time. First it waits for its turn in this gate, as without a fleet. Then it
+//! reserves a slot on the server, keeps its turn until that time, and is sent. So the gates alternate, and in each gate
+//! the bots do.
 
 use std::{
     sync::Arc,
@@ -36,8 +37,8 @@ pub(super) struct FleetSlot {
     gap: Duration,
 }
 
-/// A turn with a reserved slot. If the request leaves, the turn is kept until the slot is over, so that a gate never has
-/// more than one slot at an origin ahead.
+/// A turn with a reserved slot. If the request leaves, the turn is kept until the slot is over, so that a gate never
+/// has more than one slot at an origin ahead.
 struct HeldTurn {
     /// `None` once it is taken.
     turn: Option<Turn>,
@@ -59,8 +60,8 @@ struct Wait<'p> {
 // === impl FleetPace ===
 
 impl FleetPace {
-    /// Waits for the turn of a request in this gate and then for its slot. Cancel safe. If the caller stops waiting, the
-    /// turn goes to the next, and the slot stays unused.
+    /// Waits for the turn of a request in this gate and then for its slot. Cancel safe. If the caller stops waiting,
+    /// the turn goes to the next, and the slot stays unused.
     ///
     /// # Errors
     /// Fails if the wait would be too long, or too many requests wait.
@@ -104,7 +105,8 @@ impl FleetPace {
                     wait.until_slot(held.until).await?;
                     turn = held.take();
                     if turn.earliest(Duration::ZERO) <= now() {
-                        // The earliest time that the server can mean, so that this gate is never stricter than the fleet.
+                        // The earliest time that the server can mean, so that this gate is never stricter than the
+                        // fleet.
                         break Some(asked + slot);
                     }
                 }
@@ -172,8 +174,8 @@ impl FleetPace {
 // === impl FleetSlot ===
 
 impl FleetSlot {
-    /// Returns the time that the gap to the next request counts from: the slot, if the request is sent in time. Otherwise
-    /// returns `None` for now, and tells the fleet.
+    /// Returns the time that the gap to the next request counts from: the slot, if the request is sent in time.
+    /// Otherwise returns `None` for now, and tells the fleet.
     pub(super) fn sent(&self, sent_before: bool) -> Option<Instant> {
         let slack = (self.gap / SLACK).max(LEAST_SLACK);
         let is_in_time = |at: &Instant| self.gap.is_zero() || now() <= *at + slack;

@@ -254,8 +254,9 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
     answer.copy.map(|copy| copy.sha256)
 }
 
-/// Records the request of a fetch at the origin that it asked, and a pause at the last one. A redirect delays no request to
-/// another site, and one to another site's page does not pause that site, or any site could hold up any other.
+/// Records the request of a fetch at the origin that it asked, and a pause at the last one. A redirect delays no
+/// request to another site, and one to another site's page does not pause that site, or any site could hold up any
+/// other.
 fn note_pace(pacer: &SharedPacer, origin: &Origin, traced: &Traced, began: Instant) {
     // Record the request again, because connecting may have taken a while.
     pacer.note_request(origin);

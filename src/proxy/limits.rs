@@ -165,8 +165,8 @@ impl Tally {
         Limit::ALL.into_iter().map(move |limit| (limit.key(), total(limit)))
     }
 
-    /// Counts that a client exceeded a limit. `client` is its address as the log may show it. Logs each limit at most once a second, so that the client cannot fill the
-    /// log.
+    /// Counts that a client exceeded a limit. `client` is its address as the log may show it. Logs each limit at most
+    /// once a second, so that the client cannot fill the log.
     pub(super) fn note(&self, limit: Limit, client: SocketAddr, now: Instant) {
         let count = &self.counts[limit as usize];
         if let Some(total) = count.note(now.saturating_duration_since(self.since)) {

@@ -85,7 +85,8 @@ impl Generation {
         Some((pacer, decision.limits().ok()??))
     }
 
-    /// Returns when a request with this decision would be forwarded and why not now, or `None` if now. Reserves nothing.
+    /// Returns when a request with this decision would be forwarded and why not now, or `None` if now. Reserves
+    /// nothing.
     pub(crate) async fn not_before(&self, decision: &Decision) -> Option<(SystemTime, Cause)> {
         let (pacer, limits) = self.pace_of(decision)?;
         let bot = decision.bot().unwrap_or_default();

@@ -73,8 +73,8 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
     exchange.complete().await;
 }
 
-/// Passes bytes both ways. If the client begins with TLS, checks first that it asks for the host that was decided on. On
-/// port 443 it has to begin with TLS.
+/// Passes bytes both ways. If the client begins with TLS, checks first that it asks for the host that was decided on.
+/// On port 443 it has to begin with TLS.
 ///
 /// # Errors
 /// Returns the first bytes if their TLS requests another host or no host, or cannot be parsed.

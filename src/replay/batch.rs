@@ -87,7 +87,8 @@ impl Replayer {
         })
     }
 
-    /// Parses the lines, reads the texts that they need and decides them. With a `change`, they need what it leaves open.
+    /// Parses the lines, reads the texts that they need and decides them. With a `change`, they need what it leaves
+    /// open.
     fn each<'a, O: Send>(
         &mut self,
         lines: &[&'a [u8]],

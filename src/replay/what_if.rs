@@ -118,8 +118,8 @@ pub fn what_if(
 // === impl Change ===
 
 impl Change {
-    /// Creates a change to a new configuration, to new texts of robots.txt files, to a new User-Agent of all requests, or
-    /// to several of these. Of a text, only the part counts that robotgate would keep.
+    /// Creates a change to a new configuration, to new texts of robots.txt files, to a new User-Agent of all requests,
+    /// or to several of these. Of a text, only the part counts that robotgate would keep.
     pub fn new(config: Option<Config>, robots: Vec<(Origin, Vec<u8>)>, agent: Option<String>) -> Self {
         let read = |text: &[u8]| {
             let text = counted(text, LIMIT);
@@ -230,8 +230,8 @@ impl Change {
         }
     }
 
-    /// Returns how much of the request `config` would see. An https request is assumed to come through a CONNECT, unless
-    /// the old configuration shows that it did not.
+    /// Returns how much of the request `config` would see. An https request is assumed to come through a CONNECT,
+    /// unless the old configuration shows that it did not.
     fn scope(
         &self,
         logged: &LoggedDecision<'_>,

@@ -100,8 +100,8 @@ impl Compared {
     }
 }
 
-/// Compares lines with entries. `entries` returns those from an entry on; `size` is their number. Each line comes as its
-/// hash, and whether the line stands for an erased one.
+/// Compares lines with entries. `entries` returns those from an entry on; `size` is their number. Each line comes as
+/// its hash, and whether the line stands for an erased one.
 ///
 /// # Errors
 /// Those of the iterators.

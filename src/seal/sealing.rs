@@ -70,9 +70,9 @@ struct Walk {
     now: Option<(Lines, Position)>,
 }
 
-/// Seals the complete lines of a log that are not sealed yet. `logs` are the log and, if they lie elsewhere, its rotated
-/// files. With `go_on`, goes on after the last line that it knows, although sealed lines are missing or changed. Ends
-/// early once `stop` returns true.
+/// Seals the complete lines of a log that are not sealed yet. `logs` are the log and, if they lie elsewhere, its
+/// rotated files. With `go_on`, goes on after the last line that it knows, although sealed lines are missing or
+/// changed. Ends early once `stop` returns true.
 ///
 /// # Errors
 /// Fails if the folder cannot be used, and if sealed lines are found to be missing or changed. It then seals nothing.
@@ -244,8 +244,8 @@ impl<'a> Writer<'a> {
         Ok((Walk { later, now }, entry))
     }
 
-    /// Goes to the line after the last one that has one of the last entries, or to the first line of the first file that
-    /// is newer than the position.
+    /// Goes to the line after the last one that has one of the last entries, or to the first line of the first file
+    /// that is newer than the position.
     fn after_the_last_known(
         &mut self,
         files: Vec<LogFile>,

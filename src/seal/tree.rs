@@ -28,7 +28,8 @@ pub(super) struct TileName {
 // === impl Tree ===
 
 impl Tree {
-    /// Loads the tree of `size` entries from its partial tiles. `read` returns the hashes of a tile, as many as its width.
+    /// Loads the tree of `size` entries from its partial tiles. `read` returns the hashes of a tile, as many as its
+    /// width.
     ///
     /// # Errors
     /// Those of `read`.

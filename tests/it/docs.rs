@@ -180,8 +180,8 @@ fn name_all(command: &clap::Command, path: &str, section: &str, missing: &mut Ve
     }
 }
 
-/// Returns the arguments of the `robotgate` command at the start of a shell line, after `sudo`, `runuser` and variables.
-/// Knows no shell syntax except quoting; the command ends at other syntax.
+/// Returns the arguments of the `robotgate` command at the start of a shell line, after `sudo`, `runuser` and
+/// variables. Knows no shell syntax except quoting; the command ends at other syntax.
 fn arguments(line: &str) -> Option<Vec<String>> {
     let line = line.replace("$(command -v sudo)", "sudo");
     let mut words = Vec::new();

@@ -75,9 +75,9 @@ impl Opening {
 // === impl FirstBytes ===
 
 impl FirstBytes {
-    /// Returns whether a server can take these bytes only for a connection to `origin`. Without a name, a server answers
-    /// for the site at its address, which need not be the site that a CONNECT to a name was decided for. On the port of
-    /// https, another protocol can only be a plain HTTP request, which can name any host.
+    /// Returns whether a server can take these bytes only for a connection to `origin`. Without a name, a server
+    /// answers for the site at its address, which need not be the site that a CONNECT to a name was decided for. On the
+    /// port of https, another protocol can only be a plain HTTP request, which can name any host.
     pub(super) fn means(&self, origin: &Origin) -> bool {
         match (self, &origin.host) {
             (Self::OtherProtocol, _) => origin.port != Scheme::Https.default_port(),

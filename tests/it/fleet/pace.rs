@@ -33,8 +33,8 @@ fn not_before(response: &Response) -> i64 {
     not_before.trim_start_matches('@').parse().expect("seconds")
 }
 
-/// Sends `each` requests to each of `sites` through the gates in turn, all at once. Then no site got more requests by any
-/// time than the delay allows.
+/// Sends `each` requests to each of `sites` through the gates in turn, all at once. Then no site got more requests by
+/// any time than the delay allows.
 async fn keeps_the_delay(gates: &[Gate], origin: &Origin, sites: &[String], each: usize) {
     let began = Instant::now();
     let mut requests = JoinSet::new();
