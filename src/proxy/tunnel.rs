@@ -10,9 +10,12 @@ use std::{
 };
 
 use http::HeaderMap;
-use tokio::{io::AsyncWriteExt as _, net::TcpStream};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
-use self::hello::{FirstBytes, Opening};
+use self::hello::{FirstBytes, LONGEST, Opening, asks_again};
 pub(super) use self::pass::{Bounds, Count, TunnelEnd, pass};
 use super::{
     client_stream::ClientStream,
@@ -77,7 +80,8 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
 /// On port 443 it has to begin with TLS.
 ///
 /// # Errors
-/// Returns the first bytes if their TLS requests another host or no host, or cannot be parsed.
+/// Returns the first bytes if their TLS requests another host or no host, or cannot be parsed. The same holds for the
+/// second ClientHello, if the server asks for one: some servers take the host from it.
 async fn pass_checked(
     stream: &mut ClientStream,
     origin: &mut TcpStream,
@@ -85,32 +89,89 @@ async fn pass_checked(
     bounds: Bounds,
 ) -> Result<TunnelEnd, FirstBytes> {
     let mut opening = Opening::default();
-    let reading = async {
-        while opening.wants_more(stream.early()) {
-            match stream.read_early().await {
-                Ok(1..) => {}
-                Ok(0) | Err(_) => return,
-            }
-        }
-    };
+    let (mut sent_first, mut byte) = (false, [0]);
     tokio::select! {
-        read = tokio::time::timeout(bounds.idle, reading) => if read.is_err() {
+        read = tokio::time::timeout(bounds.idle, read(stream, &mut opening)) => if read.is_err() {
             return Ok(TunnelEnd::Idle);
         },
         // A TLS server never sends first, but a server of another protocol may, so the wait ends.
-        readable = origin.readable() => drop(readable),
+        sent = origin.peek(&mut byte) => sent_first = matches!(sent, Ok(1..)),
     }
-    let first_bytes = opening.first_bytes();
+    let hello_length = opening.hello_length();
+    let first_bytes = match opening.first_bytes() {
+        FirstBytes::Nothing if sent_first && stream.early().is_empty() => FirstBytes::OtherProtocol,
+        first_bytes => first_bytes,
+    };
+    check(first_bytes, stream, exchange)?;
+    if hello_length > 0 {
+        let answer = pass_first_hello(hello_length, stream, origin, exchange);
+        match tokio::time::timeout(bounds.idle, answer).await {
+            Ok(Ok(false)) => {}
+            Ok(Ok(true)) => {
+                let mut opening = Opening::after_retry();
+                let read = tokio::time::timeout(bounds.idle, read(stream, &mut opening)).await;
+                if read.is_err() {
+                    return Ok(TunnelEnd::Idle);
+                }
+                check(opening.first_bytes(), stream, exchange)?;
+            }
+            Ok(Err(ended)) => return Ok(ended),
+            Err(_) => return Ok(TunnelEnd::Idle),
+        }
+    }
+    Ok(pass(stream, origin, bounds, &exchange.passed).await)
+}
+
+/// Reads from the client until `opening` needs no more bytes, or the client ends.
+async fn read(stream: &mut ClientStream, opening: &mut Opening) {
+    while opening.wants_more(stream.early()) && matches!(stream.read_early().await, Ok(1..)) {}
+}
+
+/// Checks that `first_bytes` mean the host that was decided on. No bytes at all are fine.
+fn check(first_bytes: FirstBytes, stream: &ClientStream, exchange: &Exchange) -> Result<(), FirstBytes> {
     let is_expected = match &first_bytes {
         FirstBytes::Nothing => stream.early().is_empty(),
         first_bytes => exchange
             .decision()
             .is_some_and(|decision| first_bytes.means(&decision.target().origin)),
     };
-    if !is_expected {
-        return Err(first_bytes);
+    if is_expected { Ok(()) } else { Err(first_bytes) }
+}
+
+/// Passes on the ClientHello, but nothing after it, and the server's answer up to its first message. Returns whether that
+/// message asks for a second ClientHello.
+async fn pass_first_hello(
+    length: usize,
+    stream: &mut ClientStream,
+    origin: &mut TcpStream,
+    exchange: &Exchange,
+) -> Result<bool, TunnelEnd> {
+    let mut hello = vec![0; length];
+    stream
+        .read_exact(&mut hello)
+        .await
+        .map_err(|_| TunnelEnd::ClientBroke)?;
+    origin.write_all(&hello).await.map_err(|_| TunnelEnd::OriginBroke)?;
+    let mut answer = Vec::with_capacity(FIRST_ANSWER);
+    loop {
+        let passed = answer.len();
+        exchange.passed.set((length as u64, passed as u64));
+        match asks_again(&answer) {
+            Some(asks) => return Ok(asks),
+            None if passed > LONGEST => return Ok(true),
+            None => {}
+        }
+        match origin.read_buf(&mut answer).await {
+            Ok(0) => return Ok(false),
+            Ok(_) => {}
+            Err(_) => return Err(TunnelEnd::OriginBroke),
+        }
+        stream
+            .write_all(&answer[passed..])
+            .await
+            .map_err(|_| TunnelEnd::ClientBroke)?;
+        stream.flush().await.map_err(|_| TunnelEnd::ClientBroke)?;
     }
-    Ok(pass(stream, origin, bounds, &exchange.passed).await)
 }
 
 /// Connects to the first of the origin's checked addresses that accepts.
@@ -154,3 +215,6 @@ async fn connect(address: SocketAddr, within: Duration) -> Result<TcpStream, Fau
         Err(_) => Err(Fault::ConnectionTimeout),
     }
 }
+
+/// Number of bytes to read first from a server that answers a ClientHello. It suffices for a ServerHello.
+const FIRST_ANSWER: usize = 256;

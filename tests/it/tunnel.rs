@@ -1,5 +1,7 @@
 //! `https.mode = "tunnel"`: the gate does not see the bytes in a tunnel, so decisions are only about the whole origin.
 
+use rustls::{ClientConnection, pki_types::ServerName};
+
 use crate::support::{Alpn, Gate, NAME, Origin, Reply, Roots, Tunnel, allowed, refused};
 
 const TUNNEL: &str = "[https]\nmode = \"tunnel\"";
@@ -140,11 +142,16 @@ async fn a_tunnel_exception_opens_one_host_until_its_date() {
     }
 }
 
-/// Returns the error detail of a tunnel that was closed before any byte was forwarded.
+/// Returns the error detail of a tunnel that was closed before any byte from the client was forwarded.
 async fn closed_because(gate: &Gate) -> String {
+    closed_after(0, gate).await
+}
+
+/// Returns the error detail of a tunnel that was closed after this number of bytes from the client.
+async fn closed_after(length: usize, gate: &Gate) -> String {
     let (_, completions) = gate.audited(1).await;
     assert_eq!(completions[0]["error"], "http_request_error", "{completions:#?}");
-    assert_eq!(completions[0]["bytes_in"], 0, "{completions:#?}");
+    assert_eq!(completions[0]["bytes_in"], length, "{completions:#?}");
     completions[0]["error_detail"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -205,4 +212,45 @@ async fn a_tunnel_with_another_server_name_is_closed() {
         assert!(why.contains("other.example"), "{why}");
         assert_eq!(page(connect().await.opened()).await, "secret");
     }
+}
+
+/// Returns the bytes that `tls` wants to send.
+fn flight(tls: &mut ClientConnection) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    tls.write_tls(&mut bytes).expect("a vector takes all");
+    bytes
+}
+
+#[tokio::test]
+async fn a_tunnel_with_another_server_name_after_a_retry_is_closed() {
+    let origin = Origin::start().page("/x", "secret").retrying().spawn().await;
+    let opened = async || {
+        let gate = Gate::with(TUNNEL).await;
+        let tunnel = gate.connect(&origin.authority()).user_agent("TestBot/1.0").await;
+        (gate, tunnel.opened())
+    };
+    assert_eq!(page(opened().await.1).await, "secret");
+
+    let (gate, tunnel) = opened().await;
+    let mut inside = tunnel.plain();
+    let name = ServerName::try_from(NAME).unwrap();
+    let mut tls = ClientConnection::new(Roots::blind().client_config(&[]), name).unwrap();
+    let first = flight(&mut tls);
+    inside.send(&first).await;
+    while !tls.wants_write() {
+        tls.read_tls(&mut &inside.read().await[..]).unwrap();
+        tls.process_new_packets().unwrap();
+    }
+    let mut second = flight(&mut tls);
+    let at = memchr::memmem::find(&second, NAME.as_bytes()).expect("a second ClientHello");
+    second[at..at + NAME.len()].copy_from_slice(b"evil.example");
+    inside.send(&second).await;
+    let why = closed_after(first.len(), &gate).await;
+    assert!(why.contains("evil.example"), "{why}");
+
+    // The client does not wait for the server.
+    let (gate, tunnel) = opened().await;
+    tunnel.plain().send([&first[..], &second].concat()).await;
+    let why = closed_after(first.len(), &gate).await;
+    assert!(why.contains("evil.example"), "{why}");
 }

@@ -1,5 +1,6 @@
 //! Reads the first bytes that a client sends through a tunnel: whether they are TLS and, if so, which host the
-//! handshake requests (RFC 8446 §4.1.2, RFC 6066 §3). Pure: it neither takes nor changes the bytes.
+//! handshake requests (RFC 8446 §4.1.2, RFC 6066 §3), and whether the server asks for a second ClientHello. Pure: it
+//! neither takes nor changes the bytes.
 
 use std::{fmt, net::IpAddr};
 
@@ -10,12 +11,17 @@ use crate::{
     proxy::handshake::TLS_HANDSHAKE,
 };
 
-/// Parses the first bytes of a tunnel as they arrive.
+/// Parses the first bytes of a tunnel, or those after a HelloRetryRequest, as they arrive.
 #[derive(Default)]
 pub(super) struct Opening {
     acceptor: Acceptor,
+    follows_retry: bool,
+    /// Number of bytes before the ClientHello.
+    skipped: usize,
     /// Number of bytes that have been passed to the acceptor.
     given: usize,
+    /// Number of bytes of the ClientHello with its records; 0 if there is none.
+    hello_length: usize,
     first_bytes: FirstBytes,
 }
 
@@ -38,11 +44,29 @@ pub(super) enum FirstBytes {
 // === impl Opening ===
 
 impl Opening {
+    /// Creates a parser of the bytes after a HelloRetryRequest.
+    pub(super) fn after_retry() -> Self {
+        Self {
+            follows_retry: true,
+            ..Self::default()
+        }
+    }
+
     /// Parses `bytes`, which are all bytes so far. Returns whether more bytes are needed.
     pub(super) fn wants_more(&mut self, bytes: &[u8]) -> bool {
+        // After a HelloRetryRequest, a server skips these records (RFC 8446 §4.2.10, §5).
+        while self.follows_retry
+            && let Some([CHANGE_CIPHER_SPEC | APPLICATION_DATA, _, _, high, low, ..]) = bytes.get(self.skipped..)
+        {
+            self.skipped += RECORD_HEAD + usize::from(u16::from_be_bytes([*high, *low]));
+        }
+        let bytes = bytes.get(self.skipped..).unwrap_or_default();
         match bytes.first() {
+            _ if self.skipped > LONGEST => self.first_bytes = FirstBytes::Unreadable,
             None => return true,
             Some(&TLS_HANDSHAKE) => {}
+            Some(&(CHANGE_CIPHER_SPEC | APPLICATION_DATA)) if self.follows_retry => return true,
+            Some(_) if self.follows_retry => self.first_bytes = FirstBytes::Unreadable,
             // Other TLS records, which some servers skip to find a ClientHello after them, and the SSL 2.0 ClientHello,
             // which cannot name a host.
             Some(0x14..=0x18 | 0x80..) => self.first_bytes = FirstBytes::Unreadable,
@@ -60,11 +84,25 @@ impl Opening {
             match self.acceptor.accept() {
                 Ok(None) => {}
                 // rustls has checked the message, but returns no name if it is an address.
-                Ok(Some(_)) => self.first_bytes = server_name(bytes).map_or(FirstBytes::NoName, FirstBytes::Name),
+                Ok(Some(_)) => {
+                    self.first_bytes = match first_message(bytes) {
+                        Some((hello, length)) if total_length(&hello) == Some(hello.len()) => {
+                            self.hello_length = length;
+                            server_name(&hello).map_or(FirstBytes::NoName, FirstBytes::Name)
+                        }
+                        // The record continues with another message, which could be another ClientHello.
+                        _ => FirstBytes::Unreadable,
+                    }
+                }
                 Err(_) => self.first_bytes = FirstBytes::Unreadable,
             }
         }
         false
+    }
+
+    /// Returns the number of bytes of the ClientHello with its records; 0 if there is none.
+    pub(super) fn hello_length(&self) -> usize {
+        self.hello_length
     }
 
     pub(super) fn first_bytes(self) -> FirstBytes {
@@ -103,20 +141,55 @@ impl fmt::Display for FirstBytes {
                 "the TLS handshake in the tunnel has no server name (SNI), so the server might answer for a different \
                  host than the CONNECT named",
             ),
-            Self::OtherProtocol => f.write_str("the client does not begin with TLS, which a tunnel to port 443 has to"),
+            Self::OtherProtocol => {
+                f.write_str("the tunnel does not begin with TLS from the client, which port 443 requires")
+            }
         }
     }
 }
 
-/// Returns the server name of the complete and well-formed ClientHello in `records`.
-fn server_name(mut records: &[u8]) -> Option<String> {
-    let mut message = Vec::new();
-    // A record begins with its type and version, then its length and content (RFC 8446 §5.1).
-    while records.split_off(..3).is_some()
-        && let Some(content) = vector(&mut records, 2)
-    {
-        message.extend_from_slice(content);
+/// Returns whether `answer`, the bytes that the server has sent so far, is a HelloRetryRequest (RFC 8446 §4.1.3), so
+/// that a second ClientHello follows. Returns `None` if more bytes are needed.
+pub(super) fn asks_again(answer: &[u8]) -> Option<bool> {
+    let Some((message, _)) = first_message(answer) else {
+        return Some(false);
+    };
+    match (message.first(), message.get(4 + 2..4 + 2 + 32)) {
+        (None | Some(&SERVER_HELLO), None) => None,
+        (Some(&SERVER_HELLO), Some(RETRY)) => total_length(&message)
+            .is_some_and(|length| message.len() >= length)
+            .then_some(true),
+        _ => Some(false),
     }
+}
+
+/// Joins the first handshake message in `records`, as far as it has arrived, with what else is in its last record.
+/// Returns it and the length of its records, or `None` if another record is there. Alerts are skipped, because a server
+/// may send a warning first.
+fn first_message(records: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let (mut message, mut at) = (Vec::new(), 0);
+    while total_length(&message).is_none_or(|length| message.len() < length)
+        && let Some([kind, _, _, high, low, rest @ ..]) = records.get(at..)
+    {
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        match *kind {
+            TLS_HANDSHAKE => message.extend_from_slice(&rest[..length.min(rest.len())]),
+            ALERT => {}
+            _ => return None,
+        }
+        at += RECORD_HEAD + length;
+    }
+    Some((message, at))
+}
+
+/// Returns the length of a handshake message with its head, which is its type and a length (RFC 8446 §4).
+fn total_length(mut message: &[u8]) -> Option<usize> {
+    let head = message.split_off(..4)?;
+    Some(4 + number(&head[1..]))
+}
+
+/// Returns the server name of a complete and well-formed ClientHello.
+fn server_name(message: &[u8]) -> Option<String> {
     let mut message = message.get(1..)?;
     let mut hello = vector(&mut message, 3)?;
     let _version_and_random = hello.split_off(..2 + 32)?;
@@ -138,8 +211,31 @@ fn server_name(mut records: &[u8]) -> Option<String> {
 /// Takes a vector from the front of `bytes`. The first `width` bytes are its length (RFC 8446 §3.4).
 fn vector<'b>(bytes: &mut &'b [u8], width: usize) -> Option<&'b [u8]> {
     let length = bytes.split_off(..width)?;
-    bytes.split_off(..length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
+    bytes.split_off(..number(length))
 }
+
+fn number(bytes: &[u8]) -> usize {
+    bytes.iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
+}
+
+/// Maximum number of bytes of an answer to a ClientHello, and before a second ClientHello. rustls limits a ClientHello to
+/// the same size.
+pub(super) const LONGEST: usize = 0xffff;
+
+/// Length of a record's type, version and length (RFC 8446 §5.1).
+const RECORD_HEAD: usize = 5;
+
+/// Types of records (RFC 8446 §5.1).
+const CHANGE_CIPHER_SPEC: u8 = 0x14;
+const ALERT: u8 = 0x15;
+const APPLICATION_DATA: u8 = 0x17;
+
+/// Type of a ServerHello (RFC 8446 §4).
+const SERVER_HELLO: u8 = 2;
+
+/// Random of a ServerHello that is a HelloRetryRequest: the SHA-256 of `HelloRetryRequest` (RFC 8446 §4.1.3).
+const RETRY: &[u8] = b"\xCF\x21\xAD\x74\xE5\x9A\x61\x11\xBE\x1D\x8C\x02\x1E\x65\xB8\x91\
+                       \xC2\xA2\x11\x16\x7A\xBB\x8C\x5E\x07\x9E\x09\xE2\xC8\xA8\x33\x9C";
 
 /// Number of the server name extension (RFC 6066 §3).
 const SERVER_NAME: &[u8] = &[0, 0];
@@ -208,6 +304,61 @@ mod tests {
         let bytes = hello(Box::leak(name.clone().into_boxed_str()));
         let at = memchr::memmem::find(&bytes, name.as_bytes()).unwrap();
         [&bytes[..at], address.as_bytes(), &bytes[at + name.len()..]].concat()
+    }
+
+    #[test]
+    fn a_hello_that_shares_its_record_is_unreadable() {
+        let hello = hello("a.example");
+        let both = [&hello[5..], &hello[5..]].concat();
+        let record = [&hello[..3], &(both.len() as u16).to_be_bytes(), &both].concat();
+        assert_eq!(first_bytes(&record), FirstBytes::Unreadable);
+    }
+
+    #[test]
+    fn a_second_hello_is_read_after_records_that_servers_skip() {
+        let (ccs, early_data) = (b"\x14\x03\x03\x00\x01\x01", b"\x17\x03\x03\x00\x02ab");
+        let skipped = [&ccs[..], early_data, ccs].concat();
+        let long = [&b"\x17\x03\x03\x80\x00"[..], &[0; 0x8000]].concat();
+        for (bytes, wanted) in [
+            (
+                [skipped.clone(), hello("b.example")].concat(),
+                FirstBytes::Name("b.example".to_owned()),
+            ),
+            (skipped, FirstBytes::Nothing),
+            (long.repeat(2), FirstBytes::Unreadable),
+            (b"\x15\x03\x03\x00\x02\x01\x5a".to_vec(), FirstBytes::Unreadable),
+            (b"GET / HTTP/1.1\r\n\r\n".to_vec(), FirstBytes::Unreadable),
+        ] {
+            let mut opening = Opening::after_retry();
+            for end in 0..=bytes.len() {
+                if !opening.wants_more(&bytes[..end]) {
+                    break;
+                }
+            }
+            assert_eq!(opening.first_bytes(), wanted);
+        }
+    }
+
+    #[test]
+    fn a_hello_retry_request_is_told_from_other_answers() {
+        let server_hello = |random: &[u8]| {
+            let body = [&b"\x02\x00\x00\x26\x03\x03"[..], random, b"\x00\x13\x01\x00"].concat();
+            [&b"\x16\x03\x03\x00\x2a"[..], &body].concat()
+        };
+        let retry = server_hello(RETRY);
+        let warning = b"\x15\x03\x03\x00\x02\x01\x70";
+        for (answer, wanted) in [
+            (retry.clone(), Some(true)),
+            (in_pieces(&retry), Some(true)),
+            ([&warning[..], &retry].concat(), Some(true)),
+            (retry[..retry.len() - 1].to_vec(), None),
+            (warning.to_vec(), None),
+            (server_hello(&[7; 32]), Some(false)),
+            (server_hello(&[7; 32])[..43].to_vec(), Some(false)),
+            (b"HTTP/1.1 400 Bad Request\r\n".to_vec(), Some(false)),
+        ] {
+            assert_eq!(asks_again(&answer), wanted, "{answer:x?}");
+        }
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub struct Builder {
     fallback: Option<Handler>,
     certificate: Option<Certificate>,
     alpn: Option<Vec<Vec<u8>>>,
+    retrying: bool,
 }
 
 type Handler = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
@@ -110,6 +111,12 @@ impl Builder {
         self.tls()
     }
 
+    /// Uses TLS that answers most clients' first ClientHello with a HelloRetryRequest.
+    pub fn retrying(mut self) -> Self {
+        self.retrying = true;
+        self.tls()
+    }
+
     pub async fn spawn(self) -> Origin {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("a bound socket has an address");
@@ -118,7 +125,12 @@ impl Builder {
             pages: Mutex::new(self.pages),
             fallback: self.fallback,
             tls: Mutex::new(self.certificate.map(|certificate| {
-                let mut config = (*certificate.server_config()).clone();
+                let config = if self.retrying {
+                    certificate.retrying_server_config()
+                } else {
+                    certificate.server_config()
+                };
+                let mut config = (*config).clone();
                 config.alpn_protocols = self.alpn.unwrap_or(config.alpn_protocols);
                 Arc::new(config)
             })),

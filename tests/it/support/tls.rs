@@ -140,7 +140,20 @@ impl Certificate {
 
     /// Returns the TLS settings of a server with this certificate and HTTP/1.1.
     pub fn server_config(&self) -> Arc<ServerConfig> {
-        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        self.server_config_of(ring::default_provider())
+    }
+
+    /// Does the same as [`server_config`](Self::server_config), but the server answers most clients' first ClientHello
+    /// with a HelloRetryRequest, because it needs a key share that they do not send at first.
+    pub fn retrying_server_config(&self) -> Arc<ServerConfig> {
+        self.server_config_of(CryptoProvider {
+            kx_groups: vec![ring::kx_group::SECP384R1],
+            ..ring::default_provider()
+        })
+    }
+
+    fn server_config_of(&self, provider: CryptoProvider) -> Arc<ServerConfig> {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
             .with_safe_default_protocol_versions()
             .expect("ring has the default versions")
             .with_no_client_auth()
