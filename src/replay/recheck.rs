@@ -59,7 +59,9 @@ impl AnsweredSite {
 
 /// Returns what the request of `logged` asked.
 fn asked(logged: &LoggedDecision<'_>, config: &Config) -> Result<Question, Missing> {
-    check_whole(logged, Some(config))?;
+    // Another configuration may have left out other parameters.
+    let is_own = logged.config_sha256 == Some(config.canonical.sha256());
+    check_whole(logged, Some(config).filter(|_| is_own))?;
     let target = target(logged)?;
     let scope = match &*logged.method {
         "CONNECT" => Scope::Tunnel {

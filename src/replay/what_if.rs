@@ -3,7 +3,12 @@
 //! The logged decision is what the result is compared with. What neither the log nor the change tells is not guessed,
 //! but returned as [`Unknown`].
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::SystemTime};
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use super::{
     LoggedDecision, Missing, check_whole, exception, identity, is_as_logged, lookup, path_scope, question, target,
@@ -11,7 +16,7 @@ use super::{
 use crate::{
     bot::{Identity, IdentityMismatch, LoggedProof, Presented, Proof, ProofKind},
     config::Config,
-    copy::{Freshness, Lookup, Meaning, OriginState, Policy, RobotsCopy},
+    copy::{FetchError, Freshness, Lookup, Meaning, OriginState, Policy, RobotsCopy},
     decision::{Begun, Decision, HttpsMode, MAX_TEXT, Reason, Scope, Verdict},
     origin::{Origin, Scheme, Target},
     robots::{LIMIT, Profile, counted},
@@ -83,6 +88,8 @@ pub enum Unknown {
     NoLookup,
     #[error("the robots.txt could not be fetched, and how long that lasted decides under the new configuration")]
     Failing,
+    #[error("the robots.txt was still being fetched, and the new configuration has another robots.wait")]
+    Waiting,
     #[error("the new configuration intercepts the CONNECT, and the log does not have the requests inside")]
     Inside,
     #[error("the configuration does not have the {kind} \"{name}\", by which the client was identified")]
@@ -143,6 +150,15 @@ impl Change {
     /// Returns the new User-Agent.
     pub fn agent(&self) -> Option<&str> {
         self.agent.as_deref()
+    }
+
+    /// Returns whether the new configuration has other limits in `[pace]` than `old`, the configuration that decided.
+    pub(super) fn changes_pace(&self, old: Option<&Config>) -> bool {
+        let Some(new) = &self.config else { return false };
+        match old {
+            Some(old) => new.pace != old.pace || (new.pace.is_some() && delays(new).ne(delays(old))),
+            None => new.pace.is_some(),
+        }
     }
 
     /// Returns whether the decision could be another one.
@@ -285,6 +301,11 @@ impl Change {
                 && logged
                     .robots_status
                     .is_some_and(|status| status >= 500 || status == 429));
+        let waits = |config: &Config| config.robots.wait;
+        let is_pending = logged.robots_error.as_deref() == Some(&FetchError::Pending.to_string());
+        if is_pending && self.config.is_some() && old.map(waits) != self.config.as_deref().map(waits) {
+            return Err(Unknown::Waiting);
+        }
         if is_failure && self.config.is_some() {
             match old {
                 Some(old) if fails_alike(&old.robots.policy, policy) => {}
@@ -347,9 +368,7 @@ fn user_agent<'l>(
             false => Ok(None),
         };
     };
-    // The log joins several fields, which identify no bot.
-    let is_joined = logged.bot.is_none() && field.contains(" | ");
-    if is_joined || field.ends_with('…') || field.contains("\\u{") {
+    if !is_as_sent(logged, field) {
         return Err(Unknown::UserAgent);
     }
     let fields = [field.as_bytes()];
@@ -366,6 +385,13 @@ fn user_agent<'l>(
         true => Ok(Some(field)),
         false => Err(Unknown::UserAgent),
     }
+}
+
+/// Returns whether `field`, the User-Agent of the line, is the only one of the request, and neither escaped nor cut.
+pub(super) fn is_as_sent(logged: &LoggedDecision<'_>, field: &str) -> bool {
+    // The log joins several fields, which identify no bot.
+    let is_joined = logged.bot.is_none() && field.contains(" | ");
+    !is_joined && !field.ends_with('…') && !field.contains("\\u{")
 }
 
 /// Returns what the client's address proves.
@@ -389,6 +415,12 @@ fn rules(copy: &Arc<RobotsCopy>, policy: &Policy) -> Lookup {
     let state = OriginState::unknown();
     let state = state.after(Meaning::Rules(copy.clone()), 200, Freshness::default(), at, 0.0, policy);
     Lookup::at_once(Arc::new(state), at, policy, &Arc::default())
+}
+
+/// Returns the bots with a `delay`.
+fn delays(config: &Config) -> impl Iterator<Item = (&str, Duration)> {
+    let bots = config.bots.iter();
+    bots.filter_map(|bot| Some((&*bot.name, bot.delay?)))
 }
 
 /// Returns whether a failed fetch means the same under both policies.
