@@ -161,21 +161,20 @@ pub fn decide(
     if logged.robots_sha256.is_some() {
         check_whole(logged, Some(config))?;
     }
-    let target = target(logged)?;
-    let scope = match &*logged.method {
-        "CONNECT" => Scope::Tunnel {
-            exception: exception(logged, &target, config)?,
-        },
-        _ => path_scope(logged),
-    };
-    let question = question(identity(logged, config)?, target, scope, config);
-    match question.begin(None) {
+    match ask(logged, config)?.begin(None) {
         Begun::Decided(decision) => Ok(match text {
             Some(_) => decision.with_lookup(lookup(logged, &config.robots.policy, text)?),
             None => decision,
         }),
         Begun::NeedsCopy(undecided) => Ok(undecided.decide(lookup(logged, &config.robots.policy, text)?)),
     }
+}
+
+/// Returns what the request asked.
+fn ask(logged: &LoggedDecision<'_>, config: &Config) -> Result<Question, Missing> {
+    let target = target(logged)?;
+    let scope = scope(logged, &target, config)?;
+    Ok(question(identity(logged, config)?, target, scope, config))
 }
 
 fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
@@ -212,13 +211,17 @@ fn exception(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> R
     Ok(exception.map(|exception| exception.reason.clone()))
 }
 
-fn path_scope(logged: &LoggedDecision<'_>) -> Scope {
+fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> Result<Scope, Missing> {
+    if logged.method == "CONNECT" {
+        let exception = exception(logged, target, config)?;
+        return Ok(Scope::Tunnel { exception });
+    }
     // Whether the request was for the robots.txt alone depends on its fields, which the log does not have.
-    Scope::Path {
+    Ok(Scope::Path {
         alone: [Reason::RobotsFile, Reason::Pace]
             .iter()
             .any(|reason| reason.as_str() == logged.reason),
-    }
+    })
 }
 
 fn question(identity: Identity<'_>, target: Target, scope: Scope, config: &Config) -> Question {

@@ -11,12 +11,13 @@ use std::{
 };
 
 use super::{
-    LoggedDecision, Missing, check_whole, exception, identity, is_as_logged, lookup, path_scope, question, target,
+    AnsweredSite, LoggedDecision, Missing, check_whole, exception, identity, is_as_logged, lookup, question, scope,
+    target,
 };
 use crate::{
     bot::{Identity, IdentityMismatch, LoggedProof, Presented, Proof, ProofKind},
     config::Config,
-    copy::{FetchError, Freshness, Lookup, Meaning, OriginState, Policy, RobotsCopy},
+    copy::{FetchError, Lookup, Policy, RobotsCopy},
     decision::{Begun, Decision, HttpsMode, MAX_TEXT, Reason, Scope, Verdict},
     origin::{Origin, Scheme, Target},
     robots::{LIMIT, Profile, counted},
@@ -204,10 +205,7 @@ impl Change {
         }
         match question.begin(prohibited) {
             Begun::Decided(decision) => Ok(decision),
-            Begun::NeedsCopy(undecided) => {
-                let policy = &config.robots.policy;
-                Ok(undecided.decide(self.lookup(logged, policy, old, text)?))
-            }
+            Begun::NeedsCopy(undecided) => Ok(undecided.decide(self.lookup(logged, config, old, text)?)),
         }
     }
 
@@ -255,12 +253,9 @@ impl Change {
         config: &Config,
         old: Option<&Config>,
     ) -> Result<Scope, Unknown> {
-        if logged.method == "CONNECT" {
-            let exception = exception(logged, target, config)?;
-            return Ok(Scope::Tunnel { exception });
-        }
-        if self.config.is_none() || target.origin.scheme == Scheme::Http {
-            return Ok(path_scope(logged));
+        let as_it_came = scope(logged, target, config)?;
+        if logged.method == "CONNECT" || self.config.is_none() || target.origin.scheme == Scheme::Http {
+            return Ok(as_it_came);
         }
         let exception_now = exception(logged, target, config)?;
         let is_seen = exception_now.is_none() && config.https.mode == HttpsMode::Intercept;
@@ -269,7 +264,7 @@ impl Change {
             None => false,
         };
         Ok(match is_seen || came_without_connect {
-            true => path_scope(logged),
+            true => as_it_came,
             false => Scope::Tunnel {
                 exception: exception_now,
             },
@@ -280,17 +275,19 @@ impl Change {
     fn lookup(
         &self,
         logged: &LoggedDecision<'_>,
-        policy: &Policy,
+        config: &Config,
         old: Option<&Config>,
         text: Option<&Arc<RobotsCopy>>,
     ) -> Result<Lookup, Unknown> {
+        let policy = &config.robots.policy;
         if let Some(copies) = self.robots.get(&*logged.origin) {
             let [google, rfc9309] = copies;
             let copy = match policy.profile {
                 Profile::Google => google,
                 Profile::Rfc9309 => rfc9309,
             };
-            return Ok(rules(copy, policy));
+            let at = SystemTime::UNIX_EPOCH + super::START;
+            return Ok(AnsweredSite::new(Some(copy), at, config).lookup(config));
         }
         let has_text = logged.robots_sha256.is_some();
         if !has_text && logged.robots_status.is_none() && logged.robots_error.is_none() {
@@ -303,7 +300,7 @@ impl Change {
                     .is_some_and(|status| status >= 500 || status == 429));
         let waits = |config: &Config| config.robots.wait;
         let is_pending = logged.robots_error.as_deref() == Some(&FetchError::Pending.to_string());
-        if is_pending && self.config.is_some() && old.map(waits) != self.config.as_deref().map(waits) {
+        if is_pending && self.config.is_some() && old.map(waits) != Some(waits(config)) {
             return Err(Unknown::Waiting);
         }
         if is_failure && self.config.is_some() {
@@ -408,13 +405,6 @@ fn proof_by_address(logged: &LoggedDecision<'_>, config: &Config) -> Result<Proo
         Proof::Network(address) => Proof::Network(address),
         _ => Proof::None,
     })
-}
-
-fn rules(copy: &Arc<RobotsCopy>, policy: &Policy) -> Lookup {
-    let at = SystemTime::UNIX_EPOCH + super::START;
-    let state = OriginState::unknown();
-    let state = state.after(Meaning::Rules(copy.clone()), 200, Freshness::default(), at, 0.0, policy);
-    Lookup::at_once(Arc::new(state), at, policy, &Arc::default())
 }
 
 /// Returns the bots with a `delay`.
