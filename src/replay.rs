@@ -20,6 +20,7 @@ use std::{
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 pub(crate) use self::batch::in_parallel;
+use self::what_if::is_as_sent;
 pub use self::{
     batch::{ReadTexts, Replayed, Replayer},
     cases::Cases,
@@ -29,10 +30,11 @@ pub use self::{
     what_if::{Assumed, Change, Effect, Finding, Unknown, what_if},
 };
 use crate::{
-    bot::{Cause, Identity},
+    audit::LoggedUserAgent,
+    bot::{Cause, Identity, ProofKind},
     config::Config,
     copy::{FetchError, Freshness, Lookup, Meaning, OriginState, Policy, Received, RobotsCopy, Sha256},
-    decision::{Begun, Decision, DecisionTexts, Question, Reason, Scope, Subject},
+    decision::{Begun, Decision, DecisionTexts, Question, Reason, Scope, Subject, Verdict},
     origin::{Reading, Target},
 };
 
@@ -78,20 +80,63 @@ pub enum Missing {
     Malformed(&'static str),
 }
 
-/// Decides `logged` again and compares. `text` is the robots.txt of the line's `robots_sha256`, read with the profile
-/// of `config`, if the line names one and the store has it.
-pub fn replay(logged: &LoggedDecision<'_>, config: &Config, text: Option<&Arc<RobotsCopy>>) -> Outcome {
-    if is_as_logged(logged) {
-        return Outcome::AsLogged;
-    }
-    match decide(logged, config, text) {
-        Ok(decision) => {
-            let differences = compare(logged, &decision);
-            match differences.is_empty() {
-                true => Outcome::Same,
-                false => Outcome::Different(differences),
-            }
+// === impl Missing ===
+
+impl Missing {
+    /// Returns the digest of the text that is missing or not valid.
+    pub fn sha256(&self) -> Option<Sha256> {
+        match self {
+            Self::Config(sha256) | Self::BadConfig(sha256) | Self::Text(sha256) => Some(*sha256),
+            _ => None,
         }
+    }
+
+    /// Returns why, without a digest, to count by it.
+    pub fn reason(&self) -> String {
+        let text = self.to_string();
+        match self
+            .sha256()
+            .and_then(|sha256| text.strip_suffix(&format!(" {sha256}")))
+        {
+            Some(reason) => reason.to_owned(),
+            None => text,
+        }
+    }
+}
+
+// === impl Difference ===
+
+impl Difference {
+    fn between(field: &'static str, logged: Option<&str>, now: Option<&str>) -> Option<Self> {
+        (logged != now).then(|| Self {
+            field,
+            logged: logged.map(str::to_owned),
+            now: now.map(str::to_owned),
+        })
+    }
+}
+
+/// Decides `logged` again and compares. `text` is the robots.txt of the line's `robots_sha256`, read with the profile of
+/// `config`, if the line names one and the store has it.
+pub fn replay(logged: &LoggedDecision<'_>, config: &Config, text: Option<&Arc<RobotsCopy>>) -> Outcome {
+    let mut differences = contradictions(logged, config);
+    let is_pace = logged.reason == Reason::Pace.as_str();
+    let decided = match is_as_logged(logged) {
+        // Only a request that the rules let through waits for its turn.
+        true if is_pace && logged.robots_sha256.is_some() => decide(logged, config, text).map(Some),
+        true => Ok(None),
+        false => decide(logged, config, text).map(Some),
+    };
+    let decided = decided.map(|decision| {
+        decision.filter(|decision| !is_pace || logged.verdict == Verdict::Deny.as_str() || !decision.forwarded)
+    });
+    if let Ok(Some(decision)) = &decided {
+        differences.extend(compare(logged, decision));
+    }
+    match decided {
+        _ if !differences.is_empty() => Outcome::Different(differences),
+        Ok(Some(_)) => Outcome::Same,
+        Ok(None) => Outcome::AsLogged,
         Err(missing) => Outcome::NotReplayable(missing),
     }
 }
@@ -116,21 +161,20 @@ pub fn decide(
     if logged.robots_sha256.is_some() {
         check_whole(logged, Some(config))?;
     }
-    let target = target(logged)?;
-    let scope = match &*logged.method {
-        "CONNECT" => Scope::Tunnel {
-            exception: exception(logged, &target, config)?,
-        },
-        _ => path_scope(logged),
-    };
-    let question = question(identity(logged, config)?, target, scope, config);
-    match question.begin(None) {
+    match ask(logged, config)?.begin(None) {
         Begun::Decided(decision) => Ok(match text {
             Some(_) => decision.with_lookup(lookup(logged, &config.robots.policy, text)?),
             None => decision,
         }),
         Begun::NeedsCopy(undecided) => Ok(undecided.decide(lookup(logged, &config.robots.policy, text)?)),
     }
+}
+
+/// Returns what the request asked.
+fn ask(logged: &LoggedDecision<'_>, config: &Config) -> Result<Question, Missing> {
+    let target = target(logged)?;
+    let scope = scope(logged, &target, config)?;
+    Ok(question(identity(logged, config)?, target, scope, config))
 }
 
 fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
@@ -167,11 +211,17 @@ fn exception(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> R
     Ok(exception.map(|exception| exception.reason.clone()))
 }
 
-fn path_scope(logged: &LoggedDecision<'_>) -> Scope {
-    // Whether the request was for the robots.txt alone depends on its fields, which the log does not have.
-    Scope::Path {
-        alone: logged.reason == Reason::RobotsFile.as_str(),
+fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> Result<Scope, Missing> {
+    if logged.method == "CONNECT" {
+        let exception = exception(logged, target, config)?;
+        return Ok(Scope::Tunnel { exception });
     }
+    // Whether the request was for the robots.txt alone depends on its fields, which the log does not have.
+    Ok(Scope::Path {
+        alone: [Reason::RobotsFile, Reason::Pace]
+            .iter()
+            .any(|reason| reason.as_str() == logged.reason),
+    })
 }
 
 fn question(identity: Identity<'_>, target: Target, scope: Scope, config: &Config) -> Question {
@@ -247,19 +297,59 @@ fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<Robots
     Ok(Lookup::at_once(Arc::new(state), at, policy, &Arc::default()))
 }
 
+/// Returns the fields that do not fit the rest of the line, whatever was decided.
+fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    let mut differ = |field, logged: Option<&str>, now: Option<&str>| {
+        differences.extend(Difference::between(field, logged, now));
+    };
+    // A URL that is escaped or cut may not be valid.
+    if let Ok(Target { origin, .. }) = Target::parse(&logged.url) {
+        differ("origin", Some(&logged.origin), Some(&origin.to_string()));
+        if let Some(robots_url) = &logged.robots_url {
+            differ("robots_url", Some(robots_url), Some(&origin.robots_url()));
+        }
+    }
+    let is = |reason: Reason| reason.as_str() == logged.reason;
+    let is_unknown_client = is(Reason::Unauthenticated) || is(Reason::Identity);
+    if is_as_logged(logged) {
+        // A Crawl-delay that is too long is a deny.
+        let verdict = match is(Reason::Pace) && logged.verdict != Verdict::Deny.as_str() {
+            true => Verdict::Defer,
+            false => Verdict::Deny,
+        };
+        differ("verdict", Some(&logged.verdict), Some(verdict.as_str()));
+        differ("forwarded", Some(yes_or_no(logged.forwarded)), Some("false"));
+        differ("rule", logged.rule.as_deref(), None);
+        differ("line", logged.line.map(|line| line.to_string()).as_deref(), None);
+        differ("reading", logged.reading.as_deref(), None);
+    }
+    if is_unknown_client {
+        differ("bot", logged.bot.as_deref(), None);
+        return differences;
+    }
+    let is_by_proof = ProofKind::ALL.iter().any(|kind| kind.as_str() == logged.identity);
+    let is_masked = config.audit.privacy.user_agent != LoggedUserAgent::Keep;
+    let field = logged.user_agent.as_deref();
+    if is_by_proof || is_masked || !field.is_none_or(|field| is_as_sent(logged, field)) {
+        return differences;
+    }
+    let subject = Subject::of(config.bots.identify(field.map(str::as_bytes)));
+    differ("bot", logged.bot.as_deref(), subject.identity.name());
+    differ("identity", Some(&logged.identity), Some(subject.known_by()));
+    differences
+}
+
+fn yes_or_no(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}
+
 fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<Difference> {
     let texts = DecisionTexts::of(decision, "", false);
     let mut differences = Vec::new();
     let mut differ = |field, logged: Option<&str>, now: Option<&str>| {
-        if logged != now {
-            differences.push(Difference {
-                field,
-                logged: logged.map(str::to_owned),
-                now: now.map(str::to_owned),
-            });
-        }
+        differences.extend(Difference::between(field, logged, now));
     };
-    let yes_or_no = |value| Some(if value { "true" } else { "false" });
     differ("verdict", Some(&logged.verdict), Some(texts.verdict.as_str()));
     differ("reason", Some(&logged.reason), Some(texts.reason.as_str()));
     differ(
@@ -267,7 +357,8 @@ fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<Difference> 
         Some(&logged.enforcement),
         Some(texts.enforcement.as_str()),
     );
-    differ("forwarded", yes_or_no(logged.forwarded), yes_or_no(texts.forwarded));
+    let [was, is] = [logged.forwarded, texts.forwarded].map(yes_or_no);
+    differ("forwarded", Some(was), Some(is));
     differ("exception", logged.exception.as_deref(), decision.exception());
     let exemption = decision.exemption().map(|exemption| exemption.to_string());
     differ("exemption", logged.exemption.as_deref(), exemption.as_deref());

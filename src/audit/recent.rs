@@ -66,6 +66,13 @@ impl Recent {
         ring.lines.iter().skip(skipped).cloned().collect()
     }
 
+    /// Returns an empty list for a configuration that leaves other things out. The numbers of the lines continue.
+    pub fn successor(&self) -> Self {
+        let successor = Self::default();
+        lock(&successor.refused).newest = lock(&self.refused).newest;
+        successor
+    }
+
     /// Removes all lines, because they may show what a new configuration leaves out.
     pub fn clear(&self) {
         for ring in [&self.refused, &self.changed] {
@@ -203,12 +210,15 @@ mod tests {
     }
 
     #[test]
-    fn cleared_lines_are_counted_as_missed() {
-        let recent = Recent::default();
-        recent.refused(b"1");
-        recent.refused(b"2");
-        recent.decisions().add(b"2\n");
-        recent.clear();
+    fn a_successor_is_empty_and_counts_the_lines_before_as_missed() {
+        let before = Recent::default();
+        before.refused(b"1");
+        before.refused(b"2");
+        before.decisions().add(b"2\n");
+        let recent = before.successor();
+        before.refused(b"late");
+        before.clear();
+        assert!(before.decisions().read().is_empty());
         assert!(recent.decisions().read().is_empty());
         assert_eq!(numbers(&recent.tail(None, 50)), [0; 0]);
         recent.refused(b"3");

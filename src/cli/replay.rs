@@ -8,6 +8,7 @@ use super::{
     print,
 };
 use crate::{
+    decision::Decision,
     evidence::EvidenceReader,
     replay::{Difference, LoggedDecision, Outcome, Replayed, Replayer, decide},
     text::plain_message,
@@ -35,6 +36,9 @@ pub struct ReplayArgs {
     /// List every difference. Without it, replay lists the first 100
     #[arg(long)]
     all: bool,
+    /// Accept decisions that cannot be replayed, as after their texts have expired
+    #[arg(long)]
+    allow_missing: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -50,6 +54,8 @@ struct Report {
     as_logged: u64,
     /// The number of decisions that cannot be replayed, by the reason.
     not_replayable: BTreeMap<String, u64>,
+    /// The digest of the first text that is missing for such a reason.
+    missing: BTreeMap<String, String>,
     unreadable_lines: u64,
     differences: Vec<Found>,
 }
@@ -80,7 +86,7 @@ enum ReplayError {
     Config(#[from] crate::config::ConfigError),
 }
 
-/// Replays the logs. Fails if a decision differs, or an input is bad.
+/// Replays the logs. Fails if a decision differs or cannot be replayed, or an input is bad.
 pub fn run(args: &ReplayArgs) -> ExitCode {
     match report(args) {
         Ok((text, is_same)) => match print(text) {
@@ -91,7 +97,7 @@ pub fn run(args: &ReplayArgs) -> ExitCode {
     }
 }
 
-/// Returns the report as text, and whether it contains no difference.
+/// Returns the report as text, and whether every line passed.
 fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
     let path = match &args.evidence {
         Some(path) => path.clone(),
@@ -120,10 +126,16 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
             for (number, replayed) in (first..).zip(results) {
                 match (&args.id, &replayed) {
                     (Some(id), Replayed::Decision(logged, outcome)) if logged.id == **id => {
-                        shown = Some((
-                            show(logged, outcome, &replayer),
-                            matches!(outcome, Outcome::Different(_)),
-                        ));
+                        let text = match args.json {
+                            true => shown_json(&name, number, logged, outcome, &replayer),
+                            false => show(logged, outcome, &replayer),
+                        };
+                        let passes = match outcome {
+                            Outcome::Same | Outcome::AsLogged => true,
+                            Outcome::Different(_) => false,
+                            Outcome::NotReplayable(_) => args.allow_missing,
+                        };
+                        shown = Some((text, passes));
                     }
                     (Some(_), _) => {}
                     (None, _) => report.add(replayed, &name, number, args.all),
@@ -131,14 +143,14 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
             }
         }
     }
+    let passes = report.different == 0
+        && report.unreadable_lines == 0
+        && (args.allow_missing || report.not_replayable.is_empty());
     match (&args.id, shown) {
-        (None, _) if args.json => {
-            // A report has no map with keys other than strings, so it can always be written.
-            let text = serde_json::to_string(&report).unwrap_or_default();
-            Ok((text + "\n", report.different == 0))
-        }
-        (None, _) => Ok((report.text(), report.different == 0)),
-        (Some(_), Some((text, differs))) => Ok((text, !differs)),
+        // A report has no map with keys other than strings, so it can always be written.
+        (None, _) if args.json => Ok((serde_json::to_string(&report).unwrap_or_default() + "\n", passes)),
+        (None, _) => Ok((report.text(), passes)),
+        (Some(_), Some(shown)) => Ok(shown),
         (Some(id), None) => Ok((format!("no decision has the id {}\n", plain_message(id, 64)), false)),
     }
 }
@@ -150,13 +162,19 @@ impl Report {
         let (logged, outcome) = match replayed {
             Replayed::Decision(logged, outcome) => (logged, outcome),
             Replayed::Unreadable => return self.unreadable_lines += 1,
-            Replayed::Other => return,
+            Replayed::Skipped | Replayed::Other => return,
         };
         self.decisions += 1;
         match outcome {
             Outcome::Same => self.same += 1,
             Outcome::AsLogged => self.as_logged += 1,
-            Outcome::NotReplayable(missing) => *self.not_replayable.entry(missing.to_string()).or_default() += 1,
+            Outcome::NotReplayable(missing) => {
+                let why = missing.reason();
+                if let Some(sha256) = missing.sha256() {
+                    self.missing.entry(why.clone()).or_insert_with(|| sha256.to_string());
+                }
+                *self.not_replayable.entry(why).or_default() += 1;
+            }
             Outcome::Different(fields) => {
                 self.different += 1;
                 if all || self.differences.len() < LISTED {
@@ -202,7 +220,11 @@ impl Report {
             "are taken as logged: the network, a credential or the pace decided",
         );
         for (why, number) in &self.not_replayable {
-            count(*number, &format!("cannot be replayed: {why}"));
+            let example = self.missing.get(why).map(|sha256| format!(" (such as {sha256})"));
+            count(
+                *number,
+                &format!("cannot be replayed: {why}{}", example.unwrap_or_default()),
+            );
         }
         count(
             self.unreadable_lines,
@@ -221,6 +243,40 @@ fn differences(fields: &[Difference]) -> String {
         .iter()
         .map(|field| format!("{} was {}, is {}", field.field, value(&field.logged), value(&field.now)));
     fields.collect::<Vec<_>>().join("; ")
+}
+
+/// Shows one decision and what decided it, as a JSON object.
+fn shown_json(log: &str, line: u64, logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> String {
+    let (word, why, fields) = match outcome {
+        Outcome::Same => ("same", None, &[][..]),
+        Outcome::Different(fields) => ("different", None, &fields[..]),
+        Outcome::AsLogged => ("as-logged", None, &[][..]),
+        Outcome::NotReplayable(missing) => ("not-replayable", Some(missing.to_string()), &[][..]),
+    };
+    let (config, copy) = replayer.sources(logged);
+    let decision = config.and_then(|config| decide(logged, config, copy).ok());
+    let rule = decision.as_ref().and_then(Decision::rule);
+    let shown = serde_json::json!({
+        "log": log,
+        "line": line,
+        "id": logged.id,
+        "time": logged.time,
+        "method": logged.method,
+        "url": logged.url,
+        "bot": logged.bot,
+        "identity": logged.identity,
+        "verdict": logged.verdict,
+        "reason": logged.reason,
+        "forwarded": logged.forwarded,
+        "config_sha256": logged.config_sha256.map(|sha256| sha256.to_string()),
+        "robots_sha256": logged.robots_sha256.map(|sha256| sha256.to_string()),
+        "outcome": word,
+        "not_replayable": why,
+        "fields": fields,
+        "rule": rule.map(|rule| serde_json::json!({"line": rule.line, "text": rule.text})),
+        "group": decision.as_ref().and_then(Decision::group),
+    });
+    shown.to_string() + "\n"
 }
 
 /// Shows one decision and what decided it.
@@ -271,7 +327,8 @@ const LISTED: usize = 100;
 const MAX_URL: usize = 2 * 1024;
 
 const AFTER_HELP: &str = "\
-Exit status: 0 if no decision differs; 1 if one does, or an input is bad; 2 for a usage error.
+Exit status: 0 if every decision is the same or taken as logged; 1 if one differs or cannot be replayed
+(--allow-missing accepts the latter), a line cannot be read, or an input is bad; 2 for a usage error.
 
 Try it:
   robotgate replay --config /etc/robotgate/robotgate.toml /var/log/robotgate/audit.jsonl

@@ -117,7 +117,8 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     for path in &args.logs {
         let mut log = LogReader::open(path)?;
         while let Some((first, lines)) = log.next_lines()? {
-            let results = replayer.what_if(&lines, &change).map_err(unreadable)?;
+            let results = replayer.what_if(&lines, &change, || false).map_err(unreadable)?;
+            summary.pace_changes = summary.pace_changes || replayer.changes_pace(&results, &change);
             for (line, replayed) in (first..).zip(&results) {
                 summary.add(replayed, || {
                     let log = path.display().to_string();
@@ -215,6 +216,11 @@ fn shown(report: &Report<'_>) -> String {
         summary.unreadable_lines,
         "lines cannot be read: they are not JSON records of the log",
     );
+    if summary.pace_changes {
+        text.push_str(
+            "note: [pace] changes, and turns at sites are not simulated: other requests may wait or be refused\n",
+        );
+    }
     for group in &report.groups {
         show(&mut text, group);
     }

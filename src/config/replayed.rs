@@ -22,8 +22,8 @@ impl Config {
             https.retain(|key: &str, _| HTTPS.contains(&key));
         }
         if let Some(Value::Table(audit)) = table.get_mut("audit") {
-            // It says which URLs of the log are not whole.
-            audit.retain(|key: &str, _| key == "redact-query");
+            // They say which URLs and User-Agents of the log are not whole.
+            audit.retain(|key: &str, _| key == "redact-query" || key == "user-agent");
         }
         if let Some(Value::Table(identity)) = table.get_mut("identity") {
             // A replay takes the sender of a request from the log.

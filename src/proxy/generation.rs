@@ -241,7 +241,13 @@ impl Generation {
         let number = before.map_or(1, |before| before.number + 1);
         let instance = before.map_or_else(Instance::random, |before| before.instance);
         let seen_texts = before.map(|before| before.seen_texts.clone()).unwrap_or_default();
-        let recent = before.map(|before| before.recent.clone()).unwrap_or_default();
+        let privacy = &config.audit.privacy;
+        // Requests and fetches that began before may still add lines that show what this configuration leaves out.
+        let recent = before.map(|before| match *privacy == before.config.audit.privacy {
+            true => before.recent.clone(),
+            false => Arc::new(before.recent.successor()),
+        });
+        let recent = recent.unwrap_or_default();
         let changes = before.map(|before| before.changes.clone()).unwrap_or_default();
         let config = Arc::new(config);
         let fetcher = LoggedFetcher {

@@ -76,8 +76,8 @@ impl Live {
         self.current.store(generation.clone());
         let privacy = &generation.config.audit.privacy;
         self.clients.set_mask(privacy.mask_client);
-        if *privacy != before.config.audit.privacy {
-            generation.recent.clear();
+        if !Arc::ptr_eq(&before.recent, &generation.recent) {
+            before.recent.clear();
         }
         match (&generation.pacer, generation.config.pace, &before.pacer) {
             (Some(pacer), Some(pace), _) => pacer.local.reconfigure(&pace),

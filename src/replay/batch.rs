@@ -6,7 +6,7 @@ use std::{
     time::SystemTime,
 };
 
-use super::{Change, Finding, LoggedDecision, Missing, Outcome, is_as_logged, line::LoggedLine, replay, what_if};
+use super::{Change, Finding, LoggedDecision, Missing, Outcome, line::LoggedLine, replay, what_if};
 use crate::{
     config::Config,
     copy::{RobotsCopy, Sha256},
@@ -35,6 +35,8 @@ pub type ReadTexts = Box<dyn Fn(&[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, F
 #[derive(Debug)]
 pub enum Replayed<'a, O = Outcome> {
     Decision(Box<LoggedDecision<'a>>, O),
+    /// There was no time for it.
+    Skipped,
     Unreadable,
     /// Another event.
     Other,
@@ -68,10 +70,10 @@ impl Replayer {
     /// # Errors
     /// Fails if the store cannot be read.
     pub fn replay<'a>(&mut self, lines: &[&'a [u8]]) -> Result<Vec<Replayed<'a>>, FileError> {
-        self.each(lines, None, Self::outcome)
+        self.each(lines, None, |replayer, logged| Some(replayer.outcome(logged)))
     }
 
-    /// Decides lines under `change`, like [`Replayer::replay`].
+    /// Decides lines under `change`, like [`Replayer::replay`], as long as it is not late.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
@@ -79,37 +81,60 @@ impl Replayer {
         &mut self,
         lines: &[&'a [u8]],
         change: &Change,
+        is_late: impl Fn() -> bool + Sync,
     ) -> Result<Vec<Replayed<'a, Finding>>, FileError> {
         self.each(lines, Some(change), |replayer, logged| {
             let config = replayer.config_of(logged, Some(change)).ok();
             let copy = config.and_then(|config| replayer.copy_of(logged, config));
-            what_if(logged, change, replayer.config_of(logged, None), copy)
+            (!is_late()).then(|| what_if(logged, change, replayer.config_of(logged, None), copy))
         })
     }
 
-    /// Parses the lines, reads the texts that they need and decides them. With a `change`, they need what it leaves
-    /// open.
+    /// Returns whether one of the decisions was made with other limits in `[pace]` than those of `change`.
+    pub fn changes_pace(&self, replayed: &[Replayed<'_, Finding>], change: &Change) -> bool {
+        replayed.iter().any(|replayed| match replayed {
+            Replayed::Decision(logged, _) => change.changes_pace(self.config_of(logged, None).ok()),
+            _ => false,
+        })
+    }
+
+    /// Decides the lines, some at a time, so that their texts take about as much memory as may be kept.
     fn each<'a, O: Send>(
         &mut self,
         lines: &[&'a [u8]],
         change: Option<&Change>,
-        decide: impl Fn(&Self, &LoggedDecision<'_>) -> O + Sync,
+        decide: impl Fn(&Self, &LoggedDecision<'_>) -> Option<O> + Sync,
+    ) -> Result<Vec<Replayed<'a, O>>, FileError> {
+        let mut all = Vec::with_capacity(lines.len());
+        for some in lines.chunks((self.max_weight / LARGEST).max(1)) {
+            all.extend(self.some(some, change, &decide)?);
+        }
+        Ok(all)
+    }
+
+    /// Parses the lines, reads the texts that they need and decides them. With a `change`, they need what it leaves open.
+    fn some<'a, O: Send>(
+        &mut self,
+        lines: &[&'a [u8]],
+        change: Option<&Change>,
+        decide: impl Fn(&Self, &LoggedDecision<'_>) -> Option<O> + Sync,
     ) -> Result<Vec<Replayed<'a, O>>, FileError> {
         let parsed = in_parallel(self.cores, lines, |line| LoggedLine::parse(line));
         let concerned = |logged: &LoggedDecision<'_>| change.is_none_or(|change| change.concerns(logged));
         let decisions = parsed.iter().filter_map(|line| match line {
-            LoggedLine::Decision(logged) if !is_as_logged(logged) && concerned(logged) => Some(&**logged),
+            LoggedLine::Decision(logged) if concerned(logged) => Some(&**logged),
             _ => None,
         });
         self.read_texts(decisions, change)?;
         let outcomes = in_parallel(self.cores, &parsed, |line| match line {
-            LoggedLine::Decision(logged) => Some(decide(self, logged)),
+            LoggedLine::Decision(logged) => decide(self, logged),
             LoggedLine::Other | LoggedLine::Unreadable => None,
         });
         let all = parsed.into_iter().zip(outcomes);
         Ok(all
             .map(|both| match both {
                 (LoggedLine::Decision(logged), Some(outcome)) => Replayed::Decision(logged, outcome),
+                (LoggedLine::Decision(_), None) => Replayed::Skipped,
                 (LoggedLine::Unreadable, _) => Replayed::Unreadable,
                 _ => Replayed::Other,
             })
@@ -147,9 +172,6 @@ impl Replayer {
     }
 
     fn outcome(&self, logged: &LoggedDecision<'_>) -> Outcome {
-        if is_as_logged(logged) {
-            return Outcome::AsLogged;
-        }
         match self.config_of(logged, None) {
             Ok(config) => replay(logged, config, self.copy_of(logged, config)),
             Err(missing) => Outcome::NotReplayable(missing),
@@ -240,5 +262,7 @@ pub(crate) fn in_parallel<'i, I: Sync, O: Send>(
 
 /// Memory for the parsed robots.txt files of a command.
 const MAX_WEIGHT: usize = 512 * 1024 * 1024;
+/// Memory that the largest robots.txt takes, roughly.
+const LARGEST: usize = 1024 * 1024;
 /// How many texts to read at a time.
 const AT_ONCE: usize = 2_000;

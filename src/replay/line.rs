@@ -46,6 +46,8 @@ pub struct LoggedDecision<'a> {
     pub group: Option<String>,
     pub reading: Option<String>,
     pub read_as: Option<String>,
+    #[serde(default)]
+    pub robots_url: Option<String>,
     pub robots_status: Option<u16>,
     pub robots_sha256: Option<Sha256>,
     pub robots_error: Option<String>,
@@ -71,7 +73,8 @@ impl<'a> LoggedLine<'a> {
             return Self::Other;
         }
         if memchr::memmem::find(line, b"\"decision\"").is_none() {
-            return match line.trim_ascii_start().starts_with(b"{") {
+            let line = line.trim_ascii();
+            return match line.starts_with(b"{") && line.ends_with(b"}") {
                 true => Self::Other,
                 false => Self::Unreadable,
             };

@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use super::{LoggedDecision, Missing, check_whole, exception, identity, path_scope, question, target};
+use super::{LoggedDecision, Missing, ask, check_whole};
 use crate::{
     config::Config,
     copy::{Freshness, Lookup, Meaning, OriginState, RobotsCopy},
-    decision::{Begun, Decision, Question, Reason, Scope},
+    decision::{Begun, Decision, Reason},
 };
 
 /// A site that answered with a robots.txt, or has none.
@@ -46,26 +46,18 @@ impl AnsweredSite {
         if is_refused_before {
             return Ok(None);
         }
-        let decision = match asked(logged, config)?.begin(None) {
+        // Another configuration may have left out other parameters.
+        let is_own = logged.config_sha256 == Some(config.canonical.sha256());
+        check_whole(logged, Some(config).filter(|_| is_own))?;
+        let decision = match ask(logged, config)?.begin(None) {
             Begun::Decided(decision) => decision,
-            Begun::NeedsCopy(undecided) => {
-                let policy = &config.robots.policy;
-                undecided.decide(Lookup::at_once(self.state.clone(), self.at, policy, &Arc::default()))
-            }
+            Begun::NeedsCopy(undecided) => undecided.decide(self.lookup(config)),
         };
         Ok(Some(decision))
     }
-}
 
-/// Returns what the request of `logged` asked.
-fn asked(logged: &LoggedDecision<'_>, config: &Config) -> Result<Question, Missing> {
-    check_whole(logged, Some(config))?;
-    let target = target(logged)?;
-    let scope = match &*logged.method {
-        "CONNECT" => Scope::Tunnel {
-            exception: exception(logged, &target, config)?,
-        },
-        _ => path_scope(logged),
-    };
-    Ok(question(identity(logged, config)?, target, scope, config))
+    /// Returns what is known of the site.
+    pub(super) fn lookup(&self, config: &Config) -> Lookup {
+        Lookup::at_once(self.state.clone(), self.at, &config.robots.policy, &Arc::default())
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::{Effect, Finding, LoggedDecision, Replayed, what_if::Assumed};
+use super::{Effect, Finding, LoggedDecision, Replayed, Unknown, what_if::Assumed};
 
 /// What a change would do to the decisions of a log.
 #[derive(Debug, Default, Serialize)]
@@ -21,6 +21,8 @@ pub struct Summary {
     /// Decisions of which it cannot be said, by the reason.
     pub unknown: BTreeMap<String, u64>,
     pub unreadable_lines: u64,
+    /// Whether `[pace]` changes. Turns at sites are not simulated.
+    pub pace_changes: bool,
     /// Changed decisions that belong to none of the kept groups.
     pub ungrouped: u64,
     #[serde(skip)]
@@ -93,13 +95,19 @@ impl Summary {
         let (logged, finding) = match replayed {
             Replayed::Decision(logged, finding) => (logged, finding),
             Replayed::Unreadable => return self.unreadable_lines += 1,
-            Replayed::Other => return,
+            Replayed::Skipped | Replayed::Other => return,
         };
         self.decisions += 1;
         match finding {
             Finding::Unaffected => self.same += 1,
             Finding::AsLogged => self.as_logged += 1,
-            Finding::Unknown(unknown) => *self.unknown.entry(unknown.to_string()).or_default() += 1,
+            Finding::Unknown(unknown) => {
+                let why = match unknown {
+                    Unknown::Missing(missing) => missing.reason(),
+                    other => other.to_string(),
+                };
+                *self.unknown.entry(why).or_default() += 1;
+            }
             Finding::Decided(assumed) => {
                 let count = match assumed.effect {
                     Effect::Same => return self.same += 1,

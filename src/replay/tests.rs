@@ -192,11 +192,19 @@ fn each_altered_field_is_found() {
         ("reading", json!("strict")),
         ("exception", json!("none")),
         ("exemption", json!("enforcement")),
+        ("origin", json!("http://b.example")),
+        ("robots_url", json!("http://b.example/robots.txt")),
+        ("identity", json!("product-token")),
+        ("user_agent", json!("Reporter")),
+        ("user_agent", Value::Null),
     ] {
         let mut altered = line.clone();
         altered[field] = value;
         match outcome(&altered, &config, Some(ROBOTS)) {
-            Outcome::Different(differences) => assert_eq!(differences[0].field, field, "{differences:?}"),
+            Outcome::Different(differences) => {
+                let field = if field == "user_agent" { "bot" } else { field };
+                assert_eq!(differences[0].field, field, "{differences:?}");
+            }
             other => panic!("{field}: {other:?}"),
         }
     }
@@ -232,7 +240,6 @@ fn what_is_missing_is_never_guessed() {
         ("url", json!("http://a.example/private/x?redacted"), Missing::Redacted),
         ("url", json!("http://a.example/\\u{200e}"), Missing::Escaped),
         ("url", json!("/private"), Missing::Malformed("url")),
-        ("bot", json!("Gone"), Missing::UnknownBot),
         ("robots_sha256", Value::Null, Missing::Malformed("robots_sha256")),
     ] {
         assert_eq!(
@@ -241,14 +248,54 @@ fn what_is_missing_is_never_guessed() {
             "{field}: {value}"
         );
     }
+    let mut gone = line.clone();
+    (gone["bot"], gone["identity"]) = (json!("Gone"), json!("network"));
+    let found = outcome(&gone, &config, Some(ROBOTS));
+    assert_eq!(found, Outcome::NotReplayable(Missing::UnknownBot));
     // Without a robots.txt, no rule looks at the query.
     let mut unreachable = self::line(&config, "A", "GET", "http://a.example/x?token=1", &Found::Failed);
     for query in ["redacted", "token=redacted"] {
         unreachable["url"] = json!(format!("http://a.example/x?{query}"));
         assert_eq!(outcome(&unreachable, &config, None), Outcome::Same, "{query}");
     }
-    for reason in ["egress", "pace", "unauthenticated", "identity"] {
-        assert_eq!(with("reason", json!(reason)), Outcome::AsLogged);
+}
+
+#[test]
+fn what_the_network_or_the_moment_decided_fits_its_reason() {
+    let config = config(CONFIG);
+    let altered = |path: &str, fields: Value| {
+        let url = format!("http://a.example/{path}");
+        let mut line = line(&config, "A", "GET", &url, &Found::Text(ROBOTS));
+        let refused = json!({"verdict": "deny", "forwarded": false, "rule": null, "line": null, "reading": null});
+        for fields in [refused, fields] {
+            for (field, value) in fields.as_object().expect("an object") {
+                line[field] = value.clone();
+            }
+        }
+        outcome(&line, &config, Some(ROBOTS))
+    };
+    let nobody = || json!({"bot": null, "identity": "failed"});
+    for (reason, path, mut fields, different) in [
+        ("egress", "private", json!({}), ""),
+        ("egress", "private", json!({"verdict": "allow"}), "verdict"),
+        ("egress", "private", json!({"forwarded": true}), "forwarded"),
+        ("egress", "private", json!({"rule": "Disallow: /"}), "rule"),
+        ("unauthenticated", "private", nobody(), ""),
+        ("identity", "private", nobody(), ""),
+        ("identity", "private", json!({}), "bot"),
+        ("pace", "open", json!({"verdict": "defer"}), ""),
+        ("pace", "robots.txt", json!({"verdict": "defer"}), ""),
+        ("pace", "open", json!({"verdict": "allow"}), "verdict"),
+        // The rules refuse it, and no Crawl-delay is too long.
+        ("pace", "private", json!({"verdict": "defer"}), "verdict"),
+        ("pace", "open", json!({}), "verdict"),
+    ] {
+        fields["reason"] = json!(reason);
+        match altered(path, fields.clone()) {
+            Outcome::AsLogged => assert_eq!(different, "", "{path} {fields}"),
+            Outcome::Different(found) => assert_eq!(found[0].field, different, "{path} {fields}: {found:?}"),
+            other => panic!("{path} {fields}: {other:?}"),
+        }
     }
 }
 
@@ -267,6 +314,54 @@ fn a_url_with_a_parameter_left_out_is_not_replayed() {
         let expected = missing.map_or(Outcome::Same, Outcome::NotReplayable);
         assert_eq!(outcome(&line, &config, Some(ROBOTS)), expected, "{line}");
     }
+}
+
+#[test]
+fn the_texts_that_are_in_memory_together_are_bounded() {
+    let config = config(CONFIG);
+    let lines: Vec<String> = ["/a", "/b", "/c"]
+        .map(|path| {
+            let mut line = line(
+                &config,
+                "A",
+                "GET",
+                &format!("http://a.example{path}"),
+                &Found::Text(ROBOTS),
+            );
+            line["robots_sha256"] = json!(Sha256::of(path.as_bytes()).to_string());
+            line.to_string()
+        })
+        .into();
+    let lines: Vec<&[u8]> = lines.iter().map(String::as_bytes).collect();
+    let stored = (config.canonical.sha256(), config.canonical.text().as_bytes().to_vec());
+    let read = move |digests: &[Sha256]| {
+        assert_eq!(digests.len(), 1);
+        Ok([stored.clone()].into())
+    };
+    let found = Replayer::with(Box::new(read), 1, 0).replay(&lines).expect("read");
+    let is_missing =
+        |found: &Replayed<'_>| matches!(found, Replayed::Decision(_, Outcome::NotReplayable(Missing::Text(_))));
+    assert!(found.len() == 3 && found.iter().all(is_missing), "{found:?}");
+}
+
+#[test]
+fn a_line_of_another_configuration_may_leave_out_more() {
+    let [own, other] = [CONFIG, ""].map(config);
+    let line = line(
+        &own,
+        "A",
+        "GET",
+        "http://a.example/x?token=redacted",
+        &Found::Text(ROBOTS),
+    )
+    .to_string();
+    let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
+    let decided = |config: &Config| {
+        let site = AnsweredSite::new(Some(&copy(ROBOTS)), SystemTime::now(), config);
+        site.decide(&logged, config).map(|decision| decision.is_some())
+    };
+    assert_eq!(decided(&own), Ok(true));
+    assert_eq!(decided(&other), Err(Missing::RedactedParameter));
 }
 
 #[test]

@@ -3,15 +3,21 @@
 //! The logged decision is what the result is compared with. What neither the log nor the change tells is not guessed,
 //! but returned as [`Unknown`].
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::SystemTime};
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use super::{
-    LoggedDecision, Missing, check_whole, exception, identity, is_as_logged, lookup, path_scope, question, target,
+    AnsweredSite, LoggedDecision, Missing, check_whole, exception, identity, is_as_logged, lookup, question, scope,
+    target,
 };
 use crate::{
     bot::{Identity, IdentityMismatch, LoggedProof, Presented, Proof, ProofKind},
     config::Config,
-    copy::{Freshness, Lookup, Meaning, OriginState, Policy, RobotsCopy},
+    copy::{FetchError, Lookup, Policy, RobotsCopy},
     decision::{Begun, Decision, HttpsMode, MAX_TEXT, Reason, Scope, Verdict},
     origin::{Origin, Scheme, Target},
     robots::{LIMIT, Profile, counted},
@@ -83,6 +89,8 @@ pub enum Unknown {
     NoLookup,
     #[error("the robots.txt could not be fetched, and how long that lasted decides under the new configuration")]
     Failing,
+    #[error("the robots.txt was still being fetched, and the new configuration has another robots.wait")]
+    Waiting,
     #[error("the new configuration intercepts the CONNECT, and the log does not have the requests inside")]
     Inside,
     #[error("the configuration does not have the {kind} \"{name}\", by which the client was identified")]
@@ -145,6 +153,15 @@ impl Change {
         self.agent.as_deref()
     }
 
+    /// Returns whether the new configuration has other limits in `[pace]` than `old`, the configuration that decided.
+    pub(super) fn changes_pace(&self, old: Option<&Config>) -> bool {
+        let Some(new) = &self.config else { return false };
+        match old {
+            Some(old) => new.pace != old.pace || (new.pace.is_some() && delays(new).ne(delays(old))),
+            None => new.pace.is_some(),
+        }
+    }
+
     /// Returns whether the decision could be another one.
     pub(super) fn concerns(&self, logged: &LoggedDecision<'_>) -> bool {
         self.config.is_some() || self.agent.is_some() || self.replaces(logged)
@@ -188,10 +205,7 @@ impl Change {
         }
         match question.begin(prohibited) {
             Begun::Decided(decision) => Ok(decision),
-            Begun::NeedsCopy(undecided) => {
-                let policy = &config.robots.policy;
-                Ok(undecided.decide(self.lookup(logged, policy, old, text)?))
-            }
+            Begun::NeedsCopy(undecided) => Ok(undecided.decide(self.lookup(logged, config, old, text)?)),
         }
     }
 
@@ -239,12 +253,9 @@ impl Change {
         config: &Config,
         old: Option<&Config>,
     ) -> Result<Scope, Unknown> {
-        if logged.method == "CONNECT" {
-            let exception = exception(logged, target, config)?;
-            return Ok(Scope::Tunnel { exception });
-        }
-        if self.config.is_none() || target.origin.scheme == Scheme::Http {
-            return Ok(path_scope(logged));
+        let as_it_came = scope(logged, target, config)?;
+        if logged.method == "CONNECT" || self.config.is_none() || target.origin.scheme == Scheme::Http {
+            return Ok(as_it_came);
         }
         let exception_now = exception(logged, target, config)?;
         let is_seen = exception_now.is_none() && config.https.mode == HttpsMode::Intercept;
@@ -253,7 +264,7 @@ impl Change {
             None => false,
         };
         Ok(match is_seen || came_without_connect {
-            true => path_scope(logged),
+            true => as_it_came,
             false => Scope::Tunnel {
                 exception: exception_now,
             },
@@ -264,17 +275,19 @@ impl Change {
     fn lookup(
         &self,
         logged: &LoggedDecision<'_>,
-        policy: &Policy,
+        config: &Config,
         old: Option<&Config>,
         text: Option<&Arc<RobotsCopy>>,
     ) -> Result<Lookup, Unknown> {
+        let policy = &config.robots.policy;
         if let Some(copies) = self.robots.get(&*logged.origin) {
             let [google, rfc9309] = copies;
             let copy = match policy.profile {
                 Profile::Google => google,
                 Profile::Rfc9309 => rfc9309,
             };
-            return Ok(rules(copy, policy));
+            let at = SystemTime::UNIX_EPOCH + super::START;
+            return Ok(AnsweredSite::new(Some(copy), at, config).lookup(config));
         }
         let has_text = logged.robots_sha256.is_some();
         if !has_text && logged.robots_status.is_none() && logged.robots_error.is_none() {
@@ -285,6 +298,11 @@ impl Change {
                 && logged
                     .robots_status
                     .is_some_and(|status| status >= 500 || status == 429));
+        let waits = |config: &Config| config.robots.wait;
+        let is_pending = logged.robots_error.as_deref() == Some(&FetchError::Pending.to_string());
+        if is_pending && self.config.is_some() && old.map(waits) != Some(waits(config)) {
+            return Err(Unknown::Waiting);
+        }
         if is_failure && self.config.is_some() {
             match old {
                 Some(old) if fails_alike(&old.robots.policy, policy) => {}
@@ -347,9 +365,7 @@ fn user_agent<'l>(
             false => Ok(None),
         };
     };
-    // The log joins several fields, which identify no bot.
-    let is_joined = logged.bot.is_none() && field.contains(" | ");
-    if is_joined || field.ends_with('…') || field.contains("\\u{") {
+    if !is_as_sent(logged, field) {
         return Err(Unknown::UserAgent);
     }
     let fields = [field.as_bytes()];
@@ -368,6 +384,13 @@ fn user_agent<'l>(
     }
 }
 
+/// Returns whether `field`, the User-Agent of the line, is the only one of the request, and neither escaped nor cut.
+pub(super) fn is_as_sent(logged: &LoggedDecision<'_>, field: &str) -> bool {
+    // The log joins several fields, which identify no bot.
+    let is_joined = logged.bot.is_none() && field.contains(" | ");
+    !is_joined && !field.ends_with('…') && !field.contains("\\u{")
+}
+
 /// Returns what the client's address proves.
 fn proof_by_address(logged: &LoggedDecision<'_>, config: &Config) -> Result<Proof<'static>, Unknown> {
     if config.bots.iter().all(|bot| bot.bindings.networks.is_empty()) {
@@ -384,11 +407,10 @@ fn proof_by_address(logged: &LoggedDecision<'_>, config: &Config) -> Result<Proo
     })
 }
 
-fn rules(copy: &Arc<RobotsCopy>, policy: &Policy) -> Lookup {
-    let at = SystemTime::UNIX_EPOCH + super::START;
-    let state = OriginState::unknown();
-    let state = state.after(Meaning::Rules(copy.clone()), 200, Freshness::default(), at, 0.0, policy);
-    Lookup::at_once(Arc::new(state), at, policy, &Arc::default())
+/// Returns the bots with a `delay`.
+fn delays(config: &Config) -> impl Iterator<Item = (&str, Duration)> {
+    let bots = config.bots.iter();
+    bots.filter_map(|bot| Some((&*bot.name, bot.delay?)))
 }
 
 /// Returns whether a failed fetch means the same under both policies.

@@ -115,6 +115,23 @@ async fn altered_lines_are_found_in_plain_and_compressed_logs_and_on_standard_in
         assert!(shown.out.contains(part), "{part}: {}", shown.out);
     }
     assert_eq!(shown.code, Some(1));
+    let shown = replay(&gate, &["--id", &id, "--json"], &plain, "").await;
+    let found = shown.json();
+    assert_eq!(
+        (&found["outcome"], &found["rule"]["line"]),
+        (&json!("different"), &json!(2)),
+        "{found}"
+    );
+    assert_eq!(found["fields"][0]["field"], "verdict");
+    assert_eq!(shown.code, Some(1));
+}
+
+#[tokio::test]
+async fn a_line_that_cannot_be_read_fails_the_replay() {
+    let (gate, _) = busy().await;
+    let text = fs::read_to_string(gate.file("audit.jsonl")).expect("the log");
+    let report = replay(&gate, &["--json"], Path::new("-"), &text[..text.len() - 2]).await;
+    assert_eq!((&report.json()["unreadable_lines"], report.code), (&json!(1), Some(1)));
 }
 
 #[tokio::test]
@@ -134,13 +151,21 @@ async fn without_its_text_a_decision_is_not_replayed() {
             .all(|why| why.contains("the store of evidence does not have")),
         "{found}"
     );
-    assert!(missing.keys().any(|why| why.contains("the configuration")), "{found}");
-    assert!(missing.keys().any(|why| why.contains("the robots.txt")), "{found}");
+    let reasons = ["configuration", "robots.txt"].map(|text| format!("the store of evidence does not have the {text}"));
+    assert!(missing.keys().eq(&reasons), "{found}");
+    assert_eq!(
+        found["missing"][&reasons[1]].as_str().map(str::len),
+        Some(64),
+        "{found}"
+    );
     assert_eq!(
         (&found["different"], report.code),
-        (&json!(0), Some(0)),
+        (&json!(0), Some(1)),
         "{found} of {made}"
     );
+    let report = replay(&gate, &["--allow-missing"], &log, "").await;
+    assert_eq!(report.code, Some(0), "{}", report.out);
+    assert!(report.out.contains("have the robots.txt (such as "), "{}", report.out);
 }
 
 #[tokio::test]

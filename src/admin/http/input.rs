@@ -75,11 +75,17 @@ impl Question {
     /// # Errors
     /// A sentence that says why no bot could request this URL or send this agent.
     pub(super) fn target(&self) -> Result<Target, String> {
-        if self.agent.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
-            return Err("the agent has a control character, which no User-Agent field can hold".to_owned());
-        }
+        check_agent(&self.agent)?;
         let target = Target::parse(&self.url);
         target.map_err(|error| error.to_string())
+    }
+}
+
+/// Checks that a User-Agent field can hold `agent`.
+pub(super) fn check_agent(agent: &str) -> Result<(), String> {
+    match agent.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
+        true => Err("the agent has a control character, which no User-Agent field can hold".to_owned()),
+        false => Ok(()),
     }
 }
 

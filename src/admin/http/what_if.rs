@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Context,
-    input::{Form, content},
+    input::{Form, check_agent, content},
     problem::Problem,
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
     evidence::EvidenceReader,
     origin::Origin,
     proxy::Generation,
-    replay::{Change, ReadTexts, Replayer, Report, Summary},
+    replay::{Change, ReadTexts, Replayed, Replayer, Report, Summary},
     store::Store,
 };
 
@@ -90,16 +90,18 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
     let mut skipped = lines.len();
     // The newest lines first, for the case that there is no time for all.
     for some in lines.rchunks(AT_ONCE) {
-        if Instant::now() >= until {
+        let is_late = || Instant::now() >= until;
+        if is_late() {
             break;
         }
         let results = replayer
-            .what_if(some, &change)
+            .what_if(some, &change, is_late)
             .map_err(|_| Problem::Unavailable("the texts cannot be read now"))?;
+        summary.pace_changes = summary.pace_changes || replayer.changes_pace(&results, &change);
         for replayed in results.iter().rev() {
             summary.add(replayed, || None);
+            skipped -= usize::from(!matches!(replayed, Replayed::Skipped));
         }
-        skipped -= some.len();
     }
     let answer = Answer {
         skipped,
@@ -156,12 +158,16 @@ impl Assumption {
         if self.config.is_none() && self.robots.is_empty() && self.agent.is_none() {
             return Err(Problem::Bad(format!("nothing is to be assumed; send {}", Self::FORM)));
         }
+        self.agent
+            .as_deref()
+            .map_or(Ok(()), check_agent)
+            .map_err(Problem::Bad)?;
         let config = self
             .config
             .map(|text| Config::parse_alone("the configuration", &text))
             .transpose()
             .map_err(|error| Problem::Bad(error.to_string()))?;
-        let mut robots = Vec::new();
+        let mut robots: Vec<(Origin, Vec<u8>)> = Vec::new();
         for Site { origin, text } in self.robots {
             let name = origin.strip_suffix('/').unwrap_or(&origin);
             let parsed: Origin = name.parse().map_err(|_| {
@@ -169,15 +175,18 @@ impl Assumption {
                     "{origin:?} is not an origin; write a scheme, a host and maybe a port, like https://example.com"
                 ))
             })?;
+            if robots.iter().any(|(other, _)| *other == parsed) {
+                return Err(Problem::Bad(format!("robots has {parsed} twice")));
+            }
             robots.push((parsed, text.into_bytes()));
         }
         Ok(Change::new(config, robots, self.agent))
     }
 }
 
-/// Lines that are decided before the clock is looked at again.
+/// Lines whose texts are read together.
 const AT_ONCE: usize = 32;
-/// Maximum time for an answer, apart from the last few lines.
+/// Maximum time for an answer, apart from the last decision.
 const MAX_TIME: Duration = Duration::from_secs(20);
 /// Memory for parsed robots.txt files, in bytes.
 const MAX_WEIGHT: usize = 64 * 1024 * 1024;

@@ -1031,6 +1031,7 @@ function changes(found) {
         ),
         make("tbody", {}, found.groups.map(changeRow)),
       ),
+    found.pace_changes && muted("[pace] changes, and turns at sites are not simulated: other requests may wait or be refused."),
     shown < total && muted(`These are the ${count(shown)} largest of ${count(total)} groups.`),
   ].filter(Boolean);
 }

@@ -496,3 +496,26 @@ fn cases_are_met_and_there_is_one_for_each_bot_site_and_rule() {
     assert_eq!((&*first.agent, &*first.url), ("A", "http://a.example/private/1"));
     assert_eq!((&*first.robots, first.verdict.as_str()), (ROBOTS, "deny"));
 }
+
+#[test]
+fn turns_and_waits_are_not_guessed() {
+    let old = config(CONFIG);
+    let mut line = line(&old, "A", "GET", "https://a.example/x", &Found::Failed);
+    (line["robots_error"], line["robots_status"]) = (json!(FetchError::Pending.to_string()), Value::Null);
+    let [wait, pace] =
+        ["robots]\nwait = '1s'", "pace]\ndelay = '1s'"].map(|more| to_config(&format!("{CONFIG}\n[{more}")));
+    assert_eq!(
+        found(&line, Some(&old), &to_config(CONFIG), None),
+        "same: deny unreachable"
+    );
+    assert_eq!(
+        found(&line, Some(&old), &wait, None),
+        "unknown: the robots.txt was still being fetched, and the new configuration has another robots.wait"
+    );
+    for (change, with_old, without) in [(&pace, true, true), (&wait, false, false)] {
+        assert_eq!(
+            (change.changes_pace(Some(&old)), change.changes_pace(None)),
+            (with_old, without)
+        );
+    }
+}

@@ -53,10 +53,10 @@ async fn the_latest_requests_are_decided_again_under_a_change() {
     let config = config
         .replace("credentials = [\"a\"]\n", "")
         .replace("identity.credentials = \"/gone\"\n", "");
-    let found = post(&gate, PATH, &json!({"config": config})).await;
+    let found = post(&gate, PATH, &json!({"config": format!("{config}[pace]\n")})).await;
     assert_eq!(
-        (&found["forwarded"], &found["same"]),
-        (&json!(2), &json!(1)),
+        (&found["forwarded"], &found["same"], &found["pace_changes"]),
+        (&json!(2), &json!(1), &json!(true)),
         "{found:#}"
     );
     assert_eq!(origin.count("/private/1"), 0);
@@ -78,6 +78,11 @@ async fn what_cannot_be_assumed_gets_an_error() {
             json!({"robots": [{"origin": "a.example", "text": ""}]}),
             "is not an origin",
         ),
+        (
+            json!({"robots": [{"origin": "http://a.example", "text": ""}, {"origin": "http://a.example/", "text": ""}]}),
+            "robots has http://a.example twice",
+        ),
+        (json!({"agent": "A\nB"}), "the agent has a control character"),
         (json!({"robot": []}), "there is no parameter robot"),
     ] {
         let problem = problem(&gate, &content).await;

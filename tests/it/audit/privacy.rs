@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::support::{Alpn, Connection, Gate, NAME, Origin, Reply, Roots};
+use crate::support::{Alpn, Connection, Gate, Latch, NAME, Origin, Reply, Roots, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 const MASKS: &str = "
@@ -182,4 +182,25 @@ async fn a_reload_masks_what_is_shown_from_then_on() {
     assert_eq!(list["refusals"][0]["client"], "127.0.0.0:0", "{list:#}");
     assert_eq!((&list["refusals"][0]["seq"], &list["next"]), (&json!(2), &json!(2)));
     assert_eq!(secrets_in(list.to_string().as_bytes()), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_request_that_began_before_a_reload_is_not_shown_without_masks() {
+    let latch = Latch::new();
+    let robots = Reply::ok("text/plain", ROBOTS).after(&latch);
+    let origin = Origin::start().reply("/robots.txt", robots).spawn().await;
+    let gate = Gate::start().await;
+    let url = origin.url("/private?token=hunter2");
+    let mut client = client(&gate).await;
+    let request = async { client.get(&url).user_agent(AGENT).await };
+    let reload = async {
+        wait::until("the fetch", || (origin.count("/robots.txt") == 1).then_some(())).await;
+        gate.replace_config(MASKS);
+        gate.reloaded(1).await;
+        latch.open();
+    };
+    tokio::join!(request, reload);
+    assert_eq!(gate.decision_for(&url).await["reason"], "rule");
+    let list = gate.admin("/api/v1/refusals").await.json();
+    assert_eq!(list["refusals"], json!([]));
 }
