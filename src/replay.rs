@@ -1,5 +1,5 @@
 //! Decides a logged decision again, from its line in the audit log, the configuration and the robots.txt; or as if one
-//! of these had been otherwise ([`what_if`]). No I/O and no clock.
+//! of these had been otherwise ([`what_if()`](fn@what_if)). No I/O and no clock.
 //!
 //! [`crate::decision`] decides, as for the proxy. What the line alone can tell is taken from it: who sent the request,
 //! and how the fetch of the robots.txt ended.
