@@ -40,11 +40,6 @@ impl LatestDecisions {
         blocks.add(line);
     }
 
-    /// Removes all lines.
-    pub fn clear(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Blocks::default();
-    }
-
     /// Returns the lines with their line ends, the oldest first.
     pub fn read(&self) -> Vec<u8> {
         let (full, filling) = {

@@ -73,16 +73,6 @@ impl Recent {
         successor
     }
 
-    /// Removes all lines, because they may show what a new configuration leaves out.
-    pub fn clear(&self) {
-        for ring in [&self.refused, &self.changed] {
-            let mut ring = lock(ring);
-            ring.lines.clear();
-            ring.bytes = 0;
-        }
-        self.decisions.clear();
-    }
-
     /// Returns the first `limit` lines after the line number `after`, or the last `limit` lines if it is `None`.
     pub fn tail(&self, after: Option<u64>, limit: usize) -> Tail {
         let ring = lock(&self.refused);
@@ -217,8 +207,6 @@ mod tests {
         before.decisions().add(b"2\n");
         let recent = before.successor();
         before.refused(b"late");
-        before.clear();
-        assert!(before.decisions().read().is_empty());
         assert!(recent.decisions().read().is_empty());
         assert_eq!(numbers(&recent.tail(None, 50)), [0; 0]);
         recent.refused(b"3");

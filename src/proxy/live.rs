@@ -74,11 +74,7 @@ impl Live {
         self.keep_audit_log(&before, &generation);
         generation.audit_in_force.store(Some(generation.audit.clone()));
         self.current.store(generation.clone());
-        let privacy = &generation.config.audit.privacy;
-        self.clients.set_mask(privacy.mask_client);
-        if !Arc::ptr_eq(&before.recent, &generation.recent) {
-            before.recent.clear();
-        }
+        self.clients.set_mask(generation.config.audit.privacy.mask_client);
         match (&generation.pacer, generation.config.pace, &before.pacer) {
             (Some(pacer), Some(pace), _) => pacer.local.reconfigure(&pace),
             // The limits were removed.

@@ -72,9 +72,12 @@ impl Sealer {
     }
 
     pub fn state(&self) -> SealState {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        // Only a panic ends the thread before it is closed.
+        let has_panicked = thread.as_ref().is_some_and(JoinHandle::is_finished);
         SealState {
             lines: self.shared.lines.load(Ordering::Relaxed),
-            fails: self.shared.fails.load(Ordering::Relaxed),
+            fails: self.shared.fails.load(Ordering::Relaxed) || (has_panicked && !self.shared.is_closing()),
         }
     }
 
@@ -137,7 +140,8 @@ impl Shared {
             }
             let closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
             // Returns at once if it is closing already, and then seals once more.
-            drop(self.closed.wait_timeout_while(closing, EVERY, |closing| !*closing));
+            let pause = if told.is_some() { AFTER_FAILURE } else { EVERY };
+            drop(self.closed.wait_timeout_while(closing, pause, |closing| !*closing));
         }
     }
 
@@ -164,5 +168,7 @@ impl Shared {
 
 /// How long new lines wait to be sealed.
 const EVERY: Duration = Duration::from_secs(10);
+/// How long to wait after a failure: an attempt can read the whole log.
+const AFTER_FAILURE: Duration = Duration::from_secs(60);
 /// How long to pause between two rounds at most.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
