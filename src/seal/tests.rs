@@ -706,6 +706,29 @@ fn a_proof_names_the_line_its_entry_and_the_checkpoint() {
 }
 
 #[test]
+fn a_rotation_while_older_lines_are_sealed_skips_no_file() {
+    let bench = Bench::new();
+    // One round of sealing, and some lines.
+    let backlog = 66_000;
+    bench.append(0..backlog);
+    bench.rotate("audit.jsonl.1");
+    bench.append(backlog..backlog + 20);
+    let rotate = || {
+        if bench.file("audit.jsonl.2").exists() {
+            return false;
+        }
+        fs::rename(bench.file("audit.jsonl.1"), bench.file("audit.jsonl.2")).unwrap();
+        bench.rotate("audit.jsonl.1");
+        bench.append(backlog + 20..backlog + 25);
+        false
+    };
+    seal(&bench.options(), &[bench.file("audit.jsonl")], false, rotate).unwrap();
+    assert_eq!(bench.seal().unwrap().size, backlog + 25);
+    let found = bench.verify(&["audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"]);
+    assert_eq!((found.findings, found.unsealed), (vec![], 0));
+}
+
+#[test]
 fn an_erased_line_cannot_be_proven() {
     let bench = Bench::sealed(3);
     let log = bench.file("audit.jsonl");
