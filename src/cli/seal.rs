@@ -76,8 +76,8 @@ struct VerifyArgs {
 
 /// Write a proof that the lines of a request are sealed
 ///
-/// Writes each line that has the id, and its proof (c2sp.org/tlog-proof). Whoever trusts the key can check them without
-/// robotgate and without the rest of the log.
+/// Writes each line that has the id, and its proof (c2sp.org/tlog-proof). Anyone who trusts the key can check them
+/// without robotgate and without the rest of the log.
 #[derive(Debug, clap::Args)]
 struct ProveArgs {
     /// The id of the request, as its client saw it

@@ -49,12 +49,9 @@ pub struct WhatIfArgs {
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
-    #[allow(
-        rustdoc::broken_intra_doc_links,
-        reason = "the text is for --help, where the brackets are no link"
-    )]
-    /// Print [[expect]] cases for a configuration instead: one for each bot, site and rule
-    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true,
+    // Not a doc comment, in which rustdoc would take the brackets for a link.
+    #[arg(help = "Print [[expect]] cases for a configuration instead: one for each bot, site and rule",
+        long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true,
         default_missing_value = "changed", conflicts_with_all = ["json", "all"])]
     expect: Option<Which>,
 }

@@ -1,10 +1,10 @@
 //! What gates tell each other on the server's channel: that the fetch of a robots.txt has ended, that the fleet forgets
 //! an origin, and that an origin wants a pause.
 //!
-//! A message that makes a gate forget or pause carries the server's time and, if the gates share a key, a tag. Whoever
-//! can publish can repeat such a message. So a gate asks the server for the time, and ignores a message that is old,
-//! that is from before the gate subscribed, or that is not newer than the last one of its kind about the same origin.
-//! Only the server's clock counts.
+//! A message that makes a gate forget or pause carries the server's time and, if the gates share a key, a tag.
+//! Anyone who can publish can repeat such a message. So a gate asks the server for the time, and ignores a message that
+//! is old, that is from before the gate subscribed, or that is not newer than the last one of its kind about the same
+//! origin. Only the server's clock is used.
 
 use std::{collections::HashMap, sync::Weak, time::Duration};
 

@@ -2,7 +2,7 @@
 //! the pauses that the origin asks for.
 //!
 //! Only the server's clock counts. All times between a gate and the server are durations, so a gate with a wrong clock
-//! changes nothing. The server's hash has no tag. Whoever can write to the server can delay requests or let them go
+//! changes nothing. The server's hash has no tag. Anyone who can write to the server can delay requests or let them go
 //! early, within the limits that the script checks.
 
 use std::{

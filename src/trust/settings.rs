@@ -26,7 +26,7 @@ pub struct Settings {
 pub enum Ca {
     /// At this path.
     At(String),
-    /// In the home folder of whoever reads the settings, under this name.
+    /// In the home folder of the user who reads the settings, under this name.
     Here(&'static str),
 }
 
