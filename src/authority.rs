@@ -137,7 +137,7 @@ impl Authority {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::load_or_create`], and [`AuthorityError::Missing`] if neither file exists.
+    /// Fails in the same cases as [`Self::load_or_create`], and with [`AuthorityError::Missing`] if neither file exists.
     pub fn load(certificate: &Path, key: &Path, now: SystemTime) -> Result<Self, AuthorityError> {
         let pair = Pair::new(certificate, key);
         match pair.settled_presence()? {

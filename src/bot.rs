@@ -8,7 +8,7 @@ use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 
-use crate::{origin::HostPattern, text::words};
+use crate::{origin::HostPattern, text::words, usage::Purposes};
 
 mod bots;
 mod certificate;
@@ -40,6 +40,8 @@ pub struct Bot {
     pub exempt_hosts: Vec<HostPattern>,
     /// The minimum time between two requests of the bot to the same site. Used only with a `[pace]` section.
     pub delay: Option<Duration>,
+    /// What the bot uses content for.
+    pub purposes: Purposes,
     /// Proofs that identify a client as this bot.
     pub bindings: Bindings,
 }
@@ -116,7 +118,7 @@ words! {
 
 impl Bot {
     /// Returns the product tokens that name the bot in addition to its `user-agents`: its `robots-agents` and its name.
-    fn goes_by(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn goes_by(&self) -> impl Iterator<Item = &str> {
         self.robots_agents.iter().map(|agent| &**agent).chain([&*self.name])
     }
 }

@@ -16,6 +16,7 @@ use crate::bot::{AgentPattern, Bot, Bots, Enforcement};
 use crate::evidence::EvidenceOptions;
 use crate::pace::Policy as Pace;
 use crate::seal::SealOptions;
+use crate::usage::UsagePolicy;
 
 mod admin;
 mod bots;
@@ -37,6 +38,7 @@ mod sections;
 mod settings;
 mod table;
 pub mod units;
+mod usage;
 mod watch;
 
 pub use crate::audit::Output;
@@ -85,6 +87,8 @@ pub struct Config {
     pub egress: Egress,
     /// `[pace]`: how fast bots may go at one site. Without the section it is `None`, and nothing is limited.
     pub pace: Option<Pace>,
+    /// `[usage]`: what happens if a site forbids the purposes of a bot.
+    pub usage: UsagePolicy,
     /// `[audit]`: where the audit log is written.
     pub audit: Audit,
     /// `[admin]`: where the admin API listens.
@@ -108,7 +112,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or is empty, or if it is invalid; the error then lists all mistakes.
+    /// Fails if the file cannot be read or is empty, or if it is invalid; the error then lists all mistakes.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         Self::load_by(path, Reads::All)
     }
@@ -119,7 +123,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// As [`Config::load`].
+    /// Fails in the same cases as [`Config::load`].
     pub fn load_without_credentials(path: &Path) -> Result<Self, ConfigError> {
         Self::load_by(path, Reads::NoSecrets)
     }
@@ -129,7 +133,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// As [`Config::load`].
+    /// Fails in the same cases as [`Config::load`].
     pub fn load_alone(path: &Path) -> Result<Self, ConfigError> {
         Self::load_by(path, Reads::Nothing)
     }
@@ -138,7 +142,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// If the text is invalid.
+    /// Fails if the text is invalid.
     pub fn parse_alone(file_name: &str, text: &str) -> Result<Self, ConfigError> {
         Self::parse_by(
             &Environment::of_process(),
@@ -172,7 +176,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// If the text is invalid, or names certificates or secrets that cannot be read.
+    /// Fails if the text is invalid, or names certificates or secrets that cannot be read.
     pub fn parse(file_name: &str, text: &str, base_dir: &Path) -> Result<Self, ConfigError> {
         Self::parse_in(&Environment::of_process(), file_name, text, base_dir)
     }
@@ -181,7 +185,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// As [`Config::parse`].
+    /// Fails in the same cases as [`Config::parse`].
     pub fn parse_in(
         environment: &Environment,
         file_name: &str,
@@ -242,6 +246,7 @@ impl Config {
             let fleet = file.table("fleet", |table| Fleet::read(table, file.span_of("pace").is_some()));
             let egress = file.table("egress", Egress::read);
             let pace = file.table("pace", pace::read);
+            let usage = file.table("usage", usage::read);
             let audit = file.table("audit", Audit::read);
             let admin = file.table("admin", |table| Admin::read(table, &proxy));
             let (identity, bots) = bots::read(file);
@@ -257,6 +262,7 @@ impl Config {
                 fleet,
                 egress,
                 pace,
+                usage,
                 audit,
                 admin,
                 identity,
@@ -277,8 +283,10 @@ impl Config {
                 ("evidence.path", evidence),
             ] {
                 if let (Some(span), Some(name)) = (file.span_of(key), config.conflicting_use(key, path)) {
-                    let message =
-                        format!("{name} names the same file, and each would overwrite the other; write another path");
+                    let message = format!(
+                        "{name} names the same file, and each would overwrite the other; use a different path for one \
+                         of them"
+                    );
                     checker.complain(span, message);
                 }
             }

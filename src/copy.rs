@@ -12,6 +12,7 @@ mod meaning;
 mod policy;
 mod robots_copy;
 mod state;
+mod tdmrep;
 
 pub(crate) use self::freshness::retry_after;
 pub use self::{
@@ -23,4 +24,5 @@ pub use self::{
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
     robots_copy::{RobotsCopy, Sha256},
     state::{Answer, AnswerKind, Due, LastAnswer, OriginState, Saved, SavedCopy, SourceFetch},
+    tdmrep::{Reservation, TdmRep, TooLong},
 };

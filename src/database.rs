@@ -129,8 +129,11 @@ fn move_aside<T>(kind: &Kind<T>, path: &Path, damaged: &File, what: &str) -> Res
     let mut aside = beside.into_os_string();
     // Some programs take the part before a colon for a host name.
     aside.push(Timestamp(SystemTime::now()).to_string().replace(':', ""));
-    fs::rename(path, &aside)
-        .map_err(|error| stays(format!("{error}; move it away, or let robotgate write to its folder")))?;
+    fs::rename(path, &aside).map_err(|error| {
+        stays(format!(
+            "{error}; move the file away, or let robotgate write to its folder"
+        ))
+    })?;
     tracing::error!(
         path = %path.display(),
         moved_to = %aside.display(),

@@ -8,8 +8,10 @@
 
 mod question;
 mod reason;
+mod response_fields;
 mod robots_identity;
 mod texts;
+mod usage;
 
 use std::{
     fmt,
@@ -20,9 +22,10 @@ use std::{
 pub(crate) use self::question::rules_of;
 use self::robots_identity::RobotsIdentity;
 pub use self::{
-    question::{BUDGET, Begun, HttpsMode, Question, Scope, Subject, Terms, Undecided, Unverifiable},
+    question::{AT_ONCE, BUDGET, Begun, HttpsMode, Question, Scope, Subject, Terms, Undecided, Unverifiable},
     reason::Reason,
     texts::{DecisionTexts, MAX_TEXT},
+    usage::{TdmrepAnswer, TdmrepState, UsageReport},
 };
 use crate::{
     bot::{Enforcement, Identity},
@@ -69,6 +72,8 @@ pub struct Decision {
     pub prohibited: Option<String>,
     /// When the request may come again. `None` unless it came too early.
     pub deferral: Option<Deferral>,
+    /// What the site says about the purposes of the bot. `None` if the bot has none, or if they did not matter.
+    pub usage: Option<Box<UsageReport>>,
 }
 
 /// What exempts a request from robots.txt.
@@ -117,7 +122,11 @@ impl Decision {
         }
     }
 
-    fn refused_for_pace(self, verdict: Verdict) -> Self {
+    fn refused_for_pace(mut self, verdict: Verdict) -> Self {
+        // The use did not refuse the request, because the bot is only reported.
+        if let Some(usage) = &mut self.usage {
+            usage.refused = None;
+        }
         Self {
             verdict,
             reason: Reason::Pace,
@@ -132,7 +141,7 @@ impl Decision {
     /// it applies only to bots for which robots.txt is enforced.
     ///
     /// # Errors
-    /// The site's `Crawl-delay` is longer than the configuration accepts.
+    /// Fails if the site's `Crawl-delay` is longer than the configuration accepts.
     pub fn limits(&self) -> Result<Option<Limits>, CrawlDelayTooLong> {
         let Some(policy) = &self.question.terms.pace else {
             return Ok(None);
@@ -163,7 +172,7 @@ impl Decision {
             // Almost all such requests come through a CONNECT.
             (Reason::Unauthenticated, _, Scheme::Https) => {
                 "The client does not prove which bot it is, and the configuration requires it. Inside a CONNECT, the \
-                 proof that came with the CONNECT counts."
+                 proof that came with the CONNECT applies."
             }
             (Reason::Pace, Verdict::Defer, _) => match self.pace_cause() {
                 Some(cause) => sentence_of(cause),
@@ -286,6 +295,7 @@ impl Decision {
                 // The fetch is still running, and its duration is unknown.
                 None => WHILE_PENDING,
             },
+            _ if self.waits_for_tdmrep() => WHILE_PENDING,
             _ => return None,
         };
         // Rounded up, because a request that comes too early is refused again.
@@ -311,20 +321,20 @@ fn sentence_of(cause: Cause) -> &'static str {
             "This proxy leaves some time between two requests to a site (pace.delay), and this request came too early."
         }
         Cause::BotDelay => {
-            "This proxy leaves some time between a request to a site and one of this bot (the delay of its [[bot]]), and \
-             this request came too early."
+            "This proxy leaves some time before each request of this bot to a site (the delay of its [[bot]]), and this \
+             request came too early."
         }
         Cause::CrawlDelay => {
             "The site's robots.txt asks for some time between two requests (Crawl-delay), and this request came too early."
         }
         Cause::Pause => {
-            "The site has answered a request with 429 or 503, so this proxy sends it none until the pause is over."
+            "The site has answered a request with 429 or 503, so this proxy sends no requests to it until the pause is over."
         }
         Cause::Concurrency => {
             "As many requests to this site are under way as this proxy allows (pace.concurrency), and none of them \
              ended in time."
         }
-        Cause::Waiting => "Too many requests wait already, for this site or for all sites (pace.max-waiting).",
+        Cause::Waiting => "Too many requests are already waiting, for this site or for all sites (pace.max-waiting).",
         Cause::Fleet => {
             "The server by which several proxies share the pace of a site cannot be used (fleet.on-loss), so this proxy \
              sends nothing."
@@ -346,6 +356,7 @@ impl Decision {
             strict_paths: true,
             policy: crate::copy::Policy::default(),
             pace: None,
+            usage: crate::usage::UsagePolicy::default(),
             generation: 1,
         };
         let origin = crate::origin::Origin {
@@ -364,6 +375,7 @@ impl Decision {
             lookup: None,
             prohibited: None,
             deferral: None,
+            usage: None,
         }
     }
 }

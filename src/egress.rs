@@ -78,8 +78,8 @@ impl Egress {
         }
     }
 
-    /// Checks again that an address is not one of robotgate's own listeners, after connecting and before sending.
-    /// robotgate might have opened a listener there meanwhile, and registers it before any client can connect.
+    /// Checks again that an address is not one of robotgate's own listeners, after connecting and before sending. In
+    /// the meantime, robotgate can have opened a listener there; it registers a listener before any client can connect.
     ///
     /// # Errors
     /// Fails if robotgate now listens there.

@@ -1,13 +1,13 @@
-//! The store of evidence: the texts that decisions rest on, by their SHA-256. It keeps each robots.txt that decided,
-//! and the text of each configuration, so that a decision in the audit log can be checked and replayed months later.
+//! The store of evidence: the robots.txt texts and configurations that decisions were based on, each under its SHA-256.
+//! With them, a decision in the audit log can be checked and replayed months later.
 //!
-//! It also keeps which text each origin had, and when ([`EvidenceReader::history`]).
+//! The store also records which text each origin had, and when ([`EvidenceReader::history`]).
 //!
-//! A text is stored before the first decision that rests on it. The texts are written by a thread of their own, many in
-//! one transaction. A decision on a copy that is in memory already writes nothing. If the store fails, decisions go on,
-//! unless the configuration says that they must not ([`EvidenceOptions::required`]).
+//! A text is stored before the first decision that is based on it. A separate thread writes the texts, many in one
+//! transaction. A decision on a copy that is already in memory writes nothing. If the store fails, robotgate still
+//! decides requests, unless the configuration forbids it ([`EvidenceOptions::required`]).
 //!
-//! The file is open only while something is written, so that [`EvidenceReader`] can read it beside a running proxy, and
+//! The file is open only while something is written, so that [`EvidenceReader`] can read it while a proxy runs, and
 //! several robotgates can share one file.
 
 mod file;
@@ -38,13 +38,14 @@ use crate::{
 /// The `[evidence]` section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvidenceOptions {
-    /// The file. It may not exist yet.
+    /// The file. It need not exist yet.
     pub path: PathBuf,
     /// How long to keep a text after the last day on which it was in use.
     pub keep: Duration,
-    /// Maximum bytes of the compressed texts. Beyond it, those that were not in use for the longest time are removed.
+    /// Maximum bytes of the compressed texts. If they exceed it, the store removes the texts that have been out of use
+    /// for the longest time.
     pub max_bytes: u64,
-    /// Whether nothing may be decided on a text that could not be stored.
+    /// Whether requests are refused if the robots.txt that would decide them could not be stored.
     pub required: bool,
 }
 
@@ -61,7 +62,7 @@ pub struct EvidenceState {
     /// Bytes of the texts, compressed, and their maximum.
     pub bytes: u64,
     pub max_bytes: u64,
-    /// Number of texts that were not stored before a decision could rest on them.
+    /// Number of texts that could not be stored before a decision was based on them.
     pub failures: u64,
     /// Why texts cannot be stored now, and what to do. It contains no path.
     pub trouble: Option<String>,
@@ -69,7 +70,7 @@ pub struct EvidenceState {
 
 /// The error for a text that was not stored in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the text could not be stored as evidence")]
+#[error("the robots.txt could not be stored as evidence")]
 pub struct NotStored;
 
 /// The error for a store that is required and cannot be used.
@@ -84,11 +85,12 @@ pub struct EvidenceError {
 // === impl Evidence ===
 
 impl Evidence {
-    /// Starts the store and stores the text of the configuration in it. Blocks until that is done, for at most
+    /// Starts the store and stores the text of the configuration. Blocks until the text is stored, for at most
     /// `MAX_START`.
     ///
     /// # Errors
-    /// Fails if the store is required and the text could not be stored. Otherwise the store tries again by itself.
+    /// Fails if the store is required and the text could not be stored. If the store is not required, it tries again
+    /// later.
     pub fn start(options: &EvidenceOptions, config: &Arc<str>) -> Result<Self, EvidenceError> {
         let shared = Arc::new(Shared::new(options));
         let writer = std::thread::Builder::new().name("evidence".to_owned()).spawn({
@@ -107,8 +109,8 @@ impl Evidence {
         Ok(evidence)
     }
 
-    /// Stores the text of a configuration that is about to decide. Blocks until it is stored, for at most
-    /// `MAX_START`.
+    /// Stores the text of a configuration that is about to become the current one. Blocks until the text is stored, for
+    /// at most `MAX_START`.
     ///
     /// # Errors
     /// Fails if the text is `required` and could not be stored.
@@ -127,10 +129,10 @@ impl Evidence {
         }
     }
 
-    /// Checks whether texts could be stored at `path`. Creates nothing.
+    /// Checks whether texts could be stored at `path`. Does not create the file.
     ///
     /// # Errors
-    /// Fails if this user cannot read or write there.
+    /// Fails if this user cannot read or write the file or create it.
     pub fn check(path: &Path) -> Result<(), EvidenceError> {
         let looked = match files::open_to_write(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -144,11 +146,11 @@ impl Evidence {
         })
     }
 
-    /// Stores a text. Returns once it is on disk; at once if this process has stored it before.
+    /// Stores a text. Returns when the text is on disk, or immediately if this process has stored it before.
     ///
     /// # Errors
-    /// Fails if the text was not stored within a second, or if texts cannot be stored now. It still waits to be
-    /// written then, if there is room in memory.
+    /// Fails if the text was not stored within a second, or if texts cannot be stored now. The text then stays in the
+    /// queue if there is room in memory.
     pub async fn put(&self, sha256: Sha256, text: &[u8]) -> Result<(), NotStored> {
         let stored = match self.shared.place(sha256, text, day_of(SystemTime::now())) {
             Place::Stored => return Ok(()),
@@ -164,8 +166,8 @@ impl Evidence {
         }
     }
 
-    /// Notes what a site answered, and its last answer if that was another one. Does not wait until that is stored. An
-    /// answer that stays the same is stored once a day.
+    /// Records a site's response, and also its previous response if that was different. Does not wait until they are
+    /// stored. A response that stays the same is stored once a day.
     pub fn saw(&self, before: Option<Sighting>, seen: Sighting) {
         let day = day_of(seen.at);
         self.shared.saw(before, seen, day);
@@ -175,7 +177,7 @@ impl Evidence {
         &self.shared.path
     }
 
-    /// Changes the limits. A change of the path needs a new store.
+    /// Changes the limits. To change the path, start a new store.
     pub fn set_options(&self, options: &EvidenceOptions) {
         self.shared.set_limits(options);
     }
@@ -204,19 +206,19 @@ impl Evidence {
         }
     }
 
-    /// Writes what waits and ends the writer, at the end of the program. Blocks.
+    /// Writes all queued texts and ends the writer thread, at the end of the program. Blocks.
     pub fn close(&self) {
         self.shared.close();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
-            // The panic of a writer is already on stderr.
+            // The panic of a writer has already been printed on stderr.
             let _ = writer.join();
         }
     }
 }
 
 impl Drop for Evidence {
-    /// Tells the writer to end after it has written everything. Does not wait for it.
+    /// Tells the writer to end after it has written everything. Does not wait for the writer.
     fn drop(&mut self) {
         self.shared.close();
     }

@@ -14,6 +14,7 @@ use crate::{
     copy::Lookup,
     decision::{Begun, Decision},
     origin::Target,
+    usage::Purposes,
 };
 
 /// Why a configuration file cannot be used.
@@ -37,7 +38,7 @@ pub struct Unmet {
 /// Reads `file` and runs its cases.
 ///
 /// # Errors
-/// If the file cannot be read, is invalid, or does not meet its cases.
+/// Fails if the file cannot be read, is invalid, or does not meet its cases.
 pub fn load(file: &Path) -> Result<Config, LoadError> {
     let config = Config::load(file)?;
     let cases = unmet(&config);
@@ -75,8 +76,14 @@ fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
     if decision.verdict == expectation.verdict {
         return None;
     }
+    let purpose = expectation
+        .purpose
+        .map_or_else(String::new, |purpose| format!(" with the purpose \"{purpose}\""));
+    let refused = decision.usage.as_deref().and_then(|report| report.refused.as_ref());
+    let refused = refused.map_or_else(String::new, |refused| format!(": {refused}"));
     Some(format!(
-        "expected \"{}\" for {} as \"{}\", but the verdict is \"{}\" (reason: {}); correct the case or the configuration",
+        "expected \"{}\" for {} as \"{}\"{purpose}, but the verdict is \"{}\" (reason: {}{refused}); correct the case \
+         or the configuration",
         expectation.verdict.as_str(),
         expectation.url,
         expectation.agent,
@@ -88,14 +95,18 @@ fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
 fn decide(expectation: &Expectation, target: Target, config: &Config) -> Decision {
     let origin = &target.origin;
     let prohibited = config.screen(origin).err().map(|prohibited| prohibited.to_string());
-    let question = config.question(&expectation.agent, false, target, config.terms(0), ALWAYS);
-    match question.begin(prohibited) {
+    let question = config
+        .question(&expectation.agent, false, target, config.terms(0), ALWAYS)
+        .with_purposes(expectation.purpose.map(|purpose| Purposes::from_iter([purpose])));
+    let decision = match question.begin(prohibited) {
         Begun::Decided(decision) => decision,
         Begun::NeedsCopy(undecided) => {
             let policy = &config.robots.policy;
             undecided.decide(Lookup::given(expectation.robots.as_bytes(), SystemTime::now(), policy))
         }
-    }
+    };
+    // A case has no tdmrep.json.
+    decision.without_tdmrep()
 }
 
 /// The time at which cases are decided. It is before the end of every `[[https.tunnel]]`, so that a case that is met
@@ -162,8 +173,8 @@ mod tests {
             ("https.mode = \"tunnel\"\n", "http://a.example/public", "allow"),
             ("https.mode = \"refuse\"\n", "https://a.example/public", "deny"),
             ("egress.deny = [\"a.example\"]\n", "http://a.example/public", "deny"),
-            // An entry applies in cases even after its end. Otherwise, a valid file could prevent a start at some later
-            // time.
+            // In a case, an entry of `https.tunnel` applies even after its `until`. Otherwise, the case could fail from
+            // some day on, and a file that was valid would prevent a start.
             (
                 "https.tunnel = [{ host = \"a.example\", reason = \"pinned\", until = 2020-01-01 }]\n",
                 "https://a.example/private",
@@ -178,6 +189,45 @@ mod tests {
         let error = loaded(&case("Bot/1", "http://robotgate.internal/", "allow"));
         let error = error.expect_err("nothing is decided there").to_string();
         assert!(error.contains("robotgate.internal is the proxy itself"), "{error}");
+    }
+
+    #[test]
+    fn a_case_can_have_a_purpose() {
+        const BOT: &str = "[[bot]]\nname = \"TestBot\"\nuser-agents = [\"TestBot\"]\npurposes = [\"search\"]\n";
+        let load = |usage: &str, purpose: &str, verdict: &str| {
+            loaded(&format!(
+                "[usage]\n{usage}\n{BOT}[[expect]]\nagent = \"TestBot\"\nurl = \"https://a.example/p\"\n\
+                 verdict = \"{verdict}\"\nrobots = \"User-agent: *\\nContent-Signal: search=yes, ai-train=no\"\n{purpose}\n"
+            ))
+        };
+        let enforce = "content-signal = \"enforce\"";
+        for (usage, purpose, verdict) in [
+            (enforce, "", "allow"),
+            (enforce, "purpose = \"search\"", "allow"),
+            (enforce, "purpose = \"ai-train\"", "deny"),
+            ("", "purpose = \"ai-train\"", "allow"),
+            ("", "purpose = \"tdm\"", "allow"),
+            ("unknown = \"deny\"", "purpose = \"search\"", "allow"),
+            ("unknown = \"deny\"", "purpose = \"tdm\"", "deny"),
+        ] {
+            let loaded = load(usage, purpose, verdict);
+            assert!(loaded.is_ok(), "{usage} {purpose}: {loaded:?}");
+        }
+        let error = load(enforce, "purpose = \"ai-train\"", "allow").expect_err("it is refused");
+        let error = error.to_string();
+        for part in [
+            "as \"TestBot\" with the purpose \"ai-train\", but the verdict is \"deny\" (reason: usage: line 2 of the",
+            "says Content-Signal: ai-train=no, which forbids the purpose ai-train)",
+        ] {
+            assert!(error.contains(part), "{error}");
+        }
+        let error = load("", "purpose = \"train\"", "allow")
+            .expect_err("not a purpose")
+            .to_string();
+        assert!(
+            error.contains("expect[0].purpose: \"train\" is not a purpose; write one of search"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -9,9 +9,10 @@ pub(crate) use self::json::{FetchRecord, write as to_json};
 use crate::{
     bot::{Identity, IdentityMismatch, Proof},
     config::Config,
-    decision::{Decision, Scope},
+    decision::{Decision, Reason, Scope, TdmrepState, UsageReport},
     origin::Reading,
     robots::{Choice, Disguise, Explanation, Statement, explain, statements, which_apply},
+    usage::{UseRefusal, UseStatement},
 };
 
 /// Everything about a decision.
@@ -27,6 +28,8 @@ pub(crate) struct Report<'a> {
     pub(crate) disguise: Option<Disguise>,
     /// The proofs that would be sufficient, if the proxy accepts this User-Agent only with a proof.
     pub(crate) proofs: Option<String>,
+    /// Whether the site was asked for its `tdmrep.json`. `None` if that does not matter.
+    pub(crate) tdmrep_asked: Option<bool>,
 }
 
 /// The rules behind a decision.
@@ -35,6 +38,8 @@ pub(crate) struct Why<'a> {
     pub(crate) body: &'a [u8],
     /// The reading that decided, unless it is the path as sent.
     pub(crate) read_as: Option<(Reading, Vec<u8>)>,
+    /// The line that decided.
+    pub(crate) line: Option<u32>,
 }
 
 /// A statement, and whether it applies to the bot. `applies` is `None` without a bot.
@@ -67,12 +72,18 @@ impl<'a> Report<'a> {
                 Scope::Tunnel { .. } => (Reading::Sent, decision.rule.map(|_| b"/".to_vec())?),
                 Scope::Path { .. } => decision.read()?,
             };
-            let explanation = explain(profile, body, choice, &path);
+            let mut explanation = explain(profile, body, choice, &path);
+            if decision.reason == Reason::Usage {
+                // The rules allow the URL, so none of them decided.
+                explanation.rule = None;
+                explanation.competitors.clear();
+            }
             debug_assert_eq!(explanation.rule.is_some(), decision.rule.is_some());
             Some(Why {
                 explanation,
                 body,
                 read_as: (reading != Reading::Sent).then_some((reading, path)),
+                line: deciding_line(decision),
             })
         });
         let identity = &decision.question.subject.identity;
@@ -86,8 +97,22 @@ impl<'a> Report<'a> {
             why,
             disguise: body.and_then(Disguise::of),
             proofs: needs_proof(config, user_agent).then(|| proofs_of(config, user_agent)),
+            tdmrep_asked: decision.usage.as_deref().and_then(is_tdmrep_asked),
         }
     }
+}
+
+/// Returns whether the site was asked for its `tdmrep.json`, if that matters.
+fn is_tdmrep_asked(usage: &UsageReport) -> Option<bool> {
+    usage.tdmrep.map(|state| state != TdmrepState::NotAsked)
+}
+
+/// Returns the line of the robots.txt that decided: that of the rule, or of the statement that forbids a use.
+pub(crate) fn deciding_line(decision: &Decision) -> Option<u32> {
+    let refused = decision.usage.as_deref().and_then(|usage| usage.refused.as_ref());
+    let statement = refused.and_then(UseRefusal::statement);
+    let line = statement.and_then(UseStatement::line);
+    line.or_else(|| decision.rule().map(|rule| rule.line))
 }
 
 /// Returns whether the proxy accepts this User-Agent only with a proof.

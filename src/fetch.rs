@@ -1,11 +1,12 @@
-//! Fetches a robots.txt: the I/O of RFC 9309 §2.3, with limits against hostile servers. This module does not interpret
-//! the result.
+//! Fetches a robots.txt: the I/O of RFC 9309 §2.3, with limits against hostile servers. A `tdmrep.json` is fetched in the
+//! same way ([`Document`]). This module does not interpret the result.
 //!
 //! The request is a GET without cookies or credentials. It is unconditional, or its condition is an entity tag that the
 //! same origin sent. Up to five redirects are followed, also to other origins. The egress guard checks each of them
 //! (RFC 9309 §2.3.1.2).
 
 mod body;
+mod document;
 mod hop;
 mod limiter;
 mod redirect;
@@ -22,19 +23,20 @@ use async_trait::async_trait;
 use self::hop::HopEnd;
 pub use self::{
     body::within_limit,
+    document::Document,
     limiter::{FetchLimiter, FetchPermit, Name, Requester},
     redirect::Hop,
     trace::{Traced, TracedHop},
 };
 use crate::{
-    copy::{Failure, FetchError, Fetched, NetworkError, OriginState, Policy, RobotsCopy},
+    copy::{Failure, FetchError, Fetched, Meaning, NetworkError, OriginState, Policy, RobotsCopy},
     egress::{Egress, EgressError},
     fleet::Fleet,
     origin::Origin,
     upstream::{Fault, Origins},
 };
 
-/// Fetches the robots.txt of origins.
+/// Fetches a document of origins: their robots.txt, or another one that is kept in the same way.
 #[async_trait]
 pub trait Fetch: Send + Sync + 'static {
     /// Space in the audit log that is reserved for the record of a fetch.
@@ -55,6 +57,11 @@ pub trait Fetch: Send + Sync + 'static {
     /// Waits until the limiter grants the permit, and fetches. The implementation limits the time. With `etag`, the
     /// request is conditional, so the origin can respond with "not modified".
     async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced;
+
+    /// Returns what the result of a fetch says about the origin. Parses the document, which can take a while.
+    fn meaning(fetched: &Fetched, policy: &Policy, at: SystemTime) -> Meaning {
+        fetched.meaning(policy, at)
+    }
 
     /// Stores the text of a copy as evidence, before a decision is based on it.
     ///
@@ -84,7 +91,7 @@ pub trait Fetch: Send + Sync + 'static {
     /// Called for each copy that another robotgate of the fleet fetched, before the copy is used.
     fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Self::Reservation);
 
-    /// Called after a fetch, or another gate's fetch, has become the state of the origin. Must not block.
+    /// Called after the result of a fetch, by this or another gate, has become the state of the origin. Must not block.
     fn learned(&self, _learned: &Learned<'_>) {}
 }
 
@@ -223,13 +230,20 @@ impl Fetcher {
         self.limiter.enter(requester)
     }
 
-    /// Waits until the limiter grants `permit` and fetches the robots.txt of `origin`. With `etag`, the request is
+    /// Waits until the limiter grants `permit` and fetches a document of `origin`. With `etag`, the request is
     /// conditional, so the origin can respond with "not modified".
-    pub async fn trace(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
+    pub async fn trace(
+        &self,
+        permit: &FetchPermit,
+        document: &'static Document,
+        origin: &Origin,
+        etag: Option<&str>,
+    ) -> Traced {
         permit.turn().await;
         let (total, began) = (self.options.total_timeout, Instant::now());
         let mut hops = Vec::with_capacity(1);
-        let ran = permit.run(tokio::time::timeout(total, self.follow(origin, etag, &mut hops)));
+        let following = self.follow(Hop::first(document, origin), etag, &mut hops);
+        let ran = permit.run(tokio::time::timeout(total, following));
         let fetched = match ran.await {
             Ok(Ok(fetched)) => fetched,
             Ok(Err(_)) => Err(FetchError::Timeout(total).into()),
@@ -242,9 +256,8 @@ impl Fetcher {
         }
     }
 
-    async fn follow(&self, origin: &Origin, etag: Option<&str>, hops: &mut Vec<TracedHop>) -> Result<Fetched, Failure> {
+    async fn follow(&self, first: Hop, etag: Option<&str>, hops: &mut Vec<TracedHop>) -> Result<Fetched, Failure> {
         if let Some(etag) = etag {
-            let first = Hop::first(origin);
             let end = first.ask(self, Some(etag), note(hops, &first)).await;
             match end.map_err(Failure::of_origin)? {
                 // Some servers respond to a conditional request with a client error, but serve the rules without the
@@ -253,7 +266,6 @@ impl Fetcher {
                 end => return self.follow_redirects(end, hops).await,
             }
         }
-        let first = Hop::first(origin);
         let end = first.ask(self, None, note(hops, &first)).await;
         self.follow_redirects(end.map_err(Failure::of_origin)?, hops).await
     }

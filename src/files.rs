@@ -63,7 +63,7 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
 /// Checks that an existing file can be opened for reading and writing.
 ///
 /// # Errors
-/// Those of [`open`], or if the file cannot be opened for writing.
+/// Fails in the same cases as [`open`], or if the file cannot be opened for writing.
 pub(crate) fn open_to_write(path: &Path) -> io::Result<()> {
     open(path)?;
     OpenOptions::new().read(true).write(true).open(path).map(drop)
@@ -72,7 +72,7 @@ pub(crate) fn open_to_write(path: &Path) -> io::Result<()> {
 /// Reads a whole file.
 ///
 /// # Errors
-/// Those of [`open`] and of reading.
+/// Fails in the same cases as [`open`], or if the file cannot be read.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let (mut file, _) = open(path)?;
     let mut contents = Vec::new();
@@ -154,7 +154,7 @@ pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
 /// Reads a secret like [`read_secret`] and returns it with the metadata of the file.
 ///
 /// # Errors
-/// Those of [`read_secret`].
+/// Fails in the same cases as [`read_secret`].
 pub fn read_secret_with(path: &Path) -> Result<(Vec<u8>, Metadata), SecretError> {
     let failed = |source| SecretError::Read {
         path: path.to_owned(),

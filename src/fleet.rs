@@ -1,9 +1,10 @@
-//! Shares copies of robots.txt between several gates through a Redis or Valkey server, so that one gate fetches for
-//! all, and all keep one pace.
+//! Shares copies of robots.txt between several gates through a Redis or Valkey server. A *gate* is one running
+//! robotgate, as a member of a fleet. One gate fetches a robots.txt for all gates, and all gates together keep one
+//! pace.
 //!
-//! No gate depends on the server. If it does not answer in time, the gate fetches as if it were alone. A copy from the
-//! server is trusted no more than an origin's own answer, and nothing of a bot or its requests is stored there.
-//! Deciding on a copy in memory makes no call.
+//! No gate depends on the server. If the server does not answer in time, the gate fetches as if it were alone. A gate
+//! trusts a copy from the server no more than an origin's own response. The server stores nothing about bots or their
+//! requests. A decision on a copy in memory makes no call.
 
 mod breaker;
 mod client;
@@ -45,12 +46,12 @@ use crate::{copy::Sha256, robots::Profile};
 pub struct Fleet {
     client: Arc<Client>,
     listeners: Arc<Listeners>,
-    /// Identifies this gate. It gets a new name each time that it joins.
+    /// The name of this gate. The gate gets a new name each time it joins.
     name: String,
     prefix: String,
     /// The digest of [`FetchedAs`] in hex, which is part of each key.
     fetched_as: String,
-    /// Where the gates send messages, and the key that they share.
+    /// The channel for messages between the gates, and the key that the gates share.
     channel: Channel,
     /// How long to wait for another gate's fetch.
     longest_wait: Duration,
@@ -82,14 +83,14 @@ pub enum FleetError {
 #[derive(Debug, Default)]
 struct Listeners(Mutex<HashMap<String, Weak<Notify>>>);
 
-/// Registers a task that waits for another gate's fetch, until it is dropped.
+/// Registers a task that waits for another gate's fetch. Dropping it ends the registration.
 struct FetchListener {
     notify: Arc<Notify>,
     key: String,
     listeners: Arc<Listeners>,
 }
 
-/// The settings that a copy depends on, in addition to its origin. Gates that differ in this share no copies.
+/// The settings that a copy depends on, in addition to its origin. Gates whose settings differ share no copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchedAs<'a> {
     pub profile: Profile,
@@ -101,11 +102,11 @@ pub struct FetchedAs<'a> {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Joins a fleet: begins to connect, and does not wait for that. Calls `on_notice` with what the gates tell each
-    /// other. Needs a tokio runtime.
+    /// Joins a fleet. Starts to connect, and does not wait for the connection. Calls `on_notice` with the messages of
+    /// other gates. Needs a tokio runtime.
     ///
     /// # Errors
-    /// The settings are invalid. Whether the server answers is not known yet.
+    /// Fails if the settings are invalid. Does not check whether the server answers.
     pub fn join(
         settings: &Settings,
         fetched_as: FetchedAs<'_>,
@@ -150,12 +151,12 @@ impl Fleet {
         })
     }
 
-    /// Returns why the server is not used now; `None` while it is used.
+    /// Returns why the server is not used now, or `None` while it is used.
     pub fn error(&self) -> Option<String> {
         self.client.error()
     }
 
-    /// Returns why this gate does not get the messages of the others; `None` while it does.
+    /// Returns why this gate does not receive the messages of the other gates, or `None` while it does.
     pub fn subscription_error(&self) -> Option<String> {
         self.client.subscription_error()
     }
@@ -185,22 +186,22 @@ impl fmt::Debug for Fleet {
     }
 }
 
-/// Handles what the server pushes.
+/// Handles a message that the server pushes.
 fn handle_push(push: PushInfo, name: &str, channel: &Channel, listeners: &Listeners, inbox: &mpsc::Sender<Message>) {
     let payload = Msg::from_push_info(push).and_then(|message| message.get_payload::<String>().ok());
     let Some(payload) = payload else { return };
     if let Some(key) = payload.strip_prefix(FETCHED) {
         let listener = listeners.lock().get(key).and_then(Weak::upgrade);
         if let Some(listener) = listener {
-            // A task that does not wait yet receives it when it begins to wait.
+            // A task that is not waiting yet receives the notification when it starts to wait.
             listener.notify_one();
         }
     } else if let Some(message) = channel.read(&payload)
-        // This gate's own message about a pause counts, too: the pause of the fleet can be longer than its own.
+        // This gate's own message about a pause applies, too: the fleet's pause can be longer than the gate's own.
         && !(message.by == name && matches!(message.notice, Notice::Forgotten(_)))
         && inbox.try_send(message).is_err()
     {
-        tracing::debug!("dropped a message of the fleet, because too many wait");
+        tracing::debug!("dropped a message of the fleet, because too many messages wait");
     }
 }
 

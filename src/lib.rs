@@ -27,6 +27,7 @@
 //! - [`origin`]: scheme, host and port; the target of a request ([`origin::Target`]); and the readings of its path.
 //! - [`bot`]: finds the configured bot or the product token, from a client's proof and its User-Agent.
 //! - [`copy`]: the state machine of an origin: the current copy, when to fetch again, what a failure means.
+//! - [`usage`]: what bots use content for, the vocabularies in which sites speak of that, and the policy for each.
 //! - [`pace`]: the state machine of the requests to an origin: gaps, pauses, and whose turn is next.
 //! - [`decision`]: takes one [`decision::Question`] and returns one [`decision::Decision`], for the proxy, a CONNECT,
 //!   the API, `explain` and `[[expect]]`. The header, the log, the metrics, the API, `explain` and the page are views
@@ -87,9 +88,10 @@
 //!   proof of who sends it.
 //! - No byte is sent upstream, and no refusal to the client, before the decision is in the audit log. The fetch that
 //!   the decision is based on is in the log before the decision.
-//! - [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket. No module
-//!   imports a module that imports it. [`decision::Question::begin`] and [`decision::Question::before_interception`]
-//!   are the only ways to a [`decision::Decision`]. `tests/it/modules.rs` checks the first two.
+//! - [`usage`], [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket. No
+//!   module imports a module that imports it. [`decision::Question::begin`] and
+//!   [`decision::Question::before_interception`] are the only ways to a [`decision::Decision`]. `tests/it/modules.rs`
+//!   checks the first two.
 //! - While robotgate runs, it never uses an older copy in place of the last fetch. After a restart, a copy that has not
 //!   expired can be older than a fetch that could not be written. A copy that cannot be read back is fetched again.
 //! - The proof in a CONNECT says which bot sends the requests in the tunnel, but not what the bot may do. Each request
@@ -151,4 +153,5 @@ pub mod store;
 pub mod text;
 pub mod trust;
 pub mod upstream;
+pub mod usage;
 mod wire;

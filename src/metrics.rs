@@ -38,8 +38,16 @@ pub use self::{
     process::Process,
 };
 use crate::{
-    audit::AuditCounts, decision::Verdict, evidence::EvidenceState, fleet, seal::SealState, store::Memory,
-    text::micros_since_1970, trust::RejectionKind, upstream::ProxyError,
+    audit::AuditCounts,
+    decision::Verdict,
+    evidence::EvidenceState,
+    fleet,
+    seal::SealState,
+    store::Memory,
+    text::micros_since_1970,
+    trust::RejectionKind,
+    upstream::ProxyError,
+    usage::{Purpose, UseStatement, Vocabulary, VocabularyPolicy},
 };
 
 /// Everything counted since the start, across reloads.
@@ -55,6 +63,11 @@ pub struct Metrics {
     /// Requests by outcome, for each method.
     requests: [Counts<Outcome>; Method::COUNT],
     responses: Counts<Class>,
+    /// Withdrawn responses by the purpose that they forbid, for each vocabulary.
+    withdrawn: [Counts<Purpose>; Vocabulary::COUNT],
+    /// Decisions by the purpose that the site forbids, for each vocabulary; first those that only report, then those
+    /// that enforce.
+    forbidden: [[Counts<Purpose>; Vocabulary::COUNT]; 2],
     errors: Counts<ProxyError>,
     malformed: AtomicU64,
     /// Bytes of content from and to clients.
@@ -128,7 +141,7 @@ pub struct Snapshot {
     pub evidence: Option<EvidenceState>,
     /// The sealing of the audit log, if the proxy seals it.
     pub seal: Option<SealState>,
-    /// Whether the store of the fleet is used; `None` where there is no fleet.
+    /// Whether the server of the fleet is used; `None` without a fleet.
     pub fleet_connected: Option<bool>,
     /// Number of cached leaf certificates.
     pub leaves: usize,
@@ -166,6 +179,8 @@ impl Default for Metrics {
             unidentified: Arc::default(),
             requests: std::array::from_fn(|_| Counts::default()),
             responses: Counts::default(),
+            withdrawn: std::array::from_fn(|_| Counts::default()),
+            forbidden: std::array::from_fn(|_| std::array::from_fn(|_| Counts::default())),
             errors: Counts::default(),
             malformed: AtomicU64::default(),
             bytes: ShardedCounters::new(2),
@@ -211,6 +226,21 @@ impl Metrics {
         self.audit_wait.observe(waited);
     }
 
+    /// Counts what a site forbids a bot for one request: what `said` forbids, each purpose only once for a vocabulary,
+    /// and not if `counted` forbids it as well.
+    pub fn forbidden(&self, counted: &[UseStatement], said: &[UseStatement]) {
+        for (at, statement) in said.iter().enumerate().filter(|(_, statement)| !statement.allowed) {
+            let is_same = |other: &UseStatement| {
+                (other.vocabulary, other.purpose, other.allowed) == (statement.vocabulary, statement.purpose, false)
+            };
+            if counted.iter().chain(&said[..at]).any(is_same) {
+                continue;
+            }
+            let is_enforced = statement.policy == VocabularyPolicy::Enforce;
+            self.forbidden[usize::from(is_enforced)][statement.vocabulary.index()].add(statement.purpose);
+        }
+    }
+
     pub fn ended(&self, ended: &ExchangeEnd) {
         self.requests[ended.method.index()].add(ended.outcome);
         if let Some(class) = ended.status.and_then(Class::of) {
@@ -234,6 +264,11 @@ impl Metrics {
         }
     }
 
+    /// Counts an origin's response that the bot did not get because of `statement`.
+    pub fn withdrawn(&self, statement: &UseStatement) {
+        self.withdrawn[statement.vocabulary.index()].add(statement.purpose);
+    }
+
     /// Counts a request that was refused as malformed.
     pub fn malformed(&self) {
         self.malformed.fetch_add(1, Ordering::Relaxed);
@@ -245,7 +280,7 @@ impl Metrics {
         self.fetch.observe(took);
     }
 
-    /// Counts a robots.txt that is another one than before.
+    /// Counts a robots.txt that differs from the previous one.
     pub fn robots_changed(&self, effect: ChangeEffect) {
         self.robots_changes.add(effect);
     }

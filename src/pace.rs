@@ -1,9 +1,9 @@
 //! Limits how fast bots send requests to one origin: the gap between requests, how many run at once, and the pauses
 //! that the site asks for.
 //!
-//! [`Limiter`] is a state machine. It takes events and the time, and [`Limiter::next`] says whether the first waiting
-//! request may go now, or when to ask again. It does no I/O and reads no clock. `crate::pacer` keeps a limiter for each
-//! origin and wakes the requests.
+//! [`Limiter`] is a state machine. It receives events and the time, and [`Limiter::next`] says whether the first
+//! waiting request may be sent now, or when to call it again. It does no I/O and reads no clock. `crate::pacer` keeps a
+//! limiter for each origin and wakes the requests.
 
 mod backoff;
 mod limiter;
@@ -18,7 +18,7 @@ pub use self::{
 use crate::text::words;
 
 words! {
-    /// Why a request may not go yet.
+    /// Why a request has to wait.
     pub enum Cause {
         /// `pace.delay`.
         Delay = "delay",
@@ -26,7 +26,7 @@ words! {
         BotDelay = "bot-delay",
         /// The site's `Crawl-delay`.
         CrawlDelay = "crawl-delay",
-        /// The site answered a request with 429 or 503.
+        /// The site responded to a request with 429 or 503.
         Pause = "pause",
         /// `pace.concurrency`.
         Concurrency = "concurrency",
@@ -37,7 +37,7 @@ words! {
     }
 }
 
-/// When a request may go, and why not earlier.
+/// When a request may be sent, and why not earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Later {
     pub at: std::time::Instant,

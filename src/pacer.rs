@@ -1,7 +1,7 @@
 //! Keeps a [`Limiter`](crate::pace::Limiter) for each origin, and wakes requests when they have their turn.
 //!
-//! [`Limiter::next`](crate::pace::Limiter::next) decides which request of this gate goes next. In a fleet, that request
-//! then gets its time from the server ([`SharedPacer`]).
+//! [`Limiter::next`](crate::pace::Limiter::next) decides which request of this gate (one running robotgate, as a member
+//! of a fleet) is next. In a fleet, that request then gets its time from the server ([`SharedPacer`]).
 
 mod fleet_pace;
 mod origin_pacer;
@@ -37,9 +37,9 @@ pub(crate) struct Pacer {
     /// Spreads origins over the shards.
     hasher: RandomState,
     waiting: Arc<Waiting>,
-    /// Whether requests go without waiting, because the limits were removed.
+    /// Whether requests are sent without waiting, because the limits were removed.
     is_lifted: AtomicBool,
-    /// Tells the requests that wait for a slot of the fleet about other limits: `None` if they were removed.
+    /// Notifies the requests that wait for a slot of the fleet of new limits: `None` if the limits were removed.
     reloaded: watch::Sender<Option<Policy>>,
 }
 
@@ -67,7 +67,7 @@ impl Pacer {
         }
     }
 
-    /// Gives later requests, and those that wait, the limits of another policy.
+    /// Applies the limits of another policy to later requests and to waiting requests.
     pub(crate) fn reconfigure(&self, policy: &Policy) {
         self.waiting.most.store(policy.max_waiting, Ordering::Relaxed);
         self.each(|pacer| pacer.reconfigure(policy));
@@ -79,7 +79,8 @@ impl Pacer {
         self.waiting.now.load(Ordering::Relaxed)
     }
 
-    /// Waits for the turn of a request of `bot`. Cancel safe: if the caller stops waiting, the turn goes to the next.
+    /// Waits for the turn of a request of `bot`. Cancel safe: if the caller stops waiting, the next request gets the
+    /// turn.
     ///
     /// # Errors
     /// Fails if the wait would be too long, or too many requests wait.
@@ -109,8 +110,8 @@ impl Pacer {
         self.pacer(origin).note_busy(began, asked)
     }
 
-    /// Records a pause that another gate was asked for, if this gate knows the origin. Otherwise the server says so
-    /// when the first request comes.
+    /// Records a pause that another gate reported, if this gate knows the origin. Otherwise, the server reports the
+    /// pause with the first request.
     pub(crate) fn pause(&self, origin: &Origin, left: Duration) {
         let pacer = self.shard(origin).pacers.get(origin).cloned();
         if let Some(pacer) = pacer {
@@ -118,17 +119,17 @@ impl Pacer {
         }
     }
 
-    /// Returns whether all requests go without waiting.
+    /// Returns whether all requests are sent without waiting.
     fn is_lifted(&self) -> bool {
         self.is_lifted.load(Ordering::Relaxed)
     }
 
-    /// Returns the time of tokio's clock, which tests can step.
+    /// Returns the time of tokio's clock, which tests can advance.
     pub(crate) fn now() -> Instant {
         now()
     }
 
-    /// Gives all waiting requests their turn, and lets later requests go without waiting.
+    /// Gives all waiting requests their turn, and lets later requests be sent without waiting.
     pub(crate) fn lift(&self) {
         self.is_lifted.store(true, Ordering::Relaxed);
         self.each(OriginPacer::release);
@@ -176,13 +177,14 @@ impl fmt::Debug for Pacer {
 // === impl Shard ===
 
 impl Shard {
-    /// Removes idle origins. If the shard is still full, also unused ones, and then all that no request uses.
+    /// Removes idle origins. If the shard is still full, removes unused origins, and then all origins that no request
+    /// uses.
     fn make_room(&mut self) {
         if self.pacers.len() < self.sweep_at.max(MIN_SWEEP) {
             return;
         }
         let now = now();
-        // The shard is locked, so a pacer with one reference cannot get another.
+        // The shard is locked, so a pacer with a single reference cannot get another.
         let forget = |pacers: &mut HashMap<Origin, Arc<OriginPacer>>, is_dispensable: fn(&State, Instant) -> bool| {
             pacers.retain(|_, pacer| Arc::strong_count(pacer) > 1 || !is_dispensable(&pacer.state(), now));
         };
@@ -207,7 +209,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 const SHARDS: usize = 16;
-/// A shard with fewer than `MIN_SWEEP` origins removes none. It exceeds `MAX_SHARD` only if more are in use.
+/// A shard with fewer than `MIN_SWEEP` origins removes none. It has more than `MAX_SHARD` only if more are in use.
 const MIN_SWEEP: usize = 64;
 const MAX_SHARD: usize = 16 * 1024;
 

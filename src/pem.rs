@@ -20,7 +20,7 @@ pub(crate) enum PemError {
     NoEnd(usize),
     #[error("line {0} is not a whole -----BEGIN line")]
     Begin(usize),
-    #[error("the block at line {0} cannot be read")]
+    #[error("the PEM block at line {0} is malformed")]
     Other(usize),
 }
 

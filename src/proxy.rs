@@ -10,9 +10,10 @@
 //!    opens a blind `tunnel`, or intercepts it (`intercept`). The requests inside an interception are served like those
 //!    of any other connection, or as HTTP/2 (`streams`). Any other request becomes a `client`.
 //! 3. `gate` serves the request, from top to bottom. `target` finds the origin. `judge` identifies the bot, gets the
-//!    copy and asks [`crate::decision`]; `fetching` fetches and logs a robots.txt for it. A request for an origin whose
-//!    fetch is under way waits for that fetch ([`crate::store`], in `store::fetching`). `pacing` waits for the
-//!    request's turn at the site. `exchange` writes the line in the audit log. Then the client gets a refusal
+//!    copy and asks [`crate::decision`]; `fetching` fetches and logs a robots.txt for it, and `tdmrep` a `tdmrep.json`.
+//!    A request for an origin whose fetch is under way waits for that fetch ([`crate::store`], in `store::fetching`).
+//!    `pacing` waits for the request's turn at the site. `exchange` writes the line in the audit log, and withdraws a
+//!    response that forbids the use. Then the client gets a refusal
 //!    (`respond`), the copy itself (`cached_response`), a page of the internal site (`http://robotgate.internal/`,
 //!    `internal_site`), or the origin's response: `gate/forward` sends the request on a connection of
 //!    [`crate::upstream`], and `relay` passes heads (`rewrite`, `fields`, `websocket`) and content both ways. All waits
@@ -58,6 +59,7 @@ mod server_tls;
 mod snapshot;
 mod streams;
 mod target;
+mod tdmrep;
 mod timer;
 mod tunnel;
 mod websocket;

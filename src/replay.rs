@@ -1,8 +1,8 @@
-//! Decides a logged decision again, from its line in the audit log, the configuration and the robots.txt; or as if one
-//! of these had been otherwise ([`what_if()`](fn@what_if)). No I/O and no clock.
+//! Decides a logged decision again, from its line in the audit log, the configuration and the robots.txt.
+//! [`what_if()`](fn@what_if) decides it under the assumption that one of these was different. No I/O and no clock.
 //!
-//! [`crate::decision`] decides, as for the proxy. What the line alone can tell is taken from it: who sent the request,
-//! and how the fetch of the robots.txt ended.
+//! [`crate::decision`] decides, as it does for the proxy. The line itself says who sent the request, and how the fetch
+//! of the robots.txt ended.
 
 mod batch;
 mod cases;
@@ -17,6 +17,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use serde_json::Value;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 pub(crate) use self::batch::in_parallel;
@@ -24,7 +25,7 @@ use self::what_if::is_as_sent;
 pub use self::{
     batch::{ReadTexts, Replayed, Replayer},
     cases::Cases,
-    line::LoggedDecision,
+    line::{LoggedDecision, LoggedUsage},
     recheck::AnsweredSite,
     summary::{Example, Group, Outline, Place, Report, Summary},
     what_if::{Assumed, Change, Effect, Finding, Unknown, what_if},
@@ -33,18 +34,20 @@ use crate::{
     audit::LoggedUserAgent,
     bot::{Cause, Identity, ProofKind},
     config::Config,
-    copy::{FetchError, Freshness, Lookup, Meaning, OriginState, Policy, Received, RobotsCopy, Sha256},
-    decision::{Begun, Decision, DecisionTexts, Question, Reason, Scope, Subject, Verdict},
+    copy::{
+        CacheStatus, FetchError, Freshness, Lookup, Meaning, OriginState, Policy, Received, RobotsCopy, Sha256, TdmRep,
+    },
+    decision::{BUDGET, Begun, Decision, DecisionTexts, Question, Reason, Scope, Subject, UsageReport, Verdict},
     origin::{Reading, Target},
 };
 
-/// What became of a logged decision.
+/// The result of replaying a logged decision.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     Same,
-    /// The engine decides otherwise, or for another reason.
+    /// The engine now has a different verdict or reason.
     Different(Vec<Difference>),
-    /// The network or the moment decided, so there is nothing to decide again.
+    /// The network or the time of the request decided, so there is nothing to decide again.
     AsLogged,
     NotReplayable(Missing),
 }
@@ -60,7 +63,7 @@ pub struct Difference {
 /// Why a decision cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Missing {
-    #[error("the line names no configuration, because an earlier version wrote it")]
+    #[error("the line does not name its configuration, because an earlier version of robotgate wrote it")]
     NoConfig,
     #[error("the store of evidence does not have the configuration {0}")]
     Config(Sha256),
@@ -68,30 +71,42 @@ pub enum Missing {
     BadConfig(Sha256),
     #[error("the store of evidence does not have the robots.txt {0}")]
     Text(Sha256),
+    #[error("the store of evidence does not have the tdmrep.json {0}")]
+    Tdmrep(Sha256),
+    #[error("the line does not say whether the site has a tdmrep.json")]
+    NoTdmrep,
     #[error("the query was left out of the log (audit.redact-query)")]
     Redacted,
     #[error("a parameter was left out of the log (audit.redact-query)")]
     RedactedParameter,
-    #[error("the log shows the URL escaped or cut")]
+    #[error("the log does not have the exact URL: it was shortened (…), or has a character written as \\u{{…}}")]
     Escaped,
-    #[error("the configuration does not have the bot")]
+    #[error("the configuration has no bot with the name in the log line")]
     UnknownBot,
     #[error("the line does not have a valid {0}")]
     Malformed(&'static str),
 }
 
+/// The texts that a line names, as far as the store has them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Texts<'t> {
+    /// The robots.txt, read with the profile of the configuration that decides.
+    pub robots: Option<&'t Arc<RobotsCopy>>,
+    pub tdmrep: Option<&'t TdmRep>,
+}
+
 // === impl Missing ===
 
 impl Missing {
-    /// Returns the digest of the text that is missing or not valid.
+    /// Returns the digest of the text that is missing or invalid.
     pub fn sha256(&self) -> Option<Sha256> {
         match self {
-            Self::Config(sha256) | Self::BadConfig(sha256) | Self::Text(sha256) => Some(*sha256),
+            Self::Config(sha256) | Self::BadConfig(sha256) | Self::Text(sha256) | Self::Tdmrep(sha256) => Some(*sha256),
             _ => None,
         }
     }
 
-    /// Returns why, without a digest, to count by it.
+    /// Returns the reason without a digest, so that equal reasons can be counted together.
     pub fn reason(&self) -> String {
         let text = self.to_string();
         match self
@@ -116,16 +131,15 @@ impl Difference {
     }
 }
 
-/// Decides `logged` again and compares. `text` is the robots.txt of the line's `robots_sha256`, read with the profile of
-/// `config`, if the line names one and the store has it.
-pub fn replay(logged: &LoggedDecision<'_>, config: &Config, text: Option<&Arc<RobotsCopy>>) -> Outcome {
+/// Decides `logged` again with its `texts`, and compares the result with the line.
+pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) -> Outcome {
     let mut differences = contradictions(logged, config);
     let is_pace = logged.reason == Reason::Pace.as_str();
     let decided = match is_as_logged(logged) {
-        // Only a request that the rules let through waits for its turn.
-        true if is_pace && logged.robots_sha256.is_some() => decide(logged, config, text).map(Some),
+        // Only a request that the rules allow waits for its turn.
+        true if is_pace && logged.robots_sha256.is_some() => decide(logged, config, texts).map(Some),
         true => Ok(None),
-        false => decide(logged, config, text).map(Some),
+        false => decide(logged, config, texts).map(Some),
     };
     let decided = decided.map(|decision| {
         decision.filter(|decision| !is_pace || logged.verdict == Verdict::Deny.as_str() || !decision.forwarded)
@@ -141,7 +155,8 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, text: Option<&Arc<Ro
     }
 }
 
-/// Returns whether the network (the address of the host, a credential) or the moment (the turn at the site) decided.
+/// Returns whether the network (the address of the host, a credential) or the time of the request (its turn at the
+/// site) decided.
 pub fn is_as_logged(logged: &LoggedDecision<'_>) -> bool {
     [Reason::Egress, Reason::Pace, Reason::Unauthenticated, Reason::Identity]
         .iter()
@@ -151,26 +166,42 @@ pub fn is_as_logged(logged: &LoggedDecision<'_>) -> bool {
 /// Decides `logged` again.
 ///
 /// # Errors
-/// If something is missing that the decision rests on.
-pub fn decide(
-    logged: &LoggedDecision<'_>,
-    config: &Config,
-    text: Option<&Arc<RobotsCopy>>,
-) -> Result<Decision, Missing> {
-    // A rule may look at what was left out. Without a robots.txt, there is no rule.
-    if logged.robots_sha256.is_some() {
+/// Fails if information is missing that the decision was based on.
+pub fn decide(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) -> Result<Decision, Missing> {
+    // A rule or a statement may look at what was left out. Without a text, there is none.
+    if logged.robots_sha256.is_some() || logged.tdmrep_sha256().is_some() {
         check_whole(logged, Some(config))?;
     }
-    match ask(logged, config)?.begin(None) {
-        Begun::Decided(decision) => Ok(match text {
-            Some(_) => decision.with_lookup(lookup(logged, &config.robots.policy, text)?),
+    let decision = match ask(logged, config)?.begin(None) {
+        Begun::Decided(decision) => match texts.robots {
+            Some(_) => decision.with_lookup(lookup(logged, &config.robots.policy, texts.robots)?),
             None => decision,
-        }),
-        Begun::NeedsCopy(undecided) => Ok(undecided.decide(lookup(logged, &config.robots.policy, text)?)),
+        },
+        Begun::NeedsCopy(undecided) => undecided.decide(lookup(logged, &config.robots.policy, texts.robots)?),
+    };
+    with_tdmrep(decision, logged, texts.tdmrep)
+}
+
+/// Completes a decision with the `tdmrep.json` that the line names, if the decision depends on one. If the line names
+/// none, the site had none.
+fn with_tdmrep(decision: Decision, logged: &LoggedDecision<'_>, file: Option<&TdmRep>) -> Result<Decision, Missing> {
+    if !decision.wants_tdmrep() {
+        return Ok(decision);
+    }
+    if logged.waited_for_tdmrep() {
+        return Ok(decision.with_pending_tdmrep());
+    }
+    match (logged.tdmrep_sha256(), file) {
+        (None, _) => Ok(decision.with_tdmrep(None)),
+        (Some(sha256), Some(file)) => {
+            let completed = decision.with_tdmrep_file(file, sha256, BUDGET);
+            Ok(completed.unwrap_or_else(|decision| decision.with_endless_tdmrep(sha256)))
+        }
+        (Some(sha256), None) => Err(Missing::Tdmrep(sha256)),
     }
 }
 
-/// Returns what the request asked.
+/// Returns the question that the request put to the engine.
 fn ask(logged: &LoggedDecision<'_>, config: &Config) -> Result<Question, Missing> {
     let target = target(logged)?;
     let scope = scope(logged, &target, config)?;
@@ -184,14 +215,14 @@ fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
     Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))
 }
 
-/// Checks that `audit.redact-query` left out no part of the URL. `config` is the one that decided.
+/// Checks that `audit.redact-query` left out no part of the URL. `config` is the configuration that decided.
 fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) -> Result<(), Missing> {
     if logged.url.ends_with("?redacted") {
         return Err(Missing::Redacted);
     }
     let hides_value = match config {
         Some(config) => config.audit.privacy.redact_query.hides_value(&logged.url),
-        // The value might be a real one, but nothing says so.
+        // The value could really be `redacted`, but the line does not say so.
         None => logged.url.contains("=redacted"),
     };
     match hides_value {
@@ -200,7 +231,7 @@ fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) -> Result<(
     }
 }
 
-/// Returns why `config` lets tunnels to the host through at the time of the line.
+/// Returns the tunnel exception of `config` that applied to the host at the time of the line.
 fn exception(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> Result<Option<Arc<str>>, Missing> {
     if config.https.tunnels.is_empty() {
         return Ok(None);
@@ -216,7 +247,7 @@ fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> Resul
         let exception = exception(logged, target, config)?;
         return Ok(Scope::Tunnel { exception });
     }
-    // Whether the request was for the robots.txt alone depends on its fields, which the log does not have.
+    // Whether the request was for the robots.txt alone depends on header fields that the log does not have.
     Ok(Scope::Path {
         alone: [Reason::RobotsFile, Reason::Pace]
             .iter()
@@ -238,7 +269,7 @@ fn question(identity: Identity<'_>, target: Target, scope: Scope, config: &Confi
 
 fn identity<'l>(logged: &'l LoggedDecision<'_>, config: &Config) -> Result<Identity<'l>, Missing> {
     Ok(match (logged.bot.as_deref(), &*logged.identity) {
-        // For a decision, no cause differs from another.
+        // All causes lead to the same decision.
         (None, _) => Identity::Unidentified(Cause::Missing),
         (Some(token), "product-token") => Identity::Token(Cow::Borrowed(token)),
         (Some(name), _) => {
@@ -248,33 +279,54 @@ fn identity<'l>(logged: &'l LoggedDecision<'_>, config: &Config) -> Result<Ident
     })
 }
 
-/// Returns what the proxy knew of the origin, as the line tells it.
+/// Returns how the request had found the fetch that it stopped waiting for, if it did.
+fn pending_fetch(logged: &LoggedDecision<'_>) -> Option<CacheStatus> {
+    let error = logged.robots_error.as_deref()?;
+    let statuses = [
+        (FetchError::Pending, CacheStatus::Collapsed),
+        (FetchError::Queued, CacheStatus::Queued),
+    ];
+    let found = statuses.into_iter().find(|(pending, _)| pending.to_string() == error);
+    found.map(|(_, status)| status)
+}
+
+/// Returns what the proxy knew of the origin, as far as the line says.
 fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<RobotsCopy>>) -> Result<Lookup, Missing> {
     let is = |reason: Reason| reason.as_str() == logged.reason;
+    // A use is refused only if the robots.txt, or the lack of one, lets the request through.
+    let lets_through = |reason| is(reason) || is(Reason::Usage);
     let status = logged.robots_status.unwrap_or(0);
     let unknown = OriginState::unknown();
     let start = SystemTime::UNIX_EPOCH + START;
     let after = |state: &OriginState, meaning| state.after(meaning, status, Freshness::default(), start, 0.0, policy);
     let failed = || Meaning::Failed(FetchError::Earlier("it could not be fetched".to_owned()).into());
-    // The copies have expired by then, and failures have lasted for long enough.
+    // At this time, the copies have expired, and failures have lasted long enough.
     let late = start + policy.unreachable.deny_for + YEARS;
+    let pending = pending_fetch(logged);
+    // A Crawl-delay that is too long is an error of the pace, and not of the copy.
+    let is_failing = logged.robots_error.is_some() && !is(Reason::Pace);
     let (state, at) = match (text, logged.robots_sha256) {
         (Some(copy), _) => {
             let rules = after(&unknown, Meaning::Rules(copy.clone()));
-            match is(Reason::LastCopy) {
+            match is_failing {
                 true => (after(&rules, failed()), late),
                 false => (rules, start),
             }
         }
         (None, Some(sha256)) => return Err(Missing::Text(sha256)),
+        (None, None) if pending.is_some() => (unknown, start),
         (None, None) if logged.robots_error.is_some() => {
-            let at = if is(Reason::UnreachableTooLong) { late } else { start };
+            let at = if lets_through(Reason::UnreachableTooLong) {
+                late
+            } else {
+                start
+            };
             (after(&unknown, failed()), at)
         }
-        (None, None) if (500..=599).contains(&status) && is(Reason::Soft404) && policy.soft_404 => {
+        (None, None) if (500..=599).contains(&status) && lets_through(Reason::Soft404) && policy.soft_404 => {
             (after(&unknown, Meaning::Soft404), start)
         }
-        // A chain of redirects that did not end.
+        // A chain of redirects that was too long.
         (None, None) if (300..=399).contains(&status) => (after(&unknown, Meaning::NoRobots), start),
         (None, None) if status != 0 => {
             let received = Received {
@@ -287,23 +339,31 @@ fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<Robots
                 redirected: false,
             };
             match Meaning::of(&received, policy, start) {
-                // The line has a digest if there were rules.
+                // If there were rules, the line would have a digest.
                 Meaning::Rules(_) => return Err(Missing::Malformed("robots_sha256")),
                 meaning => (after(&unknown, meaning), start),
             }
         }
         (None, None) => (unknown, start),
     };
-    Ok(Lookup::at_once(Arc::new(state), at, policy, &Arc::default()))
+    let lookup = Lookup::at_once(Arc::new(state), at, policy, &Arc::default());
+    Ok(match pending {
+        Some(status) => Lookup {
+            status,
+            pending: true,
+            ..lookup
+        },
+        None => lookup,
+    })
 }
 
-/// Returns the fields that do not fit the rest of the line, whatever was decided.
+/// Returns the fields that contradict the rest of the line, regardless of the decision.
 fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Vec<Difference> {
     let mut differences = Vec::new();
     let mut differ = |field, logged: Option<&str>, now: Option<&str>| {
         differences.extend(Difference::between(field, logged, now));
     };
-    // A URL that is escaped or cut may not be valid.
+    // A URL that was shortened, or has an escaped character, can be invalid.
     if let Ok(Target { origin, .. }) = Target::parse(&logged.url) {
         differ("origin", Some(&logged.origin), Some(&origin.to_string()));
         if let Some(robots_url) = &logged.robots_url {
@@ -313,7 +373,7 @@ fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Vec<Differenc
     let is = |reason: Reason| reason.as_str() == logged.reason;
     let is_unknown_client = is(Reason::Unauthenticated) || is(Reason::Identity);
     if is_as_logged(logged) {
-        // A Crawl-delay that is too long is a deny.
+        // If a Crawl-delay is too long, the verdict is `deny`.
         let verdict = match is(Reason::Pace) && logged.verdict != Verdict::Deny.as_str() {
             true => Verdict::Defer,
             false => Verdict::Deny,
@@ -372,18 +432,43 @@ fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<Difference> 
     );
     let read_as = texts.read_as.as_ref().map(|(_, path)| &**path);
     differ("read_as", logged.read_as.as_deref(), read_as);
-    // A decision that needs no copy can have been logged with one, whose text may be missing now.
+    // The line of a decision that needs no copy can still name a copy, and the text of that copy can be missing now.
     if decision.lookup.is_some() || logged.robots_sha256.is_none() {
         differ("agent", logged.agent.as_deref(), texts.agent.as_deref());
         differ("group", logged.group.as_deref(), texts.group.as_deref());
     }
+    differences.extend(differences_of_usage(logged.usage.as_ref(), decision.usage.as_deref()));
     differences
 }
 
-/// The time of the fetch in a replay, since 1970. No decision depends on it, but failures count only from a plausible
-/// time.
+/// Compares what the site says about the purposes, and why they are refused.
+fn differences_of_usage(logged: Option<&LoggedUsage>, now: Option<&UsageReport>) -> Vec<Difference> {
+    if logged.is_none() && now.is_none() {
+        return Vec::new();
+    }
+    // A report has only texts and numbers, so it can be serialized.
+    let now = now.and_then(|now| serde_json::to_value(now).ok());
+    let now = |field| now.as_ref().map(|now| &now[field]);
+    [
+        ("usage.purposes", logged.map(|logged| &logged.purposes), now("purposes")),
+        ("usage.said", logged.map(|logged| &logged.said), now("said")),
+        ("usage.tdmrep", logged.map(|logged| &logged.tdmrep), now("tdmrep")),
+        ("usage.refused", logged.map(|logged| &logged.refused), now("refused")),
+    ]
+    .into_iter()
+    .filter(|(_, was, is)| was != is)
+    .map(|(field, was, is)| Difference {
+        field,
+        logged: was.map(Value::to_string),
+        now: is.map(Value::to_string),
+    })
+    .collect()
+}
+
+/// The time of the fetch in a replay, since 1970. No decision depends on its value, but failures are counted only from
+/// a plausible time.
 const START: Duration = Duration::from_secs(2_000_000_000);
-/// Longer than any copy applies.
+/// A time after which every copy has expired.
 const YEARS: Duration = Duration::from_secs(20 * 365 * 24 * 60 * 60);
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Summarises audit logs for people: requests, refusals, exemptions, failures and changes, by bot, site, reason and
 //! rule.
 //!
-//! Its memory is bounded, however long the logs are. No I/O and no clock.
+//! The memory that a report takes is bounded, however long the logs are. No I/O and no clock.
 
 mod csv;
 mod document;
 mod events;
+mod forwarded;
 mod html;
 mod line;
 mod markdown;
@@ -20,15 +21,16 @@ use std::time::SystemTime;
 pub use self::{csv::to_csv, document::Document, html::to_html, line::time_of, markdown::to_markdown, text::to_text};
 use self::{
     events::Events,
+    forwarded::Forwarded,
     line::{Line, Record},
     sites::{Changes, Outages},
     timeline::Timeline,
     top::Top,
     waits::Waits,
 };
-use crate::{replay::in_parallel, text::plain_message};
+use crate::{decision::Reason, replay::in_parallel, text::plain_message};
 
-/// What requests are counted by.
+/// The property by which requests are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum By {
     Bot,
@@ -37,14 +39,14 @@ pub enum By {
     Rule,
 }
 
-/// The times of the lines that count: from `since` on, and before `until`.
+/// The period that a report covers: from `since` on, and before `until`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Period {
     pub since: Option<SystemTime>,
     pub until: Option<SystemTime>,
 }
 
-/// A number of requests, by what became of them.
+/// A number of requests, by their outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) requests: u64,
@@ -56,7 +58,7 @@ pub(crate) struct Counts {
     pub(crate) exempt: u64,
 }
 
-/// What is known of the logs.
+/// What a report has read from the logs so far.
 #[derive(Debug, Default)]
 pub struct Report {
     period: Period,
@@ -69,15 +71,15 @@ pub struct Report {
     bots: Top,
     sites: Top,
     reasons: Top,
-    /// By rule and site.
+    /// Requests by rule and site.
     rules: Top,
-    /// By bot and reason, requests that were forwarded although the verdict was not `allow`.
+    /// Requests that were forwarded although the verdict was not `allow`, by bot and reason.
     despite: Top,
-    /// By what exempted the request, and bot.
+    /// Exempted requests, by what exempted them and by bot.
     exemptions: Top,
     errors: Top,
     completions: u64,
-    /// Bytes of content from clients, and to them.
+    /// Bytes of content received from clients, and sent to clients.
     bytes: (u64, u64),
     fetches: u64,
     failed_fetches: u64,
@@ -86,13 +88,14 @@ pub struct Report {
     waits: Waits,
     events: Events,
     timeline: Timeline,
+    forwarded: Forwarded,
 }
 
-/// Numbers of lines.
+/// Numbers of lines read.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lines {
     read: u64,
-    /// Lines that are no records of the log.
+    /// Lines that are not records of the log.
     unreadable: u64,
     empty: u64,
     /// Lines before or after the period.
@@ -131,7 +134,7 @@ impl Counts {
         }
     }
 
-    /// Counts something that is no request.
+    /// Returns the counts of one event that is not a request.
     fn one() -> Self {
         Self {
             requests: 1,
@@ -150,17 +153,17 @@ impl Report {
         }
     }
 
-    /// Begins another log. Lines of earlier versions do not say which robotgate they are from.
+    /// Begins another log. Lines of earlier versions do not say which robotgate wrote them, so the log identifies it.
     pub fn next_log(&mut self) {
         self.log += 1;
     }
 
-    /// Whether there are lines, and none of them is a record of the log.
+    /// Returns whether there are lines, but none of them is a record of the log.
     pub fn has_no_record(&self) -> bool {
         self.lines.unreadable > 0 && self.lines.unreadable == self.lines.read - self.lines.empty
     }
 
-    /// Adds lines of a log. Parses them on all cores. Pass some thousand at a time, in their order.
+    /// Adds lines of a log, and parses them on all cores. Pass some thousand at a time, in their order.
     pub fn add(&mut self, lines: &[&[u8]]) {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let parsed = in_parallel(cores, lines, |line| Line::parse(line));
@@ -180,7 +183,9 @@ impl Report {
     fn add_record(&mut self, record: &Record<'_>) {
         match record.event() {
             "decision" => self.add_decision(record),
+            "withdrawn" => self.withdraw(record),
             "completion" => {
+                self.forwarded.remove(record);
                 self.completions += 1;
                 self.bytes.0 = self.bytes.0.saturating_add(record.bytes_in.unwrap_or_default());
                 self.bytes.1 = self.bytes.1.saturating_add(record.bytes_out.unwrap_or_default());
@@ -222,22 +227,44 @@ impl Report {
         if let Some(rule) = &record.rule {
             self.rules.add([rule.as_str(), site], counts);
         }
+        self.forwarded.add(record);
         if counts.despite > 0 {
             self.despite.add([bot, reason], counts);
         }
         let exemption = match (&record.exemption, &record.exception) {
             (Some(exemption), _) => Some(exemption.as_str()),
             (None, Some(exception)) => Some(exception.as_str()),
-            // An earlier version did not say what exempted the request.
+            // Earlier versions did not log what exempted the request.
             (None, None) => (counts.exempt > 0).then_some("exempt"),
         };
         if let Some(exemption) = exemption {
             self.exemptions.add([exemption, bot], counts);
         }
     }
+
+    /// Counts a forwarded request as refused, because the site's response forbids the use and the bot did not get it.
+    fn withdraw(&mut self, record: &Record<'_>) {
+        let Some(request) = self.forwarded.remove(record) else {
+            return;
+        };
+        let refused = Counts {
+            refused: 1,
+            ..Counts::default()
+        };
+        self.total.add(refused);
+        self.timeline.add(request.time, refused);
+        self.bots.add([&request.bot, ""], refused);
+        self.sites.add([&request.site, ""], refused);
+        self.reasons.remove_one([&request.reason, ""]);
+        self.reasons
+            .add([Reason::Usage.as_str(), ""], Counts { requests: 1, ..refused });
+        if let Some(rule) = &request.rule {
+            self.rules.remove_one([rule, &request.site]);
+        }
+    }
 }
 
-/// Returns a text of the log so that it is safe at a terminal and not too long. Most are already.
+/// Makes a text of the log safe for a terminal and limits its length. Most texts are unchanged.
 fn kept(text: &str) -> String {
     plain_message(text, MAX_TEXT).into_owned()
 }

@@ -28,6 +28,7 @@ mod line;
 mod lint;
 mod names;
 mod path_index;
+mod path_pattern;
 mod prefilter;
 mod record;
 mod ruleset;
@@ -44,10 +45,12 @@ pub use explain::{Competitor, Explanation, Group, LossReason, Weighed, explain, 
 pub use groups::{AgentLine, Choice};
 pub use line::{BEYOND, LIMIT, counted};
 pub use lint::{Disguise, Finding, Lint, Severity, lint};
+pub use path_pattern::PathPattern;
 pub use site_access::SiteAccess;
 pub use statement::{Statement, StatementKind, statements, which_apply};
 pub use url::path_of_url;
-pub use usage::{Preference, Usage, Vocabulary};
+pub(crate) use usage::split_path;
+pub use usage::{Preference, SitePreference, SiteUsage, Usage, content_signal, content_usage};
 
 use std::{borrow::Cow, sync::OnceLock, time::Duration};
 
@@ -94,6 +97,8 @@ pub struct RobotsTxt {
     crawl_delays: OnceLock<CrawlDelays>,
     /// The lines about use, parsed from the text on first use.
     usage: OnceLock<UsageLines>,
+    /// The memory that these lines take at most, in bytes.
+    usage_weight: usize,
 }
 
 /// How a robots.txt is read: as Google's parser does, or as RFC 9309 says.
@@ -176,14 +181,30 @@ impl RobotsTxt {
     #[must_use]
     pub fn parse_as(profile: Profile, body: &[u8]) -> Self {
         let body = &body[..body.len().min(line::MAX_BODY)];
-        let (rules, text) = Ruleset::new(Draft::read(profile, body));
+        Self::new(Draft::read(profile, body), body.len())
+    }
+
+    /// Keeps a file that is not a robots.txt: it has no rules.
+    #[must_use]
+    pub fn without_rules(profile: Profile, body: &[u8]) -> Self {
+        let body = &body[..body.len().min(line::MAX_BODY)];
+        let mut draft = Draft::read(profile, b"");
+        draft.text.splice(..0, body.iter().copied());
+        Self::new(draft, body.len())
+    }
+
+    /// Compiles a draft of a file with `length` bytes.
+    fn new(draft: Draft<'_>, length: usize) -> Self {
+        let (profile, usage_weight) = (draft.profile, draft.usage.weight());
+        let (rules, text) = Ruleset::new(draft);
         Self {
             profile,
             text,
-            length: entry::offset(body.len()),
+            length: entry::offset(length),
             rules: rules.narrow().map_or(Rules::Wide(rules), Rules::Narrow),
             crawl_delays: OnceLock::new(),
             usage: OnceLock::new(),
+            usage_weight,
         }
     }
 
@@ -291,8 +312,12 @@ impl RobotsTxt {
             Rules::Wide(rules) => rules.weight(),
         };
         let delays = self.crawl_delays.get().map_or(0, CrawlDelays::weight);
-        let usage = self.usage.get().map_or(0, UsageLines::weight);
-        size_of::<Self>() + self.text.len() + rules + delays + usage
+        size_of::<Self>() + self.text.len() + rules + delays + self.usage_weight
+    }
+
+    fn usage_lines(&self) -> &UsageLines {
+        let read = || UsageLines::new(self.profile, self.body());
+        self.usage.get_or_init(read)
     }
 
     fn pick<'a>(&'a self, named: Option<(&'a str, u32)>, everyone: Option<u32>) -> Agent<'a> {

@@ -66,8 +66,6 @@ pub enum SealError {
     Secret(#[from] SecretError),
     #[error("{}: {error}", path.display())]
     Note { path: PathBuf, error: NoteError },
-    #[error("{}: it is signed by a key that was replaced when the tree had {size} entries", path.display())]
-    Replaced { path: PathBuf, size: u64 },
     #[error("{}: it is damaged or missing; restore it from a backup", .0.display())]
     Damaged(PathBuf),
     #[error("another process seals in {}; only one may at a time", .0.display())]
@@ -80,31 +78,36 @@ pub enum SealError {
     NoKey { path: PathBuf, id: String },
     #[error(
         "{} seals the log {is}, not {wanted}; give each log a folder of its own (evidence.seal-path)",
-        folder.display()
-    )]
-    Origin {
-        folder: PathBuf,
-        is: String,
-        wanted: String,
-    },
-    #[error("{}: no line of it is a record of an audit log", .0.display())]
-    NoLog(PathBuf),
-    #[error(
-        "{}:{line}: this is not the line that was sealed (entry {entry}): it was changed, or lines before it were added \
-         or removed. {GO_ON}",
         path.display()
     )]
-    Changed { path: PathBuf, line: u64, entry: u64 },
-    #[error("{}: the last {missing} sealed lines are missing: the log was cut short. {GO_ON}", path.display())]
-    CutShort { path: PathBuf, missing: u64 },
-    #[error("the file of the log that was sealed last, {name}, is missing. {GO_ON}")]
-    LogGone { name: String },
-    #[error("{}: it does not say where in the log sealing stopped, or is older or newer than the checkpoint. {GO_ON}", .0.display())]
-    Position(PathBuf),
+    Origin { path: PathBuf, is: String, wanted: String },
+    #[error("{}: no line of it is a record of an audit log", .0.display())]
+    NoLog(PathBuf),
+    /// The log is not as it was sealed. Nothing changes that until somebody repairs the log or tells sealing to go on.
+    #[error("{0}. {GO_ON}")]
+    Differs(String),
     #[error("no line in these logs has the id {0}")]
     NoLine(String),
     #[error("{missing} of the {lines} lines with the id {id} are not sealed yet; seal the log, then try again")]
     NotSealed { id: String, missing: usize, lines: usize },
+}
+
+impl SealError {
+    /// Returns what makes an error of reading a file.
+    pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| Self::Read {
+            path: path.to_owned(),
+            error,
+        }
+    }
+
+    /// Returns what makes an error of writing a file.
+    pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| Self::Write {
+            path: path.to_owned(),
+            error,
+        }
+    }
 }
 
 /// The text of an error without the system's number.
@@ -120,10 +123,7 @@ fn without_number(error: &io::Error) -> String {
 pub fn checkpoint(folder: &Path) -> Result<String, SealError> {
     let folder = Folder(folder.to_owned());
     let chain = keys::Chain::load(&folder, &[])?;
-    let bytes = folder
-        .read(CHECKPOINT)?
-        .ok_or_else(|| SealError::Empty(folder.0.clone()))?;
-    chain.check(&bytes, &folder.path(CHECKPOINT))?;
+    let (bytes, ..) = chain.checkpoint(&folder)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -220,7 +220,7 @@ impl Service {
             // A running reload can complete, unless it takes too long.
             let _ = tokio::time::timeout(RELOAD_TO_END, reloading).await;
             if !listeners.drain(live.generation().config.proxy.shutdown_timeout).await {
-                tracing::warn!("cut off the exchanges that were still open");
+                tracing::warn!("ended the exchanges that were still open");
             }
             waiting.abort();
             daemon.close_socket().await;
@@ -379,7 +379,7 @@ fn announce(live: &Live, file: Option<&Path>) {
     );
     reload::log_warnings(&generation.config, file);
     if let Some(disk) = live.store().disk() {
-        tracing::info!(path = %disk.path().display(), "keeping what is known of sites on disk");
+        tracing::info!(path = %disk.path().display(), "keeping robots.txt files on disk");
     }
 }
 

@@ -410,8 +410,9 @@ async fn at_leisure<T: Send + 'static>(takes_long: bool, work: impl FnOnce() -> 
 
 /// Maximum time that a lookup waits for the disk.
 const MAX_DISK_WAIT: Duration = Duration::from_secs(1);
-/// Minimum and maximum memory for the pages of the file on disk, in bytes.
+/// Minimum memory for the pages of the file on disk, in bytes.
 const MIN_PAGES: u64 = 64 * 1024;
+/// Maximum memory for these pages, in bytes.
 const MAX_PAGES: u64 = 32 * 1024 * 1024;
 /// Assumed weight of an origin with a robots.txt of typical size, to estimate the table sizes of the cache.
 const TYPICAL_WEIGHT: u64 = 4096;

@@ -105,7 +105,7 @@ impl Wire {
     /// Waits for bytes and returns all that are available, or no bytes at the end. Uses no buffer while it waits.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Fails if the connection is broken.
     pub async fn read_some(&self) -> io::Result<BytesMut> {
         std::future::poll_fn(|cx| {
             let mut inner = self.lock();
@@ -125,7 +125,7 @@ impl Wire {
     /// With this, a parser that starts from the beginning each time has to run only once.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Fails if the connection is broken.
     pub fn poll_head(&self, seen: &mut usize, max: usize, cx: &mut Context<'_>) -> Poll<io::Result<HeadRead>> {
         let mut inner = self.lock();
         loop {
@@ -200,7 +200,7 @@ pub fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
 /// while it waits.
 ///
 /// # Errors
-/// Those of `from`.
+/// Fails if reading from `from` fails.
 pub fn poll_some<const MOST: usize, T>(
     from: &mut (impl AsyncRead + Unpin),
     cx: &mut Context<'_>,

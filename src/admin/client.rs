@@ -77,7 +77,7 @@ pub enum AdminError {
     )]
     Locked { path: PathBuf, socket: PathBuf },
     #[error(
-        "the proxy at {} answers only the user that it runs as: run this as that user, or with sudo",
+        "the proxy at {} answers only the user that it runs as: run the command as that user, or with sudo",
         .0.display()
     )]
     Denied(PathBuf),
@@ -90,8 +90,8 @@ pub enum AdminError {
     #[error("the proxy's answer was cut off; try again")]
     Cut,
     #[error(
-        "this version does not understand the proxy's answer; is the proxy another version? Restart it after an \
-         upgrade"
+        "this command cannot read the proxy's answer, probably because the proxy runs another version; restart the \
+         proxy after an upgrade"
     )]
     Foreign,
     #[error("{0}")]
@@ -111,7 +111,7 @@ impl Copies {
     /// user should know.
     ///
     /// # Errors
-    /// If nothing is cached on disk, or it cannot be accessed.
+    /// Fails if there are no copies on disk, or they cannot be accessed.
     pub fn find(config: &Config, warn: fn(&str)) -> Result<Self, AdminError> {
         let path = config.cache.path.as_deref().ok_or(AdminError::NotKept)?;
         let started = Instant::now();
@@ -151,7 +151,7 @@ impl Copies {
     /// Returns every known origin whose name contains `filter`, sorted by name.
     ///
     /// # Errors
-    /// If the answer cannot be read completely.
+    /// Fails if the answer cannot be read completely.
     pub fn list(self, filter: &str) -> Result<Vec<Row>, AdminError> {
         if filter.len() > MAX_ORIGIN {
             return Ok(Vec::new());
@@ -178,7 +178,7 @@ impl Copies {
     /// Returns all that is known about an origin.
     ///
     /// # Errors
-    /// If the answer cannot be read completely.
+    /// Fails if the answer cannot be read completely.
     pub fn show(self, origin: &Origin) -> Result<Option<Detail>, AdminError> {
         self.ask(
             |file, policy| view::detail(file, origin, policy),
@@ -192,7 +192,7 @@ impl Copies {
     /// Forgets everything about an origin.
     ///
     /// # Errors
-    /// If that fails, or the origin could be back after a restart.
+    /// Fails if the origin cannot be forgotten, or could be back after a restart.
     pub fn forget(self, origin: &Origin) -> Result<Forgot, AdminError> {
         let (origin, has_fleet) = (origin.to_string(), self.has_fleet);
         self.ask(
@@ -215,7 +215,7 @@ impl Copies {
     /// Returns statistics of the cache.
     ///
     /// # Errors
-    /// If the answer cannot be read completely.
+    /// Fails if the answer cannot be read completely.
     pub fn stats(self) -> Result<Stats, AdminError> {
         let path = self.path.clone();
         self.ask(
@@ -305,7 +305,7 @@ impl Talk {
         let answered = tokio::time::timeout(ANSWER_TIMEOUT, self.exchange(method, path, query)).await;
         let (status, answer) = answered.map_err(|_| AdminError::Talk {
             socket: self.socket.clone(),
-            error: io::Error::other(format!("nothing came for {ANSWER_TIMEOUT:?}")),
+            error: io::Error::other(format!("it sent nothing for {ANSWER_TIMEOUT:?}")),
         })??;
         match status {
             StatusCode::OK => serde_json::from_slice(&answer)

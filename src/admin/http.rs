@@ -83,7 +83,7 @@ struct Context {
     deciding: Semaphore,
     /// Bounds concurrent explanations, each of which takes a thread.
     explaining: Arc<Semaphore>,
-    /// Bounds concurrent answers to what would be decided otherwise, each of which decides thousands of requests.
+    /// Bounds concurrent answers to what would be decided differently, each of which decides thousands of requests.
     assuming: Arc<Semaphore>,
 }
 

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     copy::{Answer, Due, OriginState, Policy, Sha256},
     origin::Origin,
+    robots::{StatementKind, content_signal, content_usage, split_path, statements},
     store::{Record, VerdictCounts},
-    text::{Timestamp, plain_message},
+    text::{Timestamp, plain, plain_message},
 };
 
 /// What is known about an origin, as a row of the list.
@@ -75,6 +76,24 @@ pub struct Detail {
     pub robots_b64: Option<String>,
     /// Whether the text is truncated. Always false, because the proxy keeps no text that is longer than the limit.
     pub robots_truncated: bool,
+    /// What the last copy says about the use of content.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<SiteUse>,
+}
+
+/// What a line of a robots.txt says about the use of content. robotgate only shows a `License`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteUse {
+    pub line: u32,
+    /// The user-agents of the line's group; none for a line about all of them.
+    pub agents: Vec<String>,
+    /// The key of the line: `Content-Signal`, `Content-Usage` or `License`.
+    pub field: Cow<'static, str>,
+    /// The paths that the line is about; `None` for all.
+    pub path: Option<String>,
+    /// The label; `None` for a `License`.
+    pub key: Option<Cow<'static, str>>,
+    pub value: String,
 }
 
 /// The last copy with rules.
@@ -168,6 +187,7 @@ impl Detail {
             robots: body.map(|body| String::from_utf8_lossy(body).into_owned()),
             robots_b64: (body.filter(|body| str::from_utf8(body).is_err())).map(|body| BASE64.encode(body)),
             robots_truncated: false,
+            usage: body.map_or_else(Vec::new, |body| SiteUse::all(policy, body)),
         }
     }
 
@@ -178,6 +198,51 @@ impl Detail {
             Some(encoded) => Some(BASE64.decode(encoded.as_bytes()).unwrap_or_default().into()),
             None => Some(self.robots.as_ref()?.as_bytes().into()),
         }
+    }
+}
+
+// === impl SiteUse ===
+
+impl SiteUse {
+    /// Returns what the lines of `body` say, in their order.
+    fn all(policy: &Policy, body: &[u8]) -> Vec<Self> {
+        let mut found = Vec::new();
+        for statement in statements(policy.profile, body) {
+            let agents = || statement.agents.iter().take(MAX_AGENTS);
+            let of = |path: &[u8], key: Option<&'static str>, value: &str| Self {
+                line: statement.line,
+                agents: agents()
+                    .map(|agent| plain(&agent.name(), MAX_TEXT).into_owned())
+                    .collect(),
+                field: statement.kind.as_str().into(),
+                path: (!path.is_empty()).then(|| plain(&String::from_utf8_lossy(path), MAX_TEXT).into_owned()),
+                key: key.map(Cow::Borrowed),
+                value: plain(value, MAX_TEXT).into_owned(),
+            };
+            let value = statement.value.as_bytes();
+            match statement.kind {
+                StatementKind::License => found.push(of(b"", None, &statement.value)),
+                // A line before the first user-agent applies to no bot.
+                _ if statement.agents.is_empty() => {}
+                StatementKind::ContentSignal => found.extend(content_signal(value).map(|(label, allowed)| {
+                    let value = if allowed { "yes" } else { "no" };
+                    of(b"", Some(label.name), value)
+                })),
+                StatementKind::ContentUsage => {
+                    let (path, value) = split_path(value);
+                    found.extend(content_usage(value).map(|(label, allowed)| {
+                        let value = if allowed { "y" } else { "n" };
+                        of(path, Some(label.name), value)
+                    }));
+                }
+                StatementKind::Sitemap | StatementKind::CrawlDelay => {}
+            }
+            if found.len() >= MAX_USES {
+                found.truncate(MAX_USES);
+                break;
+            }
+        }
+        found
     }
 }
 
@@ -192,6 +257,11 @@ pub(super) fn under(state: OriginState, policy: &Policy) -> OriginState {
 
 /// Maximum size of an error's text in bytes.
 const MAX_ERROR: usize = 512;
+/// Maximum number of shown uses, and of the user-agents of each.
+const MAX_USES: usize = 200;
+const MAX_AGENTS: usize = 20;
+/// Maximum size of a text from a robots.txt in bytes.
+const MAX_TEXT: usize = 200;
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,19 @@
-//! The record of a decision. All of it comes from the [`Decision`], except who sent the request and how.
+//! The records of a decision, and of an origin's response that withdraws one. All of a decision's record comes from the
+//! [`Decision`], except who sent the request and how.
 
 use std::{borrow::Cow, net::SocketAddr, time::SystemTime};
 
-use super::{GenerationFields, Line, Privacy, record::DecisionRecord, value::Url};
+use super::{
+    GenerationFields, Instance, Line, Privacy,
+    record::{DecisionRecord, Json, WithdrawnRecord},
+    value::Url,
+};
 use crate::{
     decision::{Decision, DecisionTexts, MAX_TEXT},
-    origin::Reading,
+    origin::{Reading, Target},
     pace::Cause,
     text::{Timestamp, plain},
+    usage::{UseSource, UseStatement},
 };
 
 /// Facts about a request that the decision does not contain.
@@ -31,7 +37,6 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
     let source_fetch = decision.source_fetch();
     let origin = texts.robots_url.strip_suffix("/robots.txt").unwrap_or_default();
     let privacy = request.privacy;
-    let path = privacy.redact_query.url(String::from_utf8_lossy(target.path_of_url()));
     let read_as = texts.read_as.as_ref();
     let read_as = read_as.map(|(_, path)| privacy.redact_query.url(Cow::Borrowed(&**path)));
     let user_agent = request.user_agent.map(|text| privacy.user_agent(text));
@@ -53,7 +58,7 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
         exception: decision.exception(),
         exemption: decision.exemption(),
         method: request.method,
-        url: Url(origin, &plain(&path, MAX_URL)),
+        url: Url(origin, &shown_path(target, privacy)),
         origin,
         rule: texts.rule.as_deref(),
         line: texts.line,
@@ -71,8 +76,48 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
         config: request.generation,
         not_before: texts.not_before.map(Timestamp),
         pace_cause: texts.pace_cause.map(Cause::as_str),
+        usage: texts.usage.map(Json),
     }
     .line()
+}
+
+/// Builds the log line of an origin's response with this status that withdraws a decision because of `statement`.
+/// `texts` are those of the decision that replaces it.
+pub fn withdrawn_line(
+    decision: &Decision,
+    texts: &DecisionTexts<'_>,
+    statement: &UseStatement,
+    status: u16,
+    privacy: &Privacy,
+    instance: &Instance,
+) -> Line {
+    let origin = texts.robots_url.strip_suffix("/robots.txt").unwrap_or_default();
+    WithdrawnRecord {
+        time: Timestamp(SystemTime::now()),
+        id: texts.id,
+        instance: instance.as_str(),
+        bot: texts.bot.as_deref(),
+        url: Url(origin, &shown_path(decision.target(), privacy)),
+        purpose: statement.purpose.as_str(),
+        vocabulary: statement.vocabulary.as_str(),
+        key: statement.label,
+        value: statement.value(),
+        field: match statement.source {
+            UseSource::Field(field) => Some(field),
+            UseSource::Line(_) | UseSource::Entry(_) => None,
+        },
+        status,
+    }
+    .line()
+}
+
+/// Returns the path and query for the log.
+fn shown_path<'t>(target: &'t Target, privacy: &Privacy) -> Cow<'t, str> {
+    let path = String::from_utf8_lossy(target.path_of_url());
+    match privacy.redact_query.url(path) {
+        Cow::Borrowed(path) => plain(path, MAX_URL),
+        Cow::Owned(path) => plain(&path, MAX_URL).into_owned().into(),
+    }
 }
 
 /// Maximum bytes of a URL's path and query. The limit is large, because an auditor needs the whole URL.

@@ -1,8 +1,8 @@
 //! Keeps the audit log's lines of the latest decisions in memory, so that [`crate::replay`] can decide them again: with
-//! a robots.txt that has changed, or with the change that an operator asks about.
+//! a robots.txt that has changed, or with a change that an operator tries out.
 //!
-//! The lines are kept one after the other in blocks, so that most decisions need no allocation, and reading them holds
-//! the lock only for as long as it takes to copy one block.
+//! The lines are stored one after another in blocks. Most decisions therefore need no allocation, and a reader holds
+//! the lock only while it copies one block.
 
 use std::{
     collections::VecDeque,
@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The lines of the latest decisions: at least [`MAX_DECISIONS`] and at most one block more, unless they are long.
+/// The lines of the latest decisions: at least [`MAX_DECISIONS`] and at most one block more, or fewer if they are long.
 #[derive(Debug, Default)]
 pub struct LatestDecisions(Mutex<Blocks>);
 
@@ -35,7 +35,7 @@ struct Block {
 impl LatestDecisions {
     /// Adds a line, which ends with a line end.
     pub fn add(&self, line: &[u8]) {
-        // Blocks are replaced whole, so a panic cannot leave half of one.
+        // Each change adds or removes a whole line or block, so a panic leaves the blocks consistent.
         let mut blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         blocks.add(line);
     }
@@ -65,7 +65,8 @@ impl Blocks {
         self.bytes += line.len();
     }
 
-    /// Removes old blocks that are too many. Returns an empty block, with the memory of a removed one if possible.
+    /// Removes old blocks if there are too many. Returns an empty block, which reuses the memory of a removed block if
+    /// possible.
     fn make_room(&mut self) -> Block {
         let mut spare = Block::default();
         while let Some(oldest) = self.full.front()
@@ -87,7 +88,7 @@ impl Blocks {
     }
 }
 
-/// How many of the latest decisions are kept, at least, if their lines are not long.
+/// Minimum number of decisions that are kept, unless their lines are long.
 pub const MAX_DECISIONS: usize = 10_000;
 /// Maximum bytes of the stored lines, apart from the newest. A typical line takes 1.3 kB.
 const MAX_BYTES: usize = 16 * 1024 * 1024;

@@ -97,7 +97,7 @@ pub enum AuditError {
 
 /// A submitted line. It is written even if no request waits for it.
 #[derive(Debug)]
-#[must_use = "the line may not be written yet"]
+#[must_use = "the line might not be written yet"]
 pub struct Enqueued<'a> {
     shared: &'a SharedLog,
     /// The number of its batch.
@@ -119,7 +119,7 @@ impl AuditLog {
     /// Checks whether the log could be opened. Creates no file.
     ///
     /// # Errors
-    /// The same as [`AuditLog::open`].
+    /// Fails in the same cases as [`AuditLog::open`].
     pub fn check(output: &Output) -> Result<(), AuditError> {
         let Output::File(path) = output else { return Ok(()) };
         file::check(path).map_err(|error| AuditError::Open {
@@ -347,7 +347,7 @@ impl Enqueued<'_> {
 /// Opens an output, and returns its path if it is a file. Appends to an existing file, starting on a new line.
 fn open(output: &Output) -> Result<(File, Option<PathBuf>), AuditError> {
     match output {
-        // `io::stdout()` would add a buffer of its own.
+        // `io::stdout()` would add its own buffer.
         Output::Stdout => {
             let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(AuditError::Stdout)?;
             Ok((File::from(stdout), None))

@@ -1,7 +1,7 @@
 //! What the logs leave out of a request: a part of the client's address, values of the query, and details of the
 //! User-Agent (`[audit]`).
 //!
-//! It changes only what is shown. The decision uses the request as it came.
+//! It changes only what is logged or shown. Decisions use the request as it was received.
 
 use std::{
     borrow::Cow,
@@ -135,8 +135,8 @@ fn without_values(url: &str, names: &[String]) -> Option<String> {
     found.then(|| format!("{path}?{query}"))
 }
 
-/// Returns where the value of a parameter with one of these names begins. It extends to the end of `parameter`, the
-/// text between two `&`. Some servers also separate parameters by `;`, so a name can begin after one, or after another
+/// Returns where the value of a parameter with one of these names begins. The value extends to the end of `parameter`,
+/// the text between two `&`. Some servers also separate parameters with `;`, so a name can also begin after a `;`, a
 /// `?` or a `#`. Names are compared exactly, after percent-decoding.
 fn value_at(parameter: &str, names: &[String]) -> Option<usize> {
     let mut end = 0;
@@ -149,7 +149,7 @@ fn value_at(parameter: &str, names: &[String]) -> Option<usize> {
     })
 }
 
-/// What stands for a text that was left out.
+/// Replaces a value that was left out.
 const REDACTED: &str = "redacted";
 
 #[cfg(test)]
@@ -167,7 +167,7 @@ mod tests {
             (24, 48, "[2001:db8:1:2:3:4:5:6]:1", "[2001:db8:1::]:0"),
             (24, 0, "[2001:db8:1:2:3:4:5:6]:1", "[::]:0"),
             (24, 128, "[2001:db8::6]:1", "[2001:db8::6]:0"),
-            // An IPv4 client of a listener for IPv6: the first 64 bits would hide nothing of it, or all.
+            // For an IPv4 address in IPv6 form, an IPv6 mask would hide either nothing or everything.
             (24, 128, "[::ffff:192.0.2.77]:1", "192.0.2.0:0"),
         ] {
             let privacy = Privacy {

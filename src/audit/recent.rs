@@ -1,7 +1,7 @@
 //! The latest records of the audit log for operators who are watching: requests that were not allowed, changes of
 //! robots.txt files, and all decisions.
 //!
-//! Keeps the newest in memory, up to a limit in bytes. All of them are also in the log.
+//! Keeps the newest records in memory, up to a limit in bytes. All records are also in the log.
 
 use std::{
     collections::VecDeque,
@@ -10,7 +10,7 @@ use std::{
 
 use super::LatestDecisions;
 
-/// The latest lines.
+/// The latest lines of the log.
 #[derive(Debug)]
 pub struct Recent {
     refused: Mutex<Ring>,
@@ -66,7 +66,8 @@ impl Recent {
         ring.lines.iter().skip(skipped).cloned().collect()
     }
 
-    /// Returns an empty list for a configuration that leaves other things out. The numbers of the lines continue.
+    /// Returns an empty list for a new configuration with different privacy settings. The numbers of the lines
+    /// continue.
     pub fn successor(&self) -> Self {
         let successor = Self::default();
         lock(&successor.refused).newest = lock(&self.refused).newest;
@@ -77,7 +78,7 @@ impl Recent {
     pub fn tail(&self, after: Option<u64>, limit: usize) -> Tail {
         let ring = lock(&self.refused);
         let oldest = ring.newest + 1 - ring.lines.len() as u64;
-        // A number that is not in use yet comes from an earlier run of robotgate.
+        // A number that is not yet in use comes from an earlier run of robotgate.
         let after = after.filter(|after| *after <= ring.newest);
         let (first, missed) = match after {
             Some(after) => (oldest.max(after + 1), oldest.saturating_sub(after + 1)),
@@ -136,10 +137,10 @@ impl Ring {
 }
 
 const MAX_LINES: usize = 1000;
-/// Maximum bytes of the stored lines. A typical line takes a kilobyte, and a line with the longest URL a hundred times
-/// that.
+/// Maximum bytes of the stored lines. A typical line takes a kilobyte. A line with the longest URL takes a hundred
+/// kilobytes.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Maximum number of stored changes, and of their bytes. A typical change takes a kilobyte, the longest about thirty.
+/// Maximum number and total bytes of the stored changes. A typical change takes a kilobyte, the longest about thirty.
 const MAX_CHANGES: usize = 200;
 const MAX_CHANGES_BYTES: usize = 1024 * 1024;
 

@@ -10,9 +10,10 @@ use super::{
 };
 use crate::{
     copy::Sha256,
-    decision::Exemption,
+    decision::{Exemption, UsageReport},
     robots::{ChangedRule, ChangedStatement, GroupChangeKind},
     text::Timestamp,
+    usage::UseStatement,
 };
 
 /// Defines the struct of a record, and how it is written as a JSON object: its `event`, then its fields in order.
@@ -96,7 +97,7 @@ record! {
         pub robots_expires: Option<Timestamp>,
         /// `hit`, `miss`, `stale`, `collapsed` or `queued`; `null` if no copy was looked up.
         pub robots_cache: Option<&'static str>,
-        /// Why the robots.txt could not be fetched. With the reason `egress`, why bots may not reach the host.
+        /// Why the robots.txt could not be fetched. With the reason `egress`, why bots must not reach the host.
         pub robots_error: Option<&'a str>,
         pub profile: &'static str,
         /// The configuration's generation (1 at the start, one more with each reload), and the fields `instance`,
@@ -106,6 +107,8 @@ record! {
         pub not_before: Option<Timestamp>,
         /// Which limit of `[pace]` refused the request; `null` unless that is the reason.
         pub pace_cause: Option<&'static str>,
+        /// What the site says about the purposes of the bot; `null` if the bot has none, or if they did not matter.
+        pub usage: Option<Json<&'a UsageReport>>,
     }
 }
 
@@ -134,6 +137,31 @@ record! {
         pub connect_us: Option<u64>,
         /// Time from the request's head to the origin's response head.
         pub first_byte_us: Option<u64>,
+        /// What the fields of the origin's response say about the purposes of the bot; `null` if they say nothing, or
+        /// if the bot has no purposes.
+        pub usage: Option<Json<&'a [UseStatement]>>,
+    }
+}
+
+record! {
+    /// The origin's response forbids what the bot uses content for, so the bot does not get it. Written after the
+    /// decision that allowed the request, and before the refusal is sent.
+    pub struct WithdrawnRecord<'a> as "withdrawn" {
+        pub time: Timestamp,
+        /// The id of the decision.
+        pub id: &'a str,
+        pub instance: &'a str,
+        pub bot: Option<&'a str>,
+        pub url: Url<'a>,
+        /// The purpose of the bot that the response forbids.
+        pub purpose: &'static str,
+        /// What the response says: the vocabulary, its label, the value, and the field that it is in.
+        pub vocabulary: &'static str,
+        pub key: &'static str,
+        pub value: &'static str,
+        pub field: Option<&'static str>,
+        /// The status of the origin's response.
+        pub status: u16,
     }
 }
 
@@ -170,6 +198,39 @@ record! {
         /// When the current series of failures began.
         pub failing_since: Option<Timestamp>,
         pub profile: &'static str,
+        /// The configuration's generation.
+        pub config: u64,
+        pub instance: &'a str,
+    }
+}
+
+record! {
+    /// A fetch of a site's `tdmrep.json`, and what it changed. Written before a decision is based on it.
+    pub struct TdmrepRecord<'a> as "tdmrep" {
+        pub time: Timestamp,
+        pub origin: &'a str,
+        pub tdmrep_url: &'a str,
+        /// As in a [`RobotsRecord`], up to `error`.
+        pub redirects: Vec<Redirect<'a>>,
+        pub status: Option<u16>,
+        pub upstream: Option<String>,
+        pub bytes: Option<usize>,
+        pub duration_us: u64,
+        pub error: Option<&'a str>,
+        /// What was used before the fetch: `file`, `none` (the site has no such file), or `unreachable`; `null` if
+        /// nothing was known.
+        pub held: Option<&'static str>,
+        /// What is used after the fetch, in the same words.
+        pub holds: Option<&'static str>,
+        /// Digests of the files that were used before and after the fetch.
+        pub held_sha256: Option<Sha256>,
+        pub tdmrep_sha256: Option<Sha256>,
+        /// Number of valid entries in the file that is used after the fetch.
+        pub entries: Option<usize>,
+        /// When the file is fetched again.
+        pub tdmrep_expires: Option<Timestamp>,
+        /// When the current series of failures began.
+        pub failing_since: Option<Timestamp>,
         /// The configuration's generation.
         pub config: u64,
         pub instance: &'a str,
@@ -281,9 +342,9 @@ record! {
         pub result: &'a str,
         /// Why it was rejected.
         pub error: Option<&'a str>,
-        /// The generation in force since then.
+        /// The generation that is current since then.
         pub config: u64,
-        /// Digests of the configurations in force before and since then. They are the same if the new one was rejected.
+        /// Digests of the configurations before and after the reload. They are the same if the new one was rejected.
         pub config_sha256_before: Sha256,
         pub config_sha256: Sha256,
     }
@@ -310,7 +371,7 @@ pub struct ChangedGroup<'a> {
     pub removed: Vec<ChangedRule>,
 }
 
-/// A request that would now be decided otherwise.
+/// A request that would now be decided differently.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct ChangeExample {
     /// The id of its decision.

@@ -1,6 +1,6 @@
 //! The log as text for a person who watches it: a line for each decision, for each fetch of a robots.txt, for each
-//! failed exchange, and for what happens to robotgate itself. The text is derived from the JSON of the record, so both
-//! agree, and logging to a file does not depend on this module.
+//! withdrawn response and failed exchange, and for what happens to robotgate itself. The text is derived from the JSON
+//! of the record, so both agree, and logging to a file does not depend on this module.
 
 use std::{
     borrow::Cow,
@@ -46,6 +46,22 @@ struct Request {
     url: String,
 }
 
+/// What the site says about the purposes of a bot.
+#[derive(Debug, Deserialize)]
+struct Usage {
+    refused: Option<Refused>,
+}
+
+/// Why a purpose is refused. The site says nothing about it if only the purpose is set.
+#[derive(Debug, Deserialize)]
+struct Refused {
+    purpose: String,
+    vocabulary: Option<String>,
+    key: Option<String>,
+    value: Option<String>,
+    line: Option<u32>,
+}
+
 /// The fields of a record that the text shows.
 #[derive(Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
@@ -62,6 +78,8 @@ enum Record {
         rule: Option<String>,
         line: Option<u32>,
         robots_error: Option<String>,
+        #[serde(default)]
+        usage: Option<Usage>,
     },
     Completion {
         time: String,
@@ -70,12 +88,28 @@ enum Record {
         error: Option<String>,
         error_detail: Option<String>,
     },
+    Withdrawn {
+        time: String,
+        bot: Option<String>,
+        url: String,
+        purpose: String,
+        key: String,
+        value: String,
+        field: Option<String>,
+    },
     Robots {
         time: String,
         robots_url: String,
         status: Option<u16>,
         error: Option<String>,
         holds: String,
+    },
+    Tdmrep {
+        time: String,
+        tdmrep_url: String,
+        status: Option<u16>,
+        error: Option<String>,
+        holds: Option<String>,
     },
     Shared {
         time: String,
@@ -127,6 +161,36 @@ struct LineFields {
     label: (Colour, String),
     request: Request,
     why: String,
+}
+
+// === impl LineFields ===
+
+impl LineFields {
+    fn of_fetch(
+        label: &str,
+        time: String,
+        url: String,
+        status: Option<u16>,
+        holds: &str,
+        error: Option<String>,
+    ) -> Self {
+        let status = status.map_or_else(String::new, |status| format!("{status}, "));
+        let colour = if error.is_some() {
+            Colour::Warning
+        } else {
+            Colour::Faint
+        };
+        let error = error.map_or_else(String::new, |error| format!(": {error}"));
+        Self {
+            time,
+            label: (colour, label.to_owned()),
+            request: Request {
+                who: String::new(),
+                url,
+            },
+            why: format!("{status}{holds}{error}"),
+        }
+    }
 }
 
 // === impl LogFormat ===
@@ -185,6 +249,7 @@ impl TextLines {
                 rule,
                 line,
                 robots_error,
+                usage,
             } => {
                 let colour = match (&*verdict, forwarded) {
                     ("allow", _) => Colour::Good,
@@ -202,14 +267,14 @@ impl TextLines {
                 if let Some(error) = robots_error {
                     why = format!("{why}: {error}");
                 }
+                if let Some(refused) = usage.and_then(|usage| usage.refused) {
+                    why = format!("{why}: {}", refused.text());
+                }
                 if forwarded && verdict != "allow" {
                     why.push_str(" (forwarded)");
                 }
                 let request = Request {
-                    who: format!(
-                        "{} {method} ",
-                        bot.as_deref().map_or(Cow::Borrowed("-"), |bot| cut_end(bot, MAX_BOT))
-                    ),
+                    who: format!("{} {method} ", shown_bot(bot.as_deref())),
                     url,
                 };
                 self.opened(id, request.clone());
@@ -241,29 +306,46 @@ impl TextLines {
                     why: format!("{status}{error}{detail}"),
                 }
             }
+            Record::Withdrawn {
+                time,
+                bot,
+                url,
+                purpose,
+                key,
+                value,
+                field,
+            } => {
+                let field = field.unwrap_or_default();
+                let said = match key == value || key == field {
+                    true => value,
+                    false => format!("{key}={value}"),
+                };
+                LineFields {
+                    time,
+                    label: (Colour::Bad, "withdrawn".to_owned()),
+                    request: Request {
+                        who: format!("{} ", shown_bot(bot.as_deref())),
+                        url,
+                    },
+                    why: format!("the response says {field}: {said}, which forbids {purpose}"),
+                }
+            }
             Record::Robots {
                 time,
                 robots_url,
                 status,
                 error,
                 holds,
+            } => LineFields::of_fetch("robots", time, robots_url, status, &holds, error),
+            Record::Tdmrep {
+                time,
+                tdmrep_url,
+                status,
+                error,
+                holds,
             } => {
-                let status = status.map_or_else(String::new, |status| format!("{status}, "));
-                let colour = if error.is_some() {
-                    Colour::Warning
-                } else {
-                    Colour::Faint
-                };
-                let error = error.map_or_else(String::new, |error| format!(": {error}"));
-                LineFields {
-                    time,
-                    label: (colour, "robots".to_owned()),
-                    request: Request {
-                        who: String::new(),
-                        url: robots_url,
-                    },
-                    why: format!("{status}{holds}{error}"),
-                }
+                let holds = holds.as_deref().unwrap_or("unknown");
+                LineFields::of_fetch("tdmrep", time, tdmrep_url, status, holds, error)
             }
             Record::Shared { time, origin, holds } => LineFields {
                 time,
@@ -272,7 +354,7 @@ impl TextLines {
                     who: String::new(),
                     url: format!("{origin}/robots.txt"),
                 },
-                why: format!("{holds}, fetched by another gate"),
+                why: format!("{holds}, fetched by another robotgate"),
             },
             Record::RobotsChanged {
                 time,
@@ -288,7 +370,7 @@ impl TextLines {
             } => {
                 let what = match (&robots_sha256_before, &robots_sha256) {
                     (None, _) => "the site has a robots.txt now; ",
-                    (_, None) => "the site has no robots.txt any more; ",
+                    (_, None) => "the site no longer has a robots.txt; ",
                     _ => "",
                 };
                 let rules = match rules.as_deref() {
@@ -379,8 +461,8 @@ impl TextLines {
                 known,
             } => {
                 let by = match &*by {
-                    "fleet" => "another gate asked for it",
-                    _ => "an operator asked for it",
+                    "fleet" => "at the request of another robotgate",
+                    _ => "at the request of an operator",
                 };
                 let known = if known == Some(false) {
                     ", but nothing was known"
@@ -450,6 +532,31 @@ impl TextLines {
     }
 }
 
+/// Returns the name of a bot, or `-` if none was identified.
+fn shown_bot(bot: Option<&str>) -> Cow<'_, str> {
+    bot.map_or(Cow::Borrowed("-"), |bot| cut_end(bot, MAX_BOT))
+}
+
+// === impl Refused ===
+
+impl Refused {
+    /// Returns the purpose, and what the site says about it.
+    fn text(&self) -> String {
+        let Self {
+            purpose,
+            vocabulary,
+            key,
+            value,
+            line,
+        } = self;
+        let (Some(vocabulary), Some(key), Some(value)) = (vocabulary, key, value) else {
+            return format!("{purpose}, which the site does not allow (usage.unknown)");
+        };
+        let place = line.map_or_else(|| vocabulary.clone(), |line| format!("line {line}: {vocabulary}"));
+        format!("{purpose}, {place} {key}={value}")
+    }
+}
+
 /// Width of the column for the first word of a line. `unverifiable` does not fit.
 const LABEL: usize = 6;
 /// Maximum columns of a bot's name.
@@ -462,238 +569,4 @@ const MIN_URL: usize = 24;
 const MAX_OPEN: usize = 10_000;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines() -> TextLines {
-        TextLines {
-            paint: Paint::none(),
-            is_terminal: false,
-            open: Mutex::default(),
-        }
-    }
-
-    fn shown(lines: &TextLines, record: &str, columns: Option<usize>) -> String {
-        String::from_utf8(lines.fitted(record.as_bytes(), columns).into_owned()).expect("text")
-    }
-
-    /// Returns the record of a decision on `/page` of a site, with the fields in `more` instead of the usual ones.
-    fn decision(more: &str) -> String {
-        let mut record: serde_json::Value = serde_json::from_str(
-            r#"{"event":"decision","time":"2026-11-22T13:24:48.914226Z","id":"1","verdict":"deny","reason":"rule",
-                "forwarded":false,"bot":"ExampleBot","method":"GET","url":"http://a.example/page","rule":null,"line":null,
-                "robots_error":null,"profile":"google"}"#,
-        )
-        .expect("JSON");
-        let more: serde_json::Value = serde_json::from_str(more).expect("JSON");
-        for (name, value) in more.as_object().expect("an object") {
-            record[name] = value.clone();
-        }
-        record.to_string()
-    }
-
-    #[test]
-    fn a_decision_is_a_line() {
-        for (more, line) in [
-            (
-                r#"{"rule":"Disallow: /page","line":2}"#,
-                "13:24:48Z deny   ExampleBot GET http://a.example/page  line 2: Disallow: /page",
-            ),
-            (
-                r#"{"verdict":"allow","reason":"no-rule","forwarded":true}"#,
-                "13:24:48Z allow  ExampleBot GET http://a.example/page  no-rule",
-            ),
-            (
-                r#"{"rule":"Disallow: /page","line":2,"forwarded":true}"#,
-                "13:24:48Z deny   ExampleBot GET http://a.example/page  line 2: Disallow: /page (forwarded)",
-            ),
-            (
-                r#"{"reason":"last-copy","rule":"Disallow: /page","line":2}"#,
-                "13:24:48Z deny   ExampleBot GET http://a.example/page  last-copy, line 2: Disallow: /page",
-            ),
-            (
-                r#"{"reason":"unreachable","robots_error":"the name could not be looked up"}"#,
-                "13:24:48Z deny   ExampleBot GET http://a.example/page  unreachable: the name could not be looked up",
-            ),
-            (
-                r#"{"reason":"unidentified","bot":null}"#,
-                "13:24:48Z deny   - GET http://a.example/page  unidentified",
-            ),
-            (
-                r#"{"verdict":"unverifiable","reason":"unverifiable","method":"CONNECT","url":"https://a.example"}"#,
-                "13:24:48Z unverifiable ExampleBot CONNECT https://a.example  unverifiable",
-            ),
-        ] {
-            assert_eq!(shown(&lines(), &decision(more), None), format!("{line}\n"));
-        }
-    }
-
-    #[test]
-    fn a_failed_completion_is_a_line() {
-        let done = r#"{"event":"completion","time":"2026-11-22T13:24:49.1Z","id":"1","status":200,"error":null,"error_detail":null}"#;
-        let failed = r#"{"event":"completion","time":"2026-11-22T13:24:49.1Z","id":"1","status":502,
-            "error":"connection_refused","error_detail":"the server refused the connection"}"#;
-        let lines = lines();
-        for (completion, line) in [
-            (done, ""),
-            (
-                failed,
-                "13:24:49Z error  ExampleBot GET http://a.example/page  502 connection_refused: the server refused the connection\n",
-            ),
-        ] {
-            shown(&lines, &decision("{}"), None);
-            assert_eq!(shown(&lines, completion, None), line);
-            assert!(
-                lines.open.lock().expect("no panic").is_empty(),
-                "a request that ended is forgotten"
-            );
-        }
-        assert_eq!(
-            shown(&lines, failed, None),
-            "13:24:49Z error  request 1  502 connection_refused: the server refused the connection\n",
-            "one whose decision is not known"
-        );
-    }
-
-    #[test]
-    fn a_fetch_is_a_line() {
-        for (more, line) in [
-            (r#""status":200,"error":null,"holds":"rules""#, "200, rules"),
-            (r#""status":404,"error":null,"holds":"no-robots""#, "404, no-robots"),
-            (
-                r#""status":null,"error":"no answer in time","holds":"unreachable""#,
-                "unreachable: no answer in time",
-            ),
-        ] {
-            let record = format!(
-                r#"{{"event":"robots","time":"2026-11-22T13:24:48.9Z","robots_url":"http://a.example/robots.txt",{more}}}"#
-            );
-            let line = format!("13:24:48Z robots http://a.example/robots.txt  {line}\n");
-            assert_eq!(shown(&lines(), &record, None), line);
-        }
-        let shared =
-            r#"{"event":"shared","time":"2026-11-22T13:24:48.9Z","origin":"http://a.example","holds":"rules"}"#;
-        let line = "13:24:48Z robots http://a.example/robots.txt  rules, fetched by another gate\n";
-        assert_eq!(shown(&lines(), shared, None), line);
-    }
-
-    #[test]
-    fn a_changed_robots_txt_is_a_line() {
-        for (fields, line) in [
-            (
-                r#""robots_sha256_before":"1f","robots_sha256":"2e","rules":"changed","rules_added":2,"rules_removed":1,
-                   "requests":40,"newly_denied":3,"newly_allowed":0"#,
-                "rules: 2 added, 1 removed; of 40 recent requests, 3 newly denied, 0 newly allowed",
-            ),
-            (
-                r#""robots_sha256_before":"1f","robots_sha256":"2e","rules":"unchanged","rules_added":0,"rules_removed":0,
-                   "requests":0,"newly_denied":0,"newly_allowed":0"#,
-                "the rules are the same",
-            ),
-            (
-                r#""robots_sha256_before":"1f","robots_sha256":null,"rules":"changed","rules_added":0,"rules_removed":1,
-                   "requests":0,"newly_denied":0,"newly_allowed":0"#,
-                "the site has no robots.txt any more; rules: 0 added, 1 removed",
-            ),
-            (
-                r#""robots_sha256_before":null,"robots_sha256":"2e","rules":null,"rules_added":0,"rules_removed":0,
-                   "requests":0,"newly_denied":0,"newly_allowed":0"#,
-                "the site has a robots.txt now; not compared",
-            ),
-        ] {
-            let record = format!(
-                r#"{{"event":"robots-changed","time":"2026-11-22T13:24:48.9Z","origin":"http://a.example",{fields}}}"#
-            );
-            let line = format!("13:24:48Z change http://a.example/robots.txt  {line}\n");
-            assert_eq!(shown(&lines(), &record, None), line);
-        }
-    }
-
-    #[test]
-    fn what_happens_to_robotgate_itself_is_a_line() {
-        for (fields, line) in [
-            (
-                r#""event":"start","instance":"1f2e3d4c","version":"0.1.0","config_file":"/etc/robotgate/robotgate.toml""#,
-                "start  robotgate 0.1.0, instance 1f2e3d4c, /etc/robotgate/robotgate.toml",
-            ),
-            (
-                r#""event":"start","instance":"1f2e3d4c","version":"0.1.0","config_file":null"#,
-                "start  robotgate 0.1.0, instance 1f2e3d4c, no configuration file",
-            ),
-            (
-                r#""event":"stop","instance":"1f2e3d4c","cause":"SIGTERM","cut_off":0"#,
-                "stop   robotgate, instance 1f2e3d4c  SIGTERM",
-            ),
-            (
-                r#""event":"stop","instance":"1f2e3d4c","cause":"SIGTERM","cut_off":2"#,
-                "stop   robotgate, instance 1f2e3d4c  SIGTERM, exchanges cut off: 2",
-            ),
-            (
-                r#""event":"reload","cause":"SIGHUP","error":null,"config":2"#,
-                "reload configuration 2 is in force  SIGHUP",
-            ),
-            (
-                r#""event":"reload","cause":"SIGHUP","error":"gate.toml:1:1: no","config":2"#,
-                "reload rejected, configuration 2 stays in force  gate.toml:1:1: no",
-            ),
-            (
-                r#""event":"forget","origin":"http://a.example","by":"socket","known":true"#,
-                "forget http://a.example  an operator asked for it",
-            ),
-            (
-                r#""event":"forget","origin":"http://a.example","by":"fleet","known":false"#,
-                "forget http://a.example  another gate asked for it, but nothing was known",
-            ),
-        ] {
-            let record = format!(r#"{{"time":"2026-11-22T13:24:48.9Z",{fields}}}"#);
-            assert_eq!(shown(&lines(), &record, None), format!("13:24:48Z {line}\n"));
-        }
-    }
-
-    #[test]
-    fn a_terminal_shows_a_long_url_shortened_and_the_full_reason() {
-        let url = format!("http://a.example/{}/end.html", "x".repeat(200));
-        let denied = decision(&format!(r#"{{"url":"{url}","rule":"Disallow: /x","line":2}}"#));
-        let line = shown(&lines(), &denied, Some(80));
-        assert_eq!(
-            line,
-            "13:24:48Z deny   ExampleBot GET http://a.example/…end.html  line 2: Disallow: /x\n"
-        );
-        let long = "Disallow: /".to_owned() + &"y".repeat(300);
-        let denied = decision(&format!(r#"{{"url":"{url}","rule":"{long}","line":2}}"#));
-        let line = shown(&lines(), &denied, Some(80));
-        assert!(
-            line.contains("http://a.example/xxxxxxxxxxxxxxx…xxxxxx/end.html  line 2: Disallow: /y"),
-            "{line}"
-        );
-        assert!(line.ends_with("y…\n") && line.len() < 200, "{line}");
-        let piped = shown(&lines(), &denied, None);
-        assert!(piped.contains(&url), "no terminal, no width: {piped}");
-    }
-
-    #[test]
-    fn control_characters_in_a_decision_are_escaped() {
-        let denied =
-            decision(r#"{"bot":"a\u001b[2J","url":"http://a.example/\u001b[31m\n","reason":"unidentified\r"}"#);
-        assert_eq!(
-            shown(&lines(), &denied, Some(120)),
-            "13:24:48Z deny   a\\u{1b}[2J GET http://a.example/\\u{1b}[31m\\u{a}  unidentified\\u{d}\n"
-        );
-    }
-
-    #[test]
-    fn verdicts_are_in_colour() {
-        let lines = TextLines {
-            paint: Paint::always(),
-            ..lines()
-        };
-        for (more, label) in [
-            (r#"{"verdict":"allow"}"#, "\u{1b}[1m\u{1b}[32mallow\u{1b}[0m  "),
-            ("{}", "\u{1b}[1m\u{1b}[31mdeny\u{1b}[0m   "),
-            (r#"{"forwarded":true}"#, "\u{1b}[1m\u{1b}[33mdeny\u{1b}[0m   "),
-        ] {
-            let line = shown(&lines, &decision(more), None);
-            assert!(line.contains(label), "{line:?}");
-        }
-    }
-}
+mod tests;

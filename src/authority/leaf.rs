@@ -56,18 +56,22 @@ pub enum MintError {
     #[error("the system provides no random numbers: check that /dev/urandom and the getrandom call are available")]
     Random,
 
-    #[error("cannot build a certificate: {0}; please report this with the authority's certificate, never its key")]
+    #[error(
+        "cannot build a certificate: {0}; please report this and attach the authority's certificate, but never its key"
+    )]
     LayOut(#[from] rcgen::Error),
 
-    #[error("cannot encode a certificate; please report this with the authority's certificate, never its key")]
+    #[error(
+        "cannot encode a certificate; please report this and attach the authority's certificate, but never its key"
+    )]
     Encoding,
 
     #[error("the authority's key cannot sign: {0}; replace the key and its certificate")]
     Sign(rustls::Error),
 
     #[error(
-        "a TLS server cannot use the new certificate: {0}; please report this with the authority's certificate, \
-         never its key"
+        "a TLS server cannot use the new certificate: {0}; please report this and attach the authority's \
+         certificate, but never its key"
     )]
     Server(rustls::Error),
 

@@ -1,5 +1,5 @@
-//! A bounded cache of TLS server configurations by name. It never mints on an asynchronous thread, never mints twice
-//! at once for a name, and never hands out a leaf that is not valid yet or about to expire.
+//! A bounded cache of TLS server configurations by name. It never mints on an asynchronous thread, never mints two
+//! leaves for a name at the same time, and never hands out a leaf that is not valid yet or about to expire.
 
 use std::{
     fmt,
@@ -96,7 +96,7 @@ impl Leaves {
     ///
     /// # Errors
     ///
-    /// Those of [`Authority::mint`]. Errors are not cached: the next call tries again.
+    /// Fails in the same cases as [`Authority::mint`]. Errors are not cached: the next call tries again.
     pub async fn server_config(&self, name: Host) -> Result<Arc<ServerConfig>, MintError> {
         if let Some(ready) = self.ready(&name) {
             return Ok(ready);
@@ -172,7 +172,7 @@ impl SharedLeaves {
             .unwrap_or(Err(MintError::Interrupted))?;
         drop(turn);
         let config = Arc::clone(&leaf.config);
-        // The insertion fails if the entry was evicted meanwhile. This caller still gets its configuration.
+        // The insertion fails if the entry has been evicted. This caller still gets its configuration.
         let _ = guard.insert(leaf);
         Ok(config)
     }

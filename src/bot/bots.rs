@@ -219,8 +219,8 @@ fn claims(bots: &[Arc<Bot>], indices: &[usize]) -> Box<[Vec<Name>]> {
     let mut claims = vec![Vec::new(); if indices.is_empty() { 0 } else { 256 }];
     for &index in indices {
         for token in bots.get(index).into_iter().flat_map(|bot| bot.goes_by()) {
-            // Google's parser reads only the leading letters of a token in a robots.txt, so a client with that shorter
-            // name would get the bot's rules.
+            // Google's parser reads only the leading letters of a token in a robots.txt. A client with that shorter
+            // name would get the bot's rules, so that name is the bot's too.
             for text in [token, letters(token)] {
                 if let Some(first) = text.bytes().next() {
                     let text = text.as_bytes().into();

@@ -54,7 +54,7 @@ impl ClientCertificate {
     /// Reads a certificate's DER.
     ///
     /// # Errors
-    /// If `der` is not a valid certificate.
+    /// Fails if `der` is not a valid certificate.
     pub fn from_der(der: &[u8]) -> Result<Self, UnreadableCertificate> {
         let (_, certificate) = X509Certificate::from_der(der).map_err(|_| UnreadableCertificate)?;
         let mut read = Self {
@@ -106,7 +106,7 @@ impl CertificateName {
     /// Parses an entry of the configuration.
     ///
     /// # Errors
-    /// If no certificate can match the entry.
+    /// Fails if no certificate can match the entry.
     pub fn new(text: &str) -> Result<Self, BadCertificateName> {
         if text.trim().is_empty() || text.trim() != text || text.chars().any(char::is_control) {
             return Err(BadCertificateName::Empty);

@@ -29,7 +29,7 @@ impl AgentPattern {
     ///
     /// # Errors
     ///
-    /// If the entry is empty or only white space.
+    /// Fails if the entry is empty or only white space.
     pub fn new(text: &str) -> Result<Self, EmptyPattern> {
         let text = text.trim();
         if text.is_empty() {

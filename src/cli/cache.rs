@@ -1,6 +1,6 @@
 //! `robotgate cache`: shows what is known about sites, and forgets sites.
 //!
-//! [`crate::admin`] decides whether to ask a running proxy or to read the file.
+//! [`crate::admin`] decides whether to query a running proxy or to read the file.
 
 mod history;
 mod list;
@@ -55,8 +55,9 @@ enum Action {
 
 /// Forget a site
 ///
-/// Forgets its last good copy and how long it has been failing, too. The next request fetches its
-/// robots.txt. A fetch that is running still counts. With a fleet, all its robotgates forget the site.
+/// Also forgets the site's last good copy and how long the site has been failing. The next request fetches
+/// the robots.txt again. The result of a fetch that is already running is still used. With a fleet, all its
+/// robotgates forget the site.
 #[derive(Debug, clap::Args)]
 struct ForgetArgs {
     /// An origin (scheme, host and port), any URL of the site, or a bare host, which means https
@@ -80,14 +81,14 @@ enum CacheError {
     #[error("{0}")]
     Unknown(String),
     #[error(
-        "this robotgate has forgotten {0}, but the fleet's server could not be told, so the others keep their copies and \
-         this one may take one of them again; repeat the command when robotgate runs and is connected to the server \
-         (its status says so)"
+        "this robotgate has forgotten {0}, but the fleet's server could not be told. The other robotgates keep their \
+         copies, and this one can get one of these copies again. When robotgate runs and its status shows that it is \
+         connected to the server, repeat the command"
     )]
     FleetNotTold(Origin),
 }
 
-/// Runs the action. Fails if the site is unknown. A reader that closes the output early is not an error.
+/// Runs the action. Fails if the site is unknown. Output that is closed early by its reader is not an error.
 pub fn run(args: &CacheArgs) -> ExitCode {
     let done = match &args.action {
         Action::List(list) => list.run(args),
@@ -106,7 +107,7 @@ pub fn run(args: &CacheArgs) -> ExitCode {
 // === impl CacheArgs ===
 
 impl CacheArgs {
-    /// Runs `ask` on the copies of the configuration.
+    /// Runs `ask` on the copies that belong to the configuration of the arguments.
     fn ask<T>(&self, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         self.ask_of(&load(self.config.as_deref())?, ask)
     }
@@ -189,11 +190,11 @@ fn paint() -> Paint {
 }
 
 const AFTER_HELP: &str = "\
-While the proxy runs, the command asks it over a socket beside the file. Only the proxy's own user
+While the proxy runs, the command queries it over a socket next to the file. Only the proxy's own user
 and root can open that socket.
 
-Exit status: 0 if all is well, 1 if the site is not known, nothing can be shown or the server of a
-fleet could not be told to forget, 2 for a usage error.
+Exit status: 0 if the command succeeded; 1 if the site is not known, there is nothing to show, or the
+server of a fleet could not be told to forget the site; 2 for a usage error.
 
 Try it:
   robotgate cache list

@@ -115,8 +115,8 @@ fn size_of_input() -> Option<u64> {
 fn progress_text(read: u64, all: Option<u64>) -> String {
     let shown = |bytes: u64| format!("{}.{}", bytes / MIB, bytes % MIB * 10 / MIB);
     match all {
-        Some(all) => format!("deciding, {} of {} MiB", shown(read), shown(all)),
-        None => format!("deciding, {} MiB so far", shown(read)),
+        Some(all) => format!("deciding, {} of {} MiB of input read", shown(read), shown(all)),
+        None => format!("deciding, {} MiB of input read so far", shown(read)),
     }
 }
 

@@ -14,6 +14,8 @@ use std::{
     time::SystemTime,
 };
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
 use self::source::{Source, SourceError};
 use super::{colour::Paint, fail, load};
 use crate::{
@@ -23,12 +25,13 @@ use crate::{
     explanation::{Report, to_json},
     origin::Target,
     robots::Profile,
+    usage::Purpose,
 };
 
 /// Say why a bot may or may not fetch a URL, and show the lines that decide
 ///
 /// Uses the same code as the proxy. Fetches the site's robots.txt as the proxy would, or reads it from a
-/// file. Fetches nothing else: no page of the site.
+/// file. Fetches nothing else: no page of the site, and no /.well-known/tdmrep.json.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ExplainArgs {
@@ -49,6 +52,9 @@ pub struct ExplainArgs {
     /// Answer for a client that proves nothing, if the bot has to prove who it is
     #[arg(long)]
     unproven: bool,
+    /// Answer for this purpose, in place of the bot's own; can be repeated
+    #[arg(long = "purpose", value_name = "PURPOSE", value_parser = purpose())]
+    purposes: Vec<Purpose>,
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -70,14 +76,18 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         Ok(target) => target,
         Err(error) => return fail(&error),
     };
-    let question = config.question(&args.agent, args.unproven, target, config.terms(0), SystemTime::now());
+    let purposes = (!args.purposes.is_empty()).then(|| args.purposes.iter().copied().collect());
+    let question = config
+        .question(&args.agent, args.unproven, target, config.terms(0), SystemTime::now())
+        .with_purposes(purposes);
     let (decision, source) = match decide(&config, question.clone(), args.robots.as_deref()) {
-        Ok(decided) => decided,
+        // This command does not fetch the site's tdmrep.json.
+        Ok((decision, source)) => (decision.without_tdmrep(), source),
         Err(error) => return fail(&error),
     };
     let report = |decision| Report::new(&config, decision, &args.agent, &args.url, source.body());
     let alone = (decision.reason == Reason::Egress).then(|| without_egress(question, &source, &config.robots.policy));
-    let alone = alone.flatten();
+    let alone = alone.flatten().map(Decision::without_tdmrep);
     let (alone, report) = (alone.as_ref().map(report), report(&decision));
 
     let out = if args.json {
@@ -122,6 +132,11 @@ fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(D
     }
 }
 
+/// Reads a purpose; the help lists them.
+fn purpose() -> impl TypedValueParser<Value = Purpose> {
+    PossibleValuesParser::new(Purpose::ALL.map(Purpose::as_str)).try_map(|text| text.parse::<Purpose>())
+}
+
 /// If the robots.txt is from a file, decides by it alone, as if `[egress]` allowed the URL.
 fn without_egress(question: Question, source: &Source, policy: &Policy) -> Option<Decision> {
     source.file()?;
@@ -133,7 +148,7 @@ fn without_egress(question: Question, source: &Source, policy: &Policy) -> Optio
 
 const AFTER_HELP: &str = "\
 Exit status: 0 if the URL is allowed; 1 if it is refused, if robots.txt disallows it but the
-configuration forwards it all the same, or if an input is bad; 2 for a usage error.
+configuration forwards it nevertheless, or if an input is invalid; 2 for a usage error.
 
 Try it:
   robotgate explain --agent ExampleBot/1.0 'https://www.google.com/search?q=robots'

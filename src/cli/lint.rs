@@ -40,7 +40,7 @@ pub struct LintArgs {
     /// A file, `-` for standard input, or any URL of a site
     #[arg(value_name = "FILE|URL", value_parser = OsStringValueParser::new().map(Source::from))]
     source: Source,
-    /// Use this configuration to fetch with: its egress section, its roots, its time-outs
+    /// Use this configuration to fetch with: its egress section, its trusted root certificates, its time-outs
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Show every finding. Without it, lint shows the first ten of each code (of a note, the first)
@@ -169,7 +169,7 @@ impl fmt::Display for Counts {
 const AFTER_HELP: &str = "\
 Severities:
   error    something in the file has no effect, or the file is no robots.txt
-  warning  it probably means something else than the author thinks, or crawlers disagree about it
+  warning  its meaning is probably not what the author intended, or crawlers disagree about it
   note     harmless, but good to know
 
 Exit status: 0 if there are only notes, or if the site has no robots.txt; 1 if there are errors or

@@ -13,7 +13,7 @@ use crate::{
     copy::{Answer, CacheStatus, Fetched, Lookup, OriginState, Policy, Received, SourceFetch},
     egress::{Resolver, ResolverError, Roots, RootsError},
     explanation::FetchRecord,
-    fetch::{LookupError, Name, Requester, Traced},
+    fetch::{Document, LookupError, Name, Requester, Traced},
     origin::Origin,
     upstream::Origins,
 };
@@ -48,7 +48,7 @@ pub enum LiveError {
 /// Shows progress at a terminal if it takes long.
 ///
 /// # Errors
-/// If the name servers or the root certificates cannot be loaded.
+/// Fails if the name servers or the root certificates cannot be loaded.
 pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -69,7 +69,7 @@ pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
         );
         let text = format!("fetching {}", origin.robots_url());
         let _progress = Progress::begin(move || text.clone());
-        Ok::<_, LiveError>(fetcher.trace(&permit, origin, None).await)
+        Ok::<_, LiveError>(fetcher.trace(&permit, &Document::ROBOTS_TXT, origin, None).await)
     })?;
     Ok(Live::new(traced, config.robots.policy, SystemTime::now()))
 }

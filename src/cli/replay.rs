@@ -1,4 +1,4 @@
-//! `robotgate replay`: decides each decision of an audit log again, and lists those that differ.
+//! `robotgate replay`: decides each decision of an audit log again, and lists the decisions whose result differs.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, process::ExitCode};
 
@@ -16,8 +16,8 @@ use crate::{
 
 /// Decide each decision of an audit log again
 ///
-/// Decides from the log and the store of evidence alone, with the engine of this version. Lists the decisions whose
-/// verdict, reason, rule or line would now be different. Opens no connection, and can run beside the proxy.
+/// Uses the log, the store of evidence and the engine of this version. Lists the decisions whose verdict, reason,
+/// rule or line would now be different. Opens no connection, and can run while the proxy runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ReplayArgs {
@@ -27,16 +27,16 @@ pub struct ReplayArgs {
     /// The configuration that the proxy runs with: its evidence.path names the store
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The store of evidence, instead of the configuration's
+    /// The store of evidence to use instead of the configuration's store
     #[arg(long, value_name = "FILE")]
     evidence: Option<PathBuf>,
     /// Show the decision with this id, and what decided it
     #[arg(long)]
     id: Option<String>,
-    /// List every difference. Without it, replay lists the first 100
+    /// List every difference instead of the first 100
     #[arg(long)]
     all: bool,
-    /// Accept decisions that cannot be replayed, as after their texts have expired
+    /// Accept decisions that cannot be replayed, for example because their texts have expired
     #[arg(long)]
     allow_missing: bool,
     /// Print one JSON object instead of text
@@ -44,23 +44,23 @@ pub struct ReplayArgs {
     json: bool,
 }
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Debug, Default, serde::Serialize)]
 struct Report {
     decisions: u64,
     same: u64,
     different: u64,
-    /// Decisions that the network or the moment made.
+    /// Decisions that the network or the time of the request made.
     as_logged: u64,
     /// The number of decisions that cannot be replayed, by the reason.
     not_replayable: BTreeMap<String, u64>,
-    /// The digest of the first text that is missing for such a reason.
+    /// The digest of the first text that is missing, by the reason.
     missing: BTreeMap<String, String>,
     unreadable_lines: u64,
     differences: Vec<Found>,
 }
 
-/// A decision that differs.
+/// A decision whose result differs.
 #[derive(Debug, serde::Serialize)]
 struct Found {
     log: String,
@@ -80,13 +80,13 @@ enum ReplayError {
         path: PathBuf,
         error: crate::evidence::FileError,
     },
-    #[error("the configuration has no store of evidence; name the file with --evidence")]
+    #[error("the configuration has no store of evidence; name the store with --evidence FILE")]
     NoEvidence,
     #[error(transparent)]
     Config(#[from] crate::config::ConfigError),
 }
 
-/// Replays the logs. Fails if a decision differs or cannot be replayed, or an input is bad.
+/// Replays the logs. Fails if a decision differs or cannot be replayed, or if an input is invalid.
 pub fn run(args: &ReplayArgs) -> ExitCode {
     match report(args) {
         Ok((text, is_same)) => match print(text) {
@@ -147,7 +147,7 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
         && report.unreadable_lines == 0
         && (args.allow_missing || report.not_replayable.is_empty());
     match (&args.id, shown) {
-        // A report has no map with keys other than strings, so it can always be written.
+        // Serializing cannot fail, because all map keys are strings.
         (None, _) if args.json => Ok((serde_json::to_string(&report).unwrap_or_default() + "\n", passes)),
         (None, _) => Ok((report.text(), passes)),
         (Some(_), Some(shown)) => Ok(shown),
@@ -217,7 +217,7 @@ impl Report {
         count(self.different, "are different");
         count(
             self.as_logged,
-            "are taken as logged: the network, a credential or the pace decided",
+            "are taken as logged, because the network, a credential or the pace decided",
         );
         for (why, number) in &self.not_replayable {
             let example = self.missing.get(why).map(|sha256| format!(" (such as {sha256})"));
@@ -245,7 +245,7 @@ fn differences(fields: &[Difference]) -> String {
     fields.collect::<Vec<_>>().join("; ")
 }
 
-/// Shows one decision and what decided it, as a JSON object.
+/// Formats one decision, and what decided it, as a JSON object.
 fn shown_json(log: &str, line: u64, logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> String {
     let (word, why, fields) = match outcome {
         Outcome::Same => ("same", None, &[][..]),
@@ -253,8 +253,8 @@ fn shown_json(log: &str, line: u64, logged: &LoggedDecision<'_>, outcome: &Outco
         Outcome::AsLogged => ("as-logged", None, &[][..]),
         Outcome::NotReplayable(missing) => ("not-replayable", Some(missing.to_string()), &[][..]),
     };
-    let (config, copy) = replayer.sources(logged);
-    let decision = config.and_then(|config| decide(logged, config, copy).ok());
+    let (config, texts) = replayer.sources(logged);
+    let decision = config.and_then(|config| decide(logged, config, texts).ok());
     let rule = decision.as_ref().and_then(Decision::rule);
     let shown = serde_json::json!({
         "log": log,
@@ -275,11 +275,12 @@ fn shown_json(log: &str, line: u64, logged: &LoggedDecision<'_>, outcome: &Outco
         "fields": fields,
         "rule": rule.map(|rule| serde_json::json!({"line": rule.line, "text": rule.text})),
         "group": decision.as_ref().and_then(Decision::group),
+        "usage": decision.as_ref().and_then(|decision| decision.usage.as_deref()),
     });
     shown.to_string() + "\n"
 }
 
-/// Shows one decision and what decided it.
+/// Formats one decision, and what decided it, as text.
 fn show(logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> String {
     let mut text = format!(
         "{} {} {}\n",
@@ -297,11 +298,11 @@ fn show(logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> 
         "logged",
         &format!("{}, {}, forwarded: {}", logged.verdict, logged.reason, logged.forwarded),
     );
-    let (config, copy) = replayer.sources(logged);
+    let (config, texts) = replayer.sources(logged);
     let again = match outcome {
         Outcome::Same => "the same".to_owned(),
-        Outcome::AsLogged => "nothing: the network, a credential or the pace decided".to_owned(),
-        Outcome::NotReplayable(missing) => format!("not possible: {missing}"),
+        Outcome::AsLogged => "not replayed, because the network, a credential or the pace decided".to_owned(),
+        Outcome::NotReplayable(missing) => format!("cannot be replayed: {missing}"),
         Outcome::Different(fields) => differences(fields),
     };
     line("replayed", &again);
@@ -311,12 +312,16 @@ fn show(logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> 
     if let Some(sha256) = logged.robots_sha256 {
         line("robots.txt", &sha256.to_string());
     }
-    let decision = config.and_then(|config| decide(logged, config, copy).ok());
+    let decision = config.and_then(|config| decide(logged, config, texts).ok());
     let rule = decision
         .as_ref()
         .and_then(|decision| Some((decision.group()?, decision.rule()?)));
     if let Some((group, rule)) = rule {
         line("rule", &format!("line {}: {} (group {group})", rule.line, rule.text));
+    }
+    let usage = decision.as_ref().and_then(|decision| decision.usage.as_deref());
+    if let Some(refused) = usage.and_then(|usage| usage.refused.as_ref()) {
+        line("usage", &refused.to_string());
     }
     text
 }
@@ -327,8 +332,9 @@ const LISTED: usize = 100;
 const MAX_URL: usize = 2 * 1024;
 
 const AFTER_HELP: &str = "\
-Exit status: 0 if every decision is the same or taken as logged; 1 if one differs or cannot be replayed
-(--allow-missing accepts the latter), a line cannot be read, or an input is bad; 2 for a usage error.
+Exit status: 0 if every decision is the same or taken as logged; 1 if a decision differs or cannot be
+replayed (--allow-missing accepts decisions that cannot be replayed), a line cannot be read, or an input
+is invalid; 2 for a usage error.
 
 Try it:
   robotgate replay --config /etc/robotgate/robotgate.toml /var/log/robotgate/audit.jsonl

@@ -23,22 +23,22 @@ use crate::{
 
 /// Summarise audit logs: requests, refusals, exemptions, failures and changes
 ///
-/// Counts by bot, site, reason and rule, and lists sites that were unreachable, changes of robots.txt files, the
-/// longest waits, and starts and reloads. Reads the logs and nothing else, opens no connection, and can run beside the
-/// proxy.
+/// Counts requests by bot, site, reason and rule. Lists sites that were unreachable, changes of robots.txt files, the
+/// longest waits, and starts and reloads. Reads nothing but the logs, opens no connection, and can run while the
+/// proxy runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ReportArgs {
     /// Files of the audit log, also rotated and .gz ones, in any order ("-" is standard input)
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// Leave out lines from before: a time like 2026-11-22T13:24:00Z, a date (UTC), or how long ago, like 24h
+    /// Leave out lines before this time: a time like 2026-11-22T13:24:00Z, a date (UTC), or a duration like 24h (ago)
     #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<SystemTime>,
     /// Leave out lines from this time on, written like --since
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<SystemTime>,
-    /// What to count requests by
+    /// The properties to count requests by
     #[arg(
         long,
         value_name = "WHAT",
@@ -46,10 +46,10 @@ pub struct ReportArgs {
         default_value = "bot,site,reason,rule"
     )]
     by: Vec<By>,
-    /// How to write it. The default follows the name of the output file, else it is text
+    /// The format of the report. By default, the extension of the output file decides; otherwise it is text
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// How many rows a table has at most
+    /// Maximum number of rows in a table
     #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
     top: u32,
     /// Write to a file instead of standard output
@@ -59,17 +59,17 @@ pub struct ReportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// Aligned columns. Only on a terminal, long URLs and rules are cut
+    /// Aligned columns. On a terminal, long URLs and rules are shortened
     Text,
     /// Markdown tables
     Markdown,
     /// One table of comma-separated values
     Csv,
-    /// One page with charts, without scripts
+    /// One page with charts and without scripts
     Html,
 }
 
-/// Why there is no report.
+/// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 enum ReportError {
     #[error(transparent)]
@@ -80,7 +80,7 @@ enum ReportError {
     Output { path: PathBuf, error: io::Error },
 }
 
-/// Reports on the logs.
+/// Writes a report about the logs.
 pub fn run(args: &ReportArgs) -> ExitCode {
     match report(args) {
         Ok(Some(text)) => print(text),
@@ -128,8 +128,8 @@ fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
     Ok(None)
 }
 
-/// Returns the logs in the order of their first lines, because a shell lists rotated files the newest first. Others,
-/// such as standard input, come last.
+/// Returns the logs in the order of the times in their first lines, because a shell lists rotated files the newest
+/// first. Logs without such a time, such as standard input, come last.
 fn in_order(logs: &[PathBuf]) -> Vec<&Path> {
     let mut logs: Vec<_> = logs
         .iter()
@@ -139,7 +139,7 @@ fn in_order(logs: &[PathBuf]) -> Vec<&Path> {
     logs.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Reads a time, a date, or a time span that ends now.
+/// Parses a time, a date, or a duration that ends now.
 fn moment(text: &str) -> Result<SystemTime, String> {
     if let Ok(time) = OffsetDateTime::parse(text, &Rfc3339) {
         return Ok(time.into());

@@ -26,7 +26,7 @@ pub struct SealArgs {
     /// The log; its rotated files next to it are found. Name them too if they lie elsewhere. Without LOG, audit.path
     #[arg(value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// Go on although sealed lines are missing or changed: after the last line that is known
+    /// Go on although sealed lines are missing or changed: seal each line that is not sealed yet
     #[arg(long)]
     go_on: bool,
     /// The configuration that the proxy runs with: it names the folder and the log
@@ -69,9 +69,6 @@ struct VerifyArgs {
     /// Newer files are not given: sealed lines after the last line are no error
     #[arg(long)]
     skip_newer: bool,
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    json: bool,
 }
 
 /// Write a proof that the lines of a request are sealed
@@ -101,8 +98,6 @@ enum SealCommandError {
     Key(NoteError),
     #[error("the audit log is on standard output; name the files of the log")]
     NoLog,
-    #[error("cannot write {}: {error}", path.display())]
-    Write { path: PathBuf, error: std::io::Error },
 }
 
 /// Runs the action. Fails if something is wrong with the log or the folder.
@@ -173,12 +168,7 @@ impl SealArgs {
             skip_newer: verify.skip_newer,
         })?;
         let is_good = found.findings.is_empty();
-        let text = match verify.json {
-            // Numbers and texts can always be written as JSON.
-            true => serde_json::to_string(&found).unwrap_or_default() + "\n",
-            false => text(&found, !verify.logs.is_empty()),
-        };
-        Ok((text, is_good))
+        Ok((text(&found, !verify.logs.is_empty()), is_good))
     }
 
     fn prove(&self, prove: &ProveArgs) -> Result<(String, bool), SealCommandError> {
@@ -194,10 +184,7 @@ impl SealArgs {
             let write = |end: &str, bytes: &[u8]| -> Result<PathBuf, SealCommandError> {
                 let path = prove.out.join(format!("{name}.{end}"));
                 let written = fs::write(&path, bytes);
-                written.map_err(|error| SealCommandError::Write {
-                    path: path.clone(),
-                    error,
-                })?;
+                written.map_err(SealError::write(&path))?;
                 Ok(path)
             };
             let line = write("json", &proven.line)?;
@@ -224,10 +211,7 @@ impl SealArgs {
 /// Reads the keys of `--key`: a vkey, or a file with one a line.
 fn trusted(key: &str) -> Result<Vec<VerifierKey>, SealCommandError> {
     let text = match Path::new(key).is_file() {
-        true => fs::read_to_string(key).map_err(|error| SealError::Read {
-            path: key.into(),
-            error,
-        })?,
+        true => fs::read_to_string(key).map_err(SealError::read(key.as_ref()))?,
         false => key.to_owned(),
     };
     let keys = text.lines().filter(|line| !line.is_empty()).map(VerifierKey::parse);
@@ -239,7 +223,7 @@ fn text(found: &Verification, has_logs: bool) -> String {
     for finding in &found.findings {
         let line = finding.line.map_or_else(String::new, |line| format!(":{line}"));
         let file = plain_message(&finding.file, MAX_NAME);
-        let _ = writeln!(text, "{file}{line}: {}", plain_message(&finding.text, MAX_NAME));
+        let _ = writeln!(text, "{file}{line}: {}", plain_message(&finding.to_string(), MAX_NAME));
     }
     for file in &found.incomplete {
         let _ = writeln!(
@@ -262,13 +246,16 @@ fn text(found: &Verification, has_logs: bool) -> String {
     };
     count(found.checkpoints, "older checkpoints fit");
     if has_logs {
-        count(found.same, "lines are as they were sealed");
-        count(found.erased, "lines were erased; their hashes fit");
-        count(found.older, "sealed lines are before the first line given");
-        count(found.newer, "sealed lines are after the last line given");
-        count(found.unsealed, "lines are not sealed yet");
+        count(found.lines.same, "lines are as they were sealed");
+        count(found.lines.erased, "lines were erased; their hashes fit");
+        count(found.lines.before, "sealed lines are before the first line given");
+        count(found.lines.after, "sealed lines are after the last line given");
+        count(found.lines.unsealed, "lines are not sealed yet");
     }
-    let _ = match found.findings.len() {
+    if found.more > 0 {
+        let _ = writeln!(text, "{:>10} more things are wrong, which are not listed", found.more);
+    }
+    let _ = match found.findings.len() as u64 + found.more {
         0 => writeln!(text, "nothing is wrong"),
         1 => writeln!(text, "1 thing is wrong"),
         number => writeln!(text, "{number} things are wrong"),

@@ -1,5 +1,5 @@
-//! `robotgate what-if`: decides each decision of an audit log as if something had been otherwise, and lists what
-//! changes.
+//! `robotgate what-if`: decides each decision of an audit log under a change that the user names, and lists the
+//! decisions that change.
 
 use std::{
     fmt::Write as _,
@@ -23,7 +23,7 @@ use crate::{
 /// Say what would have been decided with another configuration, robots.txt or User-Agent
 ///
 /// Decides each decision of an audit log again under the changes that you name, and compares the result with the log.
-/// The texts come from the store of evidence. Opens no connection, and can run beside the proxy.
+/// The texts come from the store of evidence. Opens no connection, and can run while the proxy runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["config", "robots", "agent"]))]
@@ -31,25 +31,25 @@ pub struct WhatIfArgs {
     /// Files of the audit log, also rotated and .gz ones ("-" is standard input)
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// Decide with this configuration instead of those that decided. No file that it names is read, except the store
+    /// Decide with this configuration instead of the logged ones. Of the files that it names, only the store is read
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Assume this robots.txt for a site, whatever the site said (repeatable)
+    /// Assume this robots.txt for a site, regardless of what the site sent (repeatable)
     #[arg(long, value_name = "ORIGIN=FILE", value_parser = site)]
     robots: Vec<(Origin, PathBuf)>,
     /// Assume that every request had this User-Agent
     #[arg(long, value_name = "USER-AGENT")]
     agent: Option<String>,
-    /// The store of evidence. Without it, the evidence.path of --config, or the default
+    /// The store of evidence. By default, the evidence.path of --config, or else the default path
     #[arg(long, value_name = "FILE")]
     evidence: Option<PathBuf>,
-    /// List every group. Without it, what-if lists the 20 largest
+    /// List every group instead of the 20 largest
     #[arg(long)]
     all: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
-    // Not a doc comment, in which rustdoc would take the brackets for a link.
+    // Not a doc comment, because rustdoc would read the brackets as a link.
     #[arg(help = "Print [[expect]] cases for a configuration instead: one for each bot, site and rule",
         long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true,
         default_missing_value = "changed", conflicts_with_all = ["json", "all"])]
@@ -59,9 +59,9 @@ pub struct WhatIfArgs {
 /// The decisions that cases are made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Which {
-    /// Those that change
+    /// Decisions that change
     Changed,
-    /// All that the changes concern
+    /// All decisions that the changes affect
     All,
 }
 
@@ -77,12 +77,12 @@ enum WhatIfError {
     #[error("--robots names {0} twice")]
     Twice(Origin),
     #[error(
-        "this configuration has no store of evidence; name that of the proxy that wrote the log with --evidence FILE"
+        "this configuration has no store of evidence; with --evidence FILE, name the store of the proxy that wrote the log"
     )]
     NoEvidence,
     #[error("the store of evidence {} cannot be read: {error}{}", path.display(), match named {
         true => "",
-        false => "; name that of the proxy that wrote the log with --evidence FILE",
+        false => "; with --evidence FILE, name the store of the proxy that wrote the log",
     })]
     Evidence {
         path: PathBuf,
@@ -92,7 +92,7 @@ enum WhatIfError {
     },
 }
 
-/// Runs the command. Fails if the changes would change a decision, or an input is bad.
+/// Runs the command. Fails if the change would change a decision, or if an input is invalid.
 pub fn run(args: &WhatIfArgs) -> ExitCode {
     match output(args) {
         Ok((text, is_same)) => match print(text) {
@@ -103,7 +103,7 @@ pub fn run(args: &WhatIfArgs) -> ExitCode {
     }
 }
 
-/// Returns what to print, and whether nothing changes.
+/// Returns what to print, and whether no decision changes.
 fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let config = args.config.as_deref().map(Config::load_alone).transpose()?;
     let path = store(args, config.as_ref())?;
@@ -138,7 +138,7 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let text = match args.expect {
         Some(_) => case_file(&summary, &cases),
         None if args.json => {
-            // A report has no map with keys other than strings, so it can always be written.
+            // Serializing cannot fail, because all map keys are strings.
             serde_json::to_string(&summary.report(limit)).unwrap_or_default() + "\n"
         }
         None => shown(&summary.report(limit)),
@@ -146,7 +146,7 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     Ok((text, summary.changed() == 0))
 }
 
-/// Returns the path of the store that the old configurations and texts are in.
+/// Returns the path of the store with the old configurations and texts.
 fn store(args: &WhatIfArgs, config: Option<&Config>) -> Result<PathBuf, WhatIfError> {
     if let Some(path) = &args.evidence {
         return Ok(path.clone());
@@ -179,7 +179,7 @@ fn site(text: &str) -> Result<(Origin, PathBuf), String> {
     let (origin, path) = text.split_once('=').ok_or_else(form)?;
     let name = origin.strip_suffix('/').unwrap_or(origin);
     let origin = name.parse().map_err(|_| {
-        format!("{name:?} is not an origin, which is a scheme, a host and maybe a port, like https://a.example")
+        format!("{name:?} is not an origin; write a scheme, a host and, if needed, a port, like https://a.example")
     })?;
     match path.is_empty() {
         true => Err(form()),
@@ -195,23 +195,23 @@ fn shown(report: &Report<'_>) -> String {
             let _ = writeln!(text, "{:>11} {what}", grouped(number));
         }
     };
-    count(summary.refused, "would be refused that were forwarded");
-    count(summary.forwarded, "would be forwarded that were refused");
+    count(summary.refused, "were forwarded and would be refused");
+    count(summary.forwarded, "were refused and would be forwarded");
     count(
         summary.verdict,
-        "would get another verdict, and be forwarded or refused as before",
+        "would get a different verdict, but be forwarded or refused as before",
     );
     count(
         summary.basis,
-        "would be decided by another rule or reason, with the same result",
+        "would have a different rule or reason, but the same result",
     );
     count(summary.same, "stay the same");
     count(
         summary.as_logged,
-        "are taken as logged: the network, a credential or the pace decided",
+        "are taken as logged, because the network, a credential or the pace decided",
     );
     for (why, number) in &summary.unknown {
-        count(*number, &format!("cannot be said: {why}"));
+        count(*number, &format!("cannot be decided: {why}"));
     }
     count(
         summary.unreadable_lines,
@@ -219,7 +219,7 @@ fn shown(report: &Report<'_>) -> String {
     );
     if summary.pace_changes {
         text.push_str(
-            "note: [pace] changes, and turns at sites are not simulated: other requests may wait or be refused\n",
+            "note: [pace] changes, but turns at sites are not simulated: some requests may also wait or be refused\n",
         );
     }
     for group in &report.groups {
@@ -245,11 +245,16 @@ fn shown(report: &Report<'_>) -> String {
 }
 
 fn show(text: &mut String, group: &Group) {
-    let name = |bot: &Option<String>| bot.as_deref().unwrap_or("no bot").to_owned();
-    let bots = match group.bot == group.new_bot {
-        true => name(&group.bot),
-        false => format!("{}, which would be {},", name(&group.bot), name(&group.new_bot)),
+    let bot = match &group.bot {
+        Some(bot) => format!("for {bot}"),
+        None => "without a bot".to_owned(),
     };
+    let new_bot = match &group.new_bot {
+        new if *new == group.bot => String::new(),
+        Some(new) => format!(" (would be {new})"),
+        None => " (would be without a bot)".to_owned(),
+    };
+    let decisions = if group.decisions == 1 { "decision" } else { "decisions" };
     let example = &group.example;
     let place = example
         .place
@@ -259,10 +264,14 @@ fn show(text: &mut String, group: &Group) {
         let _ = writeln!(text, "{}", plain_message(&line, MAX_LINE));
     };
     line(String::new());
-    line(format!("{:>11} {bots} at {}", grouped(group.decisions), group.origin));
-    line(format!("            was  {}", outline(&group.was)));
-    line(format!("            now  {}", outline(&group.now)));
-    line(format!("            e.g. {} ({}{place})", example.url, example.id));
+    line(format!(
+        "{:>11} {decisions} {bot}{new_bot} at {}",
+        grouped(group.decisions),
+        group.origin
+    ));
+    line(format!("            logged {}", outline(&group.was)));
+    line(format!("            new    {}", outline(&group.now)));
+    line(format!("            e.g.   {} ({}{place})", example.url, example.id));
 }
 
 fn outline(outline: &Outline) -> String {
@@ -291,7 +300,7 @@ fn case_file(summary: &Summary, cases: &Cases) -> String {
         let impossible = grouped(cases.impossible() as u64);
         let _ = writeln!(
             text,
-            "# {impossible} more combinations of a bot, a site and a rule depend on more than a case can say."
+            "# {impossible} more combinations of a bot, a site and a rule have no case, because their decision depends on more than a case can express."
         );
     }
     text + "\n" + cases.text()
@@ -316,7 +325,7 @@ const LISTED: usize = 20;
 const MAX_LINE: usize = 2 * 1024;
 
 const AFTER_HELP: &str = "\
-Exit status: 0 if nothing changes; 1 if a decision does, or an input is bad; 2 for a usage error.
+Exit status: 0 if no decision changes; 1 if a decision changes, or an input is invalid; 2 for a usage error.
 
 Try it:
   robotgate what-if --config new.toml /var/log/robotgate/audit.jsonl

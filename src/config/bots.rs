@@ -19,6 +19,7 @@ use crate::bot::{
     AgentPattern, BadLine, Bindings, Bot, Bots, CertificateName, Credentials, Unidentified, is_name, is_token,
 };
 use crate::files::{self, SecretError};
+use crate::usage::Purpose;
 
 /// The `[identity]` section. The credentials themselves are in [`Bots::credentials`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,6 +135,13 @@ impl Taken {
                 "this has no effect without a [pace] section; write [pace], which may be empty",
             );
         }
+        let purposes = table.list("purposes");
+        if let Some(list) = purposes.as_ref().filter(|list| list.get_ref().is_empty()) {
+            table
+                .checker
+                .complain(list.span(), "this list is empty; add a purpose or remove the key");
+        }
+        let purposes = table.checker.each(purposes, str::parse::<Purpose>);
         let bindings = self.bindings(bot_name, table);
         Some(Bot {
             name: name?,
@@ -142,6 +150,7 @@ impl Taken {
             enforcement,
             exempt_hosts,
             delay: delay.map(Spanned::into_inner),
+            purposes: purposes.into_iter().collect(),
             bindings,
         })
     }

@@ -28,6 +28,7 @@ impl Config {
             strict_paths: self.robots.strict_paths,
             policy: self.robots.policy,
             pace: self.pace,
+            usage: self.usage,
             generation,
         }
     }
@@ -51,7 +52,7 @@ impl Config {
     /// the origin's name is resolved.
     ///
     /// # Errors
-    /// If bots may not connect to `origin`.
+    /// Fails if bots may not connect to `origin`.
     pub fn screen(&self, origin: &Origin) -> Result<(), Prohibited> {
         screen(&self.egress.guard, &self.listening(), &origin.host, origin.port)
     }

@@ -27,7 +27,10 @@ pub enum ConfigError {
     },
     /// The file is empty. A file can be empty for a moment while it is being written, and for longer on a full disk. If
     /// robotgate used all defaults then, it could allow what the configuration forbids.
-    #[error("{} is empty; if you want the default for every key, write a comment into it", .0.display())]
+    #[error(
+        "{} is empty, perhaps because it is still being written; to use all defaults, write a comment line into it",
+        .0.display()
+    )]
     Empty(PathBuf),
     /// The file is invalid.
     #[error("{0}")]

@@ -5,7 +5,7 @@
 use url::Url;
 
 use super::table::Table;
-use crate::decision::Verdict;
+use crate::{decision::Verdict, usage::Purpose};
 
 /// One `[[expect]]`: the verdict that a bot's request must get, given a robots.txt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Expectation {
     pub agent: String,
     /// The requested URL, http or https, as written.
     pub url: String,
+    /// The purpose of the request, in place of the bot's own purposes.
+    pub purpose: Option<Purpose>,
     /// The text of the origin's robots.txt.
     pub robots: String,
     /// The expected verdict.
@@ -30,11 +32,13 @@ impl Expectation {
         let url = table.required("url", r#""https://example.com/private""#, |table, key| {
             table.parsed(key, web_address)
         });
+        let purpose = table.parsed("purpose", str::parse::<Purpose>);
         let robots = table.required("robots", r#""User-agent: *\nDisallow: /private""#, Table::text);
         let verdict = table.required("verdict", r#""deny""#, Table::choice);
         Some(Self {
             agent: agent?.into_inner().to_owned(),
             url: url?,
+            purpose,
             robots: robots?.into_inner().to_owned(),
             verdict: verdict?.into_inner(),
             line: table.checker.line(&table.span()?),

@@ -11,7 +11,7 @@ impl Config {
     /// accept the whole text, reads only what decisions depend on, and everything else has its default.
     ///
     /// # Errors
-    /// If this version does not accept that either.
+    /// Fails if this version does not even accept that part of the text.
     pub fn for_replay(text: &str) -> Result<Self, ConfigError> {
         if let Ok(config) = Self::parse_alone(NAME, text) {
             return Ok(config);
@@ -43,6 +43,6 @@ impl Config {
 /// The name of the text in errors.
 const NAME: &str = "the stored configuration";
 /// The sections that decisions and their lines depend on.
-const SECTIONS: [&str; 6] = ["https", "robots", "audit", "identity", "pace", "bot"];
+const SECTIONS: [&str; 7] = ["https", "robots", "audit", "identity", "pace", "usage", "bot"];
 const HTTPS: [&str; 3] = ["mode", "unverifiable", "tunnel"];
 const PROOFS: [&str; 3] = ["credentials", "certificates", "networks"];

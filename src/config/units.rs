@@ -54,7 +54,7 @@ pub struct HumanDuration(pub Duration);
 ///
 /// # Errors
 ///
-/// If the string is anything else, or the duration is more than 2⁶⁴ seconds.
+/// Fails if the string is anything else, or the duration is more than 2⁶⁴ seconds.
 pub fn duration(text: &str) -> Result<Duration, UnitError> {
     let mut rest = text.trim();
     let mut nanos = 0_u128;
@@ -93,7 +93,7 @@ pub fn duration(text: &str) -> Result<Duration, UnitError> {
 ///
 /// # Errors
 ///
-/// If the string is anything else, or the size is more than 2⁶⁴ bytes.
+/// Fails if the string is anything else, or the size is more than 2⁶⁴ bytes.
 pub fn size(text: &str) -> Result<u64, UnitError> {
     let (number, unit) = split_number(text.trim()).ok_or(UnitError::Size)?;
     let (_, bytes) = SIZES

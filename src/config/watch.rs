@@ -79,7 +79,7 @@ impl Watcher {
     ///
     /// # Errors
     ///
-    /// If the file cannot be watched. The caller then reloads only on request.
+    /// Fails if the file cannot be watched. The caller then reloads only on request.
     pub fn new(path: &Path) -> Result<Self, WatchError> {
         let path = std::path::absolute(path).map_err(|source| WatchError::Path {
             path: path.to_owned(),
@@ -112,11 +112,12 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Also watches these files, instead of those of an earlier call. Their current content becomes the known content.
+    /// Watches these files in addition to the configuration, and no longer those of an earlier call. Their current
+    /// content becomes the known content.
     ///
     /// # Errors
     ///
-    /// As [`Watcher::new`].
+    /// Fails in the same cases as [`Watcher::new`].
     pub fn follow(&mut self, beside: &[PathBuf]) -> Result<(), WatchError> {
         if self.beside.iter().map(|watched| &watched.path).eq(beside) {
             return Ok(());

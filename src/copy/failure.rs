@@ -26,7 +26,9 @@ pub enum FetchError {
     Timeout(Duration),
     #[error("the answer's content coding cannot be decoded: {0}")]
     Coding(String),
-    #[error("the server was slow, and robotgate ended the fetch because others waited (robots.max-fetches)")]
+    #[error(
+        "the server was slow, and robotgate ended the fetch because other fetches were waiting (robots.max-fetches)"
+    )]
     GaveWay,
     /// Bots may not reach the origin itself. A redirect to a forbidden host is a [`NetworkError::Prohibited`].
     #[error("{0}")]
@@ -37,7 +39,7 @@ pub enum FetchError {
     #[error("it is still being fetched")]
     Pending,
     /// The fetch did not start: other fetches had all permits while the request waited.
-    #[error("the fetch could not start in time, because too many others ran (robots.max-fetches)")]
+    #[error("the fetch could not start in time, because too many other fetches were running (robots.max-fetches)")]
     Queued,
     /// The fetch was dropped after it had started.
     #[error("robotgate stopped or failed before the fetch had ended")]

@@ -39,8 +39,8 @@ impl Freshness {
 }
 
 /// Returns `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3), as a delay from now. Of several fields, or
-/// several numbers in one field, the longest delay counts: one of them may come from a server in front of the site,
-/// which may join them, and both have to be kept to.
+/// several numbers in one field, returns the longest delay. One of them may come from a server in front of the site,
+/// which may join them, and robotgate has to respect both.
 pub(crate) fn retry_after(headers: &HeaderMap, received: SystemTime) -> Option<Duration> {
     let delay = |value: &http::HeaderValue| match date(value) {
         Some(date) => Some(date.duration_since(received).unwrap_or(Duration::ZERO)),

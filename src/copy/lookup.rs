@@ -116,12 +116,12 @@ impl Lookup {
     }
 }
 
-/// The failure that stands in for a fetch that is still running.
+/// The failure that is used while the fetch is still running.
 static PENDING: &Failure = &Failure {
     error: FetchError::Pending,
     retry_after: None,
 };
-/// The failure that stands in for a fetch that has not started.
+/// The failure that is used if the fetch has not started.
 static QUEUED: &Failure = &Failure {
     error: FetchError::Queued,
     retry_after: None,

@@ -9,7 +9,7 @@ use crate::robots::Profile;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     pub status: u16,
-    /// At most the first 500 KiB of a 2xx (RFC 9309 §2.5), or the beginning of a 5xx.
+    /// At most the first 500 KiB of a 2xx (RFC 9309 §2.5; 1 MiB of a `tdmrep.json`), or the beginning of a 5xx.
     pub body: Vec<u8>,
     /// The bytes that were read after `body` if the response exceeds the limit: the beginning of the line that the
     /// limit cuts, and a few more bytes. Never used for a decision; it shows people that the file continues.
@@ -52,13 +52,43 @@ pub enum Meaning {
     Failed(Failure),
 }
 
+/// Parses the content of a file that was received.
+type Parse = fn(Profile, &[u8], SystemTime) -> RobotsCopy;
+
+// === impl Received ===
+
+impl Received {
+    /// Returns how many decoded bytes of the content were read.
+    pub fn bytes(&self) -> usize {
+        self.body.len() + self.cut_off.len()
+    }
+}
+
 // === impl Fetched ===
 
 impl Fetched {
     /// Returns what the fetch says about the origin.
     pub fn meaning(&self, policy: &Policy, at: SystemTime) -> Meaning {
+        self.meaning_of(policy, at, RobotsCopy::new)
+    }
+
+    /// Returns what the fetch of a `tdmrep.json` says about the origin. A file that is longer than `max_bytes` counts as
+    /// no file, because a part of it can mean something else than the whole.
+    pub fn meaning_as_tdmrep(&self, max_bytes: usize, policy: &Policy, at: SystemTime) -> Meaning {
+        // A page that says "not found" with a server error must not end a reservation.
+        let policy = Policy {
+            soft_404: false,
+            ..*policy
+        };
+        match (self, self.meaning_of(&policy, at, RobotsCopy::of_tdmrep)) {
+            (Fetched::Received(received), Meaning::Rules(_)) if received.bytes() > max_bytes => Meaning::NoRobots,
+            (_, meaning) => meaning,
+        }
+    }
+
+    fn meaning_of(&self, policy: &Policy, at: SystemTime, parse: Parse) -> Meaning {
         match self {
-            Fetched::Received(received) => Meaning::of(received, policy, at),
+            Fetched::Received(received) => Meaning::parsed(received, policy, at, parse),
             Fetched::NotModified { .. } => Meaning::Unchanged,
             Fetched::TooManyRedirects { .. } => Meaning::NoRobots,
             Fetched::Failed(failure) => Meaning::Failed(failure.clone()),
@@ -95,6 +125,10 @@ impl Meaning {
     /// Returns what `received` means. Google's specification treats 429 as a server error. If `policy.soft_404` is set,
     /// a 5xx whose page says "not found" is treated as a 404. RFC 9309 does neither.
     pub fn of(received: &Received, policy: &Policy, at: SystemTime) -> Self {
+        Self::parsed(received, policy, at, RobotsCopy::new)
+    }
+
+    fn parsed(received: &Received, policy: &Policy, at: SystemTime, parse: Parse) -> Self {
         let failed = || {
             Meaning::Failed(Failure {
                 error: FetchError::Status(received.status),
@@ -108,7 +142,7 @@ impl Meaning {
                 status: received.status,
                 etag: received.etag.clone(),
                 complete: received.cut_off.is_empty() && !received.redirected,
-                ..RobotsCopy::new(policy.profile, &received.body, at)
+                ..parse(policy.profile, &received.body, at)
             })),
             status if is_busy(status, policy.profile) => failed(),
             400..=499 => Meaning::NoRobots,
@@ -151,6 +185,7 @@ const NOT_FOUND_PHRASES: [&str; 7] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::copy::Sha256;
 
     fn meaning(status: u16, body: &str) -> Meaning {
         meaning_under(&Policy::default(), status, body)
@@ -158,15 +193,22 @@ mod tests {
 
     fn meaning_under(policy: &Policy, status: u16, body: &str) -> Meaning {
         let received = Received {
+            body: body.as_bytes().to_vec(),
+            ..received(status)
+        };
+        Meaning::of(&received, policy, SystemTime::UNIX_EPOCH)
+    }
+
+    fn received(status: u16) -> Received {
+        Received {
             redirected: false,
             status,
-            body: body.as_bytes().to_vec(),
+            body: Vec::new(),
             cut_off: Vec::new(),
             freshness: Freshness::default(),
             retry_after: None,
             etag: None,
-        };
-        Meaning::of(&received, policy, SystemTime::UNIX_EPOCH)
+        }
     }
 
     #[test]
@@ -205,6 +247,47 @@ mod tests {
                 matches!(meaning(status, "page not found"), Meaning::Failed(_)),
                 "{status}"
             );
+        }
+    }
+
+    #[test]
+    fn a_tdmrep_json_counts_only_as_a_whole() {
+        let text = br#"[{"location": "/", "tdm-reservation": 1}]"#;
+        let entries = |body: &[u8], cut_off: &[u8], max_bytes| {
+            let fetched = Fetched::Received(Received {
+                body: body.to_vec(),
+                cut_off: cut_off.to_vec(),
+                ..received(200)
+            });
+            match fetched.meaning_as_tdmrep(max_bytes, &Policy::default(), SystemTime::UNIX_EPOCH) {
+                Meaning::Rules(copy) => copy.tdmrep.as_ref().map(|file| file.len()),
+                Meaning::NoRobots => None,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(entries(text, b"", text.len()), Some(1));
+        assert_eq!(entries(b"<html>", b"", 10), Some(0));
+        assert_eq!(entries(text, b"\n", text.len()), None);
+        assert_eq!(entries(b"", text, text.len() - 1), None);
+    }
+
+    #[test]
+    fn a_tdmrep_json_keeps_its_bytes_and_has_no_rules() {
+        let text = b"[]\nUser-agent: *\nDisallow: /\nContent-Usage: train-ai=n\n";
+        let fetched = Fetched::Received(Received {
+            body: text.to_vec(),
+            ..received(200)
+        });
+        let meaning = fetched.meaning_as_tdmrep(text.len(), &Policy::default(), SystemTime::UNIX_EPOCH);
+        let Meaning::Rules(copy) = meaning else {
+            panic!("{meaning:?}");
+        };
+        let as_robots_txt = RobotsCopy::new(Profile::Google, text, SystemTime::UNIX_EPOCH);
+        for copy in [&*copy, &copy.under(Profile::Rfc9309)] {
+            assert!(copy.robots.agent("a").decide(b"/").allowed);
+            assert_eq!(copy.robots.body(), text);
+            assert_eq!(copy.sha256, Sha256::of(text));
+            assert!(copy.weight() > text.len() && copy.weight() < as_robots_txt.weight());
         }
     }
 }

@@ -1,9 +1,10 @@
 //! A fetched robots.txt and its metadata.
 
-use std::{fmt, time::SystemTime};
+use std::{fmt, sync::Arc, time::SystemTime};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
+use super::TdmRep;
 use crate::robots::{Profile, RobotsTxt};
 
 /// A parsed copy of a robots.txt.
@@ -20,6 +21,8 @@ pub struct RobotsCopy {
     /// Whether the text is known to be the whole content of the site's `/robots.txt`: it was not cut at the size limit,
     /// and no redirect, which can lead to any page, was involved.
     pub complete: bool,
+    /// The entries of a copy that is a `tdmrep.json`. Such a copy has no rules.
+    pub tdmrep: Option<Arc<TdmRep>>,
 }
 
 /// A SHA-256 digest, written in lower-case hex. With it, an auditor can find the text that decided even months later.
@@ -38,19 +41,35 @@ impl RobotsCopy {
             status: 200,
             etag: None,
             complete: false,
+            tdmrep: None,
         }
     }
 
-    /// Parses the copy's text again with another profile.
+    /// Parses `body`, received at `fetched`, as a `tdmrep.json`.
+    pub fn of_tdmrep(profile: Profile, body: &[u8], fetched: SystemTime) -> Self {
+        Self {
+            robots: RobotsTxt::without_rules(profile, body),
+            sha256: Sha256::of(body),
+            tdmrep: Some(Arc::new(TdmRep::parse(body))),
+            ..Self::new(profile, b"", fetched)
+        }
+    }
+
+    /// Parses the copy's text again with another profile. A `tdmrep.json` means the same in each profile.
     #[must_use]
     pub fn under(&self, profile: Profile) -> Self {
+        let parse = match self.tdmrep {
+            Some(_) => RobotsTxt::without_rules,
+            None => RobotsTxt::parse_as,
+        };
         Self {
-            robots: RobotsTxt::parse_as(profile, self.robots.body()),
+            robots: parse(profile, self.robots.body()),
             sha256: self.sha256,
             fetched: self.fetched,
             status: self.status,
             etag: self.etag.clone(),
             complete: self.complete,
+            tdmrep: self.tdmrep.clone(),
         }
     }
 
@@ -58,7 +77,8 @@ impl RobotsCopy {
     pub fn weight(&self) -> usize {
         // `RobotsTxt::weight` already includes the size of the `RobotsTxt` itself.
         let overhead = size_of::<Self>() - size_of::<RobotsTxt>();
-        overhead + self.robots.weight() + self.etag.as_deref().map_or(0, str::len)
+        let tdmrep = self.tdmrep.as_deref().map_or(0, TdmRep::weight);
+        overhead + self.robots.weight() + self.etag.as_deref().map_or(0, str::len) + tdmrep
     }
 }
 

@@ -292,7 +292,7 @@ impl OriginState {
         self.current()?.etag.as_deref()
     }
 
-    /// Returns what the site last answered. Failures since then do not count, because they say nothing about the file.
+    /// Returns the site's last answer. Later failures are ignored, because they say nothing about the file.
     pub fn last_answer(&self) -> Option<LastAnswer<'_>> {
         match (&self.answered, &self.last_good) {
             (Some(answered), _) => Some(LastAnswer {

@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
-use super::{Decision, Reason, RobotsIdentity, Verdict};
+use super::{Decision, Reason, RobotsIdentity, UsageReport, Verdict};
 use crate::{
     bot::{AgentPattern, Bots, Enforcement, Identity, Proof, Unidentified},
     copy::{Answer, Lookup, Policy},
     origin::{HostPattern, Origin, Reading, Readings, Scheme, Target, asks_for_robots_txt, readings},
     pace::{self, BeyondMax},
     robots::{Agent, Match, RobotsTxt, RuleId, SiteAccess},
+    usage::{Purposes, UsagePolicy, Vocabulary},
 };
 
 /// Who sends the request, what it requests, and under which configuration.
@@ -32,6 +33,8 @@ pub struct Subject {
     pub proof: Option<&'static str>,
     /// Name in the configuration of the credential (never its secret), certificate or network.
     pub credential: Option<Box<str>>,
+    /// What the bot uses content for.
+    pub purposes: Purposes,
 }
 
 /// How much of a request is visible.
@@ -59,6 +62,8 @@ pub struct Terms {
     pub policy: Policy,
     /// How fast bots may go; `None` for no limits.
     pub pace: Option<pace::Policy>,
+    /// What happens if a site forbids a purpose of the bot.
+    pub usage: UsagePolicy,
     /// Number of the configuration: 1 at the start, one more with each reload.
     pub generation: u64,
 }
@@ -109,6 +114,8 @@ struct Ruling {
     passes: bool,
     /// Whether `report` enforcement can forward the request.
     can_pass: bool,
+    /// What the site says about the purposes of the bot; `None` for a bot without purposes.
+    usage: Option<Box<UsageReport>>,
 }
 
 // === impl Subject ===
@@ -117,6 +124,7 @@ impl Subject {
     /// Creates a subject without proof, for callers that only ask how a request would be decided.
     pub fn of(identity: Identity<'_>) -> Self {
         Self {
+            purposes: purposes_of(&identity),
             identity: identity.into_owned(),
             proof: None,
             credential: None,
@@ -132,6 +140,7 @@ impl Subject {
         Self {
             proof: proof.kind(),
             credential: proof.name(bots, bot).map(Into::into),
+            purposes: purposes_of(&identity),
             identity: identity.into_owned(),
         }
     }
@@ -183,6 +192,13 @@ impl Question {
             target,
             terms,
         }
+    }
+
+    /// Replaces the purposes of the bot, if `purposes` is given.
+    #[must_use]
+    pub fn with_purposes(mut self, purposes: Option<Purposes>) -> Self {
+        self.subject.purposes = purposes.unwrap_or(self.subject.purposes);
+        self
     }
 
     /// Decides the question if that needs no copy. `prohibited` says why bots must not reach the origin, if so.
@@ -258,29 +274,87 @@ impl Question {
 
     /// Finds the ruling. Returns `None` if that takes more work than `budget`.
     fn find(&self, answer: Answer<'_>, budget: usize) -> Option<Ruling> {
+        let usage = self.usage_report();
         let (robots, by_last_copy) = match rules_of(answer) {
             Ok(rules) => rules,
             Err((_, reason @ Reason::Egress)) => return Some(Ruling::refused(reason)),
-            Err((verdict, reason)) => return Some(Ruling::new(verdict, reason, None)),
+            Err((verdict, reason)) => {
+                return Some(Ruling {
+                    usage,
+                    ..Ruling::new(verdict, reason, None)
+                });
+            }
         };
         let (_, agent) = self.robots_identity().pick(robots);
         if let Scope::Tunnel { exception } = &self.scope {
             let passes = exception.is_some() || self.terms.unverifiable == Unverifiable::Allow;
-            return Some(find_site_access(agent, by_last_copy, passes));
+            return Some(self.find_site_access(agent, by_last_copy, passes, usage));
         }
         let readings = readings(self.target.decided_path(), self.terms.strict_paths);
-        let (reading, Match { allowed, rule }) = strictest(agent, &readings, budget)?;
+        let mut left = budget;
+        let (reading, Match { allowed, rule }) = strictest(agent, &readings, &mut left)?;
         let verdict = if allowed { Verdict::Allow } else { Verdict::Deny };
+        // A path that is disallowed has no preferences.
+        let mut usage = usage.filter(|_| allowed);
+        if let Some(usage) = &mut usage
+            && self.add_usage_of_path(usage, agent, &readings, &mut left).is_none()
+        {
+            // A use that is only reported refuses nothing. It is left out only if the largest budget does not suffice, so
+            // that a replay of the decision gives the same.
+            if budget < BUDGET || self.terms.usage.can_refuse(&Vocabulary::IN_ROBOTS_TXT) {
+                return None;
+            }
+            usage.said.clear();
+        }
         Some(Ruling {
             reading: Some(reading),
+            usage,
             ..Ruling::new(verdict, reason_of(rule, by_last_copy), rule)
         })
+    }
+
+    /// Decides for the whole origin. `passes` is whether a tunnel is forwarded if only some paths are allowed.
+    fn find_site_access(
+        &self,
+        agent: Agent<'_>,
+        by_last_copy: bool,
+        passes: bool,
+        mut usage: Option<Box<UsageReport>>,
+    ) -> Ruling {
+        // If every path has the same verdict, the rule for the root applies to the whole origin.
+        let rule = agent.decide(b"/").rule;
+        let reason = reason_of(rule, by_last_copy);
+        let site_access = agent.site_access();
+        if site_access == SiteAccess::AllDisallowed {
+            return Ruling::new(Verdict::Deny, reason, rule);
+        }
+        if let Some(usage) = &mut usage {
+            self.add_usage_of_site(usage, agent);
+        }
+        let is_partial = usage.as_deref().is_some_and(|usage| usage.is_partial);
+        let is_refused = !is_partial && usage.as_deref().is_some_and(UsageReport::refuses);
+        match site_access {
+            // The use refuses the request.
+            _ if is_refused => Ruling {
+                usage,
+                ..Ruling::new(Verdict::Allow, reason, None)
+            },
+            SiteAccess::AllAllowed if !is_partial => Ruling {
+                usage,
+                ..Ruling::new(Verdict::Allow, reason, rule)
+            },
+            _ => Ruling {
+                passes,
+                usage,
+                ..Ruling::new(Verdict::Unverifiable, Reason::Unverifiable, None)
+            },
+        }
     }
 
     fn into_decision(self, found: Ruling, lookup: Option<Lookup>, prohibited: Option<String>) -> Decision {
         let enforcement = self.enforcement();
         let is_reported = enforcement == Enforcement::Report && found.can_pass;
-        let decision = Decision {
+        let mut decision = Decision {
             verdict: found.verdict,
             reason: found.reason,
             enforcement,
@@ -290,8 +364,14 @@ impl Question {
             lookup,
             prohibited,
             deferral: None,
+            usage: found.usage,
             question: self,
         };
+        if let Some(usage) = &decision.usage
+            && (usage.refuses() && !usage.is_partial || !decision.wants_tdmrep())
+        {
+            decision.settle_usage();
+        }
         let may_be_too_slow = |pace: pace::Policy| decision.forwarded && pace.beyond_max == BeyondMax::Refuse;
         match decision.question.terms.pace.is_some_and(may_be_too_slow) {
             true => match decision.limits() {
@@ -322,7 +402,7 @@ impl Undecided {
     /// that are made to be slow take longer.
     ///
     /// # Errors
-    /// If deciding would take longer. The error returns the question and the lookup.
+    /// Fails if deciding would take longer. The error returns the question and the lookup.
     pub fn decide_at_once(self, lookup: Lookup) -> Result<Decision, Box<(Self, Lookup)>> {
         match self.0.find(lookup.answer(&self.0.terms.policy), AT_ONCE) {
             Some(found) => Ok(self.0.into_decision(found, Some(lookup), None)),
@@ -342,6 +422,7 @@ impl Ruling {
             reading: None,
             passes: false,
             can_pass: true,
+            usage: None,
         }
     }
 
@@ -354,25 +435,10 @@ impl Ruling {
     }
 }
 
-/// Decides for the whole origin. `passes` is whether a tunnel is forwarded if only some paths are allowed.
-fn find_site_access(agent: Agent<'_>, by_last_copy: bool, passes: bool) -> Ruling {
-    // If every path has the same verdict, the rule for the root applies to the whole origin.
-    let rule = agent.decide(b"/").rule;
-    let reason = reason_of(rule, by_last_copy);
-    match agent.site_access() {
-        SiteAccess::AllAllowed => Ruling::new(Verdict::Allow, reason, rule),
-        SiteAccess::AllDisallowed => Ruling::new(Verdict::Deny, reason, rule),
-        SiteAccess::Mixed => Ruling {
-            passes,
-            ..Ruling::new(Verdict::Unverifiable, Reason::Unverifiable, None)
-        },
-    }
-}
-
 /// Returns the rules that decide, and whether they are those of the last good copy.
 ///
 /// # Errors
-/// If no rules decide. The error is the verdict on all paths and its reason.
+/// Fails if no rules decide. The error is the verdict on all paths and its reason.
 pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdict, Reason)> {
     match answer {
         Answer::Rules(copy) => Ok((&copy.robots, false)),
@@ -386,23 +452,29 @@ pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdic
 }
 
 /// Returns the reading that decides, and its match: the first reading that is disallowed, otherwise the path as sent.
-/// Returns `None` if all readings together take more work than `budget`; see [`Agent::decide_within`].
-fn strictest(agent: Agent<'_>, readings: &Readings<'_>, budget: usize) -> Option<(Reading, Match)> {
-    let mut left = budget;
-    let sent = agent.decide_within(&readings.sent, &mut left)?;
+/// Returns `None` if all readings together take more work than `left`; see [`Agent::decide_within`].
+fn strictest(agent: Agent<'_>, readings: &Readings<'_>, left: &mut usize) -> Option<(Reading, Match)> {
+    let sent = agent.decide_within(&readings.sent, left)?;
     if !sent.allowed {
         return Some((Reading::Sent, sent));
     }
     for reading in readings.all().skip(1) {
         let text = readings.text(reading);
         // Creating a strict reading takes work too, and a path can have a hundred of them.
-        left = left.checked_sub(text.len())?;
-        let other = agent.decide_within(&text, &mut left)?;
+        *left = left.checked_sub(text.len())?;
+        let other = agent.decide_within(&text, left)?;
         if !other.allowed {
             return Some((reading, other));
         }
     }
     Some((Reading::Sent, sent))
+}
+
+fn purposes_of(identity: &Identity<'_>) -> Purposes {
+    match identity {
+        Identity::Bot(bot) => bot.purposes,
+        Identity::Token(_) | Identity::Unidentified(_) | Identity::Refused(_) => Purposes::default(),
+    }
 }
 
 fn reason_of(rule: Option<RuleId>, by_last_copy: bool) -> Reason {
@@ -421,4 +493,4 @@ fn reason_of(rule: Option<RuleId>, by_last_copy: bool) -> Reason {
 pub const BUDGET: usize = 1 << 22;
 /// The maximum work of a decision on the thread that serves the request, where it delays other requests: about two
 /// milliseconds at worst.
-const AT_ONCE: usize = 1 << 19;
+pub const AT_ONCE: usize = 1 << 19;

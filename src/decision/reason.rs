@@ -53,8 +53,8 @@ reasons! {
     Rule = "rule" {
         phrase: "Disallowed by robots.txt",
         sentence: "A rule of the site's robots.txt disallows this URL.",
-        what_to_do: "If you need the page all the same, ask the site's owner. `robotgate explain --config FILE --agent BOT \
-            URL`, with the proxy's file, shows the rule among the others.",
+        what_to_do: "If you still need the page, ask the site's owner. `robotgate explain --config FILE --agent BOT URL`, with the \
+            proxy's configuration file, shows this rule next to the others.",
     }
     /// No rule matched, so the request is allowed (RFC 9309 §2.2.2).
     NoRule = "no-rule" {
@@ -84,7 +84,7 @@ reasons! {
     /// The robots.txt cannot be fetched, so everything is disallowed (RFC 9309 §2.3.1.4).
     Unreachable = "unreachable" {
         phrase: "Disallowed: robots.txt is unreachable",
-        sentence: "The site's robots.txt could not be fetched, so everything is disallowed until it is. robotgate tries again \
+        sentence: "The site's robots.txt could not be fetched, so everything there is disallowed. robotgate tries again \
             with the next request after a pause.",
         what_to_do: "Come back after the time in Retry-After: robotgate tries again with the first request after it. If the \
             site works again, the operator ends the wait with `robotgate cache forget ORIGIN`. In [robots.unreachable] the operator sets how long robotgate \
@@ -149,7 +149,7 @@ reasons! {
     }
     /// Bots must not reach the destination (`[egress]`), regardless of its robots.txt.
     Egress = "egress" {
-        phrase: "Disallowed: bots may not go there",
+        phrase: "Disallowed: bots must not go there",
         sentence: "The configuration does not let bots go there ([egress]).",
         what_to_do: "The operator can open addresses with egress.allow and ports with egress.ports, which closes every \
             port that it does not list.",
@@ -167,5 +167,12 @@ reasons! {
         sentence: "This proxy limits how fast bots go at a site ([pace]), and this request may not go now.",
         what_to_do: "Send it again after the time in Retry-After. A scheduler can ask the proxy's operators' API when it \
             may send a request (/api/v1/decide, not_before). The operator sets the limits in [pace].",
+    }
+    /// The site forbids a purpose of the bot (`[usage]`).
+    Usage = "usage" {
+        phrase: "Disallowed: the site forbids this use",
+        sentence: "The site does not allow what this bot uses content for ([[bot]] purposes, [usage]).",
+        what_to_do: "Ask the site's owner for a licence. `robotgate explain` shows what the site says about each purpose. \
+            The operator sets the bot's purposes in its [[bot]], and in [usage] which statements of sites are enforced.",
     }
 }

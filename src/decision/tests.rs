@@ -4,6 +4,7 @@ mod path;
 mod reason;
 mod robots_identity;
 mod tunnel;
+mod usage;
 
 use std::{
     sync::Arc,
@@ -102,6 +103,7 @@ fn bot(enforcement: Enforcement, robots_agents: &[&str]) -> Bot {
         enforcement,
         exempt_hosts: Vec::new(),
         delay: None,
+        purposes: crate::usage::Purposes::default(),
         bindings: Default::default(),
     }
 }
@@ -136,6 +138,7 @@ fn question(robots_identity: RobotsIdentity<'_>, path: &str, scope: Scope) -> Qu
             strict_paths: true,
             policy: Policy::default(),
             pace: None,
+            usage: crate::usage::UsagePolicy::default(),
             generation: 1,
         },
     }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, time::SystemTime};
 
-use super::{Decision, Reason, Verdict};
+use super::{Decision, Reason, UsageReport, Verdict};
 use crate::{
     bot::{Enforcement, Identity, IdentityMismatch, ProofKinds},
     origin::Reading,
@@ -46,6 +46,8 @@ pub struct DecisionTexts<'a> {
     pub not_before: Option<SystemTime>,
     /// Which limit of `[pace]` refuses the request, if that is the reason.
     pub pace_cause: Option<Cause>,
+    /// What the site says about the purposes of the bot.
+    pub usage: Option<&'a UsageReport>,
 }
 
 // === impl DecisionTexts ===
@@ -84,6 +86,7 @@ impl<'a> DecisionTexts<'a> {
             retry_after: decision.retry_after(),
             not_before: decision.deferral.map(|deferral| deferral.not_before),
             pace_cause: decision.pace_cause(),
+            usage: decision.usage.as_deref(),
         }
     }
 }

@@ -8,10 +8,14 @@ use std::{
 };
 
 use hickory_resolver::{
-    TokioResolver,
+    Hosts, TokioResolver,
     config::{LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig},
+    lookup::Lookup,
     net::{DnsError, NetError, runtime::TokioRuntimeProvider},
-    proto::rr::Name,
+    proto::{
+        op::Query,
+        rr::{Name, RecordType},
+    },
 };
 use quick_cache::sync::Cache;
 
@@ -21,6 +25,9 @@ pub struct Resolver(Arc<Inner>);
 
 struct Inner {
     resolver: TokioResolver,
+    /// The system's hosts file. The inner resolver would still query the name servers for AAAA if a name has only an
+    /// IPv4 address there.
+    hosts: Hosts,
     /// Results, kept for their time to live. The inner resolver has a cache too, but a lookup there takes longer than a
     /// decision.
     found: Cache<Arc<str>, Resolved>,
@@ -73,12 +80,14 @@ impl Resolver {
         };
         let options = builder.options_mut();
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-        options.use_hosts_file = ResolveHosts::Always;
+        options.use_hosts_file = ResolveHosts::Never;
         options.cache_size = CACHE_SIZE;
         options.timeout = QUERY_TIMEOUT;
         options.negative_max_ttl = Some(NEGATIVE_MAX_TTL);
         Ok(Self(Arc::new(Inner {
             resolver: builder.build()?,
+            // A machine without the file has no names in it.
+            hosts: Hosts::from_system().unwrap_or_default(),
             found: Cache::new(CACHE_SIZE as usize),
         })))
     }
@@ -93,14 +102,19 @@ impl Resolver {
             return Ok(found.addresses);
         }
         let mut name_to_resolve = Name::from_ascii(&**name)
-            .map_err(|error| ResolveError::Other(format!("the name cannot be asked for: {error}")))?;
+            .map_err(|error| ResolveError::Other(format!("the name cannot be looked up: {error}")))?;
         name_to_resolve.set_fqdn(true);
-        let answer = self.0.resolver.lookup_ip(name_to_resolve).await?;
-        let mut addresses: Vec<IpAddr> = answer.iter().collect();
-        addresses.sort_by_key(IpAddr::is_ipv6);
-        let found = Resolved {
-            addresses: addresses.into(),
-            until: answer.valid_until(),
+        let found = match in_hosts_file(&self.0.hosts, &name_to_resolve) {
+            Some(found) => found,
+            None => {
+                let answer = self.0.resolver.lookup_ip(name_to_resolve).await?;
+                let mut addresses: Vec<IpAddr> = answer.iter().collect();
+                addresses.sort_by_key(IpAddr::is_ipv6);
+                Resolved {
+                    addresses: addresses.into(),
+                    until: answer.valid_until(),
+                }
+            }
         };
         // If one of the two lookups (A and AAAA) failed, hickory returns only the addresses of the other, usually IPv6.
         // Such a result is not cached, so that the next lookup tries both again.
@@ -137,6 +151,18 @@ impl From<NetError> for ResolveError {
     }
 }
 
+/// Returns the addresses of a name in the hosts file, IPv4 first. `None` if it is not there.
+fn in_hosts_file(hosts: &Hosts, name: &Name) -> Option<Resolved> {
+    let lookups =
+        [RecordType::A, RecordType::AAAA].map(|kind| hosts.lookup_static_host(&Query::query(name.clone(), kind)));
+    let until = lookups.iter().flatten().map(Lookup::valid_until).min()?;
+    let records = lookups.iter().flatten().flat_map(Lookup::answers);
+    Some(Resolved {
+        addresses: records.filter_map(|record| record.data.ip_addr()).collect(),
+        until,
+    })
+}
+
 fn name_server(address: SocketAddr) -> NameServerConfig {
     let mut server = NameServerConfig::udp_and_tcp(address.ip());
     for connection in &mut server.connections {
@@ -152,3 +178,31 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long to cache that a name does not exist, at most, regardless of its zone's TTL: people expect new records to
 /// work soon.
 const NEGATIVE_MAX_TTL: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_in_the_hosts_file_needs_no_name_server() {
+        let mut hosts = Hosts::default();
+        let file = "192.0.2.1 four.example\n2001:db8::1 six.example both.example\n192.0.2.2 both.example\n";
+        hosts.read_hosts_conf(file.as_bytes()).expect("a hosts file");
+        let addresses = |name: &str| {
+            let mut name = Name::from_ascii(name).expect("a name");
+            name.set_fqdn(true);
+            let found = in_hosts_file(&hosts, &name)?;
+            Some(found.addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>())
+        };
+        for (name, expected) in [
+            ("four.example", Some(&["192.0.2.1"][..])),
+            ("FOUR.example", Some(&["192.0.2.1"])),
+            ("six.example", Some(&["2001:db8::1"])),
+            ("both.example", Some(&["192.0.2.2", "2001:db8::1"])),
+            ("other.example", None),
+        ] {
+            let expected = expected.map(|addresses| addresses.iter().map(ToString::to_string).collect());
+            assert_eq!(addresses(name), expected, "{name}");
+        }
+    }
+}

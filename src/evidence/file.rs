@@ -1,7 +1,7 @@
 //! The file of the evidence, a redb database. Reads and writes are whole transactions, and they block.
 //!
-//! Each text is stored once, under its SHA-256. The table `DAYS` lists the texts by the last day on which they were in
-//! use, so that the oldest are found without a scan.
+//! Each text is stored once, under its SHA-256. The table `DAYS` lists the texts by the last day on which they were
+//! used, so that the oldest texts are found without a scan.
 
 use std::{
     io::{Read as _, Write as _},
@@ -22,7 +22,8 @@ use crate::{
 /// An open file.
 pub(super) struct EvidenceFile {
     database: Database,
-    /// A random number that tells this file from one that replaces it, which can have the same inode.
+    /// A random number that identifies this file. A file that replaces it can have the same inode, but has a different
+    /// number.
     pub(super) id: u64,
 }
 
@@ -30,9 +31,9 @@ pub(super) struct EvidenceFile {
 pub(super) struct Batch<'a> {
     pub(super) texts: &'a [(Sha256, &'a [u8])],
     pub(super) seen: &'a [Sighting],
-    /// Today. The texts were in use today.
+    /// The current day. All texts of the batch were used on this day.
     pub(super) day: u32,
-    /// Texts and versions whose last day is before this one are removed.
+    /// The first day to keep. Texts and versions that were last used before it are removed.
     pub(super) oldest: u32,
     pub(super) max_bytes: u64,
 }
@@ -42,9 +43,10 @@ pub(super) struct Batch<'a> {
 pub(super) struct Written {
     pub(super) texts: u64,
     pub(super) bytes: u64,
-    /// Bytes of the history.
+    /// Bytes that the history takes.
     pub(super) rows: u64,
-    /// The texts that the write removed because they were too old, and because there was no room.
+    /// Texts that this write removed because they were too old (`expired`) or because there was no room
+    /// (`crowded_out`).
     pub(super) expired: Vec<Sha256>,
     pub(super) crowded_out: Vec<Sha256>,
 }
@@ -52,7 +54,7 @@ pub(super) struct Written {
 /// The kind of the file.
 pub(super) const EVIDENCE: Kind<EvidenceFile> = Kind {
     name: "the store of evidence",
-    loss: "Decisions that rest on the texts in the damaged file cannot be replayed without it",
+    loss: "Decisions that are based on texts in the damaged file cannot be replayed without that file",
     wrap: EvidenceFile::new,
 };
 
@@ -62,7 +64,7 @@ impl EvidenceFile {
     fn new(database: Database) -> Result<Self, FileError> {
         match version(&database.begin_read()?)? {
             Some(VERSION) => {}
-            Some(later) => return Err(FileError::Later(format!("in version {later} of its format"))),
+            Some(later) => return Err(FileError::Later(format!("file format version {later}"))),
             None => {
                 let transaction = database.begin_write()?;
                 // Its last 62 bits are random (RFC 9562 §5.7).
@@ -83,10 +85,10 @@ impl EvidenceFile {
         Ok(Self { database, id })
     }
 
-    /// Stores all texts of a batch and keeps the limits, or does nothing if that fails.
+    /// Stores all texts of a batch and applies the limits, or changes nothing if that fails.
     pub(super) fn write(&self, batch: &Batch<'_>) -> Result<Written, FileError> {
         let mut transaction = self.database.begin_write()?;
-        // Without this, opening the file after the process was killed first scans the file for the pages in use.
+        // Without this, opening the file after the process was killed scans the whole file for the pages in use.
         transaction.set_quick_repair(true);
         let mut written = Written::default();
         {
@@ -99,7 +101,7 @@ impl EvidenceFile {
             for (sha256, text) in batch.texts {
                 let known = last.get(&sha256.0)?.map(|last| last.value());
                 let size = match known {
-                    // Another robotgate may have a clock that is ahead.
+                    // Another robotgate that shares the file can have a clock that is ahead.
                     Some((day, _)) if day >= batch.day => continue,
                     Some((day, size)) => {
                         days.remove((day, &sha256.0))?;
@@ -149,7 +151,7 @@ impl EvidenceFile {
     }
 }
 
-/// Reads a text. Returns `None` if the file does not have it, or has other bytes than those of the digest.
+/// Reads a text. Returns `None` if the file does not contain the text, or if the stored bytes do not match the digest.
 pub(super) fn read(transaction: &ReadTransaction, sha256: &Sha256) -> Result<Option<Vec<u8>>, FileError> {
     let texts = transaction.open_table(TEXTS)?;
     let packed = texts.get(&sha256.0)?;
@@ -166,7 +168,7 @@ pub(super) fn version(transaction: &ReadTransaction) -> Result<Option<u64>, File
     }
 }
 
-/// Returns the number of the day, in UTC since 1970.
+/// Returns the number of days since 1970, in UTC.
 pub(super) fn day_of(time: SystemTime) -> u32 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs() / (24 * 60 * 60)).unwrap_or(u32::MAX)
@@ -187,7 +189,7 @@ fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
 /// The compressed texts (RFC 1951).
 const TEXTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("texts");
-/// The last day on which each text was in use, and its compressed size.
+/// The last day on which each text was used, and its compressed size.
 const LAST: TableDefinition<'_, &[u8; 32], (u32, u64)> = TableDefinition::new("last");
 const DAYS: TableDefinition<'_, (u32, &[u8; 32]), ()> = TableDefinition::new("days");
 const VERSION_KEY: &str = "version";
@@ -201,7 +203,7 @@ const MAX_REMOVED: usize = 10_000;
 /// Maximum bytes of a text. A robots.txt has 500 KiB at most; a configuration can be longer.
 const MAX_TEXT: u64 = 64 * 1024 * 1024;
 
-/// Removes the tables of the history, as in a file of an earlier version.
+/// Removes the tables of the history, as in a file that an earlier version wrote.
 #[cfg(test)]
 pub(super) fn without_history(path: &std::path::Path) {
     let database = Database::open(path).expect("opens");

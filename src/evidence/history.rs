@@ -1,8 +1,8 @@
-//! Which robots.txt each origin had, and when: a row for each version, in the file of the texts.
+//! Records which robots.txt each origin had, and when: a row for each version, in the same file as the texts.
 //!
-//! A row is written when a site answers with another text than before, and once a day while the text stays the same.
-//! The table `ENDS` lists the rows by the day on which the version was last seen, so that the oldest are found without
-//! a scan.
+//! A row is written when a site responds with a different text from before, and once a day while the text stays the
+//! same. The table `ENDS` lists the rows by the day on which the version was last seen, so that the oldest rows are
+//! found without a scan.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, TableErr
 use super::file::day_of;
 use crate::{copy::Sha256, database::FileError, text::micros_since_1970};
 
-/// An answer of a site about its robots.txt.
+/// A site's response to a request for its robots.txt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting {
     pub origin: Box<str>,
@@ -22,7 +22,7 @@ pub struct Sighting {
     pub at: SystemTime,
 }
 
-/// A text that a site answered with.
+/// The text of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeenText {
     pub sha256: Sha256,
@@ -33,7 +33,7 @@ pub struct SeenText {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     pub first_seen: SystemTime,
-    /// Up to a day too early, unless another version followed.
+    /// Up to a day too early, unless another version follows.
     pub last_seen: SystemTime,
     /// `None` if the site had no robots.txt.
     pub text: Option<SeenText>,
@@ -47,7 +47,7 @@ pub(super) struct History<'t> {
     ends: Table<'t, End<'static>, ()>,
 }
 
-/// The key of a row whose version was last seen on a day.
+/// The key of a row that can be removed, and the day on which its version was last seen.
 pub(super) struct OldRow {
     pub(super) day: u32,
     origin: String,
@@ -57,7 +57,7 @@ pub(super) struct OldRow {
 // === impl History ===
 
 impl<'t> History<'t> {
-    /// Opens the tables, and creates them in a file that an earlier version of robotgate made.
+    /// Opens the tables. Creates them in a file that an earlier version of robotgate made.
     pub(super) fn open(transaction: &'t WriteTransaction) -> Result<Self, FileError> {
         Ok(Self {
             versions: transaction.open_table(VERSIONS)?,
@@ -65,7 +65,7 @@ impl<'t> History<'t> {
         })
     }
 
-    /// Notes a sighting: a new version, or the last one again. Adds to `bytes` what the file grows by.
+    /// Records a sighting: adds a new version, or updates the last one. Adds to `bytes` what the file grows by.
     pub(super) fn note(&mut self, seen: &Sighting, bytes: &mut u64) -> Result<(), FileError> {
         let (origin, at) = (&*seen.origin, micros_since_1970(seen.at));
         let sha256 = seen.text.map(|text| text.sha256.0);
@@ -99,7 +99,7 @@ impl<'t> History<'t> {
         Ok(())
     }
 
-    /// Removes the oldest version of an origin that has too many.
+    /// Removes the oldest version of an origin that has more than [`MAX_VERSIONS`].
     fn keep_few(&mut self, origin: &str, bytes: &mut u64) -> Result<(), FileError> {
         let oldest = {
             let mut versions = self.versions.range((origin, 0)..=(origin, u64::MAX))?;
@@ -117,7 +117,7 @@ impl<'t> History<'t> {
         }
     }
 
-    /// Returns the row whose version was not seen for the longest time.
+    /// Returns the row whose version has not been seen for the longest time.
     pub(super) fn oldest(&self) -> Result<Option<OldRow>, FileError> {
         let oldest = self.ends.first()?;
         Ok(oldest.map(|(key, _)| {
@@ -130,7 +130,7 @@ impl<'t> History<'t> {
         }))
     }
 
-    /// Removes a row, and subtracts from `bytes` what it took.
+    /// Removes a row, and subtracts its size from `bytes`.
     pub(super) fn remove(&mut self, row: &OldRow, bytes: &mut u64) -> Result<(), FileError> {
         self.ends.remove((row.day, &*row.origin, row.first_seen))?;
         self.versions.remove((&*row.origin, row.first_seen))?;
@@ -161,7 +161,7 @@ pub(super) fn read(transaction: &ReadTransaction, origin: &str) -> Result<Vec<Ve
             status,
         };
         match versions.last_mut() {
-            // Robotgates that share the file can note one version twice.
+            // Robotgates that share the file can both record the same version.
             Some(last) if last.text == version.text => {
                 last.last_seen = last.last_seen.max(version.last_seen);
                 last.status = version.status;
@@ -181,21 +181,21 @@ fn day(micros: u64) -> u32 {
     day_of(time(micros))
 }
 
-/// Returns about how many bytes a row takes in both tables.
+/// Returns the approximate number of bytes that a row takes in both tables.
 fn row_bytes(origin: &str) -> u64 {
     2 * origin.len() as u64 + 80
 }
 
-/// An origin, and when the version was first seen. Times are in microseconds since 1970.
+/// The origin, and when the version was first seen, in microseconds since 1970.
 type Key<'k> = (&'k str, u64);
-/// When the version was last seen, its status, the size of its text, and the text's digest.
+/// When the version was last seen (in microseconds since 1970), the status, the size of the text, and its digest.
 type Row<'r> = (u64, u16, u32, Option<&'r [u8; 32]>);
 /// The day on which the version was last seen, and its key.
 type End<'e> = (u32, &'e str, u64);
 
 const VERSIONS: TableDefinition<'_, Key<'_>, Row<'_>> = TableDefinition::new("versions");
 const ENDS: TableDefinition<'_, End<'_>, ()> = TableDefinition::new("ends");
-/// How many versions of an origin are kept. Some sites send another text each time.
+/// How many versions of an origin are kept. Some sites send a different text each time.
 const MAX_VERSIONS: usize = 500;
 
 #[cfg(test)]

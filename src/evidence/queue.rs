@@ -1,4 +1,4 @@
-//! The texts that wait to be written, and which texts are known to be in the file.
+//! The texts that wait to be written, and the texts that the file is known to contain.
 
 use std::{
     collections::HashMap,
@@ -13,33 +13,33 @@ use crate::copy::Sha256;
 
 /// Where a text is.
 pub(super) enum Place {
-    /// It is in the file.
+    /// The text is in the file.
     Stored,
-    /// It waits to be written. The receiver gets `true` when it is in the file, and `false` if that failed.
+    /// The text waits to be written. The receiver gets `true` when it is in the file, and `false` if writing failed.
     Waiting(oneshot::Receiver<bool>),
-    /// It cannot be written now.
+    /// The file cannot be written now.
     Fails,
 }
 
-/// The queue. Never holds more than [`MAX_BYTES`].
+/// The queue. Its texts never take more than [`MAX_BYTES`].
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     waiting: HashMap<Sha256, Arc<[u8]>>,
     bytes: usize,
     callers: Vec<oneshot::Sender<bool>>,
-    /// The day on which this process last wrote each text, or found it in the file. It is incomplete, so that it stays
-    /// small.
+    /// The day on which this process last wrote each text, or found it in the file. To save memory, it does not list
+    /// every text.
     known: HashMap<Sha256, u32>,
-    /// What sites answered and waits to be written. Never more than [`MAX_SEEN`].
+    /// Responses of sites that wait to be written. Never more than [`MAX_SEEN`].
     seen: Vec<Sighting>,
-    /// What each origin last answered, and the day on which this process noted that, by the hash of the origin. It is
-    /// incomplete, so that it stays small.
+    /// Each origin's last response, and the day on which this process recorded it. The key is the hash of the origin.
+    /// To save memory, it does not list every origin.
     noted: HashMap<u64, (Option<SeenText>, u32)>,
     hasher: RandomState,
     pub(super) closed: bool,
 }
 
-/// Texts that are written in one transaction, and the callers that wait for it.
+/// Texts that are written in one transaction, and the callers that wait for the result.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pub(super) texts: HashMap<Sha256, Arc<[u8]>>,
@@ -54,17 +54,17 @@ impl Queue {
         self.known.contains_key(sha256)
     }
 
-    /// Queues a text that is in use on `day`, unless the file has it. With `fails`, the file cannot be written now, so
-    /// the text waits, but no caller does.
+    /// Queues a text that is used on `day`, unless the file contains it. `fails` says that the file cannot be written
+    /// now: the text is then queued, but the caller need not wait.
     pub(super) fn put(&mut self, sha256: Sha256, text: &[u8], day: u32, fails: bool) -> Place {
         let known = self.known.get(&sha256).copied();
-        // A clock that was set back must not write every text again.
+        // After the clock was set back, texts need not be written again.
         if known.is_some_and(|known| known >= day) {
             return Place::Stored;
         }
         let is_queued = !self.closed && self.make_room_for(sha256, text);
         match known {
-            // Only its day is old.
+            // The file has the text; only its day is out of date.
             Some(_) => {
                 if is_queued {
                     self.known.insert(sha256, day);
@@ -80,8 +80,8 @@ impl Queue {
         }
     }
 
-    /// Queues what a site answered on `day`, unless that was noted on this day. `before` is its last answer, if that
-    /// was another one.
+    /// Queues a site's response of `day`, unless the same response was recorded on this day. `before` is the site's
+    /// previous response if it was different.
     pub(super) fn saw(&mut self, before: Option<Sighting>, seen: Sighting, day: u32) {
         let key = self.hasher.hash_one(&seen.origin);
         let is_noted = |(text, noted): &(Option<SeenText>, u32)| *text == seen.text && *noted >= day;
@@ -93,7 +93,7 @@ impl Queue {
             self.noted.clear();
         }
         self.noted.insert(key, (seen.text, day));
-        // The time of the last answer is when the version before was last seen.
+        // The time of the previous response is when that version was last seen.
         self.seen.extend(before.into_iter().chain([seen]));
     }
 
@@ -121,12 +121,13 @@ impl Queue {
         }
     }
 
-    /// Queues texts again that could not be written, and releases the callers that came meanwhile too.
+    /// Queues the texts of a failed write again. Returns the callers to notify, including those that were added during
+    /// the write.
     pub(super) fn give_back(&mut self, mut taken: Taken) -> Vec<oneshot::Sender<bool>> {
         for (sha256, text) in taken.texts {
             self.make_room_for(sha256, &text);
         }
-        // Those that came meanwhile are newer.
+        // The responses that were queued during the write are newer.
         taken.seen.append(&mut self.seen);
         taken.seen.truncate(MAX_SEEN);
         self.seen = taken.seen;
@@ -149,7 +150,7 @@ impl Queue {
         }
     }
 
-    /// Forgets what the file contains, because there is another file.
+    /// Forgets what the file contains, because the file was replaced.
     pub(super) fn forget_all(&mut self) {
         self.known.clear();
         self.noted.clear();
@@ -158,7 +159,7 @@ impl Queue {
 
 /// Maximum bytes of the texts that wait while the disk is slow or full.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// Maximum number of texts that are known to be in the file. They take about 10 MB.
+/// Maximum number of texts that are remembered as stored. They take about 10 MB.
 const MAX_KNOWN: usize = 200_000;
-/// Maximum number of answers that wait while the disk is slow or full. They take a few megabytes.
+/// Maximum number of responses that wait while the disk is slow or full. They take a few megabytes.
 const MAX_SEEN: usize = 20_000;

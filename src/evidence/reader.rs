@@ -1,4 +1,4 @@
-//! Reads stored texts, also while a proxy writes to the file.
+//! Reads stored texts, even while a proxy writes to the file.
 
 use std::{
     collections::HashMap,
@@ -28,6 +28,8 @@ pub struct EvidenceReader {
 // === impl EvidenceReader ===
 
 impl EvidenceReader {
+    /// Opens the file at `path`.
+    ///
     /// # Errors
     /// Fails if the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, FileError> {
@@ -36,8 +38,8 @@ impl EvidenceReader {
         Ok(reader)
     }
 
-    /// Reads texts by their digests. Texts that the file does not have are missing in the result; each text in the
-    /// result has its digest. A proxy that writes to the file meanwhile waits, so ask for a few thousand at most.
+    /// Reads texts by their digests. The result lacks the texts that the file does not contain. Each text in the result
+    /// matches its digest. A proxy cannot write to the file during the read, so request a few thousand texts at most.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
@@ -63,7 +65,8 @@ impl EvidenceReader {
         Ok(versions.unwrap_or_default())
     }
 
-    /// Runs `read` on the file, and waits for its turn. Returns `None` for a file without tables.
+    /// Runs `read` on the file. While another process has the file open, waits and tries again. Returns `None` for a
+    /// file without tables.
     fn patiently<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, FileError>) -> Result<Option<T>, FileError> {
         let started = Instant::now();
         loop {
@@ -77,7 +80,7 @@ impl EvidenceReader {
     fn read_now<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, FileError>) -> Result<Option<T>, FileError> {
         let transaction = match Builder::new().set_cache_size(CACHE).open_read_only(&self.path) {
             Ok(database) => database.begin_read()?,
-            // The proxy was killed. Opening the file to write repairs it.
+            // The proxy was killed. Opening the file for writing repairs it.
             Err(redb::DatabaseError::RepairAborted) => {
                 drop(open_existing(&EVIDENCE, &self.path, CACHE)?);
                 return Err(FileError::Locked);
@@ -86,7 +89,7 @@ impl EvidenceReader {
         };
         match file::version(&transaction)? {
             Some(VERSION) => read(&transaction).map(Some),
-            Some(later) => Err(FileError::Later(format!("in version {later} of its format"))),
+            Some(later) => Err(FileError::Later(format!("file format version {later}"))),
             None => Ok(None),
         }
     }
@@ -94,7 +97,7 @@ impl EvidenceReader {
 
 /// Bytes of memory for pages.
 const CACHE: usize = 16 * 1024 * 1024;
-/// How long to wait for a proxy that has the file open. It closes the file at least every few seconds.
+/// How long to wait while a proxy has the file open. A proxy closes the file every few seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Short, because a busy proxy leaves the file closed only for a moment.
+/// How long to wait between two attempts. Short, because a busy proxy closes the file only briefly.
 const PAUSE: Duration = Duration::from_millis(5);

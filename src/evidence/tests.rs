@@ -1,4 +1,4 @@
-//! Storing texts, the limits of the file, and disks that fail.
+//! Tests how texts are stored, the limits of the file, and disks that fail.
 
 use std::fs;
 
@@ -54,7 +54,7 @@ async fn put(evidence: &Evidence, text: &str) -> Result<(), NotStored> {
     evidence.put(digest(text), text.as_bytes()).await
 }
 
-/// Writes texts that were in use on `day`.
+/// Writes texts that were used on `day`.
 fn write(file: &EvidenceFile, texts: &[&str], day: u32, oldest: u32, max_bytes: u64) -> file::Written {
     let texts: Vec<_> = texts.iter().map(|text| (digest(text), text.as_bytes())).collect();
     let batch = Batch {
@@ -123,7 +123,7 @@ fn the_texts_that_were_not_in_use_for_the_longest_time_make_room() {
     let bench = Bench::new();
     let file = bench.open();
     let text = |number: u32| -> String {
-        // Text that does not compress to almost nothing.
+        // Digests, because repetitive text would compress to almost nothing.
         (0..200)
             .map(|line| format!("Disallow: /{}\n", digest(&format!("{number}-{line}"))))
             .collect()
@@ -208,7 +208,7 @@ async fn after_the_file_is_deleted_texts_are_stored_again() {
     let evidence = bench.start();
     put(&evidence, "a").await.expect("stored");
     fs::remove_file(bench.options().path).expect("removed");
-    // The file may be open for a moment longer. It is opened again for one of the next texts.
+    // The store can keep the deleted file open for a moment. For one of the next texts, it creates the file again.
     for number in 0.. {
         put(&evidence, &number.to_string()).await.expect("stored");
         put(&evidence, "a").await.expect("stored");
@@ -249,7 +249,7 @@ async fn two_robotgates_can_share_a_file() {
     }
 }
 
-/// Writes what an origin answered at some seconds of a day.
+/// Records responses of an origin at some seconds of a day.
 fn see(file: &EvidenceFile, seen: &[(&str, Option<&str>, u64)], oldest: u32, max_bytes: u64) -> file::Written {
     let seen: Vec<_> = seen
         .iter()
@@ -311,7 +311,7 @@ fn an_origin_has_a_version_for_each_text_that_follows_another() {
         (other, Some("1"), 25),
         (A, None, 30),
         (A, Some("1"), 40),
-        // From a robotgate that shares the file and is late.
+        // Recorded late, by a robotgate that shares the file.
         (A, Some("1"), 15),
         (A, Some("2"), 50),
         (A, None, 35),

@@ -1,4 +1,4 @@
-//! The writer thread, and what it shares with those who store texts.
+//! The writer thread, and the state that it shares with the callers that store texts.
 
 use std::{
     fs,
@@ -22,18 +22,18 @@ use crate::{
     database::{Check, FileError, Pause, guarded, open_patiently},
 };
 
-/// What the writer shares.
+/// The state that the writer and the callers share.
 pub(super) struct Shared {
     pub(super) path: PathBuf,
     limits: Mutex<Limits>,
     queue: Mutex<Queue>,
     /// Signalled when the writer has something to do.
     work: Condvar,
-    /// Signalled after each write, whether it worked or not.
+    /// Signalled after each write, successful or not.
     done: Condvar,
-    /// The text of the current configuration. It stays in the file as long as it decides.
+    /// The text of the current configuration. The writer keeps it in the file while it is current.
     config: Mutex<(Sha256, Arc<str>)>,
-    /// Why nothing can be written now.
+    /// Why texts cannot be written now.
     pub(super) trouble: Mutex<Option<String>>,
     pub(super) is_failing: AtomicBool,
     pub(super) failures: AtomicU64,
@@ -51,13 +51,13 @@ pub(super) struct Limits {
 #[derive(Default)]
 struct Writer {
     file: Option<Opened>,
-    /// Device and inode of the file at the last write, and its own number.
+    /// Device and inode of the file at the last write, and the random number that identifies it.
     identity: Option<(u64, u64)>,
     id: Option<u64>,
-    /// Whether the last error was damage. If so, opening checks the whole file.
+    /// Whether the last error was damage. If so, the whole file is checked when it is opened.
     is_suspect: bool,
     pause: Pause,
-    /// The day on which a log line last said that texts were removed for lack of room.
+    /// The last day on which a log line said that texts were removed for lack of room.
     told_crowded: u32,
 }
 
@@ -69,7 +69,7 @@ struct Opened {
 /// Why the writer woke up.
 enum Wake {
     Work,
-    /// Nothing came for a while.
+    /// No text was queued for a while.
     Idle,
     Closing,
 }
@@ -103,7 +103,7 @@ impl Shared {
         place
     }
 
-    /// Queues what a site answered.
+    /// Queues a site's response.
     pub(super) fn saw(&self, before: Option<Sighting>, seen: Sighting, day: u32) {
         let mut queue = self.lock();
         let had_work = queue.has_work();
@@ -126,7 +126,7 @@ impl Shared {
         self.place(sha256, text.as_bytes(), day_of(SystemTime::now()));
     }
 
-    /// Waits until a text is in the file. Returns `false` if that failed, or did not happen before the deadline.
+    /// Waits until a text is in the file. Returns `false` if writing failed or the deadline passed.
     pub(super) fn wait_until_stored(&self, sha256: &Sha256, deadline: Instant) -> bool {
         let mut queue = self.lock();
         loop {
@@ -178,7 +178,7 @@ impl Shared {
             if matches!(wake, Wake::Closing) {
                 break;
             }
-            // A reader, or another robotgate with the same file, gets its turn.
+            // Lets a reader, or another robotgate that shares the file, open it.
             if writer
                 .file
                 .as_ref()
@@ -190,11 +190,11 @@ impl Shared {
         }
         writer.close();
         if self.lock().has_work() {
-            tracing::error!(path = %self.path.display(), "the last texts were not stored as evidence");
+            tracing::error!(path = %self.path.display(), "the last robots.txt files before the stop were not stored as evidence");
         }
     }
 
-    /// Waits for texts, or until nothing came for a while.
+    /// Waits until texts are queued, or until none was queued for a while.
     fn wait(&self, writer: &Writer) -> Wake {
         let idle = match writer.file {
             Some(_) => IDLE,
@@ -223,7 +223,7 @@ impl Shared {
         }
     }
 
-    /// Notices that the file was deleted or replaced, and keeps the text of the configuration in use.
+    /// Checks whether the file was deleted or replaced, and keeps the text of the current configuration in the file.
     fn look_after(&self, writer: &mut Writer) {
         if writer.identity.is_some() && identity(&self.path) != writer.identity {
             self.start_anew(writer);
@@ -231,14 +231,14 @@ impl Shared {
         self.place_config();
     }
 
-    /// The file was deleted or replaced: stores each text again when it is used next.
+    /// After the file was deleted or replaced: each text is stored again when it is next used.
     fn start_anew(&self, writer: &mut Writer) {
         (writer.identity, writer.id) = (None, None);
         self.lock().forget_all();
         tracing::warn!(
             path = %self.path.display(),
-            "the store of evidence was deleted or replaced. Decisions that rest on its texts cannot be replayed without \
-             it. robotgate stores each text again when it next fetches the robots.txt"
+            "the store of evidence was deleted or replaced. Decisions that are based on its texts cannot be replayed \
+             without the old file. robotgate stores each text again when it next fetches the robots.txt"
         );
     }
 
@@ -270,7 +270,7 @@ impl Shared {
             }
         };
         for caller in callers {
-            // The caller might have gone.
+            // The caller can have stopped waiting.
             let _ = caller.send(stored);
         }
         self.done.notify_all();
@@ -283,7 +283,7 @@ impl Shared {
         self.is_failing.store(false, Ordering::Relaxed);
         let ended = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
         if ended.is_some() {
-            tracing::warn!(path = %self.path.display(), "texts are stored as evidence again");
+            tracing::warn!(path = %self.path.display(), "robots.txt files and configurations are stored as evidence again");
         }
         let mut queue = self.lock();
         queue.forget(&written.expired);
@@ -292,21 +292,22 @@ impl Shared {
         if !written.expired.is_empty() {
             tracing::info!(
                 texts = written.expired.len(),
-                "removed texts from the store of evidence that were not in use for a long time (evidence.keep)"
+                "removed texts that were not used for longer than evidence.keep from the store of evidence"
             );
         }
         if !written.crowded_out.is_empty() && writer.told_crowded != day {
             writer.told_crowded = day;
             tracing::warn!(
                 texts = written.crowded_out.len(),
-                "the store of evidence reached evidence.max-bytes, so robotgate removed the texts that were not in use \
-                 for the longest time. Decisions that rest on them cannot be replayed"
+                "the store of evidence reached evidence.max-bytes, so robotgate removed the texts that have been out of \
+                 use for the longest time. Decisions that are based on these texts cannot be replayed"
             );
         }
     }
 
     fn failed(&self, error: &FileError) {
-        let text = format!("texts that decisions rest on cannot be stored in the file of evidence.path: {error}");
+        let text =
+            format!("robots.txt files and configurations cannot be stored in the file of evidence.path: {error}");
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if trouble.as_ref() != Some(&text) {
             tracing::error!(path = %self.path.display(), "{text}");
@@ -353,7 +354,7 @@ impl Writer {
         Ok(&self.file.insert(opened).file)
     }
 
-    /// Closes the file, which writes and can panic like any work on it.
+    /// Closes the file. Closing writes to the file and can panic.
     fn close(&mut self) {
         let file = self.file.take();
         let _ = guarded(|| {
@@ -369,12 +370,13 @@ fn identity(path: &std::path::Path) -> Option<(u64, u64)> {
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Bytes of memory for pages of the file while it is open.
+/// Bytes of memory for pages while the file is open.
 const CACHE: usize = 8 * 1024 * 1024;
-/// How long the file stays open without work, and how long it stays open at most.
+/// How long the file stays open without work.
 const IDLE: Duration = Duration::from_millis(100);
+/// How long the file stays open at most.
 const MAX_OPEN: Duration = Duration::from_secs(2);
-/// How long the file stays closed at least, after it was open for long.
+/// How long the file stays closed at least, after it was open for a long time.
 const SHARE: Duration = Duration::from_millis(50);
-/// How often to look whether the file is still there.
+/// How often to check that the file still exists.
 const LOOK_EVERY: Duration = Duration::from_secs(60);

@@ -15,7 +15,7 @@ use crate::{
     audit::Redirect,
     bot::Identity,
     copy::Sha256,
-    decision::Decision,
+    decision::{Decision, UsageReport},
     origin::Reading,
     robots::{AgentLine, Choice, Competitor, Disguise, Explanation, LossReason, RuleKind, Weighed},
     text::Timestamp,
@@ -52,6 +52,10 @@ struct Object<'a> {
     statements: List,
     statements_total: usize,
     profile: &'static str,
+    /// What the site says about the purposes. `null` without purposes, and if robots.txt disallows the URL.
+    usage: Option<&'a UsageReport>,
+    /// Whether the site was asked for its `tdmrep.json`. `null` if that does not matter.
+    tdmrep_asked: Option<bool>,
 }
 
 /// The groups whose rules were considered, merged into one.
@@ -192,6 +196,8 @@ impl<'a> Object<'a> {
             statements: bounded::list(report.statements.iter().map(StatementRow::new)),
             statements_total: report.statements.len(),
             profile: decision.question.terms.policy.profile.as_str(),
+            usage: decision.usage.as_deref(),
+            tdmrep_asked: report.tdmrep_asked,
         }
     }
 }

@@ -16,19 +16,19 @@ use crate::{
 /// The part of a body that was read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Body {
-    /// The part within the limit. It ends with a whole line if the body is longer.
+    /// The part within the limit. It ends with a whole line if the body is longer than the limit.
     pub(super) counts: Vec<u8>,
     /// The bytes that were read after `counts` if the body exceeds the limit: the beginning of the line that the limit
     /// cuts, and at most a few more bytes.
     pub(super) cut_off: Vec<u8>,
 }
 
-/// Reads the part of the body that is used. Of a success, that is the first 500 KiB (RFC 9309 §2.5, Google's limit)
-/// without a last line that the limit cuts; of a server error's page, the first 32 KiB.
-pub(super) async fn read(session: &mut Session, head: &ResponseHeader) -> Result<Body, Failure> {
+/// Reads the part of the body that is used: the first `max_bytes` of a successful response, without a last line that the
+/// limit cuts, or the first 32 KiB of a server error's page.
+pub(super) async fn read(session: &mut Session, head: &ResponseHeader, max_bytes: usize) -> Result<Body, Failure> {
     let limit = match head.status.as_u16() {
         206 => return Ok(Body::default()),
-        200..=299 => MAX_ROBOTS,
+        200..=299 => max_bytes,
         500.. => MAX_ERROR_PAGE,
         _ => return Ok(Body::default()),
     };
@@ -59,8 +59,8 @@ enum Room {
     Full,
 }
 
-/// A writer that accepts a few bytes more than `limit`, which shows that the body is longer, and then fails. The error
-/// stops the decoder that writes to it.
+/// A writer that keeps up to [`robots::BEYOND`] bytes more than `limit`, so that one can see how the body goes on after
+/// the limit. When these are full, it fails, which stops the decoder that writes to it.
 #[derive(Debug)]
 struct Bounded {
     bytes: Vec<u8>,
@@ -170,11 +170,9 @@ impl std::io::Write for Bounded {
 
 /// Truncates a robots.txt from another source to the part that robotgate would use if it had fetched it.
 pub fn within_limit(body: Vec<u8>) -> Vec<u8> {
-    Body::new(body, MAX_ROBOTS).counts
+    Body::new(body, robots::LIMIT).counts
 }
 
-/// Maximum decoded bytes of a robots.txt that are used.
-const MAX_ROBOTS: usize = robots::LIMIT;
 const MAX_ERROR_PAGE: usize = 32 * 1024;
 /// Maximum length in bytes of a coding's name in an error. The error is stored as long as the origin is known.
 const MAX_CODING: usize = 64;

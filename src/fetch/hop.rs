@@ -92,7 +92,7 @@ impl Hop {
             return Ok(HopEnd::NotModified(freshness));
         }
         check_framing(&head)?;
-        let body = match body::read(session, &head).await {
+        let body = match body::read(session, &head, self.document.max_bytes).await {
             // A server error is used even if its page is incomplete.
             Err(_) if status >= 500 => Body::default(),
             body => body?,

@@ -5,6 +5,7 @@ use http::HeaderValue;
 use pingora_http::RequestHeader;
 use url::Url;
 
+use super::Document;
 use crate::{
     copy::FetchError,
     origin::{HostPort, Origin, Scheme, Target},
@@ -15,6 +16,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hop {
     pub(super) origin: Origin,
+    /// The document that the fetch is for. A redirect can lead to any path.
+    pub(super) document: &'static Document,
     /// The path and the query. Begins with `/`.
     path_and_query: String,
 }
@@ -22,11 +25,12 @@ pub struct Hop {
 // === impl Hop ===
 
 impl Hop {
-    /// Returns the robots.txt URL of `origin`.
-    pub fn first(origin: &Origin) -> Self {
+    /// Returns the URL of a document of `origin`.
+    pub fn first(document: &'static Document, origin: &Origin) -> Self {
         Self {
             origin: origin.clone(),
-            path_and_query: "/robots.txt".to_owned(),
+            document,
+            path_and_query: document.path.to_owned(),
         }
     }
 
@@ -70,6 +74,7 @@ impl Hop {
         let query = there.query().map(|query| format!("?{query}"));
         Ok(Self {
             origin: Origin::new(scheme, authority),
+            document: self.document,
             path_and_query: format!("{}{}", there.path(), query.unwrap_or_default()),
         })
     }
@@ -82,7 +87,7 @@ impl Hop {
         let mut request = RequestHeader::build("GET", self.path_and_query.as_bytes(), Some(5))?;
         request.insert_header("Host", self.origin.host_field())?;
         request.insert_header("User-Agent", user_agent)?;
-        request.insert_header("Accept", "text/plain,*/*;q=0.8")?;
+        request.insert_header("Accept", self.document.accept)?;
         request.insert_header("Accept-Encoding", "gzip")?;
         if let Some(etag) = etag {
             request.insert_header("If-None-Match", etag)?;
@@ -99,7 +104,7 @@ mod tests {
     use super::*;
 
     fn from(origin: &str) -> Hop {
-        Hop::first(&origin.parse().expect("an origin"))
+        Hop::first(&Document::ROBOTS_TXT, &origin.parse().expect("an origin"))
     }
 
     /// Returns the URL to which this Location field redirects.

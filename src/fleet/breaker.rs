@@ -1,16 +1,16 @@
-//! The circuit breaker for the shared server, as a state machine: results of calls and times go in, and whether calls
-//! may be made comes out.
+//! The circuit breaker for the shared server, as a state machine. It receives the results and times of calls, and says
+//! whether calls are allowed.
 //!
-//! It reads no clock. While it is open, requests do not wait for the server at all. A probe in the background finds out
-//! when the server is back.
+//! It reads no clock. While the breaker is open, requests do not wait for the server at all. A probe in the background
+//! finds out when the server works again.
 
 use std::time::{Duration, Instant};
 
 /// The state of the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Breaker {
-    /// Calls are made. Counts failures in a row. Calls that were under way together when one of them failed are one
-    /// failure, so that a single stall does not open the breaker.
+    /// Calls are made. Counts failures in a row. Failures of calls that ran at the same time count as one, so that a
+    /// single stall does not open the breaker.
     Closed { failures: u32, last: Option<Instant> },
     /// No calls are made. At `until`, a probe is due.
     Open { until: Instant, pause: Duration },
@@ -34,14 +34,14 @@ impl Breaker {
         matches!(self, Self::Closed { .. })
     }
 
-    /// Notes a success. A late success of an earlier call does not close the breaker.
+    /// Records a success. A late success of an earlier call does not close the breaker.
     pub(super) fn call_succeeded(&mut self) {
         if self.is_closed() {
             *self = CLOSED;
         }
     }
 
-    /// Notes the failure at `now` of a call that began at `began`. Returns whether it opened the breaker.
+    /// Records the failure at `now` of a call that began at `began`. Returns whether this failure opened the breaker.
     pub(super) fn call_failed(&mut self, began: Instant, now: Instant) -> bool {
         let Self::Closed { failures, last } = *self else {
             return false;
@@ -63,7 +63,7 @@ impl Breaker {
         true
     }
 
-    /// Notes that the server refused a call, which opens the breaker. Returns whether it was closed.
+    /// Records that the server refused a call, which opens the breaker. Returns whether the breaker was closed before.
     pub(super) fn call_refused(&mut self, now: Instant) -> bool {
         let was_closed = self.is_closed();
         if was_closed {
@@ -75,7 +75,7 @@ impl Breaker {
         was_closed
     }
 
-    /// Returns whether the last call failed after `time`.
+    /// Returns whether a call failed after `time`.
     pub(super) fn has_failed_since(self, time: Instant) -> bool {
         match self {
             Self::Closed { last, .. } => last.is_some_and(|last| last > time),
@@ -83,7 +83,8 @@ impl Breaker {
         }
     }
 
-    /// Begins a probe if one is due, else returns how long to wait. `None` if the breaker is closed or a probe runs.
+    /// Begins a probe if one is due, otherwise returns how long to wait. Returns `None` if the breaker is closed or a
+    /// probe runs.
     pub(super) fn begin_probe(&mut self, now: Instant) -> Option<Duration> {
         let Self::Open { until, pause } = *self else {
             return None;
@@ -95,7 +96,7 @@ impl Breaker {
         Some(left)
     }
 
-    /// Notes the end of the probe.
+    /// Records the end of the probe.
     pub(super) fn probed(&mut self, succeeded: bool, now: Instant) {
         let Self::HalfOpen { pause } = *self else { return };
         let pause = (pause * 2).min(LONGEST_PAUSE);
@@ -123,7 +124,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 mod tests {
     use super::*;
 
-    /// Notes the failure of a call that took no time.
+    /// Records the failure of a call that took no time.
     fn fail(breaker: &mut Breaker, now: Instant) -> bool {
         breaker.call_failed(now, now)
     }

@@ -1,4 +1,4 @@
-//! The calls of the shared server. Each is bounded in time. When calls fail or the connection ends, the circuit breaker
+//! Calls the shared server. Each call has a time limit. When calls fail or the connection ends, the circuit breaker
 //! opens: no call is made until a probe in the background has connected and written to the server again.
 
 use std::{
@@ -34,18 +34,18 @@ pub(super) struct Client {
     channel: String,
     /// The key that a probe writes.
     probe_key: String,
-    /// Handles what the server pushes.
+    /// Handles the messages that the server pushes.
     on_push: Box<dyn Fn(PushInfo) + Send + Sync>,
     /// `None` while the breaker is not closed. Changes only while the breaker is locked, except that a probe sets it.
     connection: ArcSwapOption<Connection>,
-    /// Number of connections so far, which tells them apart.
+    /// Number of connections so far. It identifies the current connection.
     connections: AtomicU64,
     breaker: Mutex<Breaker>,
     /// Why the breaker is not closed.
     error: Mutex<Option<String>>,
-    /// Why this gate does not get the messages of the others.
+    /// Why this gate does not receive the messages of the other gates.
     subscription_error: Mutex<Option<String>>,
-    /// The server's time just before the last subscription, in microseconds since 1970.
+    /// The server's time immediately before the last subscription, in microseconds since 1970.
     listens_since: AtomicU64,
     /// How long a request waits for the server.
     pub(super) call_timeout: Duration,
@@ -57,28 +57,28 @@ pub(super) struct Client {
 pub(super) enum Unavailable {
     /// The server did not run the script.
     NotRun,
-    /// The answer is late or lost: the server may have run the script, or may yet run it.
+    /// The answer is late or lost. The server may have run the script, or may still run it.
     Unknown,
 }
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 enum CallError {
-    #[error("it did not answer within {} ms", .0.as_millis())]
+    #[error("the server did not answer within {} ms", .0.as_millis())]
     Late(Duration),
-    #[error("it answered: {}", shown(.0))]
+    #[error("the server answered with an error: {}", shown(.0))]
     Refused(RedisError),
-    #[error("it cannot be reached: {}", shown(.0))]
+    #[error("the server cannot be reached: {}", shown(.0))]
     Broken(RedisError),
-    #[error("it ended the connection, or sent an answer that is too long")]
+    #[error("the server ended the connection, or sent too long an answer")]
     Ended,
 }
 
 // === impl Client ===
 
 impl Client {
-    /// Starts to connect in the background and to listen on `channel`. What the server pushes goes to `on_push`. Needs
-    /// a tokio runtime.
+    /// Starts to connect in the background and to listen on `channel`. Calls `on_push` with each message that the
+    /// server pushes. Needs a tokio runtime.
     pub(super) fn start(
         server: Server,
         prefix: &str,
@@ -106,23 +106,23 @@ impl Client {
         client
     }
 
-    /// Returns why no calls are made now; `None` while they are made.
+    /// Returns why no calls are made now, or `None` while calls are made.
     pub(super) fn error(&self) -> Option<String> {
         text(&self.error).clone()
     }
 
-    /// Returns why this gate does not get the messages of the others, although calls are made.
+    /// Returns why this gate does not receive the messages of the other gates, although calls are made.
     pub(super) fn subscription_error(&self) -> Option<String> {
         text(&self.subscription_error).clone().filter(|_| self.is_used())
     }
 
-    /// Returns the server's time just before the last subscription, in microseconds since 1970. Somebody may
-    /// repeat a message from before it, which this gate accepted before a restart.
+    /// Returns the server's time immediately before the last subscription, in microseconds since 1970. The gate cannot
+    /// trust an earlier message: it could be the repetition of a message that the gate accepted before a restart.
     pub(super) fn listens_since(&self) -> u64 {
         self.listens_since.load(Ordering::Relaxed)
     }
 
-    /// Asks for the server's time, in microseconds since 1970.
+    /// Requests the server's time, in microseconds since 1970.
     pub(super) async fn time(&self) -> Option<u64> {
         match self.call(&TIME.prepare_invoke(), TIME_CALLS * self.call_timeout).await {
             Ok(Value::Int(now)) => u64::try_from(now).ok(),
@@ -135,7 +135,7 @@ impl Client {
         self.breaker().is_closed()
     }
 
-    /// Returns whether the last call failed less than `call_timeout` ago, so that a request may have waited for it.
+    /// Returns whether a call failed less than `call_timeout` ago, so that a request may have waited for it.
     pub(super) fn has_just_failed(&self) -> bool {
         self.breaker().has_failed_since(Instant::now() - self.call_timeout)
     }
@@ -149,7 +149,8 @@ impl Client {
         match bounded(time_left, script.invoke_async(&mut connection.redis.clone())).await {
             Ok(value) => {
                 connection.answered();
-                // A write may take longer, but that is no sign that requests would get their answers in time.
+                // A write can have a longer time limit. Its late success does not show that requests would get their
+                // answers in time.
                 if began.elapsed() <= self.call_timeout {
                     self.breaker().call_succeeded();
                 }
@@ -159,7 +160,7 @@ impl Client {
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 let (why, now) = (error.unavailable(), Instant::now());
                 self.fail(error, |breaker, error| match error {
-                    // The server works, but accepts no writes, for example. Calls that only read would go on to
+                    // The server works, but does not accept writes, for example. Calls that only read would still
                     // succeed.
                     CallError::Refused(_) | CallError::Ended => breaker.call_refused(now),
                     CallError::Late(_) | CallError::Broken(_) => breaker.call_failed(began, now),
@@ -169,27 +170,28 @@ impl Client {
         }
     }
 
-    /// Notes a failure in the breaker. If `note` opens it, begins to probe.
+    /// Records a failure in the breaker. If `note` opens the breaker, starts to probe.
     fn fail(&self, error: CallError, note: impl FnOnce(&mut Breaker, &CallError) -> bool) {
         {
             let mut breaker = self.breaker();
             if !note(&mut breaker, &error) {
                 return;
             }
-            // Otherwise it would go on reading an answer that has no end.
+            // Closes the connection, which could otherwise keep reading an answer that never ends.
             self.connection.store(None);
         }
-        tracing::error!(%error, "the fleet's server cannot be used; until it can, robotgate works without it");
+        tracing::error!(%error, "the fleet's server cannot be used; robotgate works without it and keeps trying to connect");
         *text(&self.error) = Some(error.to_string());
         self.probe_in_background();
     }
 
-    /// Notes that a connection has ended. Without it, the gate would get no messages until it makes a call.
+    /// Handles the end of a connection. Without this, the gate would notice the end only at its next call, and would
+    /// receive no messages until then.
     fn connection_ended(&self, number: u64) {
         if number == self.connections.load(Ordering::Relaxed) {
             self.fail(CallError::Ended, |breaker, _| {
                 let is_closed = breaker.call_refused(Instant::now());
-                // A probe that has just succeeded must not close the breaker.
+                // A probe that is just succeeding must not close the breaker.
                 self.connection.store(None);
                 is_closed
             });
@@ -229,8 +231,8 @@ impl Client {
         });
     }
 
-    /// Makes a new connection and writes. A server that accepts no writes is useless, because no gate could take a
-    /// lease.
+    /// Opens a new connection and writes to the server. A server that accepts no writes is useless, because no gate
+    /// could take a lease.
     async fn probe(&self) -> Result<(), CallError> {
         let this = self.this.clone();
         let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
@@ -247,7 +249,7 @@ impl Client {
         write.arg(&self.probe_key).arg("").arg("PX").arg(PROBE_TTL_MS);
         let () = bounded(self.call_timeout, write.query_async(&mut connection.redis.clone())).await?;
         connection.answered();
-        // Before the subscription, so that its end is noticed from now on.
+        // Stored before the subscription, so that the end of the connection is noticed from now on.
         self.connection.store(Some(connection.clone()));
         if !self.subscribe(&connection).await {
             self.subscribe_in_background(&connection);
@@ -255,11 +257,12 @@ impl Client {
         Ok(())
     }
 
-    /// Subscribes to the messages of the other gates. Without them, this gate still finds copies by polling, but later.
+    /// Subscribes to the messages of the other gates. Without the subscription, this gate still finds copies by
+    /// polling, but later.
     async fn subscribe(&self, connection: &Connection) -> bool {
         let mut redis = connection.redis.clone();
         let subscribed = bounded(CONNECT_TIMEOUT, async {
-            // First the time, so that no message that comes afterwards counts as an earlier one.
+            // Reads the time first, so that no message after the subscription is taken for an earlier one.
             let now = TIME.prepare_invoke().invoke_async(&mut redis).await?;
             self.listens_since.store(now, Ordering::Relaxed);
             redis.subscribe(&self.channel).await
@@ -314,7 +317,7 @@ impl fmt::Debug for Client {
 // === impl CallError ===
 
 impl CallError {
-    /// Returns what the caller needs to know.
+    /// Returns what the caller needs to know about the failure.
     fn unavailable(&self) -> Unavailable {
         match self {
             Self::Refused(_) => Unavailable::NotRun,
@@ -328,20 +331,20 @@ fn text(error: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
     error.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the text of an error, shortened and safe to show. A server that rejects a command quotes its arguments,
-/// which can be the password.
+/// Returns the text of an error, shortened and safe to show. When a server rejects a command, its error quotes the
+/// arguments, which can include the password.
 fn shown(error: &RedisError) -> String {
     let text = error.to_string();
     let text = text.split(", with args").next().unwrap_or_default();
     plain_message(text, MAX_ERROR).into_owned()
 }
 
-/// Waits for `call` at most for `time_left`.
+/// Waits for `call` for at most `time_left`.
 async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, RedisError>>) -> Result<T, CallError> {
     let mut call = pin!(call);
     let mut answer = timeout(time_left, &mut call).await;
     if answer.is_err() {
-        // On a busy machine the answer can be here, but not yet read.
+        // On a busy machine, the answer can have arrived without having been read.
         yield_now().await;
         yield_now().await;
         answer = timeout(Duration::ZERO, call).await;
@@ -357,12 +360,12 @@ async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, Re
 /// How long connecting may take. No request waits for it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const PROBE_TTL_MS: u32 = 10_000;
-/// How long the call for the time may take, in time-outs of a request's call. No request waits for it.
+/// How long the call for the time can take, as a multiple of `call_timeout`. No request waits for it.
 const TIME_CALLS: u32 = 10;
-/// The pause before the next attempt to subscribe. It doubles with each.
+/// The pause before the next attempt to subscribe. It doubles with each attempt.
 const FIRST_SUBSCRIBE_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_SUBSCRIBE_PAUSE: Duration = Duration::from_secs(60);
-/// Bytes of the text of an error.
+/// Maximum bytes of an error's text.
 const MAX_ERROR: usize = 300;
 
 static TIME: LazyLock<Script> =
@@ -381,7 +384,7 @@ mod tests {
         let limit = Duration::from_millis(5);
         let (answer, unread) = oneshot::channel();
         tokio::spawn(async move {
-            // The only thread is busy until the time is over, and reads the answer after that.
+            // The only thread is busy until the time limit has passed, and reads the answer afterwards.
             std::thread::sleep(2 * limit);
             yield_now().await;
             answer.send(1)

@@ -1,5 +1,5 @@
-//! A connection to the shared server. It ends if the server sends more than a gate can have asked for, so a broken or
-//! hostile server cannot fill the gate's memory.
+//! A connection to the shared server. It ends if the server sends more than a gate can have requested, so that a broken
+//! or hostile server cannot fill the gate's memory.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-/// Where the server is, and how to log in.
+/// The address of the server, and how to log in.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) place: Place,
@@ -40,7 +40,7 @@ pub(super) enum Place {
     Unix(PathBuf),
 }
 
-/// A connection that has logged in. It is closed when this is dropped.
+/// A connection that has logged in. Dropping it closes the connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) redis: MultiplexedConnection,
@@ -48,7 +48,7 @@ pub(super) struct Connection {
     unread: Arc<Unread>,
 }
 
-/// Number of bytes that the server sent since the last whole answer or message.
+/// Number of bytes that the server has sent since the last complete answer or message.
 #[derive(Debug, Default)]
 struct Unread(AtomicUsize);
 
@@ -65,11 +65,11 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 // === impl Server ===
 
 impl Server {
-    /// Connects and logs in. Passes on what the server pushes, and calls `on_push` a last time when the connection
-    /// ends.
+    /// Connects and logs in. Calls `on_push` with each message that the server pushes, and a last time when the
+    /// connection ends.
     ///
     /// # Errors
-    /// The server cannot be reached, or does not accept the login.
+    /// Fails if the server cannot be reached, or does not accept the login.
     pub(super) async fn connect(
         &self,
         on_push: impl Fn(PushInfo) + Send + Sync + 'static,
@@ -80,7 +80,7 @@ impl Server {
             unread: unread.clone(),
         };
         let config = AsyncConnectionConfig::new()
-            // Each call has a limit of its own.
+            // Each call has its own time limit.
             .set_response_timeout(None)
             .set_push_sender({
                 let unread = unread.clone();
@@ -106,7 +106,7 @@ impl Place {
     async fn reach(&self) -> io::Result<Box<dyn Stream>> {
         let tcp = async |host: &str, port: u16| {
             let stream = TcpStream::connect((host, port)).await?;
-            // Without it, a small write may wait for an acknowledgement.
+            // Without this option, a small write can wait for an acknowledgement.
             stream.set_nodelay(true).map(|()| stream)
         };
         Ok(match self {
@@ -123,7 +123,7 @@ impl Place {
 // === impl Connection ===
 
 impl Connection {
-    /// Notes that a whole answer was read.
+    /// Records that a complete answer was read.
     pub(super) fn answered(&self) {
         self.unread.clear();
     }
@@ -152,7 +152,7 @@ impl AsyncRead for Bounded {
         let read = buffer.filled().len() - before;
         let unread = self.unread.0.fetch_add(read, Ordering::Relaxed) + read;
         Poll::Ready(match unread > MAX_UNREAD {
-            true => Err(io::Error::other("it sends an answer that is too long")),
+            true => Err(io::Error::other("the server sent too long an answer")),
             false => Ok(()),
         })
     }
@@ -172,8 +172,8 @@ impl AsyncWrite for Bounded {
     }
 }
 
-/// Bytes between two whole answers or messages. Several answers of [`MAX_BYTES`](super::value::MAX_BYTES) can arrive
-/// together before the first of the waiting calls takes its own.
+/// Maximum bytes between two complete answers or messages. Several answers of [`MAX_BYTES`](super::value::MAX_BYTES)
+/// can arrive together before the first waiting call reads its answer.
 const MAX_UNREAD: usize = 8 * 1024 * 1024;
 
 #[cfg(test)]

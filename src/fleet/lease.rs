@@ -1,13 +1,13 @@
 //! One fetch for the whole fleet: the gate that holds the lease of an origin fetches, and the others wait for its
 //! result.
 //!
-//! A lease has a fencing token, which grows with each lease of the origin. The server accepts a result only if no later
-//! lease was granted, so a holder that stalls and finishes late changes nothing. Tokens begin with the server's time,
-//! so they grow even if the server loses its memory. The holder renews its lease while it fetches. If it dies, the
-//! lease expires soon, and one of the waiting gates takes the next.
+//! A lease has a fencing token, which grows with each lease of the origin. The server accepts a result only if it has
+//! granted no later lease, so a holder that stalls and finishes late changes nothing. Tokens begin with the server's
+//! time, so they grow even if the server loses its memory. The holder renews its lease while it fetches. If the holder
+//! dies, the lease soon expires, and one of the waiting gates takes the next lease.
 //!
-//! If the server's answer is late or lost, the gate fetches without waiting for it. It may hold the lease all the same,
-//! so it renews and ends the lease by its name instead of by the token.
+//! If the server's answer is late or lost, the gate fetches without waiting for it. The gate may hold the lease
+//! nevertheless, so it renews and ends the lease by the gate's name instead of by the token.
 
 use std::{
     convert::Infallible,
@@ -32,9 +32,9 @@ use crate::{
 /// What a gate gets from the fleet when it needs a copy.
 #[derive(Debug)]
 pub(crate) enum CopyOrLease {
-    /// Another gate fetched this.
+    /// A copy that another gate fetched.
     Copy(OriginState),
-    /// This gate has to fetch it.
+    /// This gate has to fetch the robots.txt.
     Fetch(FetchTask),
 }
 
@@ -66,8 +66,8 @@ pub(super) struct Keys {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Gets a new copy of an origin, of which this gate has the state `known`. Waits while another gate
-    /// fetches it. If the server does not answer, this gate has to fetch.
+    /// Gets a copy of an origin that is newer than this gate's state `known`. Waits while another gate fetches it. If
+    /// the server does not answer, this gate has to fetch.
     pub(crate) async fn copy_or_lease(&self, origin: &Origin, known: &OriginState, policy: &Policy) -> CopyOrLease {
         let keys = self.keys(origin);
         let listener = self.listen(&keys.copy);
@@ -90,7 +90,7 @@ impl Fleet {
                     let Some(state) = self.read(&keys.copy, bytes, policy).await else {
                         continue;
                     };
-                    // An older fetch never replaces the gate's own.
+                    // A fetch that is older than the gate's own must not replace it.
                     if state.last_fetch() <= known.last_fetch() {
                         continue;
                     }
@@ -118,7 +118,7 @@ impl Fleet {
         CopyOrLease::Fetch(task)
     }
 
-    /// Decodes a stored value. Counts and drops a value that does not fit.
+    /// Decodes a stored value. Counts and drops a value that cannot be used.
     async fn read(&self, key: &str, bytes: Vec<u8>, policy: &Policy) -> Option<OriginState> {
         let (key, secret, now) = (key.to_owned(), self.channel.secret.clone(), SystemTime::now());
         let takes_long = bytes.len() > LARGE;
@@ -143,7 +143,7 @@ impl Fleet {
         }
     }
 
-    /// Runs `work`, and renews the lease until it ends.
+    /// Runs `work`, and renews the lease until `work` ends.
     pub(crate) async fn while_leased<T>(&self, lease: &Lease, work: impl Future<Output = T>) -> T {
         let renewing = async {
             loop {
@@ -163,7 +163,7 @@ impl Fleet {
         }
     }
 
-    /// Ends a lease and wakes the waiting gates. Writes the result for them, unless a later lease was granted. Without
+    /// Ends a lease and wakes the waiting gates. Stores the result for them, unless a later lease was granted. Without
     /// a result, one of the waiting gates fetches.
     pub(crate) async fn end(&self, lease: Lease, fetched: Option<Arc<OriginState>>) {
         let (key, secret) = (lease.keys.copy.clone(), self.channel.secret.clone());
@@ -183,7 +183,7 @@ impl Fleet {
     }
 
     /// Makes the whole fleet forget an origin, and drops the result of a running fetch. Returns whether the server
-    /// accepted it and told the others.
+    /// accepted the request and notified the other gates.
     pub(crate) async fn forget(&self, origin: &Origin) -> bool {
         let keys = self.keys(origin);
         match self.client.call(&keys.script(&FORGET), self.write_timeout()).await {
@@ -192,8 +192,8 @@ impl Fleet {
         }
     }
 
-    /// Tells the other gates what became true at the server's time `at`. `key` is any key of the origin. Returns
-    /// whether the server accepted it.
+    /// Tells the other gates what happened at the server's time `at`. `key` is any key of the origin. Returns whether
+    /// the server accepted the message.
     pub(super) async fn tell(&self, key: &str, at: i64, notice: Notice) -> bool {
         let Ok(at) = u64::try_from(at) else { return false };
         let by = self.name.clone();
@@ -203,7 +203,7 @@ impl Fleet {
         self.client.call(&publish, self.write_timeout()).await.is_ok()
     }
 
-    /// Bounds calls that no request waits for.
+    /// The time limit for calls that no request waits for.
     pub(super) fn write_timeout(&self) -> Duration {
         10 * self.client.call_timeout
     }
@@ -221,7 +221,7 @@ impl Fleet {
 // === impl Lease ===
 
 impl Lease {
-    /// Begins a call of a script that runs only for the holder of this lease, the gate `name`.
+    /// Begins a call of a script that has an effect only if the gate `name` holds this lease.
     fn script<'s>(&self, script: &'s Script, name: &str) -> ScriptInvocation<'s> {
         let mut call = self.keys.script(script);
         call.arg(self.token.map(|token| token.to_string()).unwrap_or_default());
@@ -245,18 +245,19 @@ impl Keys {
     }
 }
 
-/// How long a lease lasts without renewal, and so how long the others wait for a holder that died.
+/// How long a lease lasts without renewal. The other gates wait this long for a holder that died.
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 const LEASE_MS: u64 = 3_000;
 /// How long the server keeps a token: longer than any fetch takes.
 const TOKEN_MS: u64 = 60 * 60 * 1000;
-/// How often a waiting gate looks without a message.
+/// How often a waiting gate checks for the copy without having received a message.
 const POLL: Duration = Duration::from_millis(250);
 /// Values above this size, in bytes, are decoded on a blocking thread.
 const LARGE: usize = 16 * 1024;
 
-/// Returns the copy if the gate has not seen it, else a token if the lease is free, else nothing. A gate asks once at a
-/// time for an origin. If it holds the lease already, an earlier answer was lost, and it gets the lease again.
+/// Returns the copy if the gate has not seen it; otherwise a token if the lease is free; otherwise nothing. A gate
+/// makes only one call at a time for an origin. If it already holds the lease, an earlier answer was lost, and it gets
+/// the lease again.
 ///
 /// The keys of every script are those of the copy, the lease and the token, in this order.
 static ASK: LazyLock<Script> = LazyLock::new(|| Script::new(&format!("local MAX_BYTES = {MAX_BYTES}\n{ASK_BODY}")));
@@ -283,7 +284,8 @@ redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
 return token";
 
 /// The beginning of the scripts for the holder of a lease. A holder that knows its token, the first argument, holds the
-/// lease until a later one is granted. Another holder has the name that the lease is under, the second argument.
+/// lease until a later one is granted. A holder without a token must have the name that the lease is stored under, the
+/// second argument.
 const IF_HOLDER: &str = r"
 local is_holder
 if ARGV[1] ~= '' then
@@ -310,7 +312,7 @@ return 1";
     Script::new(&[IF_HOLDER, end].concat())
 });
 
-/// Returns the server's time, which the message to the others has to carry.
+/// Returns the server's time, which the message to the other gates must contain.
 static FORGET: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"

@@ -1,10 +1,10 @@
-//! What gates tell each other on the server's channel: that the fetch of a robots.txt has ended, that the fleet forgets
-//! an origin, and that an origin wants a pause.
+//! The messages that gates send each other on the server's channel: the fetch of a robots.txt has ended, the fleet
+//! forgets an origin, or an origin has asked for a pause.
 //!
-//! A message that makes a gate forget or pause carries the server's time and, if the gates share a key, a tag.
-//! Anyone who can publish can repeat such a message. So a gate asks the server for the time, and ignores a message that
-//! is old, that is from before the gate subscribed, or that is not newer than the last one of its kind about the same
-//! origin. Only the server's clock is used.
+//! A message that makes a gate forget or pause carries the server's time and, if the gates share a key, a tag. Anyone
+//! who can publish on the channel can repeat such a message. So a gate asks the server for the time, and ignores a
+//! message that is too old, that is from before the gate's subscription, or that is not newer than the last one of its
+//! kind about the same origin. Only the server's clock is used.
 
 use std::{collections::HashMap, sync::Weak, time::Duration};
 
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::client::Client;
 use crate::origin::Origin;
 
-/// What another gate tells this one.
+/// A message of another gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// An operator made the fleet forget this origin.
@@ -22,19 +22,19 @@ pub enum Notice {
     Paused(Paused),
 }
 
-/// An origin wants a pause, of which this much is left.
+/// An origin asked for a pause that lasts this much longer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paused {
     pub origin: Origin,
     pub left: Duration,
 }
 
-/// A notice as it is sent.
+/// A notice with its sender and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Message {
-    /// The name of the gate that sends it.
+    /// The name of the sending gate.
     pub(super) by: String,
-    /// The server's time in microseconds since 1970 at which it became true.
+    /// The server's time of the event, in microseconds since 1970.
     pub(super) at: u64,
     pub(super) notice: Notice,
 }
@@ -46,7 +46,7 @@ pub(super) struct Channel {
     pub(super) secret: Option<hmac::Key>,
 }
 
-/// The times of the messages that were accepted, by origin and kind, for as long as they could be repeated.
+/// The times of the accepted messages, by origin and kind. Each is kept as long as its message could be repeated.
 #[derive(Debug, Default)]
 pub(super) struct Accepted(HashMap<(Origin, Kind), u64>);
 
@@ -56,12 +56,12 @@ enum Kind {
     Paused,
 }
 
-/// Passes messages on to `on_notice`, unless they are old or repeated, until the gate leaves the fleet.
+/// Calls `on_notice` for each message that is neither old nor repeated, until the gate leaves the fleet.
 pub(super) async fn deliver(client: Weak<Client>, mut inbox: mpsc::Receiver<Message>, on_notice: impl Fn(Notice)) {
     let mut accepted = Accepted::default();
     while let Some(message) = inbox.recv().await {
         let Some(client) = client.upgrade() else { return };
-        // Without the time, no message can be trusted. The gate then learns of a pause with its next request.
+        // Without the time, no message can be trusted. This gate then learns of a pause with its next request.
         let Some(now) = client.time().await else { continue };
         match accepted.accept(message, now, client.listens_since()) {
             Some(notice) => on_notice(notice),
@@ -110,7 +110,7 @@ impl Message {
 // === impl Channel ===
 
 impl Channel {
-    /// Returns the message as it is published.
+    /// Returns the text to publish for a message.
     pub(super) fn write(&self, message: &Message) -> String {
         let text = message.text();
         match &self.secret {
@@ -122,7 +122,7 @@ impl Channel {
         }
     }
 
-    /// Reads a message, or returns `None` for one with a wrong tag and for anything else.
+    /// Reads a message. Returns `None` if its tag is wrong or it is not a valid message.
     pub(super) fn read(&self, published: &str) -> Option<Message> {
         let Some(secret) = &self.secret else {
             return Message::parse(published);
@@ -133,7 +133,8 @@ impl Channel {
         Message::parse(text)
     }
 
-    /// Returns what the tag covers. A fleet with the same key and another prefix has another channel.
+    /// Returns the bytes that the tag covers. They include the channel, so that fleets with the same key and different
+    /// prefixes do not accept each other's messages.
     fn tagged(&self, text: &str) -> Vec<u8> {
         [self.name.as_bytes(), b"\0", text.as_bytes()].concat()
     }
@@ -142,11 +143,11 @@ impl Channel {
 // === impl Accepted ===
 
 impl Accepted {
-    /// Returns what a message says at `now`, the server's time, or `None` if it is old or repeated. The gate listens
-    /// since `since`: it may have accepted an earlier message before a restart.
+    /// Returns the notice of a message at `now`, the server's time, or `None` if the message is old or repeated. The
+    /// gate has listened since the time `since`; it may have accepted earlier messages before a restart.
     fn accept(&mut self, message: Message, now: u64, since: u64) -> Option<Notice> {
         let is_timely = |at: u64| now.checked_sub(at).is_some_and(|age| age <= MAX_AGE);
-        // Only gates with the key make entries, and few of them are left after `MAX_AGE`.
+        // Only gates with the key can add entries, and few are left after `MAX_AGE`.
         self.0.retain(|_, at| is_timely(*at));
         // If `since` is in the future, the server's clock was set back.
         if !is_timely(message.at) || is_timely(since) && message.at <= since {
@@ -169,14 +170,14 @@ impl Accepted {
     }
 }
 
-/// The first word of a message about the end of a fetch, which is followed by a space and the key of the copy. It needs
-/// no tag, because it only makes gates ask the server.
+/// The first word of a message about the end of a fetch. A space and the key of the copy follow. The message needs no
+/// tag, because it only makes gates query the server.
 pub(super) const FETCHED: &str = "fetched ";
 const FORGOTTEN: &str = "forgotten";
 const PAUSED: &str = "paused";
-/// Messages that may wait for the server's time. More are dropped.
+/// Maximum number of messages that wait for the server's time. Further messages are dropped.
 pub(super) const INBOX: usize = 256;
-/// How old a message may be, in microseconds.
+/// Maximum age of a message, in microseconds.
 const MAX_AGE: u64 = 10_000_000;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! One pace for the whole fleet: the server hands out the times at which requests may be sent to an origin, and keeps
-//! the pauses that the origin asks for.
+//! One pace for the whole fleet. The server hands out the times at which requests may be sent to an origin, and keeps
+//! the pauses that the origin has asked for.
 //!
-//! Only the server's clock counts. All times between a gate and the server are durations, so a gate with a wrong clock
-//! changes nothing. The server's hash has no tag. Anyone who can write to the server can delay requests or let them go
+//! Only the server's clock is used. All times between a gate and the server are durations, so a gate with a wrong clock
+//! does no harm. The server's hash has no tag. Anyone who can write to the server can delay requests or send them
 //! early, within the limits that the script checks.
 
 use std::{
@@ -18,14 +18,14 @@ use crate::{
     pace::{FIRST_PAUSE, JITTER, LONGEST_PAUSE, MAX_GAP, MAX_WAIT, QUIET},
 };
 
-/// What the server says to a request that wants to be sent. The durations begin with the answer.
+/// The server's answer to a request that asks for a slot. The durations begin with the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reservation {
     /// The request may be sent after this time. No other request gets the same slot.
     Reserved(Duration),
-    /// The origin wants a pause of this length. Nothing was reserved.
+    /// The origin has asked for a pause, of which this much is left. Nothing was reserved.
     Paused(Duration),
-    /// The next slot is this far away, and that is too far. Nothing was reserved.
+    /// The next slot is this far away, which is too far. Nothing was reserved.
     TooLate(Duration),
 }
 
@@ -40,9 +40,10 @@ pub(crate) struct NextSlot {
 
 impl Fleet {
     /// Reserves the next slot at an origin, `gap` after the last one, if it is no more than `longest_wait` away.
-    /// Returns `None` if the server does not answer within `time_left`, or has just let a request wait in vain.
+    /// Returns `None` if the server does not answer within `time_left`, or if another request has just waited for it in
+    /// vain.
     ///
-    /// A slot cannot be given back. One that is not used delays the other gates by one gap.
+    /// A slot cannot be given back. An unused slot delays the other gates by one gap.
     pub(crate) async fn reserve(
         &self,
         origin: &Origin,
@@ -101,8 +102,8 @@ impl Fleet {
         });
     }
 
-    /// Reports a response 429 or 503 to a request that began `age` ago, and tells the other gates. `asked` and `spread`
-    /// are those of [`Limiter::note_busy`](crate::pace::Limiter::note_busy). Does not wait for the server.
+    /// Reports a response 429 or 503 to a request that began `age` ago, and notifies the other gates. `asked` and
+    /// `spread` are as in [`Limiter::note_busy`](crate::pace::Limiter::note_busy). Does not wait for the server.
     pub(crate) fn note_busy(self: &Arc<Self>, origin: &Origin, age: Duration, asked: Option<Duration>, spread: f64) {
         if !self.is_used() {
             return;
@@ -112,7 +113,7 @@ impl Fleet {
             let key = fleet.pace_key(&origin);
             let mut busy = BUSY.key(&key);
             let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
-            // Another gate may have sent a request before it was told of a pause. That is the same incident.
+            // A gate can have sent a request before it learned of a pause. The response belongs to the same incident.
             busy.arg(micros(asked)).arg(micros(age + NEWS)).arg(spread);
             let answer = fleet.client.call(&busy, fleet.write_timeout()).await;
             if let Ok(answer) = answer
@@ -130,7 +131,7 @@ impl Fleet {
     }
 }
 
-/// Returns the meaning of an answer of [`RESERVE`].
+/// Parses an answer of [`RESERVE`].
 fn parse_reservation(answer: &Value) -> Option<Reservation> {
     match numbers(answer)? {
         [1, wait, 0] => Some(Reservation::Reserved(Duration::from_micros(wait))),
@@ -140,7 +141,7 @@ fn parse_reservation(answer: &Value) -> Option<Reservation> {
     }
 }
 
-/// Reads a list of numbers that are not negative.
+/// Parses a list of non-negative numbers.
 fn numbers<const N: usize>(answer: &Value) -> Option<[u64; N]> {
     let Value::Array(items) = answer else { return None };
     let numbers = items.iter().map(|item| match item {
@@ -154,7 +155,7 @@ fn micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// How long the other gates may take to hear of a pause.
+/// How long it can take until the other gates learn of a pause.
 const NEWS: Duration = Duration::from_millis(100);
 
 /// Sets `now` to the server's time in microseconds.
@@ -162,11 +163,12 @@ const CLOCK: &str = "
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]";
 
-/// Reads the hash of an origin: when the `last` slot is, the end of the pause (`until`), when the last incident
+/// Reads the hash of an origin: the time of the `last` slot, the end of the pause (`until`), when the last incident
 /// `began`, and the number `n` of incidents in a row without a `Retry-After`.
 ///
-/// A value that no script writes counts as none: no slot is further away than a request may wait, and no pause is
-/// longer than a day. So a clock that was set back, or somebody who can write to the server, stops no gate for good.
+/// A value that no script would write is ignored: no slot is further away than a request may wait, and no pause is
+/// longer than a day. So neither a clock that was set back nor a client that writes to the server can stop a gate
+/// forever.
 const STATE: &str = "
 local function number(text, largest)
   local value = type(text) == 'string' and #text < 17 and string.match(text, '^%d+$') and tonumber(text)
@@ -183,8 +185,8 @@ local function keep(...)
 end
 ";
 
-/// Takes the gap and the longest wait. Returns whether it reserved a slot, how far away that is, and what is left of a
-/// pause. While a pause lasts, nothing is reserved.
+/// Takes the gap and the longest wait. Returns whether it reserved a slot, how far away the slot is, and what is left
+/// of a pause. During a pause, nothing is reserved.
 static RESERVE: LazyLock<Script> = LazyLock::new(|| {
     script(
         CLOCK,
@@ -212,7 +214,7 @@ return 1",
 static BUSY: LazyLock<Script> = LazyLock::new(|| script(CLOCK, NOTE_BUSY));
 
 /// Does the same as `pace::backoff`. Takes the `Retry-After`, the age of the request, and the spread. Returns whether
-/// the pause is longer now, what is left of it, and the time.
+/// the pause became longer, what is left of it, and the time.
 const NOTE_BUSY: &str = "
 local asked, request_began, spread = tonumber(ARGV[1]), now - tonumber(ARGV[2]), tonumber(ARGV[3])
 local is_new = request_began > began

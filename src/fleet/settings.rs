@@ -28,14 +28,14 @@ pub struct Settings {
     pub call_timeout: Duration,
 }
 
-/// What the pace of a site is while the server cannot be used.
+/// The pace at a site while the server cannot be used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnLoss {
-    /// Each gate sends its share of the requests, so that all together keep the pace.
+    /// Each gate sends its share of the requests, so that all gates together keep the pace.
     #[default]
     Share,
-    /// Each gate keeps the pace for itself, so that all together are faster.
+    /// Each gate keeps the pace by itself, so that all gates together exceed it.
     Local,
     /// Requests are refused.
     Refuse,
@@ -46,7 +46,7 @@ pub enum OnLoss {
 pub struct Address {
     url: String,
     is_tls: bool,
-    /// The same without TLS, for which `redis` would need its own.
+    /// The same address without TLS. (With TLS, `redis` would require its own TLS feature.)
     info: ConnectionInfo,
 }
 
@@ -75,10 +75,10 @@ impl Settings {
     /// The `call_timeout` of a gate. Tests on a busy machine wait longer.
     pub const CALL_TIMEOUT: Duration = Duration::from_millis(50);
 
-    /// Returns where the server is and how to log in.
+    /// Returns the address of the server and how to log in.
     ///
     /// # Errors
-    /// The server's name or the certificates cannot be used.
+    /// Fails if the server's name or the certificates cannot be used.
     pub(super) fn server(&self) -> Result<Server, FleetError> {
         let info = &self.address.info;
         // RESP3 allows subscriptions on the same connection.
@@ -98,16 +98,17 @@ impl Settings {
                 tls: Arc::new(self.tls()?),
             },
             ConnectionAddr::Unix(path) => Place::Unix(path.clone()),
-            // No URL that `Address` accepts is anything else.
+            // `Address` accepts no other kind of URL.
             other => return Err(FleetError::Name(other.to_string())),
         };
         Ok(Server { place, login })
     }
 
-    /// Returns how the server's certificate is checked. Reads the system's roots, if no others are configured.
+    /// Returns the TLS settings that check the server's certificate. Reads the system's roots if no authorities are
+    /// configured.
     fn tls(&self) -> Result<ClientConfig, rustls::Error> {
         let mut roots = RootCertStore::empty();
-        // The configuration was read with this check, so the file has certificates.
+        // This was already checked when the configuration was read, so the file contains certificates.
         match self.ca.as_ref().and_then(|ca| pem::roots(ca.bytes()).ok()) {
             Some(own) => roots.add_parsable_certificates(own),
             None => roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs),
@@ -121,10 +122,11 @@ impl Settings {
 // === impl OnLoss ===
 
 impl OnLoss {
-    /// Returns the gap that one of `size` gates keeps without the server, instead of `gap`; `None` if it sends nothing.
+    /// Returns the gap that one of `size` gates keeps without the server, instead of `gap`. Returns `None` if the gate
+    /// sends nothing.
     pub(crate) fn gap(self, gap: Duration, size: u32) -> Option<Duration> {
         match self {
-            // A longer gap could be forgotten before it is over.
+            // The limiter can forget a longer gap before it is over.
             Self::Share => Some(gap.saturating_mul(size).min(MAX_GAP)),
             Self::Local => Some(gap),
             Self::Refuse => None,

@@ -1,4 +1,4 @@
-//! Fleets on a real server.
+//! Tests fleets on a real server.
 
 use std::{
     env,
@@ -18,14 +18,14 @@ use crate::{
     origin::Origin,
 };
 
-/// A server on a socket in its own folder. It ends with the test.
+/// A server on a socket in its own folder. It stops when the test ends.
 pub(crate) struct Server {
     child: Child,
     folder: tempfile::TempDir,
 }
 
 impl Server {
-    /// `None` where it is not installed, except where `CI` is set.
+    /// Returns `None` if redis-server is not installed. If `CI` is set, fails instead.
     pub(crate) fn start() -> Option<Self> {
         if !Path::new("/usr/bin/redis-server").exists() {
             assert!(env::var_os("CI").is_none(), "redis-server is not installed");
@@ -52,7 +52,7 @@ impl Server {
             ca: None,
             key: None,
             prefix: "test".to_owned(),
-            // The tests may run on a busy machine.
+            // Longer than in operation, because tests can run on a busy machine.
             call_timeout: Duration::from_secs(1),
         }
     }
@@ -77,7 +77,7 @@ impl Server {
         Arc::new(fleet)
     }
 
-    /// Makes it hang, with its connections open.
+    /// Makes the server hang, with its connections open.
     pub(crate) fn stop(&self) {
         self.signal(Signal::STOP);
     }
@@ -115,7 +115,7 @@ impl Server {
         let connection = client.get_multiplexed_async_connection_with_config(&config).await;
         let mut connection = connection.expect("it answers");
         connection.subscribe(channel).await.expect("it may");
-        // It listens until the end of the test.
+        // Never dropped, so that it listens until the end of the test.
         std::mem::forget(connection);
         receiver
     }
@@ -197,7 +197,7 @@ fn granted(lease: Option<Lease>) -> Lease {
     lease.expect("the server answers")
 }
 
-/// Asks a server that does not answer.
+/// Requests a copy or lease while the server does not answer.
 async fn ask_in_vain(gate: &Fleet) -> Option<Lease> {
     match ask(gate, &OriginState::unknown()).await {
         CopyOrLease::Fetch(task) => {
@@ -250,7 +250,7 @@ async fn a_holder_that_dies_is_followed_and_changes_nothing_when_it_comes_late()
     let Some(server) = Server::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let stale = lease(&first).await;
-    // It is not renewed, so this call returns when it has expired.
+    // The stale lease is not renewed, so this call returns when it has expired.
     let held = lease(&second).await;
     assert!(held.token() > stale.token());
     first
@@ -374,7 +374,7 @@ async fn a_lease_lasts_as_long_as_its_work() {
     let (first, second) = (server.gate().await, server.gate().await);
     let held = lease(&first).await;
     let waiting = ask_in_background(&second);
-    // Longer than a lease lasts that is not renewed.
+    // So many calls of the waiting gate take longer than a lease lasts without renewal.
     let work = until(|| get(&second.counts.calls) > 20);
     first.while_leased(&held, work).await;
     assert!(!waiting.is_finished());

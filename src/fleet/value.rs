@@ -2,8 +2,8 @@
 //! robots.txt.
 //!
 //! The tag is an HMAC-SHA256 if the gates share a key. Otherwise it is a SHA-256, which detects only accidental damage.
-//! It covers the key that the value is stored under, so one origin's copy cannot pass for another's. Decoding never
-//! panics: a value that does not fit is a [`Rejection`].
+//! The tag also covers the key that the value is stored under, so one origin's copy cannot be passed off as another's.
+//! Decoding never panics: an invalid value is a [`Rejection`].
 
 use std::{
     io::{Read as _, Write as _},
@@ -27,7 +27,7 @@ words! {
         Corrupt = "corrupt",
         /// A later version of robotgate wrote it.
         Later = "later-version",
-        /// It does not carry the tag of `fleet.key-file`.
+        /// Its tag was not made with `fleet.key-file`.
         Forged = "wrong-key",
         /// It was written for another origin.
         Misplaced = "other-origin",
@@ -68,7 +68,7 @@ pub(super) fn encode(key: &str, state: &OriginState, secret: Option<&hmac::Key>)
 /// Decodes the value that was stored under `key`. Parsing a large text can take half a millisecond.
 ///
 /// # Errors
-/// The value must not be used.
+/// Fails if the value must not be used.
 pub(super) fn decode(
     key: &str,
     value: &[u8],
@@ -108,19 +108,19 @@ pub(super) fn decode(
     }
 }
 
-/// Returns how long to store a state. An expired copy is still useful for its ETag and for how long the site has
+/// Returns how long to store a state. An expired copy is still useful for its ETag, and it says how long the site has
 /// failed.
 pub(super) fn life(state: &OriginState, now: SystemTime) -> Duration {
     let left = state.useful_until().and_then(|until| until.duration_since(now).ok());
     left.unwrap_or_default().min(LONGEST_LIFE) + DAY
 }
 
-/// Returns the beginning of a value, which tells values apart.
+/// Returns the beginning of a value, which identifies the value.
 pub(super) fn stamp(value: &[u8]) -> &[u8] {
     value.get(..STAMP).unwrap_or(value)
 }
 
-/// Decompresses a text; `None` if it is longer than the part of a robots.txt that counts.
+/// Decompresses a text. Returns `None` if the text is longer than the part of a robots.txt that is read.
 fn inflate(text: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     let limit = u64::try_from(LIMIT).unwrap_or(u64::MAX);
@@ -132,9 +132,9 @@ const VERSION: u8 = 1;
 const TAG: usize = 32;
 /// Version and tag.
 pub(super) const STAMP: usize = 1 + TAG;
-/// The largest text, if it does not compress, and the state that is stored with it.
+/// The largest text, even if it does not compress, and the state that is stored with it.
 pub(super) const MAX_BYTES: usize = 640 * 1024;
-/// How far the clocks of gates may differ.
+/// How much the clocks of gates can differ.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest `robots.max-ttl` that can be configured, and a day.

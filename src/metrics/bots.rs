@@ -98,6 +98,9 @@ impl Meter {
     /// Counts a decision.
     pub fn decided(&self, decision: &Decision) {
         self.of(&decision.question.subject.identity).add(decision);
+        if let Some(usage) = &decision.usage {
+            self.metrics.forbidden(&[], &usage.said);
+        }
     }
 
     fn of(&self, identity: &Identity<'_>) -> &Decisions {

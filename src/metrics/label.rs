@@ -15,6 +15,7 @@ use crate::{
     text::words,
     trust::RejectionKind,
     upstream::ProxyError,
+    usage::{Purpose, Vocabulary},
 };
 
 /// A label with a closed list of values.
@@ -74,7 +75,9 @@ impl_label!(
     Listener,
     Tunnel,
     FetchResult,
-    ChangeEffect
+    ChangeEffect,
+    Purpose,
+    Vocabulary
 );
 
 words! {
@@ -253,6 +256,8 @@ mod tests {
         check::<RejectionKind>();
         check::<FetchResult>();
         check::<ChangeEffect>();
+        check::<Purpose>();
+        check::<Vocabulary>();
     }
 
     #[test]

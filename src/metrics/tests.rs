@@ -58,6 +58,7 @@ fn bot(name: &str) -> Arc<Bot> {
         enforcement: Enforcement::Enforce,
         exempt_hosts: Vec::new(),
         delay: None,
+        purposes: crate::usage::Purposes::default(),
         bindings: Bindings::default(),
     })
 }
@@ -111,6 +112,68 @@ fn decisions_are_counted_by_verdict_and_configured_bot() {
     assert_eq!(
         [Verdict::Allow, Verdict::Deny, Verdict::Unverifiable].map(|verdict| metrics.decisions(verdict)),
         [1, 4, 0]
+    );
+}
+
+#[test]
+fn what_sites_forbid_is_counted() {
+    use crate::{
+        decision::UsageReport,
+        usage::{Purpose, UseSource, UseStatement, Vocabulary, VocabularyPolicy},
+    };
+    let metrics = Arc::new(Metrics::default());
+    let meter = meter(&metrics, &[]);
+    let said = |vocabulary, purpose, allowed, policy| UseStatement {
+        vocabulary,
+        label: "x",
+        purpose,
+        allowed,
+        source: UseSource::Line(1),
+        policy,
+    };
+    let usage = UsageReport {
+        said: vec![
+            said(
+                Vocabulary::ContentSignal,
+                Purpose::AiTrain,
+                false,
+                VocabularyPolicy::Report,
+            ),
+            said(
+                Vocabulary::ContentUsage,
+                Purpose::AiTrain,
+                false,
+                VocabularyPolicy::Enforce,
+            ),
+            said(
+                Vocabulary::ContentUsage,
+                Purpose::Search,
+                true,
+                VocabularyPolicy::Enforce,
+            ),
+        ],
+        ..UsageReport::default()
+    };
+    let without = decision(Identity::Token("a".into()), Verdict::Deny, Reason::Usage);
+    let decision = Decision {
+        usage: Some(Box::new(usage)),
+        ..without.clone()
+    };
+    meter.decided(&decision);
+    meter.decided(&decision);
+    meter.decided(&without);
+    // The response repeats what the decision counted, and says something new twice.
+    let forbids = |vocabulary| said(vocabulary, Purpose::AiTrain, false, VocabularyPolicy::Report);
+    let response = [Vocabulary::ContentUsage, Vocabulary::XRobotsTag, Vocabulary::XRobotsTag].map(forbids);
+    let counted = decision.usage.as_deref().map(|usage| &*usage.said);
+    metrics.forbidden(counted.expect("the usage"), &response);
+    assert_eq!(
+        lines(&metrics, "robotgate_usage_total"),
+        [
+            r#"robotgate_usage_total{vocabulary="content-signal",purpose="ai-train",policy="report"} 2"#,
+            r#"robotgate_usage_total{vocabulary="x-robots-tag",purpose="ai-train",policy="report"} 1"#,
+            r#"robotgate_usage_total{vocabulary="content-usage",purpose="ai-train",policy="enforce"} 2"#,
+        ]
     );
 }
 

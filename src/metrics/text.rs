@@ -18,7 +18,11 @@ use prometheus_client::{
 };
 
 use super::{Format, Metrics, Snapshot, label::Label, page::Page};
-use crate::{fleet::Rejection, text::micros_since_1970};
+use crate::{
+    fleet::Rejection,
+    text::micros_since_1970,
+    usage::{Vocabulary, VocabularyPolicy},
+};
 
 /// Writes the metrics of one scrape.
 #[derive(Debug)]
@@ -97,6 +101,35 @@ impl MetricsCollector {
             "Responses to clients, by the class of their status.",
             labelled("class", metrics.responses.iter()),
         )?;
+        let policies = [VocabularyPolicy::Report, VocabularyPolicy::Enforce];
+        page.counters(
+            "robotgate_usage",
+            "Requests for which the site forbids a purpose of the bot, by vocabulary, purpose and the policy in [usage].",
+            std::iter::zip(policies, &metrics.forbidden).flat_map(|(policy, vocabularies)| {
+                std::iter::zip(Vocabulary::ALL, vocabularies).flat_map(move |(vocabulary, purposes)| {
+                    let made = purposes.iter().filter(|(_, count)| *count > 0);
+                    made.map(move |(purpose, count)| {
+                        let labels = [
+                            ("vocabulary", vocabulary.as_str()),
+                            ("purpose", purpose.as_str()),
+                            ("policy", policy.as_str()),
+                        ];
+                        (labels, count)
+                    })
+                })
+            }),
+        )?;
+        page.counters(
+            "robotgate_withdrawn",
+            "Responses of sites that bots did not get, by the vocabulary and the purpose that the response forbids.",
+            std::iter::zip(Vocabulary::ALL, &metrics.withdrawn).flat_map(|(vocabulary, purposes)| {
+                let forbidden = purposes.iter().filter(|(_, count)| *count > 0);
+                forbidden.map(move |(purpose, count)| {
+                    let labels = [("vocabulary", vocabulary.as_str()), ("purpose", purpose.as_str())];
+                    (labels, count)
+                })
+            }),
+        )?;
         page.counters(
             "robotgate_errors",
             "Failed exchanges, by error type (those of RFC 9209, and robotgate's own).",
@@ -145,7 +178,7 @@ impl MetricsCollector {
         )?;
         page.histogram(
             "robotgate_pace_wait_seconds",
-            "How long requests waited for their turn at a site; 0 where it came at once.",
+            "How long requests waited for their turn at a site; 0 if the turn came immediately.",
             &self.metrics.pace_wait,
         )
     }
@@ -188,7 +221,7 @@ impl MetricsCollector {
         )?;
         page.counters(
             "robotgate_robots_changes",
-            "Changes of robots.txt files, by what they mean for the recent requests to their sites.",
+            "Changes of robots.txt files, by their effect on recent requests to their sites.",
             labelled("effect", metrics.robots_changes.iter()),
         )?;
         page.gauge(
@@ -252,7 +285,7 @@ impl MetricsCollector {
         )?;
         page.counters(
             "robotgate_evidence_failed",
-            "Texts that were not stored as evidence before a decision could rest on them.",
+            "Texts that were not stored as evidence before a decision was based on them.",
             optional(evidence.map(|evidence| evidence.failures)),
         )
     }
@@ -291,7 +324,7 @@ impl MetricsCollector {
         )?;
         page.counters(
             "robotgate_fleet_copies_used",
-            "Copies of robots.txt files that another gate had fetched and this gate used.",
+            "Copies of robots.txt files that another robotgate of the fleet had fetched and this robotgate used.",
             optional(counted(&counts.copies_used)),
         )?;
         page.counters(

@@ -34,7 +34,7 @@ impl HostPort {
     /// Parses `bytes` as `host[:port]`.
     ///
     /// # Errors
-    /// If the host is empty or is neither a name nor an address according to the URL standard, if there is user
+    /// Fails if the host is empty or is neither a name nor an address according to the URL standard, if there is user
     /// information (RFC 9110 §4.2.4), or if the port is outside 1–65535.
     pub fn parse(bytes: &[u8]) -> Result<Self, HostPortError> {
         if bytes.contains(&b'@') {

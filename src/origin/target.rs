@@ -88,8 +88,8 @@ impl Target {
     /// part after `#` is dropped, because clients never send it.
     ///
     /// # Errors
-    /// If it is not an absolute http or https URL, if parsers could interpret it in different ways, if it is too long
-    /// or contains a character that must be escaped, or if it is on the proxy's internal site.
+    /// Fails if `url` is not an absolute http or https URL, if parsers could interpret it in different ways, if it is too
+    /// long or contains a character that must be escaped, or if it is on the proxy's internal site.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
         let (origin, path_and_query) = split(url)?;
         // For plain HTTP, a client sends the whole URL as the request target.
@@ -113,7 +113,7 @@ impl Target {
     /// Returns the origin of a URL, regardless of its path.
     ///
     /// # Errors
-    /// As for [`parse`](Self::parse), except those about the path.
+    /// Fails in the same cases as [`parse`](Self::parse), except for errors in the path.
     pub fn origin_of(url: &str) -> Result<Origin, TargetError> {
         split(url).map(|(origin, _)| origin)
     }

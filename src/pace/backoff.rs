@@ -23,7 +23,7 @@ impl Backoff {
     /// Records a response 429 or 503, received at `now`, to a request that began at `began`.
     ///
     /// `asked` is the value of its `Retry-After`. Zero is treated as missing, because a busy site cannot mean that the
-    /// next request may come at once. `spread` (0 to 1) sets the jitter of a pause without a `Retry-After`.
+    /// next request may follow immediately. `spread` (0 to 1) sets the jitter of a pause without a `Retry-After`.
     pub(super) fn note(&mut self, now: Instant, began: Instant, asked: Option<Duration>, spread: f64) {
         let is_new = self.began.is_none_or(|incident| began > incident);
         if is_new {
@@ -46,7 +46,7 @@ impl Backoff {
         self.until = self.until.max(now.checked_add(pause));
     }
 
-    /// Records a pause that began elsewhere. It never shortens the current one.
+    /// Records a pause that began elsewhere. Never shortens the current pause.
     pub(super) fn extend(&mut self, until: Instant) {
         self.until = self.until.max(Some(until));
     }
@@ -98,7 +98,7 @@ mod tests {
     /// The start of a request, the time of its response, and the `Retry-After` of that, in seconds.
     type Answer = (u64, u64, Option<u64>);
 
-    /// The script of a fleet has to agree on these.
+    /// The cases. A fleet's script does the same on the server, so a test of the fleet uses them too.
     pub(crate) const INCIDENTS: &[Case] = &[
         ("Retry-After counts", &[(0, 1, Some(120))], &[121]),
         ("but no longer than a day", &[(0, 1, Some(9_999_999_999))], &[1 + DAY]),

@@ -12,7 +12,8 @@ use super::{
 ///
 /// A request gets its turn with [`Step::Go`] and keeps it until [`ended`](Self::ended). In between, the caller reports
 /// that the request was [`sent`](Self::sent), unless it does not use the turn. The gap begins when a request is sent.
-/// No request with a gap gets its turn while another one is unsent, so a slow connection does not make the gap smaller.
+/// While a request has its turn and is not sent yet, no request with a gap gets a turn, so a slow connection does not
+/// make the gap smaller.
 #[derive(Debug)]
 pub struct Limiter<K, T> {
     queue: Queue<K, T>,
@@ -30,7 +31,7 @@ pub struct Limiter<K, T> {
 pub enum Step<T> {
     /// This request has its turn.
     Go(T),
-    /// This request cannot have its turn before its deadline. It can be retried later.
+    /// This request cannot have its turn before its deadline. The client can retry it later.
     Refuse(T, Later),
     /// Nothing to do until this time or the next event.
     Wait(Instant),
@@ -80,7 +81,7 @@ impl<K: Eq, T> Limiter<K, T> {
     pub fn reconfigure(&mut self, policy: &Policy) {
         for waiter in self.queue.iter_mut() {
             let limits = waiter.limits.under(policy);
-            // Adds first, because an instant cannot be before the start of the clock.
+            // Adds before it subtracts, because an instant cannot be before the start of the clock.
             waiter.deadline = waiter.deadline + limits.max_wait - waiter.limits.max_wait;
             waiter.limits = limits;
         }
@@ -95,11 +96,12 @@ impl<K: Eq, T> Limiter<K, T> {
         }
     }
 
-    /// Returns whether the site wants a pause.
+    /// Returns whether a pause that the site asked for still lasts.
     pub fn is_paused(&self, now: Instant) -> bool {
         self.backoff.until().is_some_and(|until| until > now)
     }
-    /// Says whether the first waiting request may go now, or when to ask again. Turns are given only here.
+    /// Says whether the first waiting request may be sent now, or when to call this again. Only this function gives
+    /// turns to waiting requests.
     pub fn next(&mut self, now: Instant) -> Step<T> {
         let Some(first) = self.queue.first() else {
             return Step::Idle;
@@ -161,7 +163,7 @@ impl<K: Eq, T> Limiter<K, T> {
         self.backoff.note(now, began, asked, spread);
     }
 
-    /// Records a pause that another gate was asked for. It never shortens the current one, and is a day at most.
+    /// Records a pause that another gate reported. It never shortens the current pause, and lasts at most a day.
     pub fn pause(&mut self, now: Instant, left: Duration) {
         self.backoff.extend(now + left.min(LONGEST_PAUSE));
     }
@@ -188,7 +190,7 @@ impl<K: Eq, T> Limiter<K, T> {
         (at > now).then_some(Later { at, cause })
     }
 
-    /// Returns whether a new limiter would behave the same, for requests with gaps up to `longest_gap`.
+    /// Returns whether a new limiter would behave the same way, for requests with gaps up to `longest_gap`.
     pub fn is_idle(&self, now: Instant, longest_gap: Duration) -> bool {
         let gap_is_over = |last: Instant| now.saturating_duration_since(last) >= longest_gap;
         self.queue.is_empty() && self.running == 0 && self.last.is_none_or(gap_is_over) && self.backoff.is_forgiven(now)
@@ -199,7 +201,7 @@ impl<K: Eq, T> Limiter<K, T> {
         self.queue.is_empty() && self.running == 0 && self.backoff.until().is_none_or(|until| until <= now)
     }
 
-    /// Returns whether a request waits.
+    /// Returns whether any request waits.
     pub fn is_waited_for(&self) -> bool {
         !self.queue.is_empty()
     }

@@ -11,7 +11,7 @@ use super::Cause;
 pub struct Policy {
     /// The smallest time between two requests.
     pub delay: Duration,
-    /// The largest number of requests that run at once; `None` for no limit.
+    /// The largest number of requests that run at the same time; `None` for no limit.
     pub concurrency: Option<u32>,
     /// Whether robotgate keeps to a site's `Crawl-delay`.
     pub crawl_delay: CrawlDelay,
@@ -50,10 +50,10 @@ pub enum BeyondMax {
 pub struct Limits {
     /// The smallest time since the previous request to the origin.
     pub gap: Duration,
-    /// Which delay the gap is.
+    /// Which of the delays determines the gap.
     pub gap_cause: Cause,
-    /// The `delay` of the bot, and the `Crawl-delay` of the site if it counts. The gap under another policy follows
-    /// from them.
+    /// The `delay` of the bot, and the `Crawl-delay` of the site if it is used. The gap under another policy is
+    /// computed from them.
     pub bot_delay: Duration,
     pub crawl_delay: Duration,
     /// The largest number of running requests, including this one; `None` for no limit.
@@ -61,7 +61,7 @@ pub struct Limits {
     pub max_wait: Duration,
 }
 
-/// A site asks for a longer `Crawl-delay` than the configuration accepts.
+/// The site's `Crawl-delay` is longer than the configuration accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the site's Crawl-delay, {} s, is longer than pace.crawl-delay-max, {} s",
@@ -93,7 +93,7 @@ impl Policy {
         }
     }
 
-    /// As [`limits`](Self::limits), with a `Crawl-delay` that is no longer than the maximum.
+    /// Like [`limits`](Self::limits), but limits the `Crawl-delay` to the maximum.
     fn clipped(&self, bot_delay: Duration, crawl_delay: Duration) -> Limits {
         let (gap, gap_cause) = match self.delay.max(bot_delay).max(crawl_delay.min(self.crawl_delay_max)) {
             gap if gap == self.delay => (gap, Cause::Delay),
@@ -114,7 +114,7 @@ impl Policy {
 // === impl Limits ===
 
 impl Limits {
-    /// Returns the limits of the same request under another policy, which came into force while it waited.
+    /// Returns the limits of the same request under another policy, which was loaded while the request waited.
     #[must_use]
     pub fn under(&self, policy: &Policy) -> Self {
         let crawl_delay = match policy.crawl_delay {
@@ -146,7 +146,7 @@ impl Default for Policy {
     }
 }
 
-/// The longest delay that can be configured. A request delays later ones for no longer than this.
+/// The longest delay that can be configured. A request delays later requests by no more than this.
 pub const MAX_GAP: Duration = Duration::from_secs(60 * 60);
 /// The longest `max_wait` that can be configured.
 pub const MAX_WAIT: Duration = Duration::from_secs(10 * 60);

@@ -1,5 +1,5 @@
-//! The queue of the requests that wait for one origin. Bots take turns (round robin), and the requests of one bot go in
-//! the order of their arrival.
+//! The queue of the requests that wait for one origin. Bots take turns (round robin). The requests of one bot keep
+//! their order of arrival.
 
 use std::{
     collections::VecDeque,
@@ -27,17 +27,17 @@ struct Line<K, T> {
 pub(super) struct Waiter<T> {
     number: u64,
     pub(super) limits: Limits,
-    /// When the request is refused if it still waits.
+    /// When the request is refused if it is still waiting.
     pub(super) deadline: Instant,
     pub(super) owner: T,
 }
 
-/// The gaps of the requests that go before a new one.
+/// The gaps of the requests that will be sent before a new request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ahead {
-    /// The gap of the request that goes next.
+    /// The gap of the next request.
     pub(super) first: Duration,
-    /// The sum of the gaps of the others.
+    /// The sum of the gaps of the other requests.
     pub(super) others: Duration,
 }
 
@@ -78,12 +78,12 @@ impl<K: Eq, T> Queue<K, T> {
         self.last
     }
 
-    /// Returns the request that goes next.
+    /// Returns the next request.
     pub(super) fn first(&self) -> Option<&Waiter<T>> {
         self.lines.front()?.waiting.front()
     }
 
-    /// Removes the request that goes next, and moves its bot behind the others.
+    /// Removes the next request, and moves its bot behind the other bots.
     pub(super) fn pop(&mut self) -> Option<Waiter<T>> {
         let mut line = self.lines.pop_front()?;
         let waiter = line.waiting.pop_front();
@@ -99,8 +99,8 @@ impl<K: Eq, T> Queue<K, T> {
         Some(waiter.owner)
     }
 
-    /// Removes the first request for which `is_meant` is true. Returns it with the gaps of the requests that would go
-    /// before it if it arrived again.
+    /// Removes the first request for which `is_meant` is true. Returns it with the gaps of the requests that would be
+    /// sent before it if it arrived again.
     pub(super) fn take(&mut self, is_meant: impl Fn(&Waiter<T>) -> bool) -> Option<(Option<Ahead>, Waiter<T>)> {
         let lines = self.lines.iter().enumerate();
         let mut places = lines.filter_map(|(line, waiting)| Some((line, waiting.waiting.iter().position(&is_meant)?)));
@@ -122,14 +122,14 @@ impl<K: Eq, T> Queue<K, T> {
         waiting.map(|waiter| waiter.deadline)
     }
 
-    /// Returns the gaps of the requests that go before a new request of `bot`, or `None` if there are none.
+    /// Returns the gaps of the requests that are sent before a new request of `bot`, or `None` if there are none.
     pub(super) fn ahead(&self, bot: &K) -> Option<Ahead> {
         let place = self.lines.iter().position(|line| line.bot == *bot);
         self.ahead_of(place.unwrap_or(self.lines.len()))
     }
 
-    /// Like [`ahead`](Self::ahead), for a new request at the end of the line at `place`. All requests of that line go
-    /// before it, as many of each other line, and one more of each line in front.
+    /// Like [`ahead`](Self::ahead), for a new request at the end of the line at `place`. Before it are sent: all
+    /// requests of that line, the same number of each other line, and one more of each line in front.
     fn ahead_of(&self, place: usize) -> Option<Ahead> {
         let own = self.lines.get(place).map_or(0, |line| line.waiting.len());
         let lines = self.lines.iter().enumerate();

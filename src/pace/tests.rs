@@ -45,7 +45,7 @@ impl Site {
         self.start + seconds(self.now)
     }
 
-    /// Adds a request to the queue. The error is in how many seconds the request can be retried.
+    /// Adds a request to the queue. The error is the number of seconds after which the request can be retried.
     fn enter(&mut self, name: &'static str, limits: Limits) -> Result<u64, u64> {
         let (now, bot) = (self.now(), name.chars().next().expect("a bot"));
         let entered = self.limiter.enter(now, bot, limits, name);

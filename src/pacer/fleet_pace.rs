@@ -1,6 +1,6 @@
-//! How a request of a fleet gets its time. First it waits for its turn in this gate, as without a fleet. Then it
-//! reserves a slot on the server, keeps its turn until that time, and is sent. So the gates alternate, and in each gate
-//! the bots do.
+//! Gives a request of a fleet its time. The request first waits for its turn in this gate, as without a fleet. Then it
+//! reserves a slot on the server, keeps its turn until that time, and is sent. So the gates alternate, and within each
+//! gate the bots alternate.
 
 use std::{
     sync::Arc,
@@ -28,40 +28,40 @@ pub(crate) struct FleetPace {
     pub(crate) size: u32,
 }
 
-/// The slot of a request with a turn.
+/// The slot of a request that has its turn.
 pub(super) struct FleetSlot {
     fleet: Arc<Fleet>,
     origin: Origin,
-    /// `None` if the server did not give one.
+    /// `None` if the server did not give a slot.
     at: Option<Instant>,
     gap: Duration,
 }
 
-/// A turn with a reserved slot. If the request leaves, the turn is kept until the slot is over, so that a gate never
-/// has more than one slot at an origin ahead.
+/// A turn with a reserved slot. If the client stops waiting, the turn is kept until the slot has passed, so that a gate
+/// never has more than one future slot at an origin.
 struct HeldTurn {
-    /// `None` once it is taken.
+    /// `None` once the turn is taken.
     turn: Option<Turn>,
     until: Instant,
 }
 
-/// The wait of one request, from its arrival on.
+/// The wait of one request, beginning with its arrival.
 struct Wait<'p> {
     pacer: &'p Pacer,
-    /// Other limits, if a reload brings some.
+    /// Receives the new limits of a reload.
     reloaded: watch::Receiver<Option<Policy>>,
     began: Instant,
     deadline: Instant,
     limits: Limits,
-    /// Whether the request had to wait at all. The calls of the server do not count.
+    /// Whether the request had to wait at all. Waiting for an answer of the server does not count.
     has_waited: bool,
 }
 
 // === impl FleetPace ===
 
 impl FleetPace {
-    /// Waits for the turn of a request in this gate and then for its slot. Cancel safe. If the caller stops waiting,
-    /// the turn goes to the next, and the slot stays unused.
+    /// Waits for the turn of a request in this gate and then for its slot. Cancel safe: if the caller stops waiting,
+    /// the next request gets the turn, and the slot stays unused.
     ///
     /// # Errors
     /// Fails if the wait would be too long, or too many requests wait.
@@ -80,14 +80,14 @@ impl FleetPace {
         let mut turn = pacer.turn(origin, bot, queued).await?;
         wait.has_waited = !turn.waited.is_zero();
         wait.reconfigure();
-        // For all calls of this request together.
+        // The time for all calls of this request together.
         let mut time_left = self.fleet.call_timeout();
         let at = loop {
             if pacer.is_lifted() {
                 turn.waited = wait.waited();
                 return Ok(turn);
             }
-            // A site may want a pause while this request waits for its slot.
+            // The site can ask for a pause while this request waits for its slot.
             wait.until(turn.earliest(Duration::ZERO), Cause::Pause).await?;
             if turn.earliest(Duration::ZERO) > now() {
                 continue;
@@ -105,8 +105,8 @@ impl FleetPace {
                     wait.until_slot(held.until).await?;
                     turn = held.take();
                     if turn.earliest(Duration::ZERO) <= now() {
-                        // The earliest time that the server can mean, so that this gate is never stricter than the
-                        // fleet.
+                        // The earliest time that the server can mean, so that this gate is never slower than the fleet
+                        // requires.
                         break Some(asked + slot);
                     }
                 }
@@ -123,7 +123,7 @@ impl FleetPace {
                         false => alone.gap_cause,
                     };
                     wait.until(turn.earliest(alone.gap), cause).await?;
-                    // A pause may have begun meanwhile, or the limits may have changed.
+                    // A pause can have begun in the meantime, or the limits can have changed.
                     let alone = self.without_server(wait.limits).ok_or(wait.too_early(no_server()))?;
                     if turn.earliest(alone.gap) <= now() {
                         break None;
@@ -164,7 +164,7 @@ impl FleetPace {
             .max_by_key(|later| later.at)
     }
 
-    /// Returns the limits of this gate while the server cannot be used; `None` if nothing is sent.
+    /// Returns the limits of this gate while the server cannot be used, or `None` if nothing is sent.
     fn without_server(&self, limits: Limits) -> Option<Limits> {
         let gap = self.on_loss.gap(limits.gap, self.size)?;
         Some(Limits { gap, ..limits })
@@ -174,8 +174,8 @@ impl FleetPace {
 // === impl FleetSlot ===
 
 impl FleetSlot {
-    /// Returns the time that the gap to the next request counts from: the slot, if the request is sent in time.
-    /// Otherwise returns `None` for now, and tells the fleet.
+    /// Returns the time from which the gap to the next request is measured: the slot, if the request is sent in time.
+    /// Otherwise returns `None`, which means now, and reports the request to the fleet.
     pub(super) fn sent(&self, sent_before: bool) -> Option<Instant> {
         let slack = (self.gap / SLACK).max(LEAST_SLACK);
         let is_in_time = |at: &Instant| self.gap.is_zero() || now() <= *at + slack;
@@ -205,7 +205,7 @@ impl HeldTurn {
 
 impl Drop for HeldTurn {
     fn drop(&mut self) {
-        // There is no runtime at the end of the process.
+        // At the end of the process, there is no runtime.
         if let (Some(turn), Ok(runtime)) = (self.turn.take(), Handle::try_current()) {
             let until = self.until;
             runtime.spawn(async move {
@@ -234,7 +234,7 @@ impl<'p> Wait<'p> {
     /// Waits until `at`, or until a reload changes the limits.
     ///
     /// # Errors
-    /// Fails if that is after the deadline, or too many requests wait.
+    /// Fails if `at` is after the deadline, or if too many requests wait.
     async fn until(&mut self, at: Instant, cause: Cause) -> Result<(), TooEarly> {
         if at <= now() || self.pacer.is_lifted() {
             return Ok(());
@@ -253,10 +253,11 @@ impl<'p> Wait<'p> {
         Ok(())
     }
 
-    /// Waits for the slot at `at`. If a reload makes the gap shorter meanwhile, it is that much earlier.
+    /// Waits for the slot at `at`. If a reload makes the gap shorter in the meantime, the slot is earlier by the
+    /// difference.
     async fn until_slot(&mut self, mut at: Instant) -> Result<(), TooEarly> {
         while at > now() && !self.pacer.is_lifted() {
-            // The slot is before the deadline, unless a reload has made that earlier.
+            // The slot is before the deadline, unless a reload has made the deadline earlier.
             let Limits { gap, gap_cause, .. } = self.limits;
             self.until(at, gap_cause).await?;
             at = at.checked_sub(gap.saturating_sub(self.limits.gap)).unwrap_or(at);
@@ -264,7 +265,7 @@ impl<'p> Wait<'p> {
         Ok(())
     }
 
-    /// Takes over the limits of the last reload.
+    /// Applies the limits of the last reload.
     fn reconfigure(&mut self) {
         let policy = *self.reloaded.borrow_and_update();
         if let Some(policy) = policy.filter(|_| !self.pacer.is_lifted()) {
@@ -296,9 +297,9 @@ fn no_server() -> Later {
     }
 }
 
-/// A request is sent in time if it is late by no more than this part of the gap.
+/// A request is in time if it is late by at most 1/20 of the gap.
 const SLACK: u32 = 20;
-/// Timers are less exact than a part of a short gap.
+/// A request is also in time if it is late by at most this, because timers are too inexact for 1/20 of a short gap.
 const LEAST_SLACK: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

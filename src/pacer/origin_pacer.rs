@@ -1,4 +1,4 @@
-//! The requests to one origin: those that wait for their turn, and those that have it.
+//! The requests to one origin: those that wait for their turn, and those that have their turn.
 
 use std::{
     fmt,
@@ -26,18 +26,18 @@ pub(super) struct Waiting {
 #[derive(Default)]
 pub(super) struct OriginPacer {
     state: Mutex<State>,
-    /// Notified when an event may let a request go.
+    /// Notified when an event can give a request its turn.
     changed: Notify,
 }
 
 #[derive(Default)]
 pub(super) struct State {
     pub(super) limiter: Limiter<Box<str>, Ticket>,
-    /// Whether a task runs that calls [`OriginPacer::advance`] when necessary. It runs while requests wait.
+    /// Whether a task is running that calls [`OriginPacer::advance`] when necessary. The task runs while requests wait.
     is_driven: bool,
 }
 
-/// The queue's side of a waiting request. The request counts as waiting until this is dropped.
+/// The queue's side of a waiting request. The request counts as waiting until the ticket is dropped.
 pub(super) struct Ticket {
     sender: oneshot::Sender<Result<Turn, Later>>,
     _present: Present,
@@ -53,18 +53,18 @@ pub(super) struct WaitingRequest {
     receiver: oneshot::Receiver<Result<Turn, Later>>,
 }
 
-/// The turn of a request, which ends when this is dropped. If the request was not sent, the turn is given back.
+/// The turn of a request. Dropping it ends the turn. If the request was not sent, the turn is given back.
 pub(crate) struct Turn {
     pacer: Arc<OriginPacer>,
     began: Instant,
     is_sent: bool,
-    /// How long the request waited; zero if it did not have to.
+    /// How long the request waited. Zero if it did not have to wait.
     pub(crate) waited: Duration,
     /// `None` without a fleet.
     slot: Option<FleetSlot>,
 }
 
-/// A request cannot have its turn within its `max_wait`.
+/// The error for a request that cannot have its turn within its `max_wait`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooEarly {
     /// When the request can be retried, and why not earlier.
@@ -76,11 +76,13 @@ pub(crate) struct TooEarly {
 // === impl OriginPacer ===
 
 impl OriginPacer {
-    /// Answers requests whose turn has come or that waited too long. Returns when to call this again, if any wait.
+    /// Notifies requests whose turn has come or that waited too long. Returns when to call this again, if any request
+    /// waits.
     fn advance(self: &Arc<Self>) -> Option<Instant> {
         loop {
             let step = self.state().limiter.next(now());
-            // Sends without the lock: sending to a request that has just left drops its turn, which takes the lock.
+            // Sends without holding the lock: if the request has just left, sending drops its turn, which takes the
+            // lock.
             match step {
                 Step::Go(ticket) => drop(ticket.sender.send(Ok(Turn::new(self.clone())))),
                 Step::Refuse(ticket, later) => drop(ticket.sender.send(Err(later))),
@@ -127,7 +129,7 @@ impl OriginPacer {
         self.changed.notify_one();
     }
 
-    /// Returns whether no request waits. The task then ends.
+    /// Returns whether no request waits. If so, the task ends.
     fn is_done(&self) -> bool {
         let mut state = self.state();
         state.is_driven = state.limiter.is_waited_for();
@@ -148,7 +150,7 @@ impl OriginPacer {
         spread
     }
 
-    /// Records a pause that another gate was asked for.
+    /// Records a pause that another gate reported.
     pub(super) fn pause(&self, left: Duration) {
         self.state().limiter.pause(now(), left);
         self.changed.notify_one();
@@ -162,7 +164,7 @@ impl OriginPacer {
 // === impl Present ===
 
 impl Present {
-    /// Returns `None` if too many wait.
+    /// Counts a waiting request. Returns `None` if too many requests wait.
     pub(super) fn among(waiting: &Arc<Waiting>) -> Option<Self> {
         let before = waiting.now.fetch_add(1, Ordering::Relaxed);
         let present = Self(waiting.clone());
@@ -237,7 +239,7 @@ impl WaitingRequest {
                 Ok(turn)
             }
             Ok(Err(later)) => Err(TooEarly { later, waited }),
-            // `self` holds the pacer, and a pacer answers every ticket that it removes.
+            // `self` keeps the pacer alive, and a pacer answers each ticket that it removes.
             Err(_) => unreachable!("a ticket is answered before it is dropped"),
         }
     }
@@ -289,12 +291,12 @@ impl Turn {
         self.pacer.state().limiter.earliest(now(), gap)
     }
 
-    /// Returns whether the site wants a pause.
+    /// Returns whether a pause that the site asked for still lasts.
     pub(super) fn is_paused(&self) -> bool {
         self.pacer.state().limiter.is_paused(now())
     }
 
-    /// Records a pause that another gate was asked for.
+    /// Records a pause that another gate reported.
     pub(super) fn pause(&self, left: Duration) {
         self.pacer.pause(left);
     }

@@ -11,7 +11,7 @@ use crate::{
     pace::{Later, Limits},
 };
 
-/// What requests and fetches use: the pacer of this gate, and the fleet if there is one.
+/// What requests and fetches use to wait for their turn: the pacer of this gate and, if there is one, the fleet.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedPacer {
     pub(crate) local: Arc<Pacer>,

@@ -23,8 +23,8 @@ pub(super) struct CachedResponse<'a> {
     pub(super) found: CacheStatus,
 }
 
-/// Returns whether a copy could be the response to such a request. The request must not have a field that only the
-/// origin can respond to (RFC 9111 §3.5, §5.2.1; RFC 9110 §13.1).
+/// Returns whether a copy could be the response to `request`: a GET or HEAD without a field that only the origin can
+/// respond to (RFC 9111 §3.5, §5.2.1; RFC 9110 §13.1).
 pub(super) fn can_answer(request: &RequestHeader) -> bool {
     let is_read = matches!(request.method, Method::GET | Method::HEAD);
     is_read && !ORIGIN_ONLY.iter().any(|name| request.headers.contains_key(name))

@@ -1,8 +1,8 @@
-//! Notes when a site changes its robots.txt: in the audit log, the metrics and the list of recent changes. Says which
-//! rules came and went, and which of the requests that are held in memory would now be decided otherwise.
+//! Records when a site changes its robots.txt: in the audit log, the metrics and the list of recent changes. Says which
+//! rules were added and removed, and which of the recent requests in memory would now be decided differently.
 //!
-//! Nothing waits for this. A blocking thread compares one change at a time. If too many wait, or if robotgate stops, a
-//! change is noted without a comparison.
+//! No request waits for this. A blocking thread compares one change at a time. If too many changes wait, or if
+//! robotgate stops, a change is recorded without a comparison.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -25,11 +25,11 @@ use crate::{
     text::{Timestamp, plain, plain_message},
 };
 
-/// The changes that wait to be noted.
+/// The changes that wait to be recorded.
 #[derive(Debug, Default)]
 pub(super) struct ChangeNotes {
     queue: Mutex<Queue>,
-    /// Notified when nothing waits.
+    /// Notified when the thread that works on the queue ends.
     idle: Notify,
 }
 
@@ -43,7 +43,7 @@ struct Queue {
     is_closing: bool,
 }
 
-/// A site that answers with another text than before.
+/// A site's robots.txt has changed.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) origin: Origin,
@@ -60,7 +60,7 @@ pub(super) struct Change {
     pub(super) instance: Instance,
 }
 
-/// What a site answered.
+/// A site's robots.txt at one time.
 #[derive(Debug)]
 pub(super) struct Answered {
     /// `None` if it has no robots.txt.
@@ -70,7 +70,7 @@ pub(super) struct Answered {
     pub(super) fetched: SystemTime,
 }
 
-/// What a change means for the requests that are held in memory.
+/// How a change affects the recent requests in memory.
 #[derive(Debug, Default)]
 struct Effect {
     requests: usize,
@@ -100,7 +100,7 @@ impl ChangeNotes {
         }
     }
 
-    /// Notes what waits, without comparing it, and returns when that is done.
+    /// Records all waiting changes without comparing them, and returns when that is done.
     pub(super) async fn finish(&self) {
         loop {
             // Registered before the check, so that no notification is missed.
@@ -119,7 +119,7 @@ impl ChangeNotes {
     }
 
     fn work(&self) {
-        // If comparing panics, the next change starts another thread.
+        // If a comparison panics, the next change starts another thread.
         let _ended = Ended(self);
         while let Some((change, is_closing)) = self.next() {
             let compared = (!is_closing).then(|| change.compare());
@@ -165,7 +165,7 @@ impl Change {
         copies.iter().map(|answered| answered.weight()).sum()
     }
 
-    /// Compares the texts, and what they mean for the requests that are held in memory. Blocks for some time.
+    /// Compares the texts, and decides the recent requests in memory again. Blocks for up to some seconds.
     fn compare(&self) -> (Changes, Effect) {
         let profile = self.config.robots.policy.profile;
         let found = changes(profile, self.before.text(), self.after.text());
@@ -299,7 +299,7 @@ impl Effect {
 
 /// Iterates over the lines of the decisions on `origin`, the newest first.
 fn lines_on<'d>(origin: &Origin, decisions: &'d [u8]) -> impl Iterator<Item = &'d [u8]> {
-    // Inside the text of another field, the quotation marks would be escaped.
+    // In the text of another field, the quotation marks would be escaped.
     let finder = memmem::FinderRev::new(format!("\"origin\":\"{origin}\"").as_bytes()).into_owned();
     let mut end = decisions.len();
     std::iter::from_fn(move || {
@@ -352,18 +352,21 @@ fn statements(all: &[ChangedStatement], cut: &mut bool) -> Vec<ChangedStatement>
     listed.collect()
 }
 
-/// How many changes wait at most, and how much memory their copies take.
+/// Maximum number of waiting changes.
 const MAX_WAITING: usize = 1000;
+/// Maximum memory of the copies of the waiting changes, in bytes.
 const MAX_WEIGHT: usize = 64 * 1024 * 1024;
-/// For how long a change is tried on requests.
+/// How long recent requests are decided again for one change.
 const MAX_TIME: Duration = Duration::from_secs(2);
 /// How many requests are listed as examples.
 const MAX_EXAMPLES: usize = 5;
-/// How many groups, agents of a group, rules of a group and statements are listed, and how many rules of all groups.
+/// Maximum number of listed groups, of listed statements, and of the listed agents and rules of one group.
 const MAX_LISTED: usize = 20;
+/// Maximum number of listed rules of all groups together.
 const MAX_RULES: usize = 100;
-/// Maximum lengths of a rule and of a name in the log, in bytes.
+/// Maximum length of a rule in the log, in bytes.
 const MAX_RULE: usize = 200;
+/// Maximum length of an agent's name in the log, in bytes.
 const MAX_NAME: usize = 100;
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! The connection on which a request came: its client, its listener and, for a request inside a CONNECT, that CONNECT.
+//! The connection on which a request arrived: its client, its listener and, for a request inside a CONNECT, that
+//! CONNECT.
 //!
-//! It identifies the client, but never says what the client may do: each request is decided on its own.
+//! It identifies the client, but never says what the client may do: each request is decided separately.
 
 use std::{
     net::SocketAddr,

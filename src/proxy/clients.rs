@@ -330,7 +330,7 @@ const MANY: usize = 1024;
 const OTHER_FILES: usize = 64;
 /// The connections for which the process may open files are divided by this number. One client can have one share.
 const SHARES: usize = 4;
-/// Maximum number of clients that are told at the same time that they have reached a limit.
+/// Maximum number of clients that are sent a response at the same time because they have reached a limit.
 const TURNED_AWAY: usize = 256;
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
         .https
         .tunnel_exception(&origin.host.to_string(), SystemTime::now())
         .map(|exception| exception.reason.clone());
-    // Leaves exist only if the mode is to intercept.
+    // `leaves` is `None` unless `https.mode` is `intercept`.
     match (&exception, &generation.leaves) {
         (None, Some(leaves)) => match vouch(&generation, &connect, &origin, context).await {
             Ok((credential_record, refused)) => {
@@ -155,7 +155,7 @@ async fn admit(
     settle(exchange, connect, decision, context).await.map_err(Some)
 }
 
-/// Returns when the client has closed the connection. Keeps the bytes that the client sends meanwhile.
+/// Returns when the client has closed the connection. Keeps the bytes that the client sends in the meantime.
 async fn gone(stream: &mut ClientStream) {
     while stream.early().len() < MAX_EARLY {
         if !matches!(stream.read_early().await, Ok(1..)) {

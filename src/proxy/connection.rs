@@ -94,7 +94,7 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
         ),
         (HeadError::Tls, _, None) => ratelimited!(
             warn, client = %context.connection.client_for_log(),
-            "TLS came to a listener that speaks plain HTTP: bots have to name the proxy as http://, or use a \
+            "a client spoke TLS to a listener for plain HTTP: bots have to write the proxy's address with http://, or use a \
              listener of [proxy.tls]"
         ),
         (HeadError::Syntax(_), _, Some(outer_connect)) => ratelimited!(

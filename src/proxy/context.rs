@@ -51,7 +51,7 @@ pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin), within: Durati
             }
         }
     };
-    // After this time, the connection closes in any case.
+    // The connection closes afterwards, even if the client is still sending.
     let _ = tokio::time::timeout(within, rest).await;
 }
 
@@ -125,6 +125,7 @@ impl Running {
 
 /// How long to wait for a request that was already on its way when the proxy began to stop.
 const LAST_CALL: Duration = Duration::from_millis(500);
-/// How long a client may continue to send after its response, and how many bytes. This is enough for most uploads.
+/// How long a client may continue to send after its response.
 pub(super) const LINGER: Duration = Duration::from_secs(2);
+/// How many bytes a client may send after its response. This is enough for most uploads.
 pub(super) const MAX_LINGER: usize = 64 * 1024 * 1024;

@@ -21,7 +21,7 @@ use super::{
     tunnel::Count,
 };
 use crate::{
-    audit::{AuditError, Completion, Line, RequestFacts, decision_line},
+    audit::{AuditError, Completion, Json, Line, RequestFacts, decision_line, withdrawn_line},
     bot::Identity,
     copy::retry_after,
     decision::{Decision, DecisionTexts, Verdict},
@@ -31,6 +31,7 @@ use crate::{
     ratelimited::ratelimited,
     text::{Timestamp, micros},
     upstream::{Fault, ProxyError},
+    usage::UseStatement,
 };
 
 thread_local! {
@@ -68,12 +69,24 @@ pub(super) struct Exchange {
     pub(super) turn: Option<Turn>,
     /// How long the request waited for its turn at the site.
     pace_wait: Duration,
+    /// What the origin's response says about the purposes of the bot.
+    said: Vec<UseStatement>,
 }
 
 /// A decision, and the value of `Robots-Decision` if the origin's response has to get this field.
 struct Decided {
     decision: Decision,
     field: Option<String>,
+}
+
+/// An origin's response that the bot must not get.
+#[derive(Debug)]
+pub(super) struct Withdrawal {
+    /// The decision that replaces the one in the log.
+    decision: Decision,
+    /// What the response says.
+    statement: UseStatement,
+    status: StatusCode,
 }
 
 /// How long steps took: `connect` since forwarding began, `first_byte` since the exchange began.
@@ -117,6 +130,7 @@ impl Exchange {
             tunnel: None,
             turn: None,
             pace_wait: Duration::ZERO,
+            said: Vec::new(),
         }
     }
 
@@ -163,10 +177,11 @@ impl Exchange {
         if !is_allowed {
             generation.recent.refused(&line);
         }
+        let is_use_forbidden = texts.usage.is_some_and(|usage| usage.deciding_statement().is_some());
         let (refusal, field) = match decision.forwarded {
             true => (
                 None,
-                (config.proxy.annotate_allowed || !is_allowed).then(|| texts.field()),
+                (config.proxy.annotate_allowed || !is_allowed || is_use_forbidden).then(|| texts.field()),
             ),
             false => {
                 let refusal = OwnResponse::refusal(&texts, request.headers, &config.refusals, &config.proxy.name);
@@ -213,7 +228,7 @@ impl Exchange {
         OwnResponse::problem(problem, request, &self.generation.config.proxy.name)
     }
 
-    /// Returns the response to a request that could not be decided for a reason other than the site.
+    /// Returns the response to a request that could not be decided, although the site is not the cause.
     pub(super) fn no_decision(
         &mut self,
         error: NoDecision,
@@ -252,15 +267,19 @@ impl Exchange {
         self.failed.get_or_insert_with(|| {
             (
                 ProxyError::ConnectionWriteTimeout,
-                "the client did not take the response in time".to_owned(),
+                "the client did not read the response in time".to_owned(),
             )
         });
     }
 
-    /// Notes that no bytes passed for too long.
+    /// Records that no bytes were sent in either direction for too long.
     pub(super) fn note_idle(&mut self) {
-        self.failed
-            .get_or_insert_with(|| (ProxyError::Idle, "no bytes passed for too long".to_owned()));
+        self.failed.get_or_insert_with(|| {
+            (
+                ProxyError::Idle,
+                "no bytes were sent in either direction for too long".to_owned(),
+            )
+        });
     }
 
     /// Notes that the tunnel or the WebSocket reached its maximum duration.
@@ -330,6 +349,59 @@ impl Exchange {
         }
     }
 
+    /// Records what the fields of the origin's final response say about the purposes of the bot. If the bot must not
+    /// get the response, returns why.
+    pub(super) fn note_usage(&mut self, response: &ResponseHeader) -> Option<Box<Withdrawal>> {
+        let decided = self.decided.as_mut()?;
+        self.said = decided.decision.said_by(&response.headers);
+        if self.said.is_empty() {
+            return None;
+        }
+        let counted = decided.decision.usage.as_deref().map_or(&[][..], |usage| &usage.said);
+        self.generation.meter.metrics.forbidden(counted, &self.said);
+        if let Some((decision, statement)) = decided.decision.withdrawn(&self.said) {
+            return Some(Box::new(Withdrawal {
+                decision,
+                statement,
+                status: response.status,
+            }));
+        }
+        if decided.decision.add_said(&self.said) {
+            let id = str::from_utf8(&self.id).unwrap_or_default();
+            decided.field = Some(DecisionTexts::of(&decided.decision, id, false).field());
+        }
+        None
+    }
+
+    /// Logs that the bot does not get the origin's response, and returns the refusal.
+    ///
+    /// # Errors
+    /// Fails if that cannot be written to the log. The bot must get neither the response nor the refusal then.
+    pub(super) async fn withdraw(
+        &mut self,
+        withdrawal: Withdrawal,
+        request: &HeaderMap,
+    ) -> Result<OwnResponse, AuditError> {
+        let Withdrawal {
+            decision,
+            statement,
+            status,
+        } = withdrawal;
+        let generation = &self.generation;
+        let config = &generation.config;
+        let texts = DecisionTexts::of(&decision, self.id(), false);
+        let (status, privacy) = (status.as_u16(), &config.audit.privacy);
+        let line = withdrawn_line(&decision, &texts, &statement, status, privacy, &generation.instance);
+        let handing_over = Instant::now();
+        let written = generation.audit.write(&line).await;
+        generation.meter.metrics.audit_took(handing_over.elapsed());
+        written?;
+        generation.meter.metrics.withdrawn(&statement);
+        let refusal = OwnResponse::refusal(&texts, request, &config.refusals, &config.proxy.name);
+        self.decided = Some(Decided { decision, field: None });
+        Ok(refusal)
+    }
+
     pub(super) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
@@ -396,6 +468,7 @@ impl Exchange {
             robots_wait_us: lookup.map_or(0, |lookup| micros(lookup.waited)),
             connect_us: self.timings.connect.map(micros),
             first_byte_us: self.timings.first_byte.map(micros),
+            usage: (!self.said.is_empty()).then_some(Json(&*self.said)),
         };
         Some(completion.line())
     }

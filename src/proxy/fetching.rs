@@ -11,9 +11,11 @@ use super::{
 use crate::{
     audit::{AuditLog, Instance, Line, Recent, RedactQuery, Redirect, Reserved, RobotsRecord, SharedRecord},
     config::Config,
-    copy::{AnswerKind, Fetched, LastAnswer, RobotsCopy, Sha256},
+    copy::{AnswerKind, Fetched, LastAnswer, OriginState, RobotsCopy, Sha256},
     evidence::{Evidence, SeenText, Sighting},
-    fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, Learned, LookupError, Requester, SharedCopy, Traced},
+    fetch::{
+        Document, Fetch, FetchPermit, Fetcher, FinishedFetch, Learned, LookupError, Requester, SharedCopy, Traced,
+    },
     fleet::Fleet,
     metrics::{FetchResult, Metrics},
     origin::{Origin, Target},
@@ -60,15 +62,7 @@ impl Fetch for LoggedFetcher {
     }
 
     async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
-        let Some(pacer) = &self.pacer else {
-            return self.fetcher.trace(permit, origin, etag).await;
-        };
-        permit.turn().await;
-        let began = Pacer::now();
-        pacer.note_request(origin);
-        let traced = self.fetcher.trace(permit, origin, etag).await;
-        note_pace(pacer, origin, &traced, began);
-        traced
+        self.trace(permit, &Document::ROBOTS_TXT, origin, etag).await
     }
 
     async fn store_evidence(&self, copy: &RobotsCopy) -> Result<(), LookupError> {
@@ -144,6 +138,37 @@ impl Fetch for LoggedFetcher {
 // === impl LoggedFetcher ===
 
 impl LoggedFetcher {
+    /// Fetches a document of `origin`, and notes the request for the pace of the site.
+    pub(super) async fn trace(
+        &self,
+        permit: &FetchPermit,
+        document: &'static Document,
+        origin: &Origin,
+        etag: Option<&str>,
+    ) -> Traced {
+        let Some(pacer) = &self.pacer else {
+            return self.fetcher.trace(permit, document, origin, etag).await;
+        };
+        permit.turn().await;
+        let began = Pacer::now();
+        pacer.note_request(origin);
+        let traced = self.fetcher.trace(permit, document, origin, etag).await;
+        note_pace(pacer, document, origin, &traced, began);
+        traced
+    }
+
+    /// Returns the redirects of a fetch for its record.
+    pub(super) fn redirects(&self, traced: &Traced) -> Vec<Redirect<'static>> {
+        let redirects = traced.redirects().map(|(status, to)| Redirect {
+            status,
+            to: plain(&self.redact_query.url(Cow::Borrowed(&to.url)), MAX_URL)
+                .into_owned()
+                .into(),
+            upstream: to.upstream.map(|address| address.to_string()),
+        });
+        redirects.collect()
+    }
+
     fn line(&self, finished: &FinishedFetch<'_>) -> Line {
         let FinishedFetch {
             origin,
@@ -157,13 +182,7 @@ impl LoggedFetcher {
         let (held, holds) = (before.answer(*at, policy), after.answer(*at, policy));
         let held_sha256 = held.copy().or(before.current()).map(|copy| copy.sha256);
         let robots_sha256 = holds.copy().map(|copy| copy.sha256);
-        let error = match &traced.fetched {
-            Fetched::Failed(failure) => Some(failure.error.to_string()),
-            Fetched::TooManyRedirects { .. } => Some("it redirects too often".to_owned()),
-            Fetched::Received(_) | Fetched::NotModified { .. } => {
-                after.failure().map(|failure| failure.error.to_string())
-            }
-        };
+        let error = error_of(traced, after);
         if let Some(error) = &error {
             ratelimited!(info, %origin, %error, "the robots.txt could not be fetched");
         }
@@ -171,20 +190,11 @@ impl LoggedFetcher {
             time: Timestamp(*at),
             origin: &name,
             robots_url: &origin.robots_url(),
-            redirects: traced
-                .redirects()
-                .map(|(status, to)| Redirect {
-                    status,
-                    to: plain(&self.redact_query.url(Cow::Borrowed(&to.url)), MAX_URL)
-                        .into_owned()
-                        .into(),
-                    upstream: to.upstream.map(|address| address.to_string()),
-                })
-                .collect(),
+            redirects: self.redirects(traced),
             status: traced.status(),
             upstream: traced.upstream().map(|address| address.to_string()),
             bytes: match &traced.fetched {
-                Fetched::Received(received) => Some(received.body.len() + received.cut_off.len()),
+                Fetched::Received(received) => Some(received.bytes()),
                 _ => None,
             },
             duration_us: micros(traced.took),
@@ -237,6 +247,15 @@ impl LoggedFetcher {
     }
 }
 
+/// Returns why a fetch has no usable response. `after` is the state of the origin after it.
+pub(super) fn error_of(traced: &Traced, after: &OriginState) -> Option<String> {
+    match &traced.fetched {
+        Fetched::Failed(failure) => Some(failure.error.to_string()),
+        Fetched::TooManyRedirects { .. } => Some("it redirects too often".to_owned()),
+        Fetched::Received(_) | Fetched::NotModified { .. } => after.failure().map(|failure| failure.error.to_string()),
+    }
+}
+
 fn sighting(origin: &Origin, answer: &LastAnswer<'_>) -> Sighting {
     Sighting {
         origin: origin.to_string().into(),
@@ -254,17 +273,17 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
     answer.copy.map(|copy| copy.sha256)
 }
 
-/// Records the request of a fetch at the origin that it asked, and a pause at the last one. A redirect delays no
-/// request to another site, and one to another site's page does not pause that site, or any site could hold up any
-/// other.
-fn note_pace(pacer: &SharedPacer, origin: &Origin, traced: &Traced, began: Instant) {
+/// Records the request of a fetch at its origin. If the last response asks for a pause, records the pause at the origin
+/// that sent this response. A redirect to another site must not let a site hold up any other: it delays no request to
+/// that site, and it can pause that site only if it leads to the site's own document.
+fn note_pace(pacer: &SharedPacer, document: &Document, origin: &Origin, traced: &Traced, began: Instant) {
     // Record the request again, because connecting may have taken a while.
     pacer.note_request(origin);
     if let Fetched::Received(received) = &traced.fetched
         && matches!(received.status, 429 | 503)
     {
         let redirected = traced.redirects().filter_map(|(_, to)| Target::parse(&to.url).ok());
-        let last = redirected.last().filter(|last| last.path == b"/robots.txt");
+        let last = redirected.last().filter(|last| last.path == document.path.as_bytes());
         let busy = last.as_ref().map_or(origin, |last| &last.origin);
         pacer.note_busy(busy, began, received.retry_after);
     }
@@ -273,6 +292,7 @@ fn note_pace(pacer: &SharedPacer, origin: &Origin, traced: &Traced, began: Insta
 /// Approximate size of a fetch's line in the log, in bytes. The log has room for the lines of the largest number of
 /// simultaneous fetches that `robots.max-fetches` allows (10,000).
 const LINE: usize = 424;
-/// Maximum length of a redirect's target, and of an error's text, in bytes.
+/// Maximum length of a redirect's target in the log, in bytes.
 const MAX_URL: usize = 2 * 1024;
-const MAX_ERROR: usize = 512;
+/// Maximum length of an error's text in the log, in bytes.
+pub(super) const MAX_ERROR: usize = 512;

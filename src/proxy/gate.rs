@@ -65,7 +65,7 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
                     exchange.complete().await;
                     return None;
                 }
-                Err(broken) => Err(stop_broken(&broken, &mut client, &mut exchange, context)),
+                Err(broken) => Err(stop_broken(broken, &mut client, &mut exchange, context).await),
             }
         }
         Err(stop) => Err(stop),
@@ -205,11 +205,21 @@ async fn admit(
 }
 
 /// Returns how to end an exchange that failed, and notes the problem for the log.
-fn stop_broken(broken: &Broken, client: &mut Client, exchange: &mut Exchange, context: &Context) -> Stop {
+async fn stop_broken(broken: Broken, client: &mut Client, exchange: &mut Exchange, context: &Context) -> Stop {
+    let fault;
     let problem = match broken {
+        // Boxed, so that the future stays small for other requests.
+        Broken::Withdrawn(withdrawal) => match Box::pin(exchange.withdraw(*withdrawal, &client.head().headers)).await {
+            Ok(refusal) => return refusal.into(),
+            Err(error) => {
+                let output = exchange.generation.audit.output();
+                ratelimited!(error, %error, output, id = exchange.id(), "a response was not passed on");
+                Problem::Audit
+            }
+        },
         Broken::Client(ClientFault::Malformed) => Problem::Request,
         Broken::Client(fault) => {
-            note(*fault, client, exchange, context);
+            note(fault, client, exchange, context);
             // A client that has not read the response by now will not read it.
             return Stop::Cut(Duration::ZERO);
         }
@@ -220,7 +230,10 @@ fn stop_broken(broken: &Broken, client: &mut Client, exchange: &mut Exchange, co
                 .count_exceeded(Limit::BodyTimeout, context.connection.client);
             Problem::Slow
         }
-        Broken::Server(fault) => Problem::Fault(fault),
+        Broken::Server(of_server) => {
+            fault = of_server;
+            Problem::Fault(&fault)
+        }
     };
     let answer = exchange.problem(&problem, &client.head().headers);
     match exchange.status {

@@ -20,6 +20,7 @@ use super::{
     live::open_files,
     seen_texts::SeenTexts,
     server_tls::{self, ServerTls, ServerTlsError},
+    tdmrep::{MemoryShares, TdmrepFiles},
 };
 use crate::{
     audit::{AuditError, AuditLog, GenerationFields, Instance, LogFormat, Output, Recent},
@@ -32,6 +33,7 @@ use crate::{
     fetch::{Fetch as _, FetchLimiter, Name},
     fleet::{Fleet, FleetError, Notice, Paused},
     metrics::Meter,
+    origin::Origin,
     pacer::{FleetPace, Pacer, SharedPacer},
     seal::Sealer,
     store::{Disk, DiskError, Store},
@@ -51,7 +53,7 @@ pub struct Generation {
     pub(super) audit: Arc<AuditLog>,
     /// The fields of this generation that are in every record of a decision.
     pub(super) audit_fields: GenerationFields,
-    instance: Instance,
+    pub(super) instance: Instance,
     /// The audit log of the current generation, for messages of the fleet, which can arrive after a reload.
     pub(super) audit_in_force: Arc<ArcSwapOption<AuditLog>>,
     seen_texts: Arc<SeenTexts>,
@@ -59,6 +61,10 @@ pub struct Generation {
     /// Format of the audit log on standard output. A file always has JSON.
     log_format: LogFormat,
     pub(super) store: Arc<Store>,
+    /// `None` if no bot needs the `tdmrep.json` files of sites.
+    pub(super) tdmrep: Option<TdmrepFiles>,
+    /// The store of these files in the current generation, for messages of the fleet, which can arrive after a reload.
+    pub(super) tdmrep_in_force: Arc<ArcSwapOption<Store>>,
     pub(super) meter: Meter,
     /// `None` if no CONNECT is intercepted.
     pub(super) leaves: Option<Leaves>,
@@ -166,7 +172,7 @@ impl Generation {
         let fetcher = config.fetcher(egress.clone(), origins.clone(), limiter.clone());
         let store = match before.filter(|before| is_same_file(&before.config.cache, &config.cache)) {
             Some(before) => before.store.clone(),
-            None => store(&config.cache, before)?,
+            None => store(&config, before)?,
         };
         let pacer_before = before
             .and_then(|before| before.pacer.as_ref())
@@ -182,11 +188,12 @@ impl Generation {
             settings(&before.config) == settings(&config) && same_copies && same_pacer
         };
         let audit_in_force = before.map(|before| before.audit_in_force.clone()).unwrap_or_default();
+        let tdmrep_in_force = before.map(|before| before.tdmrep_in_force.clone()).unwrap_or_default();
         let fleet = match (before.filter(|before| is_same_fleet(before)), &config.fleet) {
             (Some(before), _) => before.fleet.clone(),
             (None, Some(fleet)) => {
                 let (store, pacer) = (Arc::downgrade(&store), pacer.as_ref().map(Arc::downgrade));
-                let audit = audit_in_force.clone();
+                let (audit, tdmrep) = (audit_in_force.clone(), tdmrep_in_force.clone());
                 let on_notice = move |notice| match notice {
                     Notice::Forgotten(origin) => {
                         if let Some(store) = store.upgrade() {
@@ -194,6 +201,9 @@ impl Generation {
                                 service_records::log_forget_by_fleet(audit, &origin, &store);
                             }
                             store.forget(&origin);
+                        }
+                        if let Some(tdmrep) = &*tdmrep.load() {
+                            tdmrep.forget(&origin);
                         }
                     }
                     Notice::Paused(Paused { origin, left }) => {
@@ -266,16 +276,21 @@ impl Generation {
             instance,
             changes: changes.clone(),
         };
+        let fetcher = Arc::new(fetcher);
+        let tdmrep_before = before.and_then(|before| before.tdmrep.as_ref());
+        let tdmrep = TdmrepFiles::new(&config, tdmrep_before, &store, &fetcher);
         Ok(Self {
             number,
             made: SystemTime::now(),
             terms: config.terms(number),
             egress,
-            fetcher: Arc::new(fetcher),
+            fetcher,
             audit,
             audit_fields: GenerationFields::new(number, &instance, config.canonical.sha256()),
             instance,
             audit_in_force,
+            tdmrep,
+            tdmrep_in_force,
             seen_texts,
             changes,
             log_format,
@@ -339,6 +354,21 @@ impl Generation {
         Arc::ptr_eq(&self.roots, &other.roots)
     }
 
+    /// Makes the fleet's messages reach this generation.
+    pub(super) fn note_in_force(&self) {
+        self.audit_in_force.store(Some(self.audit.clone()));
+        let tdmrep = self.tdmrep.as_ref().map(|files| files.store.clone());
+        self.tdmrep_in_force.store(tdmrep);
+    }
+
+    /// Forgets the robots.txt and the `tdmrep.json` of an origin.
+    pub fn forget(&self, origin: &Origin) {
+        self.store.forget(origin);
+        if let Some(files) = &self.tdmrep {
+            files.store.forget(origin);
+        }
+    }
+
     /// Returns the store of the copies.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
@@ -364,7 +394,7 @@ impl Generation {
         self.fetcher.check_evidence().is_err()
     }
 
-    /// Notes the changes of robots.txt files that wait, and returns when they are in the log.
+    /// Logs the waiting changes of robots.txt files, and returns when that is done.
     pub async fn finish_changes(&self) {
         self.changes.finish().await;
     }
@@ -411,10 +441,11 @@ fn is_same_file(before: &Cache, after: &Cache) -> bool {
 
 /// Creates the store of the copies, on disk if the configuration says so. If the disk fails at the start, robotgate
 /// runs without it and fetches the copies again after a restart.
-fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, DiskError> {
-    let pages = Store::disk_share(config.max_bytes);
+fn store(config: &Config, before: Option<&Generation>) -> Result<Arc<Store>, DiskError> {
+    let (config, max_bytes) = (&config.cache, MemoryShares::of(config).robots);
+    let pages = Store::disk_share(max_bytes);
     let store = match config.path.as_deref().map(|path| Disk::open(path, config.disk, pages)) {
-        Some(Ok(disk)) => Store::new(config.max_bytes, Some(disk)),
+        Some(Ok(disk)) => Store::new(max_bytes, Some(disk)),
         Some(Err(error)) if before.is_none() => {
             let why = format!(
                 "robotgate cannot use the file of cache.path, so it keeps robots.txt copies in memory only, until \
@@ -422,10 +453,10 @@ fn store(config: &Cache, before: Option<&Generation>) -> Result<Arc<Store>, Disk
                 error.why
             );
             tracing::error!(path = %error.path.display(), "{why}");
-            Store::new(config.max_bytes, None).without_disk(why)
+            Store::new(max_bytes, None).without_disk(why)
         }
         Some(Err(error)) => return Err(error),
-        None => Store::new(config.max_bytes, None),
+        None => Store::new(max_bytes, None),
     };
     Ok(Arc::new(match before {
         Some(before) => store.replacing(&before.store),

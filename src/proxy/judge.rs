@@ -13,10 +13,11 @@ use crate::{
     bot::{Presented, PresentedCredential, Proof},
     config::Config,
     copy::Lookup,
-    decision::{Begun, Decision, Question, Subject},
+    decision::{AT_ONCE, BUDGET, Begun, Decision, Question, Subject},
     fetch::{LookupError, Name, Requester},
     origin::Origin,
     store::Query,
+    usage::Vocabulary,
 };
 
 /// Why a request could not be decided. The client gets an error, and nothing is sent upstream.
@@ -68,7 +69,8 @@ fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) ->
 /// the turn of `requester`. Logs only fetches.
 ///
 /// # Errors
-/// Fails if the decision needs the robots.txt and no fetch can start, or if a long decision waits for too long.
+/// Fails if the decision needs the robots.txt or the `tdmrep.json` and no fetch can start, or if a long decision waits
+/// for too long.
 pub(crate) async fn decide(
     generation: &Generation,
     requester: Requester,
@@ -80,13 +82,68 @@ pub(crate) async fn decide(
         Begun::NeedsCopy(undecided) => undecided,
     };
     let lookup = look_up(generation, requester, undecided.origin()).await?;
-    let (undecided, lookup) = match undecided.decide_at_once(lookup) {
-        Ok(decision) => return Ok(decision),
-        Err(both) => *both,
+    let decision = match undecided.decide_at_once(lookup) {
+        Ok(decision) => decision,
+        Err(both) => {
+            let (undecided, lookup) = *both;
+            at_length(generation, requester, || undecided.decide(lookup)).await?
+        }
     };
+    match decision.wants_tdmrep() {
+        // Boxed, so that the future stays small for other requests.
+        true => Box::pin(with_tdmrep(generation, requester, decision)).await,
+        false => Ok(decision),
+    }
+}
+
+/// Completes a decision with the site's `tdmrep.json`. If the site cannot be reached, its last answer counts.
+async fn with_tdmrep(
+    generation: &Generation,
+    requester: Requester,
+    mut decision: Decision,
+) -> Result<Decision, NoDecision> {
+    // No configured bot needs these files: the purpose came with the question.
+    let Some(files) = &generation.tdmrep else {
+        return Ok(decision.without_tdmrep());
+    };
+    let found = match files.look_up(generation, requester, &decision.target().origin).await {
+        Ok(found) => found,
+        Err(LookupError::TooManyFetches) if !generation.terms.usage.can_refuse(&[Vocabulary::Tdmrep]) => {
+            return Ok(decision.without_tdmrep());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(lookup) = &mut decision.lookup {
+        lookup.waited += found.waited;
+    }
+    if !found.state.is_known() {
+        return Ok(decision.with_pending_tdmrep());
+    }
+    let copy = found.state.current();
+    let Some((file, sha256)) = copy.and_then(|copy| Some((copy.tdmrep.as_deref()?, copy.sha256))) else {
+        return Ok(decision.with_tdmrep(None));
+    };
+    match decision.with_tdmrep_file(file, sha256, AT_ONCE) {
+        Ok(decision) => Ok(decision),
+        Err(decision) => {
+            at_length(generation, requester, || {
+                let completed = decision.with_tdmrep_file(file, sha256, BUDGET);
+                completed.unwrap_or_else(|decision| decision.with_endless_tdmrep(sha256))
+            })
+            .await
+        }
+    }
+}
+
+/// Makes a decision that takes long, in the requester's turn.
+async fn at_length(
+    generation: &Generation,
+    requester: Requester,
+    decide: impl FnOnce() -> Decision,
+) -> Result<Decision, NoDecision> {
     let turn = tokio::time::timeout(MAX_WAIT, generation.long_decisions.take(requester.name));
     let _turn = turn.await.map_err(|_| NoDecision::Overloaded)?;
-    Ok(tokio::task::block_in_place(|| undecided.decide(lookup)))
+    Ok(tokio::task::block_in_place(decide))
 }
 
 /// Returns why bots may not connect to `origin`, as far as that is known before its name is resolved. `None` if they

@@ -137,7 +137,9 @@ impl Limit {
             Limit::HeaderTimeout => "the request did not arrive in time (proxy.header-timeout)",
             Limit::BodyTimeout => "the request's content did not arrive in time (proxy.body-timeout)",
             Limit::Http2Resets => "the client cancelled too many requests (proxy.max-http2-resets)",
-            Limit::TunnelIdleTimeout => "no bytes passed for too long (proxy.tunnel-idle-timeout)",
+            Limit::TunnelIdleTimeout => {
+                "no bytes were sent in either direction for too long (proxy.tunnel-idle-timeout)"
+            }
             Limit::TunnelTimeout => "it reached its maximum duration (proxy.tunnel-timeout)",
         }
     }

@@ -289,8 +289,8 @@ fn wanted(config: &Config) -> impl Iterator<Item = (SocketAddr, Speaks)> {
     let plain = proxy.listen.iter().map(|address| (*address, Speaks::Http));
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
     let admin = config.admin.listen.iter().map(|address| (*address, Speaks::Admin));
-    // Admin listeners come first, so that operators are served as soon as bots are, for which systemd for example
-    // waits.
+    // Admin listeners come first, so that they are open when the listeners for bots are. systemd, for example, waits
+    // for the listeners for bots.
     admin.chain(plain).chain(tls.map(|address| (*address, Speaks::Tls)))
 }
 
@@ -316,7 +316,8 @@ impl Planned {
     /// Fails if another program has begun to listen on an address in the meantime.
     pub fn open(self, listening: &Listening) -> Result<Open, ListenError> {
         let addresses: Vec<SocketAddr> = self.sockets.iter().map(|socket| socket.address).collect();
-        // Do this first, because robotgate may be about to forward a request to one of these addresses.
+        // Added first, because a request to one of these addresses may be about to be forwarded, and bots must not
+        // reach robotgate's own listeners.
         listening.add(&addresses);
         let open = |planned: PlannedSocket| {
             Ok(Socket {

@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 use super::{
     clients::Clients,
     generation::{Generation, SetupError},
+    tdmrep::MemoryShares,
 };
 use crate::{
     audit::{AuditLog, LogFormat, Recent},
@@ -47,7 +48,7 @@ impl Live {
     pub fn new(config: Config, log_format: LogFormat) -> Result<Arc<Self>, SetupError> {
         let generation = Arc::new(Generation::first(config, Listening::default(), log_format)?);
         let metrics = generation.meter.metrics.clone();
-        generation.audit_in_force.store(Some(generation.audit.clone()));
+        generation.note_in_force();
         let clients = Clients::new(Instant::now(), open_files());
         clients.set_mask(generation.config.audit.privacy.mask_client);
         Ok(Arc::new(Self {
@@ -64,7 +65,11 @@ impl Live {
     pub fn put_in_force(&self, generation: Arc<Generation>) {
         let before = self.generation();
         let cache = &generation.config.cache;
-        generation.store.set_max_bytes(cache.max_bytes);
+        let memory = MemoryShares::of(&generation.config);
+        generation.store.set_max_bytes(memory.robots);
+        if let Some(files) = &generation.tdmrep {
+            files.store.set_max_bytes(memory.tdmrep);
+        }
         if let Some(disk) = generation.store.disk() {
             disk.set_options(cache.disk);
         }
@@ -72,18 +77,21 @@ impl Live {
             evidence.set_options(options);
         }
         self.keep_audit_log(&before, &generation);
-        generation.audit_in_force.store(Some(generation.audit.clone()));
+        generation.note_in_force();
         self.current.store(generation.clone());
         self.clients.set_mask(generation.config.audit.privacy.mask_client);
         match (&generation.pacer, generation.config.pace, &before.pacer) {
             (Some(pacer), Some(pace), _) => pacer.local.reconfigure(&pace),
-            // The limits were removed.
+            // The new configuration has no `[pace]`, so requests that wait for their turn must not wait any longer.
             (_, _, Some(before)) => before.local.lift(),
             _ => {}
         }
         if !generation.reaches_like(&before) {
             // The new configuration may reach sites that could not be reached before.
             generation.store.retry_failures();
+            if let Some(files) = &generation.tdmrep {
+                files.store.retry_failures();
+            }
         }
     }
 
@@ -94,7 +102,12 @@ impl Live {
         if !Arc::ptr_eq(&before.audit, &generation.audit) {
             let output = generation.audit.output();
             if let Err(error) = before.audit.divert(&generation.config.audit.output) {
-                tracing::error!(%error, output, "lines that wait for the previous audit log cannot be written to this one");
+                tracing::error!(
+                    %error,
+                    output,
+                    "lines that were waiting for the previous audit log cannot be written to the new one; they keep \
+                     waiting for the previous one"
+                );
             }
             logs.push(before.audit.clone());
         }

@@ -81,7 +81,7 @@ impl Generation {
     /// Returns the pacer and the limits of a request that is to be forwarded, or `None` if it has no limits.
     fn pace_of(&self, decision: &Decision) -> Option<(&SharedPacer, Limits)> {
         let pacer = self.pacer.as_ref().filter(|_| decision.forwarded)?;
-        // A request whose `Crawl-delay` is too long is never decided to be forwarded.
+        // A request whose `Crawl-delay` is too long never gets a decision to forward it.
         Some((pacer, decision.limits().ok()??))
     }
 

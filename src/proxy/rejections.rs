@@ -33,8 +33,8 @@ pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: 
     }
 }
 
-/// Logs a client that closed a connection without sending anything. `after` is the time since it could send. A close is
-/// a sign of rejection only in TLS, and only soon after the handshake.
+/// Logs a client that closed a connection without sending anything. `after` is the time since it could first send. A
+/// close is a sign of rejection only in TLS, and only soon after the handshake.
 pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && outer_connect.origin.scheme == Scheme::Https

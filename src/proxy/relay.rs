@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::{
     client::{Client, ClientFault},
     content::Content,
-    exchange::Exchange,
+    exchange::{Exchange, Withdrawal},
     rewrite,
     timer::Timer,
 };
@@ -61,6 +61,8 @@ pub(super) enum Broken {
     /// The client did not send the content of its request in time.
     ClientSlow,
     Server(Fault),
+    /// The response forbids what the bot uses content for. The client has got none of it.
+    Withdrawn(Box<Withdrawal>),
 }
 
 /// The state of the request's content.
@@ -233,7 +235,8 @@ impl Relay<'_> {
     /// Makes progress with the response.
     fn move_down(&mut self, state: &mut State, cx: &mut Context<'_>) -> Result<Moved, Broken> {
         match state.down {
-            // Otherwise, many informational responses would be kept for a client that does not read them.
+            // Without room, no head is read. Otherwise, a client that does not read could make robotgate keep many
+            // informational responses.
             Down::Head if !self.client.has_room() => Ok(match self.poll_taken(cx)? {
                 true => Moved::Some,
                 false => Moved::Nothing,
@@ -323,8 +326,15 @@ impl Relay<'_> {
         let upgrade = self.client.asks_to_upgrade().then_some(&request.headers);
         rewrite::check_answer(upgrade, &head).map_err(Broken::Server)?;
         exchange.note_response(&head);
-        let proxy = &exchange.generation.config.proxy;
         let status = head.status;
+        // The fields are read as the origin sent them, before those that `Connection` names are removed. An
+        // informational response is not the final one and has no content, so it is passed on.
+        if (!status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS)
+            && let Some(withdrawal) = exchange.note_usage(&head)
+        {
+            return Err(Broken::Withdrawn(withdrawal));
+        }
+        let proxy = &exchange.generation.config.proxy;
         if status == StatusCode::SWITCHING_PROTOCOLS {
             rewrite::to_client(&mut head, received, &proxy.name, None).map_err(internal)?;
             self.client.send_head(head, false)?;

@@ -21,10 +21,11 @@ use crate::{
     bot::{Enforcement, ProofKinds},
     config::Refusals,
     copy::CacheStatus,
-    decision::{DecisionTexts, MAX_TEXT, Reason, Verdict},
+    decision::{DecisionTexts, MAX_TEXT, Reason, UsageReport, Verdict},
     pace::Cause,
     text::{micros_since_1970, plain},
     upstream::ProxyError,
+    usage::{UseRefusal, UseSource, UseStatement},
 };
 
 /// A response that robotgate creates itself.
@@ -62,6 +63,9 @@ struct Details<'a> {
     /// Which limit of `[pace]` refuses the request.
     #[serde(rename = "cause", skip_serializing_if = "Option::is_none")]
     pace_cause: Option<&'static str>,
+    /// The purpose of the bot that is refused, and what the site says about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<&'a UseRefusal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,6 +107,9 @@ impl DecisionTexts<'_> {
             out.push_str("; enforcement=");
             out.push_str(self.enforcement.as_str());
         }
+        if let Some(usage) = self.usage {
+            push_usage(&mut out, usage);
+        }
         if let Some(line) = self.line {
             let _ = write!(out, "; line={line}");
         }
@@ -130,8 +137,16 @@ impl DecisionTexts<'_> {
         self.rule.as_ref().and(self.group.as_deref())
     }
 
+    /// Returns the purpose of the bot that is refused, and what the site says about it.
+    fn use_refusal(&self) -> Option<&UseRefusal> {
+        self.usage?.refused.as_ref()
+    }
+
     /// Returns the cause in one line: `robots.txt line 3: Disallow: /private`.
     fn cause(&self) -> String {
+        if let Some(refused) = self.use_refusal() {
+            return refused.to_string();
+        }
         match (self.line, &self.rule, &self.robots_error) {
             (Some(line), Some(rule), _) => format!("robots.txt line {line}: {rule}"),
             (_, _, Some(error)) if self.reason == Reason::Egress => error.clone(),
@@ -143,6 +158,12 @@ impl DecisionTexts<'_> {
     /// Returns the cause in sentences.
     fn detail(&self) -> String {
         let sentence = self.sentence;
+        if let Some(refused) = self.use_refusal() {
+            let mut refused = refused.to_string();
+            // It begins with an ASCII letter.
+            refused[..1].make_ascii_uppercase();
+            return format!("{sentence} {refused}.");
+        }
         match (self.line, &self.rule, &self.robots_error) {
             (Some(line), Some(rule), _) => {
                 let read_as = self.read_as.as_ref();
@@ -191,6 +212,7 @@ impl OwnResponse {
             instance: Some(format!("urn:uuid:{}", texts.id)),
             reason: Some(reason.as_str()),
             pace_cause: texts.pace_cause.map(Cause::as_str),
+            usage: texts.use_refusal(),
             rule: texts.rule.as_deref(),
             line: texts.line,
             group: texts.rule_group(),
@@ -234,6 +256,7 @@ impl OwnResponse {
             instance: None,
             reason: None,
             pace_cause: None,
+            usage: None,
             rule: None,
             line: None,
             group: None,
@@ -380,6 +403,37 @@ impl OwnResponse {
     }
 }
 
+/// Adds what the site says about the use, as parameters. The place is left out if the request is forwarded, because the
+/// parameter `line` then belongs to the rule.
+fn push_usage(out: &mut String, usage: &UsageReport) {
+    use std::fmt::Write as _;
+
+    // Writing to a string cannot fail.
+    let _ = match (usage.deciding_statement(), &usage.refused) {
+        (Some(said), refused) => {
+            let UseStatement {
+                vocabulary,
+                label,
+                purpose,
+                ..
+            } = said;
+            let value = said.value();
+            let written = write!(
+                out,
+                "; vocabulary={vocabulary}; purpose={purpose}; key={label}; value={value}"
+            );
+            written.and_then(|()| match (said.source, refused) {
+                (_, None) => Ok(()),
+                (UseSource::Line(line), _) => write!(out, "; line={line}"),
+                (UseSource::Entry(entry), _) => write!(out, "; entry={entry}"),
+                (UseSource::Field(field), _) => write!(out, "; field={field}"),
+            })
+        }
+        (None, Some(refused)) => write!(out, "; purpose={}", refused.purpose()),
+        (None, None) => Ok(()),
+    };
+}
+
 /// Returns the status of a refusal. The operator can choose it for URLs that a site's rules disallow, and for sites
 /// whose robots.txt is unreachable. All other refusals are due to this proxy. Their status is 403, or 429 (RFC 6585 §4)
 /// if the request came too early.
@@ -423,7 +477,7 @@ const CHALLENGE: &str = "Basic realm=\"robotgate\", charset=\"UTF-8\"";
 /// The reason phrase of a 407. Most clients show nothing else of a 407 to a CONNECT.
 const AUTHENTICATION_REQUIRED: &str = "Proxy Authentication Required";
 /// What a person can do about a 407.
-const CREDENTIAL_HELPS: &str = "A name and secret that this proxy knows would do: write them into the proxy's URL, as \
+const CREDENTIAL_HELPS: &str = "Send a name and secret that this proxy knows: write them into the proxy's URL, as \
                                 NAME:SECRET@ in front of its host.";
 /// Seconds after which a client can try again if it exceeded a limit or the proxy was busy.
 const RETRY_AFTER: u64 = 10;

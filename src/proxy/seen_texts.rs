@@ -48,8 +48,9 @@ impl fmt::Debug for SeenTexts {
     }
 }
 
-/// Number of texts for which memory is reserved at the start, and maximum number. Each takes about 30 bytes.
+/// Number of texts for which memory is reserved at the start.
 const EXPECTED: usize = 1000;
+/// Maximum number of texts. Each takes about 30 bytes.
 const MAX: u64 = 200_000;
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ impl Streams {
         }
     }
 
-    /// Ends when no request has been served for `idle`, or when the first one has not begun within `first`.
+    /// Returns when no request has been served for `idle`, or when the first one has not begun within `first`.
     async fn silence(&self, first: Duration, idle: Duration) {
         let mut within = first;
         loop {

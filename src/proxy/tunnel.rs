@@ -94,7 +94,8 @@ async fn pass_checked(
         read = tokio::time::timeout(bounds.idle, read(stream, &mut opening)) => if read.is_err() {
             return Ok(TunnelEnd::Idle);
         },
-        // A TLS server never sends first, but a server of another protocol may, so the wait ends.
+        // A TLS server never sends first. If this server does, it speaks another protocol, whose client may be waiting
+        // for these bytes, so do not wait for the client.
         sent = origin.peek(&mut byte) => sent_first = matches!(sent, Ok(1..)),
     }
     let hello_length = opening.hello_length();

@@ -1,4 +1,4 @@
-//! Replays many lines: reads the texts that they name from the store, each once, and decides on all cores.
+//! Replays many lines. Reads each text that they name from the store once, and decides on all cores.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -6,39 +6,40 @@ use std::{
     time::SystemTime,
 };
 
-use super::{Change, Finding, LoggedDecision, Missing, Outcome, line::LoggedLine, replay, what_if};
+use super::{Change, Finding, LoggedDecision, Missing, Outcome, Texts, line::LoggedLine, replay, what_if};
 use crate::{
     config::Config,
-    copy::{RobotsCopy, Sha256},
+    copy::{RobotsCopy, Sha256, TdmRep},
     evidence::{EvidenceReader, FileError},
     robots::Profile,
 };
 
-/// Decides lines again, with the texts of a store.
+/// Replays lines with the texts of a store.
 pub struct Replayer {
     read: ReadTexts,
     cores: usize,
-    /// Memory for parsed robots.txt files. Beyond it, they are read again.
+    /// Memory for parsed robots.txt files. If they need more, they are read again.
     max_weight: usize,
     configs: HashMap<Sha256, Result<Arc<Config>, Missing>>,
     copies: HashMap<(Sha256, Profile), Arc<RobotsCopy>>,
+    tdmreps: HashMap<Sha256, TdmRep>,
     /// The texts that the store does not have.
     absent: BTreeSet<Sha256>,
     /// Memory that the copies take.
     weight: usize,
 }
 
-/// Reads texts by their digests. Texts that it does not have are missing in the result.
+/// Reads texts by their digests. The result lacks the texts that the store does not have.
 pub type ReadTexts = Box<dyn Fn(&[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, FileError> + Send + Sync>;
 
-/// The result for a line that has a decision, or that cannot be read.
+/// The result for one line of a log.
 #[derive(Debug)]
 pub enum Replayed<'a, O = Outcome> {
     Decision(Box<LoggedDecision<'a>>, O),
-    /// There was no time for it.
+    /// There was no time to decide it.
     Skipped,
     Unreadable,
-    /// Another event.
+    /// The line is an event other than a decision.
     Other,
 }
 
@@ -51,7 +52,7 @@ impl Replayer {
         Self::with(Box::new(move |digests| store.read(digests)), cores, MAX_WEIGHT)
     }
 
-    /// Creates a replayer with bounds. `max_weight` is the memory for parsed robots.txt files, in bytes.
+    /// Creates a replayer with limits. `max_weight` is the memory for parsed robots.txt files, in bytes.
     pub fn with(read: ReadTexts, cores: usize, max_weight: usize) -> Self {
         Self {
             read,
@@ -59,13 +60,14 @@ impl Replayer {
             max_weight,
             configs: HashMap::new(),
             copies: HashMap::new(),
+            tdmreps: HashMap::new(),
             absent: BTreeSet::new(),
             weight: 0,
         }
     }
 
-    /// Replays lines, and returns the results in their order. Pass some thousand lines at a time: the texts that they
-    /// name are in memory together.
+    /// Replays lines, and returns the results in their order. Pass some thousand lines at a time, because all texts
+    /// that they name are in memory at the same time.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
@@ -73,7 +75,7 @@ impl Replayer {
         self.each(lines, None, |replayer, logged| Some(replayer.outcome(logged)))
     }
 
-    /// Decides lines under `change`, like [`Replayer::replay`], as long as it is not late.
+    /// Decides lines under `change`, like [`Replayer::replay`], until the deadline.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
@@ -85,12 +87,12 @@ impl Replayer {
     ) -> Result<Vec<Replayed<'a, Finding>>, FileError> {
         self.each(lines, Some(change), |replayer, logged| {
             let config = replayer.config_of(logged, Some(change)).ok();
-            let copy = config.and_then(|config| replayer.copy_of(logged, config));
-            (!is_late()).then(|| what_if(logged, change, replayer.config_of(logged, None), copy))
+            let texts = replayer.texts_of(logged, config);
+            (!is_late()).then(|| what_if(logged, change, replayer.config_of(logged, None), texts))
         })
     }
 
-    /// Returns whether one of the decisions was made with other limits in `[pace]` than those of `change`.
+    /// Returns whether any of the decisions was made with `[pace]` limits that differ from those of `change`.
     pub fn changes_pace(&self, replayed: &[Replayed<'_, Finding>], change: &Change) -> bool {
         replayed.iter().any(|replayed| match replayed {
             Replayed::Decision(logged, _) => change.changes_pace(self.config_of(logged, None).ok()),
@@ -98,7 +100,7 @@ impl Replayer {
         })
     }
 
-    /// Decides the lines, some at a time, so that their texts take about as much memory as may be kept.
+    /// Decides the lines in portions, so that the texts of a portion fit in the memory for them.
     fn each<'a, O: Send>(
         &mut self,
         lines: &[&'a [u8]],
@@ -112,7 +114,7 @@ impl Replayer {
         Ok(all)
     }
 
-    /// Parses the lines, reads the texts that they need and decides them. With a `change`, they need what it leaves open.
+    /// Parses the lines, reads the texts that they need and decides them. A `change` can make some texts unnecessary.
     fn some<'a, O: Send>(
         &mut self,
         lines: &[&'a [u8]],
@@ -141,16 +143,16 @@ impl Replayer {
             .collect())
     }
 
-    /// Returns the configuration and the text of a decision that was just replayed.
-    pub fn sources(&self, logged: &LoggedDecision<'_>) -> (Option<&Config>, Option<&Arc<RobotsCopy>>) {
+    /// Returns the configuration and the texts of a decision that was just replayed.
+    pub fn sources(&self, logged: &LoggedDecision<'_>) -> (Option<&Config>, Texts<'_>) {
         let config = self.config_of(logged, None).ok();
-        (config, config.and_then(|config| self.copy_of(logged, config)))
+        (config, self.texts_of(logged, config))
     }
 
-    /// Returns the configuration that a decision is decided with.
+    /// Returns the configuration to decide with.
     ///
     /// # Errors
-    /// If the store does not have it.
+    /// Fails if the store does not have the configuration.
     pub fn config_of<'s>(
         &'s self,
         logged: &LoggedDecision<'_>,
@@ -167,13 +169,16 @@ impl Replayer {
         }
     }
 
-    fn copy_of(&self, logged: &LoggedDecision<'_>, config: &Config) -> Option<&Arc<RobotsCopy>> {
-        self.copies.get(&(logged.robots_sha256?, config.robots.policy.profile))
+    fn texts_of(&self, logged: &LoggedDecision<'_>, config: Option<&Config>) -> Texts<'_> {
+        let robots = logged.robots_sha256.zip(config);
+        let robots = robots.and_then(|(sha256, config)| self.copies.get(&(sha256, config.robots.policy.profile)));
+        let tdmrep = logged.tdmrep_sha256().and_then(|sha256| self.tdmreps.get(&sha256));
+        Texts { robots, tdmrep }
     }
 
     fn outcome(&self, logged: &LoggedDecision<'_>) -> Outcome {
         match self.config_of(logged, None) {
-            Ok(config) => replay(logged, config, self.copy_of(logged, config)),
+            Ok(config) => replay(logged, config, self.texts_of(logged, Some(config))),
             Err(missing) => Outcome::NotReplayable(missing),
         }
     }
@@ -196,7 +201,19 @@ impl Replayer {
         }
         if self.weight > self.max_weight {
             self.copies.clear();
+            self.tdmreps.clear();
             self.weight = 0;
+        }
+        let tdmreps = decisions.clone().filter_map(|logged| logged.tdmrep_sha256());
+        let new = tdmreps.filter(|sha256| !self.tdmreps.contains_key(sha256) && !self.absent.contains(sha256));
+        for (sha256, text) in self.read(new.collect())? {
+            match text {
+                Some(text) => {
+                    self.weight += text.len();
+                    self.tdmreps.insert(sha256, TdmRep::parse(&text));
+                }
+                None => drop(self.absent.insert(sha256)),
+            }
         }
         let needed = decisions.filter(|logged| change.is_none_or(|change| !change.replaces(logged)));
         let named = needed.filter_map(|logged| {
@@ -225,7 +242,7 @@ impl Replayer {
         Ok(())
     }
 
-    /// Reads texts a few thousand at a time, because a running proxy cannot write meanwhile.
+    /// Reads texts in portions of a few thousand, because a running proxy cannot write during a read.
     fn read(&self, digests: BTreeSet<Sha256>) -> Result<Found, FileError> {
         let digests: Vec<_> = digests.into_iter().collect();
         let mut all = Found::with_capacity(digests.len());
@@ -237,7 +254,7 @@ impl Replayer {
     }
 }
 
-/// The texts of digests, or `None` where the store has none.
+/// The text of each digest, or `None` if the store does not have it.
 type Found = HashMap<Sha256, Option<Vec<u8>>>;
 
 /// Maps `items` on all cores, in order.

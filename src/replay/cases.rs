@@ -1,4 +1,4 @@
-//! Writes decisions under a change as `[[expect]]` cases, to keep in a configuration as tests.
+//! Writes the decisions under a change as `[[expect]]` cases, so that a configuration can keep them as tests.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,16 +15,16 @@ use crate::{
     text::plain_message,
 };
 
-/// Cases for decisions, one for each bot, site and rule. Every case is met by the configuration that it was made with.
+/// Cases for decisions: one for each bot, site and rule. The configuration that a case was made with meets it.
 #[derive(Debug, Default)]
 pub struct Cases {
     done: HashSet<Key>,
-    /// Decisions for which no case was possible so far.
+    /// Decisions for which no case could be written so far, and the number of attempts.
     failed: HashMap<Key, u32>,
     text: String,
 }
 
-/// What there is one case for.
+/// What one case is written for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     bot: Option<String>,
@@ -34,7 +34,7 @@ struct Key {
     rule: Option<String>,
 }
 
-/// An entry, in the order in which it is written.
+/// An `[[expect]]` entry. The fields are in the order in which they are written.
 #[derive(Serialize)]
 struct Case<'a> {
     agent: &'a str,
@@ -46,7 +46,7 @@ struct Case<'a> {
 // === impl Cases ===
 
 impl Cases {
-    /// Adds a case for the decision `assumed`, which `config` makes, unless there is one for its bot, site and rule.
+    /// Adds a case for the decision `assumed`, which `config` makes, unless its bot, site and rule already have one.
     /// `agent` replaces the User-Agent of the line.
     pub fn add(&mut self, logged: &LoggedDecision<'_>, assumed: &Assumed, config: &Config, agent: Option<&str>) {
         let key = Key {
@@ -79,7 +79,7 @@ impl Cases {
             verdict: expectation.verdict.as_str(),
             robots: &expectation.robots,
         };
-        // Texts and a word can always be written.
+        // Strings always serialize.
         let case = toml::to_string(&case).unwrap_or_default();
         let bot = key.bot.as_deref().unwrap_or("no bot");
         let title = plain_message(&format!("{bot} at {}: {basis}", key.origin), MAX_TITLE).into_owned();
@@ -93,7 +93,7 @@ impl Cases {
     }
 
     /// Returns how many combinations of a bot, a site and a rule have no case, because their decision depends on more
-    /// than a case can say.
+    /// than a case can express.
     pub fn impossible(&self) -> usize {
         self.failed.len()
     }
@@ -104,7 +104,7 @@ impl Cases {
     }
 }
 
-/// Returns a case that `config` meets, if there is one.
+/// Returns a case that `config` meets, if one can be written.
 fn expectation(
     logged: &LoggedDecision<'_>,
     assumed: &Assumed,
@@ -113,13 +113,14 @@ fn expectation(
 ) -> Option<Expectation> {
     let robots = robots(assumed)?;
     let sent = agent.or(logged.user_agent.as_deref()).unwrap_or_default();
-    // A bot that is known by its proof may send a User-Agent that does not name it.
+    // A bot that is identified by a proof can send a User-Agent that does not name it.
     [Some(sent), assumed.bot.as_deref()]
         .into_iter()
         .flatten()
         .map(|agent| Expectation {
             agent: agent.to_owned(),
             url: logged.url.to_string(),
+            purpose: None,
             robots: robots.clone(),
             verdict: assumed.verdict,
             line: 0,
@@ -127,7 +128,7 @@ fn expectation(
         .find(|expectation| is_met(expectation, config))
 }
 
-/// Returns the robots.txt of a case: the whole text if it is short, otherwise the rule that decides.
+/// Returns the robots.txt of a case: the whole text if it is short, otherwise only the rule that decides.
 fn robots(assumed: &Assumed) -> Option<String> {
     let Some(copy) = &assumed.copy else {
         return match assumed.reason {
@@ -147,11 +148,11 @@ fn robots(assumed: &Assumed) -> Option<String> {
     }
 }
 
-/// Cases of one log.
+/// Maximum number of cases.
 const MAX_CASES: usize = 10_000;
-/// Decisions of one bot, site and rule that are tried.
+/// How many decisions of one bot, site and rule are tried before giving up.
 const MAX_ATTEMPTS: u32 = 10;
-/// Bytes of a robots.txt that a case has as a whole.
+/// Maximum bytes of a robots.txt that a case contains whole.
 const MAX_ROBOTS: usize = 4 * 1024;
-/// Bytes of the comment above a case.
+/// Maximum bytes of the comment above a case.
 const MAX_TITLE: usize = 200;

@@ -3,10 +3,15 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::copy::Sha256;
+use crate::{
+    copy::{Reservation, Sha256},
+    decision::{TdmrepAnswer, TdmrepState},
+    usage::Vocabulary,
+};
 
-/// A `decision` record. Fields that a replay does not need are left out. `docs/audit-log.md` describes them.
+/// A `decision` record, without the fields that a replay does not need. `docs/audit-log.md` describes them.
 #[derive(Debug, Clone, Deserialize)]
 pub struct LoggedDecision<'a> {
     #[serde(borrow)]
@@ -54,15 +59,73 @@ pub struct LoggedDecision<'a> {
     /// Versions up to 0.1 did not write this.
     #[serde(default)]
     pub config_sha256: Option<Sha256>,
+    /// What the site says about the purposes of the bot. Versions up to 0.1 did not write this.
+    #[serde(default)]
+    pub usage: Option<LoggedUsage>,
 }
 
-/// What a line of the log is.
+/// The field `usage` of a `decision` record.
+#[derive(Debug, Clone, Deserialize)]
+pub struct LoggedUsage {
+    pub purposes: Value,
+    pub said: Value,
+    pub refused: Value,
+    /// Whether the site's `tdmrep.json` was part of the decision.
+    pub tdmrep: Value,
+    /// Digest of the `tdmrep.json` that was used.
+    pub tdmrep_sha256: Option<Sha256>,
+}
+
+/// A parsed line of the log.
 #[derive(Debug)]
 pub(super) enum LoggedLine<'a> {
     Decision(Box<LoggedDecision<'a>>),
-    /// Another event, or an empty line.
+    /// An event other than a decision, or an empty line.
     Other,
     Unreadable,
+}
+
+// === impl LoggedDecision ===
+
+impl LoggedDecision<'_> {
+    /// Returns whether the site has answered whether it has a `tdmrep.json`.
+    pub(super) fn asked_for_tdmrep(&self) -> bool {
+        self.has_tdmrep_state(TdmrepState::Found) || self.has_tdmrep_state(TdmrepState::None)
+    }
+
+    /// Returns whether the first fetch of the `tdmrep.json` had not ended.
+    pub(super) fn waited_for_tdmrep(&self) -> bool {
+        self.has_tdmrep_state(TdmrepState::Pending)
+    }
+
+    fn has_tdmrep_state(&self, state: TdmrepState) -> bool {
+        let usage = self.usage.as_ref();
+        usage.is_some_and(|usage| usage.tdmrep == state.as_str())
+    }
+
+    pub(super) fn tdmrep_sha256(&self) -> Option<Sha256> {
+        self.usage.as_ref()?.tdmrep_sha256
+    }
+
+    /// Returns what the site's `tdmrep.json` says about the URL, according to the line. `None` if the site had none.
+    pub(super) fn tdmrep_answer(&self) -> Option<TdmrepAnswer> {
+        let usage = self.usage.as_ref()?;
+        let said = usage.said.as_array();
+        let statement = said.and_then(|said| {
+            said.iter()
+                .find(|statement| statement["vocabulary"] == Vocabulary::Tdmrep.as_str())
+        });
+        let reservation = statement.and_then(|statement| {
+            Some(Reservation {
+                reserved: statement["value"] == "1",
+                entry: statement["entry"].as_u64()?.try_into().ok()?,
+            })
+        });
+        Some(TdmrepAnswer {
+            reservation,
+            sha256: usage.tdmrep_sha256?,
+        })
+    }
 }
 
 // === impl LoggedLine ===

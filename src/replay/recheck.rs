@@ -1,4 +1,4 @@
-//! Decides a logged request with another robots.txt than the one that decided it.
+//! Decides a logged request again with a different robots.txt.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -9,7 +9,7 @@ use crate::{
     decision::{Begun, Decision, Reason},
 };
 
-/// A site that answered with a robots.txt, or has none.
+/// A site that has a robots.txt, or has said that it has none.
 #[derive(Debug)]
 pub struct AnsweredSite {
     state: Arc<OriginState>,
@@ -19,7 +19,7 @@ pub struct AnsweredSite {
 // === impl AnsweredSite ===
 
 impl AnsweredSite {
-    /// Creates the site that answered at `at`. `None` if it has no robots.txt.
+    /// Creates a site that responded at the time `at`. `copy` is `None` if the site has no robots.txt.
     pub fn new(copy: Option<&Arc<RobotsCopy>>, at: SystemTime, config: &Config) -> Self {
         let policy = &config.robots.policy;
         let (meaning, status) = match copy {
@@ -34,11 +34,11 @@ impl AnsweredSite {
         }
     }
 
-    /// Decides the request of `logged` as if the site had given this answer. Returns `None` for a request that was
-    /// refused before any robots.txt was considered, for its address or its client.
+    /// Decides the request of `logged` as if the site had this robots.txt. Returns `None` if the request was refused
+    /// before any robots.txt was considered, because of its address or its client.
     ///
     /// # Errors
-    /// If the line does not tell enough of the request.
+    /// Fails if the line does not say enough about the request.
     pub fn decide(&self, logged: &LoggedDecision<'_>, config: &Config) -> Result<Option<Decision>, Missing> {
         let is_refused_before = [Reason::Egress, Reason::Unauthenticated, Reason::Identity]
             .iter()
@@ -46,14 +46,19 @@ impl AnsweredSite {
         if is_refused_before {
             return Ok(None);
         }
-        // Another configuration may have left out other parameters.
+        // A different configuration can have left out different parameters.
         let is_own = logged.config_sha256 == Some(config.canonical.sha256());
         check_whole(logged, Some(config).filter(|_| is_own))?;
         let decision = match ask(logged, config)?.begin(None) {
             Begun::Decided(decision) => decision,
             Begun::NeedsCopy(undecided) => undecided.decide(self.lookup(config)),
         };
-        Ok(Some(decision))
+        // The log says what the site's tdmrep.json said about this URL.
+        match decision.wants_tdmrep() {
+            true if logged.asked_for_tdmrep() => Ok(Some(decision.with_tdmrep(logged.tdmrep_answer()))),
+            true => Err(Missing::NoTdmrep),
+            false => Ok(Some(decision)),
+        }
     }
 
     /// Returns what is known of the site.

@@ -1,4 +1,4 @@
-//! Counts what a change would do to logged decisions, and groups those that it changes.
+//! Counts how a change would affect logged decisions, and groups the decisions that it would change.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Effect, Finding, LoggedDecision, Replayed, Unknown, what_if::Assumed};
 
-/// What a change would do to the decisions of a log.
+/// How a change would affect the decisions of a log.
 #[derive(Debug, Default, Serialize)]
 pub struct Summary {
     pub decisions: u64,
@@ -16,25 +16,25 @@ pub struct Summary {
     pub verdict: u64,
     pub basis: u64,
     pub same: u64,
-    /// Decisions that the network or the moment made.
+    /// Decisions that the network or the time of the request made.
     pub as_logged: u64,
-    /// Decisions of which it cannot be said, by the reason.
+    /// Decisions whose new result is unknown, by the reason.
     pub unknown: BTreeMap<String, u64>,
     pub unreadable_lines: u64,
-    /// Whether `[pace]` changes. Turns at sites are not simulated.
+    /// Whether the change affects `[pace]`. Turns at sites are not simulated.
     pub pace_changes: bool,
-    /// Changed decisions that belong to none of the kept groups.
+    /// Changed decisions for which there was no room in `groups`.
     pub ungrouped: u64,
     #[serde(skip)]
     groups: HashMap<Key, Group>,
 }
 
-/// The changed decisions of one bot and site that had the same outcome, and would have the same other outcome.
+/// The changed decisions of one bot and site that have the same logged outcome and the same new outcome.
 #[derive(Debug, Serialize)]
 pub struct Group {
     pub decisions: u64,
     pub effect: Effect,
-    /// The bot in the log, and the one that the requests would be taken for.
+    /// The bot in the log, and the bot that the change would identify.
     pub bot: Option<String>,
     pub new_bot: Option<String>,
     pub origin: String,
@@ -53,7 +53,7 @@ pub struct Outline {
     pub forwarded: bool,
 }
 
-/// A decision, and where it is.
+/// A decision, and where its line is.
 #[derive(Debug, Serialize)]
 pub struct Example {
     pub time: String,
@@ -90,7 +90,7 @@ struct Key {
 // === impl Summary ===
 
 impl Summary {
-    /// Counts a line. `place` is asked for if the line becomes an example.
+    /// Counts a line. `place` is called only if the line becomes an example.
     pub fn add(&mut self, replayed: &Replayed<'_, Finding>, place: impl FnOnce() -> Option<Place>) {
         let (logged, finding) = match replayed {
             Replayed::Decision(logged, finding) => (logged, finding),
@@ -197,5 +197,5 @@ impl Outline {
     }
 }
 
-/// Groups that are kept; each takes about a kilobyte.
+/// Maximum number of groups. Each takes about a kilobyte.
 const MAX_GROUPS: usize = 100_000;

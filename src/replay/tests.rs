@@ -1,7 +1,8 @@
-//! Decisions are written to lines as the proxy writes them, and decided again.
+//! Writes decisions as lines of the log, as the proxy does, and decides them again.
 
 use std::{net::SocketAddr, path::Path};
 
+mod usage;
 mod what_if;
 
 use serde_json::{Value, json};
@@ -45,19 +46,26 @@ fn copy(text: &str) -> Arc<RobotsCopy> {
     ))
 }
 
-/// What a fetch found.
+/// The result of a fetch.
 #[derive(Clone)]
 enum Found {
     Text(&'static str),
     Status(u16),
     Failed,
-    /// The text, and then failures for long.
+    /// A text, and then failures for a long time.
     LastCopy(&'static str),
     FailedForLong,
+    /// The request stopped waiting for the first fetch.
+    Pending,
 }
 
-/// Decides as the proxy does, and returns the line of the log.
+/// Decides as the proxy does, and returns the line of the log. The site has no `tdmrep.json`.
 fn line(config: &Config, agent: &str, method: &str, url: &str, found: &Found) -> Value {
+    line_with(config, agent, method, url, found, None)
+}
+
+/// Decides like [`line`], for a site with this `tdmrep.json`.
+fn line_with(config: &Config, agent: &str, method: &str, url: &str, found: &Found, tdmrep: Option<&str>) -> Value {
     let policy = &config.robots.policy;
     let now = SystemTime::now();
     let target = Target::parse(url).expect("a URL");
@@ -88,6 +96,7 @@ fn line(config: &Config, agent: &str, method: &str, url: &str, found: &Found) ->
         Found::Status(status) => after(unknown, Meaning::NoRobots, *status, now),
         Found::Failed => after(unknown, failed(), 503, now),
         Found::FailedForLong => after(unknown, failed(), 503, long_ago),
+        Found::Pending => unknown,
         Found::LastCopy(text) => after(
             after(
                 unknown,
@@ -100,10 +109,22 @@ fn line(config: &Config, agent: &str, method: &str, url: &str, found: &Found) ->
             long_ago,
         ),
     };
-    let lookup = Lookup::at_once(Arc::new(state), now, policy, &Arc::default());
+    let lookup = Lookup {
+        pending: matches!(found, Found::Pending),
+        ..Lookup::at_once(Arc::new(state), now, policy, &Arc::default())
+    };
     let decision = match question.begin(None) {
         Begun::Decided(decision) => decision,
         Begun::NeedsCopy(undecided) => undecided.decide(lookup),
+    };
+    let decision = match tdmrep {
+        Some(file) if decision.wants_tdmrep() => {
+            let (file, sha256) = (TdmRep::parse(file.as_bytes()), Sha256::of(file.as_bytes()));
+            let completed = decision.with_tdmrep_file(&file, sha256, BUDGET);
+            completed.expect("little work")
+        }
+        None if decision.wants_tdmrep() => decision.with_tdmrep(None),
+        _ => decision,
     };
     let texts = DecisionTexts::of(&decision, "an-id", false);
     let generation = GenerationFields::new(1, &Instance::random(), config.canonical.sha256());
@@ -121,9 +142,13 @@ fn line(config: &Config, agent: &str, method: &str, url: &str, found: &Found) ->
 fn outcome(line: &Value, config: &Config, text: Option<&str>) -> Outcome {
     let line = line.to_string();
     let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
-    // As the store would find it.
+    // As in the store of evidence, a line gets a text only if it has the text's digest.
     let copy = text.map(copy).filter(|copy| logged.robots_sha256 == Some(copy.sha256));
-    replay(&logged, config, copy.as_ref())
+    let texts = Texts {
+        robots: copy.as_ref(),
+        tdmrep: None,
+    };
+    replay(&logged, config, texts)
 }
 
 /// Each kind of decision, with its reason.
@@ -217,6 +242,39 @@ fn each_altered_field_is_found() {
 }
 
 #[test]
+fn a_fetch_that_was_running_is_not_a_failure() {
+    let text = format!("{CONFIG}\n[robots.unreachable]\ndeny-for = \"0s\"\nthen = \"allow\"\n");
+    let config = config(&text);
+    let mut line = line(&config, "A", "GET", "https://a.example/", &Found::Pending);
+    assert_eq!(
+        (&line["verdict"], &line["reason"]),
+        (&json!("deny"), &json!("unreachable"))
+    );
+    assert_eq!(outcome(&line, &config, None), Outcome::Same);
+    for (field, value) in [
+        ("verdict", json!("allow")),
+        ("reason", json!("unreachable-too-long")),
+        ("forwarded", json!(true)),
+    ] {
+        line[field] = value;
+    }
+    assert!(matches!(outcome(&line, &config, None), Outcome::Different(_)));
+}
+
+#[test]
+fn the_last_copy_is_told_apart_from_a_current_one() {
+    let config = config(CONFIG);
+    for (found, reason) in [(Found::Text(ROBOTS), "last-copy"), (Found::LastCopy(ROBOTS), "rule")] {
+        let mut line = line(&config, "A", "GET", "https://a.example/private", &found);
+        line["reason"] = json!(reason);
+        let Outcome::Different(differences) = outcome(&line, &config, Some(ROBOTS)) else {
+            panic!("{reason}");
+        };
+        assert_eq!(differences[0].field, "reason");
+    }
+}
+
+#[test]
 fn what_is_missing_is_never_guessed() {
     let config = config(CONFIG);
     let line = line(
@@ -252,7 +310,7 @@ fn what_is_missing_is_never_guessed() {
     (gone["bot"], gone["identity"]) = (json!("Gone"), json!("network"));
     let found = outcome(&gone, &config, Some(ROBOTS));
     assert_eq!(found, Outcome::NotReplayable(Missing::UnknownBot));
-    // Without a robots.txt, no rule looks at the query.
+    // Without a robots.txt, no rule decides, so the missing query does not matter.
     let mut unreachable = self::line(&config, "A", "GET", "http://a.example/x?token=1", &Found::Failed);
     for query in ["redacted", "token=redacted"] {
         unreachable["url"] = json!(format!("http://a.example/x?{query}"));
@@ -286,7 +344,7 @@ fn what_the_network_or_the_moment_decided_fits_its_reason() {
         ("pace", "open", json!({"verdict": "defer"}), ""),
         ("pace", "robots.txt", json!({"verdict": "defer"}), ""),
         ("pace", "open", json!({"verdict": "allow"}), "verdict"),
-        // The rules refuse it, and no Crawl-delay is too long.
+        // The rules deny this request and no Crawl-delay is too long, so `pace` cannot be its reason.
         ("pace", "private", json!({"verdict": "defer"}), "verdict"),
         ("pace", "open", json!({}), "verdict"),
     ] {

@@ -1,7 +1,7 @@
-//! Decides a logged decision again as if the configuration, a site's robots.txt or the User-Agent had been otherwise.
+//! Decides a logged decision again as if the configuration, a site's robots.txt or the User-Agent had been different.
 //!
-//! The logged decision is what the result is compared with. What neither the log nor the change tells is not guessed,
-//! but returned as [`Unknown`].
+//! The result is compared with the logged decision. If neither the log nor the change contains a necessary value, the
+//! value is not guessed: the result is [`Unknown`].
 
 use std::{
     collections::HashMap,
@@ -11,20 +11,20 @@ use std::{
 };
 
 use super::{
-    AnsweredSite, LoggedDecision, Missing, check_whole, exception, identity, is_as_logged, lookup, question, scope,
-    target,
+    AnsweredSite, LoggedDecision, Missing, Texts, check_whole, exception, identity, is_as_logged, lookup, question,
+    scope, target, with_tdmrep,
 };
 use crate::{
     bot::{Identity, IdentityMismatch, LoggedProof, Presented, Proof, ProofKind},
     config::Config,
-    copy::{FetchError, Lookup, Policy, RobotsCopy},
+    copy::{Lookup, Policy, RobotsCopy},
     decision::{Begun, Decision, HttpsMode, MAX_TEXT, Reason, Scope, Verdict},
     origin::{Origin, Scheme, Target},
     robots::{LIMIT, Profile, counted},
     text::{plain, words},
 };
 
-/// What is assumed to have been otherwise.
+/// What is assumed to be different.
 #[derive(Debug, Default)]
 pub struct Change {
     config: Option<Arc<Config>>,
@@ -33,15 +33,15 @@ pub struct Change {
     agent: Option<String>,
 }
 
-/// What would have become of a logged decision.
+/// The result for a logged decision under a change.
 #[derive(Debug)]
 pub enum Finding {
     Decided(Box<Assumed>),
-    /// The change does not concern the decision.
+    /// The change does not affect the decision.
     Unaffected,
-    /// The network or the moment decided, and would do so again.
+    /// The network or the time of the request decided, and would decide again.
     AsLogged,
-    /// It cannot be said, for this reason.
+    /// The decision under the change is unknown, for this reason.
     Unknown(Unknown),
 }
 
@@ -54,7 +54,7 @@ pub struct Assumed {
     pub forwarded: bool,
     /// The rule that decides, as in the log.
     pub rule: Option<String>,
-    /// The bot that the request would be taken for.
+    /// The bot that the request would be attributed to.
     pub bot: Option<String>,
     /// The group of the robots.txt that applies.
     pub group: Option<String>,
@@ -71,45 +71,52 @@ words! {
         Refused = "refused",
         /// The request was refused and would be forwarded.
         Forwarded = "forwarded",
-        /// The verdict would be another. The request would be forwarded or refused as before.
+        /// The verdict would be different, but the request would be forwarded or refused as before.
         Verdict = "verdict",
-        /// Another rule or reason would decide, with the same verdict.
+        /// The verdict would be the same, but with a different rule or reason.
         Basis = "basis",
     }
 }
 
-/// Why it cannot be said what would have been decided.
+/// Why the decision under a change is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
     #[error(transparent)]
     Missing(Missing),
     #[error("the store of evidence does not have the robots.txt that decided")]
     Text,
-    #[error("no robots.txt was looked up then, so the change has to name one for the site")]
+    #[error("the store of evidence does not have the tdmrep.json that decided")]
+    Tdmrep,
+    #[error("the decision depends on the site's tdmrep.json, and the log does not say whether the site has one")]
+    NoTdmrep,
+    #[error("the logged decision used no robots.txt, so the change has to name one for the site")]
     NoLookup,
-    #[error("the robots.txt could not be fetched, and how long that lasted decides under the new configuration")]
+    #[error(
+        "the robots.txt could not be fetched, and under the new configuration the result depends on how long that lasted"
+    )]
     Failing,
-    #[error("the robots.txt was still being fetched, and the new configuration has another robots.wait")]
+    #[error("the robots.txt was still being fetched, and the new configuration has a different robots.wait")]
     Waiting,
-    #[error("the new configuration intercepts the CONNECT, and the log does not have the requests inside")]
+    #[error("the new configuration intercepts the CONNECT, but the log does not have the requests in the tunnel")]
     Inside,
     #[error("the configuration does not have the {kind} \"{name}\", by which the client was identified")]
     Proof { kind: ProofKind, name: String },
-    #[error("the configuration wants a proof of who the client is, and the log has none that fits")]
+    #[error("the configuration requires a proof of the client's identity, and the log shows no matching proof")]
     Unproven,
-    #[error("the log does not have the client's whole address, which could be in a bot's networks")]
+    #[error("the log has only a part of the client's address, which might be in a bot's networks")]
     Address,
-    #[error("the log does not have the one User-Agent field by which the bot was identified")]
+    #[error("the log does not have the User-Agent field that identified the bot")]
     UserAgent,
 }
 
-/// Decides `logged` again under `change`. `old` is the configuration that decided; `text` the robots.txt that decided,
-/// read with the profile of the configuration that decides now. It is not needed where the change names another.
+/// Decides `logged` again under `change`. `old` is the configuration that decided. `texts` are those that decided, with
+/// the robots.txt parsed with the profile of the configuration that decides now. That robots.txt is not needed if the
+/// change names another one.
 pub fn what_if(
     logged: &LoggedDecision<'_>,
     change: &Change,
     old: Result<&Config, Missing>,
-    text: Option<&Arc<RobotsCopy>>,
+    texts: Texts<'_>,
 ) -> Finding {
     if is_as_logged(logged) {
         return Finding::AsLogged;
@@ -117,7 +124,7 @@ pub fn what_if(
     if !change.concerns(logged) {
         return Finding::Unaffected;
     }
-    match change.decide(logged, old, text) {
+    match change.decide(logged, old, texts) {
         Ok(decision) => Finding::Decided(Box::new(Assumed::new(logged, &decision))),
         Err(unknown) => Finding::Unknown(unknown),
     }
@@ -126,8 +133,8 @@ pub fn what_if(
 // === impl Change ===
 
 impl Change {
-    /// Creates a change to a new configuration, to new texts of robots.txt files, to a new User-Agent of all requests,
-    /// or to several of these. Of a text, only the part counts that robotgate would keep.
+    /// Creates a change. It can consist of a new configuration, new texts of robots.txt files, and a new User-Agent for
+    /// all requests. Each text is cut at the size that robotgate would read.
     pub fn new(config: Option<Config>, robots: Vec<(Origin, Vec<u8>)>, agent: Option<String>) -> Self {
         let read = |text: &[u8]| {
             let text = counted(text, LIMIT);
@@ -153,7 +160,8 @@ impl Change {
         self.agent.as_deref()
     }
 
-    /// Returns whether the new configuration has other limits in `[pace]` than `old`, the configuration that decided.
+    /// Returns whether the `[pace]` limits of the new configuration differ from those of `old`, the configuration that
+    /// decided.
     pub(super) fn changes_pace(&self, old: Option<&Config>) -> bool {
         let Some(new) = &self.config else { return false };
         match old {
@@ -162,12 +170,12 @@ impl Change {
         }
     }
 
-    /// Returns whether the decision could be another one.
+    /// Returns whether the change could affect the decision.
     pub(super) fn concerns(&self, logged: &LoggedDecision<'_>) -> bool {
         self.config.is_some() || self.agent.is_some() || self.replaces(logged)
     }
 
-    /// Returns whether the change names another robots.txt for the site.
+    /// Returns whether the change names a robots.txt for the site.
     pub(super) fn replaces(&self, logged: &LoggedDecision<'_>) -> bool {
         self.robots.contains_key(&*logged.origin)
     }
@@ -176,7 +184,7 @@ impl Change {
         &self,
         logged: &LoggedDecision<'_>,
         old: Result<&Config, Missing>,
-        text: Option<&Arc<RobotsCopy>>,
+        texts: Texts<'_>,
     ) -> Result<Decision, Unknown> {
         let config = match (&self.config, &old) {
             (Some(config), _) => &**config,
@@ -203,13 +211,17 @@ impl Change {
         if is_intercepted {
             return question.before_interception(prohibited).ok_or(Unknown::Inside);
         }
-        match question.begin(prohibited) {
-            Begun::Decided(decision) => Ok(decision),
-            Begun::NeedsCopy(undecided) => Ok(undecided.decide(self.lookup(logged, config, old, text)?)),
+        let decision = match question.begin(prohibited) {
+            Begun::Decided(decision) => decision,
+            Begun::NeedsCopy(undecided) => undecided.decide(self.lookup(logged, config, old, texts.robots)?),
+        };
+        if decision.wants_tdmrep() && !logged.asked_for_tdmrep() {
+            return Err(Unknown::NoTdmrep);
         }
+        Ok(with_tdmrep(decision, logged, texts.tdmrep)?)
     }
 
-    /// Finds out who sent the request, by the proof and the User-Agent in the line.
+    /// Identifies the client by the proof and the User-Agent in the line.
     fn identity(
         &self,
         logged: &LoggedDecision<'_>,
@@ -238,14 +250,14 @@ impl Change {
         let fields = field.map(str::as_bytes);
         match config.bots.identify_by(fields, &proof, config.identity.required) {
             Identity::Refused(IdentityMismatch::Unproven { .. }) => Err(Unknown::Unproven),
-            // Another entry could match the certificate or the address too.
+            // Another entry could also match the certificate or the address.
             Identity::Refused(_) if kind.is_some_and(|kind| kind != ProofKind::Credential) => Err(Unknown::Unproven),
             identity => Ok(identity.into_owned()),
         }
     }
 
-    /// Returns how much of the request `config` would see. An https request is assumed to come through a CONNECT,
-    /// unless the old configuration shows that it did not.
+    /// Returns which part of the request `config` would see. An https request is assumed to come through a CONNECT,
+    /// unless the old configuration shows the opposite.
     fn scope(
         &self,
         logged: &LoggedDecision<'_>,
@@ -271,7 +283,7 @@ impl Change {
         })
     }
 
-    /// Returns what would have been known of the origin.
+    /// Returns what the proxy would have known of the origin.
     fn lookup(
         &self,
         logged: &LoggedDecision<'_>,
@@ -299,8 +311,7 @@ impl Change {
                     .robots_status
                     .is_some_and(|status| status >= 500 || status == 429));
         let waits = |config: &Config| config.robots.wait;
-        let is_pending = logged.robots_error.as_deref() == Some(&FetchError::Pending.to_string());
-        if is_pending && self.config.is_some() && old.map(waits) != Some(waits(config)) {
+        if super::pending_fetch(logged).is_some() && self.config.is_some() && old.map(waits) != Some(waits(config)) {
             return Err(Unknown::Waiting);
         }
         if is_failure && self.config.is_some() {
@@ -347,13 +358,14 @@ impl From<Missing> for Unknown {
     fn from(missing: Missing) -> Self {
         match missing {
             Missing::Text(_) => Self::Text,
+            Missing::Tdmrep(_) => Self::Tdmrep,
             missing => Self::Missing(missing),
         }
     }
 }
 
 /// Returns the User-Agent field of the request, if the line has it as it was sent. The old configuration, if it is
-/// known, has to find the same bot by it.
+/// known, must identify the same bot by this field.
 fn user_agent<'l>(
     logged: &'l LoggedDecision<'_>,
     proof: Option<LoggedProof<'_>>,
@@ -384,14 +396,15 @@ fn user_agent<'l>(
     }
 }
 
-/// Returns whether `field`, the User-Agent of the line, is the only one of the request, and neither escaped nor cut.
+/// Returns whether `field`, the User-Agent of the line, is the request's only User-Agent field, and neither escaped nor
+/// shortened.
 pub(super) fn is_as_sent(logged: &LoggedDecision<'_>, field: &str) -> bool {
-    // The log joins several fields, which identify no bot.
+    // The log joins several fields into one text, and several fields identify no bot.
     let is_joined = logged.bot.is_none() && field.contains(" | ");
     !is_joined && !field.ends_with('…') && !field.contains("\\u{")
 }
 
-/// Returns what the client's address proves.
+/// Returns the proof that the client's address gives.
 fn proof_by_address(logged: &LoggedDecision<'_>, config: &Config) -> Result<Proof<'static>, Unknown> {
     if config.bots.iter().all(|bot| bot.bindings.networks.is_empty()) {
         return Ok(Proof::None);

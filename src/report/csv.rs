@@ -1,4 +1,4 @@
-//! A report as one table of comma-separated values (RFC 4180). The column `table` says what a row is about.
+//! Writes a report as one table of comma-separated values (RFC 4180). The column `table` names the table of a row.
 
 use super::document::{Cell, Document, NAMES};
 
@@ -29,7 +29,7 @@ fn push_row(out: &mut String, table: &str, cells: impl Iterator<Item = String>) 
     out.push_str("\r\n");
 }
 
-/// Returns a cell. A text that a spreadsheet would take for a formula gets a `'`.
+/// Returns the text of a cell. Puts a `'` before a text that a spreadsheet would run as a formula.
 fn exact(cell: &Cell) -> String {
     let text = cell.exact();
     match text.trim_start().starts_with(['=', '+', '-', '@']) && text != "-" {

@@ -1,4 +1,4 @@
-//! A report as tables, which the formats write.
+//! Turns a report into tables, which the output formats write.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,7 +20,7 @@ pub(super) struct Section {
     /// The name of the table in CSV.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    /// What to know about the table, such as what it leaves out.
+    /// Remarks about the table, such as which rows it leaves out.
     pub(super) notes: Vec<String>,
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Row>,
@@ -36,7 +36,7 @@ pub(super) struct Column {
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) cells: Vec<Cell>,
-    /// What a bar shows.
+    /// The counts that a bar shows.
     pub(super) counts: Option<Counts>,
 }
 
@@ -44,9 +44,9 @@ pub(super) struct Row {
 pub(super) enum Cell {
     /// Plain text, safe for a terminal.
     Text(String),
-    /// A URL, a rule or a name from the log. A terminal can be too narrow for all of it.
+    /// A URL, a rule or a name from the log. It is shortened if the terminal is too narrow.
     Long(String),
-    /// A checksum in hexadecimal digits. People see the first [`DIGITS`] of them.
+    /// A checksum in hexadecimal digits. The formats for people show the first [`DIGITS`] digits.
     Digest(String),
     Count(u64),
     Time(SystemTime),
@@ -54,7 +54,7 @@ pub(super) enum Cell {
     None,
 }
 
-/// The columns of CSV, after that of the table.
+/// The columns of CSV that follow the column `table`.
 pub(super) const NAMES: [&str; 14] = [
     "name",
     "site",
@@ -75,7 +75,7 @@ pub(super) const NAMES: [&str; 14] = [
 // === impl Document ===
 
 impl Document {
-    /// Creates the tables of a report, with at most `most` rows each. The first table has the totals.
+    /// Creates the tables of a report. Each has at most `most` rows. The first table contains the totals.
     pub fn of(report: &Report, by: &[By], most: usize) -> Self {
         let mut sections = vec![totals(report)];
         for by in by {
@@ -121,7 +121,7 @@ fn totals(report: &Report) -> Section {
     add("Refused", Cell::Count(total.refused));
     add("Disallowed, but forwarded", Cell::Count(total.despite));
     add("Exempt", Cell::Count(total.exempt));
-    // A request of no bot counts for the bot `-`.
+    // Requests without a bot are counted under the bot `-`.
     let named = report.bots.len() - usize::from(report.bots.has(["-", ""]));
     for (name, top, number) in [
         ("Sites", &report.sites, report.sites.len()),
@@ -163,14 +163,20 @@ fn totals(report: &Report) -> Section {
     ] {
         add(name, Cell::Count(number));
     }
-    let unreadable = "Some lines are no complete records of the log. They are left out.";
+    let unreadable = "Some lines are not complete records of the log. The report leaves them out.";
+    let incomplete = "More than 100,000 requests of bots with purposes had not ended at the same time. Some that a \
+                      response withdrew may count as forwarded.";
     Section {
         name: "total",
         title: "Totals",
-        notes: (lines.unreadable > 0)
-            .then(|| unreadable.to_owned())
-            .into_iter()
-            .collect(),
+        notes: [
+            (lines.unreadable > 0, unreadable),
+            (report.forwarded.is_incomplete, incomplete),
+        ]
+        .into_iter()
+        .filter(|(is_true, _)| *is_true)
+        .map(|(_, note)| note.to_owned())
+        .collect(),
         columns: columns(&[("What", "name"), ("Value", "count")]),
         rows,
     }
@@ -265,7 +271,7 @@ fn outages(report: &Report, most: usize) -> Section {
     });
     let mut notes = unlisted(all.len(), most, "shorter ones");
     if report.outages.is_cut {
-        notes.push("There were too many to keep: some short ones are missing.".to_owned());
+        notes.push("There were too many outages to keep in memory: some short outages are missing.".to_owned());
     }
     Section {
         name: "unreachable",
@@ -388,7 +394,7 @@ fn events(report: &Report, most: usize) -> Section {
     }
 }
 
-/// Says what a table of counts leaves out.
+/// Describes what a table of counts leaves out.
 fn left_out(largest: &Largest) -> Vec<String> {
     let Largest {
         others,
@@ -402,11 +408,14 @@ fn left_out(largest: &Largest) -> Vec<String> {
             grouped(*other_keys as u64),
             grouped(others.requests)
         ),
-        _ => format!("Many more, with {} together.", grouped(others.requests)),
+        _ => format!(
+            "Many more entries, with {} together, are left out.",
+            grouped(others.requests)
+        ),
     });
     let missed = (*missed > 0).then(|| {
         format!(
-            "The log has more entries than are kept in memory, so each number may be up to {} too small.",
+            "The log has more entries than fit in memory, so each number may be too small by up to {}.",
             grouped(*missed)
         )
     });
@@ -441,7 +450,7 @@ fn long(text: impl AsRef<str>) -> Cell {
 // === impl Cell ===
 
 impl Cell {
-    /// Returns the cell for a person.
+    /// Returns the text of the cell for a person.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Text(text) | Self::Long(text) => text.clone(),
@@ -453,7 +462,7 @@ impl Cell {
         }
     }
 
-    /// Returns the cell for a program.
+    /// Returns the text of the cell for a program.
     pub(super) fn exact(&self) -> String {
         match self {
             Self::Text(text) | Self::Long(text) | Self::Digest(text) => text.clone(),
@@ -469,7 +478,7 @@ impl Cell {
     }
 }
 
-/// Formats a duration: short ones with fractions of a second. A broken log can have absurd ones.
+/// Formats a duration, with milliseconds if it is short. A damaged log can contain absurd durations.
 fn length(duration: Duration) -> String {
     match duration.as_millis() {
         ..10_000 => format!("{:.3} s", duration.as_secs_f64()),
@@ -491,7 +500,7 @@ pub(super) fn grouped(number: u64) -> String {
     out
 }
 
-/// Enough digits of a checksum to tell the copies of a site apart.
+/// Enough digits of a checksum to distinguish the copies of a site.
 const DIGITS: usize = 12;
 const MAX_LENGTH: Duration = Duration::from_secs(9999 * 24 * 3600);
 const MAX_INTERVALS: u64 = 60;

@@ -1,4 +1,4 @@
-//! What happened to robotgate itself.
+//! Events that concern robotgate itself.
 
 use std::{collections::VecDeque, time::SystemTime};
 
@@ -7,7 +7,7 @@ use super::{
     line::{Record, Text},
 };
 
-/// A start, a stop, a reload, or a site that was forgotten.
+/// A start, a stop, a reload, or the removal of a site from the cache.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) time: SystemTime,
@@ -16,7 +16,7 @@ pub(super) struct Event {
     pub(super) detail: String,
 }
 
-/// The events. The newest are kept.
+/// The events, of which the newest are kept.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     pub(super) kept: VecDeque<Event>,

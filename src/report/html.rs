@@ -131,7 +131,7 @@ fn push_timeline(out: &mut String, document: &Document) {
     );
 }
 
-/// Draws counts as a bar, whose full length is `most`.
+/// Draws counts as a bar. `most` is the count that fills the whole bar.
 fn bar(counts: &Counts, most: u64) -> String {
     let mut out =
         "<svg class=\"bar\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">".to_owned();
@@ -161,7 +161,7 @@ fn share(number: u64, most: u64) -> f64 {
     number as f64 * 100.0 / most as f64
 }
 
-/// Escapes text, and lets a long word break where a URL has a part.
+/// Escapes text, and allows a line break after each `/`.
 fn breakable(text: &str) -> String {
     escaped(text).replace('/', "/<wbr>")
 }

@@ -1,15 +1,15 @@
-//! A line of the audit log, as a report reads it.
+//! Parses a line of the audit log for a report.
 
 use std::{
     borrow::Cow,
     time::{Duration, SystemTime},
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use crate::text::Timestamp;
 
-/// The fields of all events that a report shows. `docs/audit-log.md` describes them.
+/// The fields of all events that a report uses. `docs/audit-log.md` describes them.
 #[derive(Debug, Deserialize)]
 pub(super) struct Record<'a> {
     #[serde(borrow)]
@@ -42,14 +42,16 @@ pub(super) struct Record<'a> {
     origin: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) rule: Option<Text<'a>>,
-    // Of a completion or a fetch.
+    /// Set for a bot with purposes.
+    pub(super) usage: Option<IgnoredAny>,
+    // Fields of completions and fetches.
     #[serde(borrow)]
     pub(super) error: Option<Text<'a>>,
     pub(super) bytes_in: Option<u64>,
     pub(super) bytes_out: Option<u64>,
     pub(super) robots_wait_us: Option<u64>,
     pub(super) pace_wait_us: Option<u64>,
-    // Of a fetch.
+    // Fields of fetches.
     #[serde(borrow)]
     pub(super) holds: Option<Text<'a>>,
     #[serde(borrow)]
@@ -59,7 +61,7 @@ pub(super) struct Record<'a> {
     #[serde(default)]
     pub(super) new_text: bool,
     pub(super) failing_since: Option<Timestamp>,
-    // Of a change.
+    // Fields of changes.
     #[serde(borrow)]
     pub(super) robots_sha256_before: Option<Text<'a>>,
     #[serde(borrow)]
@@ -68,7 +70,7 @@ pub(super) struct Record<'a> {
     pub(super) after: Option<Text<'a>>,
     pub(super) rules_added: Option<u64>,
     pub(super) rules_removed: Option<u64>,
-    // Of what happened to robotgate.
+    // Fields of events that concern robotgate itself.
     #[serde(borrow)]
     pub(super) instance: Option<Text<'a>>,
     #[serde(borrow)]
@@ -84,15 +86,15 @@ pub(super) struct Record<'a> {
     pub(super) by: Option<Text<'a>>,
 }
 
-/// A text that is borrowed from the line if it has no escapes. In an option, serde copies a plain [`Cow`].
+/// A text that is borrowed from the line if it has no escapes. (In an `Option`, serde would copy a plain [`Cow`].)
 #[derive(Debug, Deserialize)]
 pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// What a line of the log is.
+/// A parsed line of the log.
 #[derive(Debug)]
 pub(super) enum Line<'a> {
     Record(Box<Record<'a>>),
-    /// An event of a later version.
+    /// An event that only later versions know.
     Other,
     Empty,
     Unreadable,
@@ -114,7 +116,7 @@ impl<'a> Line<'a> {
             Ok(record) if record.is_plausible() => Self::Record(Box::new(record)),
             Ok(_) => Self::Unreadable,
             Err(_) if line.trim_ascii().is_empty() => Self::Empty,
-            // A field of an unknown event may have another type.
+            // A field of an unknown event can have a different type.
             Err(_) => match serde_json::from_slice::<Any<'_>>(line) {
                 Ok(any) if !KNOWN.contains(&any.event.as_str()) => Self::Other,
                 _ => Self::Unreadable,
@@ -131,7 +133,8 @@ pub fn time_of(line: &[u8]) -> Option<SystemTime> {
 // === impl Record ===
 
 impl Record<'_> {
-    /// Whether its times have a year from 1970 to 9999, and a decision has all fields that a replay requires.
+    /// Returns whether the record's times are from 1970 to 9999 and whether a decision has all fields that a replay
+    /// needs.
     fn is_plausible(&self) -> bool {
         let mut times = [Some(&self.time), self.failing_since.as_ref()].into_iter().flatten();
         let required = [
@@ -184,9 +187,10 @@ impl Text<'_> {
 
 /// The time from 1970 to the year 10000.
 const END: Duration = Duration::from_secs(253_402_300_800);
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 10] = [
     "decision",
     "completion",
+    "withdrawn",
     "robots",
     "shared",
     "robots-changed",

@@ -1,4 +1,4 @@
-//! What happened to the robots.txt of sites: when it could not be fetched, and when it changed.
+//! Collects the outages and the changes of each site's robots.txt.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,26 +11,26 @@ use super::{
     top::SEPARATOR,
 };
 
-/// A time in which the robots.txt of a site could not be fetched.
+/// A period in which the robots.txt of a site could not be fetched.
 #[derive(Debug, Clone)]
 pub(super) struct Outage {
     pub(super) site: String,
     pub(super) from: SystemTime,
     /// The time of the last failure in the log.
     pub(super) last: SystemTime,
-    /// When a fetch succeeded; `None` if the log has none.
+    /// When a fetch succeeded again; `None` if the log has no such fetch.
     pub(super) until: Option<SystemTime>,
     pub(super) failures: u64,
     pub(super) error: String,
 }
 
-/// The outages of all sites. Each robotgate asks a site by itself, so the key has its run too: see [`key`].
+/// The outages of all sites. Each robotgate fetches by itself, so the key also contains its run: see [`key`].
 #[derive(Debug, Default)]
 pub(super) struct Outages {
     open: HashMap<String, Outage>,
     ended: Vec<Outage>,
     pub(super) total: u64,
-    /// Whether there were too many to keep. The longest were kept.
+    /// Whether there were too many outages to keep. The longest are kept.
     pub(super) is_cut: bool,
 }
 
@@ -39,14 +39,14 @@ pub(super) struct Outages {
 pub(super) struct Change {
     pub(super) time: SystemTime,
     pub(super) site: String,
-    /// The checksums of the texts; `None` for no robots.txt.
+    /// The checksums of the texts; `None` if there was no robots.txt.
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
-    /// How many rules were added and removed, if the log says so.
+    /// How many rules were added and removed, if the log has these numbers.
     pub(super) rules: Option<(u64, u64)>,
 }
 
-/// The changes of all sites. The newest are kept.
+/// The changes of all sites, of which the newest are kept.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     kept: VecDeque<Change>,
@@ -56,10 +56,10 @@ pub(super) struct Changes {
 // === impl Outages ===
 
 impl Outages {
-    /// Adds a fetch, or a copy from another robotgate. `log` is the number of the file.
+    /// Adds a fetch, or a copy from another robotgate. `log` is the number of the log file.
     pub(super) fn add(&mut self, record: &Record<'_>, log: usize) {
         let (key, time) = (key(record, log), record.time.0);
-        // Bots may not reach such an address, so nobody tried.
+        // With `egress`, no fetch was tried, so it says nothing about the site: bots must not reach its address.
         let is_egress = record.holds.as_ref().is_some_and(|holds| holds.as_str() == "egress");
         let since = record.failing_since.filter(|_| !is_egress).map(|since| since.0);
         match (self.open.get_mut(&key), since) {
@@ -70,20 +70,20 @@ impl Outages {
                     open.error = kept(error.as_str());
                 }
             }
-            // A success in between is not in this log.
+            // A new series of failures has begun, so a fetch succeeded in between that is not in this log.
             (Some(_), Some(since)) => {
                 self.end(&key, since);
                 self.begin(key, record, since);
             }
             (None, Some(since)) => self.begin(key, record, since),
-            // Not in order.
+            // The line is older than the last failure.
             (Some(open), None) if time < open.last => {}
             (Some(_), None) => self.end(&key, time),
             (None, None) => {}
         }
     }
 
-    /// Ends the outages of a run that has stopped.
+    /// Ends the outages of a run of robotgate that has stopped.
     pub(super) fn stop(&mut self, record: &Record<'_>, log: usize) {
         let run = run(record, log) + SEPARATOR;
         let keys: Vec<_> = self.open.keys().filter(|key| key.starts_with(&run)).cloned().collect();
@@ -136,7 +136,7 @@ impl Outages {
 // === impl Outage ===
 
 impl Outage {
-    /// Returns how long it was, as far as the log shows it.
+    /// Returns the length of the outage, as far as the log shows it.
     pub(super) fn length(&self) -> std::time::Duration {
         let end = self.until.unwrap_or(self.last);
         end.duration_since(self.from).unwrap_or_default()
@@ -146,7 +146,7 @@ impl Outage {
 // === impl Changes ===
 
 impl Changes {
-    /// Adds a fetch, or a copy from another robotgate, if its text is a new one.
+    /// Adds a fetch, or a copy from another robotgate, if its text is new.
     pub(super) fn add_fetch(&mut self, record: &Record<'_>) {
         if record.new_text
             && let (Some(before), Some(after)) = (&record.held_sha256, &record.robots_sha256)
@@ -155,7 +155,7 @@ impl Changes {
         }
     }
 
-    /// Adds a `robots-changed` record, which may follow the fetch that it is about.
+    /// Adds a `robots-changed` record, which can follow the record of its fetch.
     pub(super) fn add_change(&mut self, record: &Record<'_>) {
         let before = record.robots_sha256_before.as_ref().or(record.before.as_ref());
         let after = record.robots_sha256.as_ref().or(record.after.as_ref());
@@ -174,7 +174,7 @@ impl Changes {
         let is_same = |known: &&mut Change| {
             (&known.site, &known.before, &known.after) == (&change.site, &change.before, &change.after)
         };
-        // Both records tell of one change.
+        // A fetch and its `robots-changed` record are about the same change, so it is kept only once.
         if let Some(known) = last
             .find(is_same)
             .filter(|known| known.rules.is_none() || change.rules.is_none())
@@ -197,13 +197,13 @@ impl Changes {
     }
 }
 
-/// Returns a key of outages: the run of robotgate, and the site.
+/// Returns the key of an outage: the run of robotgate, and the site.
 fn key(record: &Record<'_>, log: usize) -> String {
     run(record, log) + SEPARATOR + &kept(record.origin())
 }
 
-/// Returns the run of robotgate that a line is from. Earlier versions did not write it in all lines, so then the file
-/// stands for it.
+/// Returns the run of robotgate that wrote a line. Earlier versions did not log the run in all lines; the number of the
+/// log file then identifies it.
 fn run(record: &Record<'_>, log: usize) -> String {
     match &record.instance {
         Some(instance) => kept(instance.as_str()),
@@ -214,5 +214,5 @@ fn run(record: &Record<'_>, log: usize) -> String {
 const MAX_OPEN: usize = 50_000;
 const MAX_ENDED: usize = 5_000;
 const MAX_CHANGES: usize = 5_000;
-/// A `robots-changed` record follows the fetch after at most so many other changes.
+/// How many other changes can come between a fetch and its `robots-changed` record.
 const NEAR: usize = 64;

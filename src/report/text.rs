@@ -1,10 +1,10 @@
-//! A report for a terminal.
+//! Writes a report for a terminal.
 
 use super::document::{Cell, Document, Section};
 use crate::columns::{cut_middle, filled, padded, widest};
 
-/// Writes a report. If a terminal has `columns`, the middles of long URLs, rules and names are cut out, and lines that
-/// are still too long are wrapped. Times, numbers and other texts stay whole.
+/// Writes a report for a terminal of `columns` columns, if they are known. Shortens long URLs, rules and names in the
+/// middle, and wraps lines that are still too long. Times, numbers and other texts are not shortened.
 pub fn to_text(document: &Document, columns: Option<usize>) -> String {
     let columns = columns.unwrap_or(usize::MAX);
     let mut out = String::new();
@@ -33,7 +33,7 @@ fn push_section(out: &mut String, section: &Section, columns: usize) {
         .iter()
         .map(|row| row.cells.iter().map(|cell| cell.shown()).collect())
         .collect();
-    // The totals need no header.
+    // The table of totals has no header.
     if section.name != "total" {
         cells.insert(
             0,
@@ -70,7 +70,7 @@ fn push_section(out: &mut String, section: &Section, columns: usize) {
     }
 }
 
-/// Returns the widths of the columns. If they do not fit, the columns of long texts get narrower, the widest first.
+/// Returns the widths of the columns. If the table does not fit, columns of long texts get narrower, the widest first.
 fn widths(cells: &[Vec<String>], columns: usize, is_long: impl Fn(usize) -> bool) -> Vec<usize> {
     let count = cells.first().map_or(0, Vec::len);
     let mut widths: Vec<usize> = (0..count)
@@ -82,14 +82,14 @@ fn widths(cells: &[Vec<String>], columns: usize, is_long: impl Fn(usize) -> bool
         let Some(column) = long.max_by_key(|column| widths[*column]) else {
             break;
         };
-        // At once, because a text can be very wide.
+        // In one step down to `columns`, because a text can be very wide.
         widths[column] = (widths[column] - 1).min(columns);
     }
     widths
 }
 
 const GAP: &str = "  ";
-/// Indentation of a line that continues the one before.
+/// Indentation of a continuation line.
 const INDENT: usize = 4;
-/// Minimum width of a column of long texts, if there is more.
+/// Minimum width of a column of long texts, unless its texts are shorter.
 const MIN_WIDTH: usize = 24;

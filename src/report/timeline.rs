@@ -1,4 +1,4 @@
-//! Requests over time, in a bounded number of intervals: they grow as the time between the first and the last does.
+//! Counts requests over time, in a bounded number of intervals. The intervals get longer as the log covers more time.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use super::Counts;
 pub(super) struct Timeline {
     /// Length of an interval in seconds.
     width: u64,
-    /// By the number of the interval since 1970.
+    /// Counts by the number of the interval since 1970.
     counts: BTreeMap<u64, Counts>,
 }
 
@@ -71,7 +71,8 @@ impl Default for Timeline {
     }
 }
 
-/// Lengths of intervals in seconds: a minute to two weeks. Each is a multiple of the one before, so counts stay exact.
+/// Lengths of intervals in seconds, from a minute to two weeks. Each is a multiple of the one before, so counts stay
+/// exact.
 const WIDTHS: [u64; 7] = [60, 600, 3600, 6 * 3600, 24 * 3600, 2 * 24 * 3600, 14 * 24 * 3600];
 const MAX_INTERVALS: u64 = 2000;
 

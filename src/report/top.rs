@@ -1,11 +1,11 @@
-//! Counts requests by key, in bounded memory: if there are too many keys, those with the fewest requests are counted
+//! Counts requests by key, in bounded memory. If there are too many keys, the keys with the fewest requests are counted
 //! together.
 
 use std::collections::HashMap;
 
 use super::{Counts, kept};
 
-/// A key of up to two parts, such as a rule and its site. An empty second part is none.
+/// A key of up to two parts, such as a rule and its site. The second part can be empty.
 type Key = [String; 2];
 
 /// A table of counts. It is exact for up to [`MAX_KEYS`] different keys.
@@ -14,7 +14,7 @@ pub(super) struct Top {
     counts: HashMap<Box<str>, Counts>,
     /// The requests of the keys that were removed.
     others: Counts,
-    /// How many requests a key can have had before it was removed: no key has more than this beside its own.
+    /// How many requests a key can have had before it was removed. A count can be too small by at most this number.
     missed: u64,
     /// The key of the current request.
     scratch: String,
@@ -24,16 +24,30 @@ pub(super) struct Top {
 #[derive(Debug)]
 pub(super) struct Largest {
     pub(super) rows: Vec<(Key, Counts)>,
-    /// All others, and how many they are.
+    /// The requests of all other keys, and the number of these keys.
     pub(super) others: Counts,
     pub(super) other_keys: usize,
-    /// See [`Top`]. 0 if the table is exact.
+    /// See [`Top::missed`]. 0 if the table is exact.
     pub(super) missed: u64,
 }
 
 // === impl Top ===
 
 impl Top {
+    /// Takes back a request that was added.
+    pub(super) fn remove_one(&mut self, [first, second]: [&str; 2]) {
+        let key = [kept(first), kept(second)].join(SEPARATOR);
+        // A key that was removed is counted with the others.
+        let Some(known) = self.counts.get_mut(&*key) else {
+            self.others.requests = self.others.requests.saturating_sub(1);
+            return;
+        };
+        known.requests -= 1;
+        if known.requests == 0 {
+            self.counts.remove(&*key);
+        }
+    }
+
     pub(super) fn add(&mut self, [first, second]: [&str; 2], counts: Counts) {
         self.scratch.clear();
         for part in [first, SEPARATOR, second] {
@@ -42,7 +56,8 @@ impl Top {
         if let Some(known) = self.counts.get_mut(&*self.scratch) {
             return known.add(counts);
         }
-        // A key that is long or hostile is found here each time. That costs time, and no memory.
+        // A key that is long or hostile does not match its shortened form, so it always takes this path. That costs
+        // time, but no memory.
         let key = [kept(first), kept(second)].join(SEPARATOR);
         self.counts.entry(key.into()).or_default().add(counts);
         if self.counts.len() > MAX_KEYS {
@@ -55,7 +70,7 @@ impl Top {
         let mut sizes: Vec<u64> = self.counts.values().map(|counts| counts.requests).collect();
         let middle = sizes.len() / 2;
         let bound = *sizes.select_nth_unstable(middle).1;
-        // Of those with as many requests as the middle one, some have to go too.
+        // Several keys can have as many requests as the middle one. Some of them are removed too.
         let mut excess = self.counts.len() / 2;
         let (mut largest, others) = (0, &mut self.others);
         for is_less in [true, false] {
@@ -117,7 +132,8 @@ impl Top {
     }
 }
 
-/// No text of the log contains it, because the log escapes control characters, and [`kept`] does too.
+/// Separates the parts of a key. No text of the log contains this character: the log and [`kept`] escape control
+/// characters.
 pub(super) const SEPARATOR: &str = "\u{1f}";
 /// Maximum number of keys in memory.
 const MAX_KEYS: usize = 50_000;
@@ -159,7 +175,8 @@ mod tests {
             "it was never removed"
         );
         assert_eq!(found.others.requests, (rounds * MAX_KEYS) as u64, "no request is lost");
-        // The keys all differ, so each was removed with one request, in each of the rounds.
+        // Every key except `often` has one request, so each `shrink` adds 1 to `missed`. A shrink comes after about
+        // `MAX_KEYS / 2` new keys, so there are at most two for each round.
         assert!((1..=2 * rounds as u64).contains(&found.missed), "{}", found.missed);
     }
 

@@ -1,4 +1,4 @@
-//! The requests that waited the longest: for their turn at the site, or for its robots.txt.
+//! Finds the requests that waited longest, for their turn at the site or for its robots.txt.
 
 use std::{
     cmp::Reverse,
@@ -25,19 +25,19 @@ pub(super) struct Wait {
     pub(super) what: WaitFor,
     pub(super) time: SystemTime,
     pub(super) id: String,
-    /// The bot and the URL, if the decision is near enough in the log.
+    /// The bot and the URL, if the log has the decision near the completion.
     pub(super) request: Option<(String, String)>,
 }
 
-/// All waits in numbers, and the longest ones.
+/// Totals of all waits, and the longest waits.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    /// The longest first, and some that are not.
+    /// Unsorted. Contains the longest waits, and some others.
     longest: Vec<Wait>,
-    /// Number of requests that waited for their turn or a robots.txt, and how long altogether.
+    /// Number of requests that waited for their turn or for a robots.txt, and the sum of their waits.
     pub(super) turn: (u64, Duration),
     pub(super) robots: (u64, Duration),
-    /// The bots and URLs of the lines before, by the id of the request.
+    /// The bots and URLs of the previous portion of lines, by the id of the request.
     before: HashMap<String, (String, String)>,
 }
 
@@ -92,8 +92,8 @@ impl Waits {
         self.longest.truncate(MAX_WAITS);
     }
 
-    /// Finds the requests of the longest waits in the lines that were just added, or in those before. A decision is
-    /// mostly near its completion.
+    /// Finds the requests of the longest waits in the lines that were just added, and in the portion before. A decision
+    /// is usually near its completion.
     pub(super) fn find_requests(&mut self, lines: &[Line<'_>]) {
         self.cut();
         let decisions = lines.iter().filter_map(|line| match line {

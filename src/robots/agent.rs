@@ -4,11 +4,8 @@
 //! path differently.
 
 use super::{
-    Choice, Explanation, Profile, RobotsTxt, RuleId, Rules, escape, explain, names,
-    path_index::PathIndex,
-    search::Search,
-    site_access::SiteAccess,
-    usage::{Usage, UsageLines},
+    Choice, Explanation, Profile, RobotsTxt, RuleId, Rules, escape, explain, names, path_index::PathIndex,
+    search::Search, site_access::SiteAccess, usage::SiteUsage, usage::Usage,
 };
 
 /// The rules of a file for one agent: those of all groups that name it. If no group names it, those of all groups for
@@ -148,11 +145,11 @@ impl<'a> Agent<'a> {
     }
 
     /// Returns what the file says about the use of `path`, which must be one that the agent may fetch. Returns `None`
-    /// once it has searched more than `budget` bytes for patterns with wildcards, as
-    /// [`decide_within`](Self::decide_within) does. Parses the file for this once, on first use.
+    /// if that takes more work than `budget`: the number of lines about use and their user-agents, and the bytes that it
+    /// searches for patterns with wildcards. Parses the file for this once, on first use.
     ///
     /// ```
-    /// use robotgate::robots::{RobotsTxt, Vocabulary};
+    /// use robotgate::{robots::RobotsTxt, usage::Vocabulary};
     ///
     /// let body = b"User-agent: *\nContent-Usage: train-ai=n\nContent-Usage: /blog/ train-ai=y\nContent-Signal: search=yes";
     /// let robots = RobotsTxt::parse(body);
@@ -165,12 +162,26 @@ impl<'a> Agent<'a> {
     /// assert_eq!(usage.preference(Vocabulary::ContentSignal, "search").map(|said| said.line), Some(4));
     /// ```
     #[must_use]
-    pub fn usage_within(&self, path: &[u8], budget: &mut usize) -> Option<Usage<'a>> {
-        let robots = self.robots;
-        let read = || UsageLines::new(robots.profile, robots.body());
-        let path = escape::of_path(robots.profile, path);
-        let lines = robots.usage.get_or_init(read);
-        lines.find(robots.body(), self.choice(), &path, budget)
+    pub fn usage_within(&self, path: &[u8], budget: &mut usize) -> Option<Usage> {
+        let path = escape::of_path(self.robots.profile, path);
+        let lines = self.robots.usage_lines();
+        lines.find(self.robots.body(), self.choice(), &path, budget)
+    }
+
+    /// Returns the numbers of the `Content-Usage` lines that apply to `path`, including lines that cannot be parsed.
+    #[must_use]
+    pub fn usage_lines(&self, path: &[u8]) -> Vec<u32> {
+        let path = escape::of_path(self.robots.profile, path);
+        let lines = self.robots.usage_lines();
+        lines.usage_lines(self.robots.body(), self.choice(), &path)
+    }
+
+    /// Returns everything that the file says to the agent about use, whatever the path. For a tunnel, whose paths are
+    /// not visible.
+    #[must_use]
+    pub fn usage_of_site(&self) -> SiteUsage<'a> {
+        let lines = self.robots.usage_lines();
+        lines.of_site(self.robots.body(), self.choice())
     }
 
     /// Returns the agents whose groups apply: this agent, or those that the file does not name.

@@ -12,15 +12,15 @@ use super::{
     statements,
 };
 
-/// What changed from one text to another.
+/// The changes from one text to another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// In the order of the new text; agents that only the old text names come last.
+    /// In the order of the new text. Agents that only the old text names come last.
     pub groups: Vec<GroupChange>,
     /// In the order of their lines.
     pub statements_added: Vec<ChangedStatement>,
     pub statements_removed: Vec<ChangedStatement>,
-    /// Whether `groups` is not complete, because a text is so entangled that a full comparison would take too long.
+    /// Whether `groups` is incomplete, because the texts are so entangled that a full comparison would take too long.
     pub is_cut: bool,
 }
 
@@ -100,7 +100,7 @@ pub fn changes(profile: Profile, before: &[u8], after: &[u8]) -> Changes {
     }
 }
 
-/// Numbers for everything that is compared, so that comparing is comparing numbers.
+/// Assigns numbers to rules and sets of rules, so that the comparison only compares numbers.
 #[derive(Default)]
 struct Comparison<'t> {
     rules: HashMap<(RuleKind, std::borrow::Cow<'t, str>), u32>,
@@ -108,7 +108,7 @@ struct Comparison<'t> {
     sets: HashMap<Vec<u32>, u32>,
 }
 
-/// A text, by agent.
+/// A text, indexed by agent.
 struct Index<'t> {
     groups: &'t [GroupText<'t>],
     /// The number of each rule of each group.
@@ -125,9 +125,9 @@ struct IndexedAgent {
     groups: Vec<usize>,
 }
 
-/// The sets of rules of an agent's groups; `None` if the text does not name the agent.
+/// The sets of rules of an agent's groups. `None` if the text does not name the agent.
 type SetsOfRules = Option<Vec<u32>>;
-/// A rule of an agent: its number, and where it is in the text.
+/// The rules of an agent: the number of each rule, and its position in the text.
 type Merged = BTreeMap<u32, (usize, usize)>;
 
 // === impl Comparison ===
@@ -170,7 +170,7 @@ impl<'t> Comparison<'t> {
 }
 
 fn number(length: usize) -> u32 {
-    // A text has fewer lines than bytes, and no more than 4 GiB of them.
+    // Cannot fail in practice: a text has fewer lines than bytes, and at most 4 GiB.
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
@@ -217,7 +217,7 @@ impl Index<'_> {
         merged
     }
 
-    /// Returns the rules of `merged` that `other` lacks.
+    /// Returns the rules of `merged` that are not in `other`.
     fn lacking(&self, merged: &Merged, other: &Merged) -> Vec<ChangedRule> {
         let lacking = merged.iter().filter(|(rule, _)| !other.contains_key(rule));
         let mut rules: Vec<_> = lacking
@@ -240,7 +240,7 @@ fn changed_groups(before: &Index<'_>, after: &Index<'_>) -> (Vec<GroupChange>, b
         .iter()
         .filter(|agent| after.groups_of(&agent.name).is_none());
     let mut changed: Vec<GroupChange> = Vec::new();
-    // The change of each pair of sets, or `None` if the rules are the same in the end.
+    // The change of each pair of sets, or `None` if the merged rules are the same.
     let mut known: HashMap<(SetsOfRules, SetsOfRules), Option<usize>> = HashMap::new();
     let mut work = 0;
     for agent in after.agents.iter().chain(only_before) {
@@ -346,10 +346,10 @@ impl Changes {
     }
 }
 
-/// How many rules a comparison merges at most, which takes a fraction of a second. A text of 500 KiB can name thousands
-/// of agents that each have thousands of rules.
+/// The maximum number of rules that a comparison merges, which takes a fraction of a second. A text of 500 KiB can name
+/// thousands of agents with thousands of rules each.
 const MAX_WORK: usize = 1_000_000;
-/// How many agents of a statement are listed.
+/// Maximum number of agents that are listed for a statement.
 const MAX_AGENTS: usize = 20;
 
 #[cfg(test)]

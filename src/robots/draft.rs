@@ -12,11 +12,12 @@ use super::{
     line::Lines,
     names::{Mention, Named},
     record::{Key, Record},
+    usage::UsageBound,
 };
 
 /// The result of parsing so far.
 pub(super) struct Draft<'a> {
-    profile: Profile,
+    pub(super) profile: Profile,
     body: &'a [u8],
     /// The body, followed by the patterns that have to be spelled differently for comparison. Each of them comes after
     /// the offset (four bytes) at which the pattern is written in the body. The text ends with [`Head::BYTES`] zeros.
@@ -30,6 +31,7 @@ pub(super) struct Draft<'a> {
     pub(super) tokens: Vec<Mention>,
     /// The full names that Google's parser truncates.
     pub(super) words: Vec<Mention>,
+    pub(super) usage: UsageBound,
     /// Whether the next user-agent line still belongs to the last group, because no rule has followed yet.
     open: bool,
 }
@@ -49,10 +51,12 @@ impl<'a> Draft<'a> {
             everyone: Vec::new(),
             tokens: Vec::new(),
             words: Vec::new(),
+            usage: UsageBound::default(),
             open: false,
         };
         for (line, bytes) in Lines::new(body) {
             let Some(record) = Record::read(profile, bytes) else {
+                draft.usage.add_other(bytes);
                 continue;
             };
             match record.key {
@@ -72,6 +76,7 @@ impl<'a> Draft<'a> {
     }
 
     fn user_agent(&mut self, value: &[u8]) {
+        self.usage.add_agent();
         if !self.open {
             self.groups.push(self.patterns.len());
             self.open = true;

@@ -208,7 +208,7 @@ impl<W: Offset> Entry<W> {
         let start = self.start.at();
         match self.shape() {
             Shape::Prefix | Shape::Exact => &text[start..start + self.literal_len()],
-            // The last byte is treated as a `$`. In the entry of an index page's directory, it is another character.
+            // Without the last byte: the `$`, or in the entry of an index page's directory the byte in its place.
             Shape::WildToEnd => &text[start..start + usize::from(self.length) - 1],
             Shape::Wild => {
                 let pattern = &text[start..start + usize::from(self.length)];

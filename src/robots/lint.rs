@@ -14,6 +14,7 @@ mod lines;
 mod octets;
 mod patterns;
 mod rules;
+mod usage;
 
 pub use catalogue::{Lint, Severity};
 pub use octets::Disguise;

@@ -19,7 +19,7 @@ pub(super) struct Names<W>(Box<[Name<W>]>);
 struct Name<W> {
     /// Offset in the file's text of the name's first occurrence.
     start: W,
-    /// The agent's set of rules.
+    /// Where the agent's set of rules is: what `TableBuilder::bind` returned.
     set: W,
     length: u16,
 }
@@ -67,7 +67,7 @@ impl Names<u32> {
         Self(names.collect())
     }
 
-    /// Iterates over the sets of all names.
+    /// Iterates over each name's reference to its set of rules, so that the caller can change it.
     pub(super) fn sets(&mut self) -> impl Iterator<Item = &mut u32> {
         self.0.iter_mut().map(|name| &mut name.set)
     }

@@ -44,7 +44,7 @@ impl Classes {
                 rare = class;
             }
         }
-        // A single class is stored twice.
+        // A pattern that needs only one class has it twice.
         let rare = if rare == 0 { rarest } else { rare };
         u16::from(rarest) | u16::from(rare) << 6
     }

@@ -1,8 +1,8 @@
 //! How a site allows its content to be used, according to its robots.txt: `Content-Usage` (draft-ietf-aipref-attach-05
 //! with the labels of draft-ietf-aipref-vocab-07) and `Content-Signal` (contentsignals.org, which defines no grammar).
 //!
-//! An agent's groups are selected as for its rules, with one difference: these lines, too, end a run of user-agent
-//! lines. The lines have no meaning for a path that a rule disallows; the caller checks that first.
+//! An agent's groups are selected as for its rules, with one difference: a line about the use of content ends a run of
+//! user-agent lines, too. The line has no meaning for a path that a rule disallows; the caller checks that first.
 
 use std::sync::Arc;
 
@@ -13,42 +13,69 @@ use super::{
     entry::{Entry, Shape, offset},
     escape,
     head::Head,
-    record::trim,
+    record::{begins, trim},
     statement::{RawStatement, raw_statements},
     wild,
 };
+use crate::usage::{Label, Vocabulary};
 
-/// A vocabulary: a set of labels, each of which names a use of content that sites can permit or forbid.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Vocabulary {
-    ContentSignal,
-    ContentUsage,
+/// What a robots.txt says to an agent about the use of a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// What all `Content-Signal` lines of the agent's groups say.
+    signals: Preferences,
+    /// What the `Content-Usage` lines with the longest path that matches say.
+    usage: Preferences,
 }
 
-/// The lines of a robots.txt that apply to an agent and a path.
-#[derive(Clone, Debug, Default)]
-pub struct Usage<'a> {
-    /// In the order of the file: all `Content-Signal` lines of the agent's groups, and the `Content-Usage` lines with
-    /// the longest path that matches.
+/// All lines of a robots.txt about use for an agent, whatever the path.
+#[derive(Clone, Debug)]
+pub struct SiteUsage<'a> {
     lines: Vec<&'a UsageLine>,
 }
+
+/// For each of [`Vocabulary::labels`].
+type Preferences = [Option<Preference>; MAX_LABELS];
 
 /// Whether a site permits a use of its content, and the line that says so.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Preference {
     pub allowed: bool,
-    /// Number of the line, from 1. If several lines say the same, the first of them.
+    /// Number of the line, from 1. If several lines say the same, the number of the first.
     pub line: u32,
+}
+
+/// Whether a site permits a use of its content, whatever the path.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SitePreference {
+    /// `false` if any line forbids the use.
+    pub allowed: bool,
+    /// Number of the line, from 1. A line about all paths comes before the others.
+    pub line: u32,
+    /// Whether this is the preference for all paths.
+    pub everywhere: bool,
 }
 
 /// All lines of a robots.txt about the use of content.
 #[derive(Debug, Default)]
 pub(super) struct UsageLines {
     lines: Box<[UsageLine]>,
-    /// The runs of user-agent lines above these lines.
+    /// The runs of user-agent lines that precede these lines.
     runs: Box<[Run]>,
     /// The patterns in these lines, and padding for [`Head::at`].
     patterns: Box<[u8]>,
+    /// Number of lines about use and of user-agent lines, which each search reads.
+    searched: usize,
+}
+
+/// The memory that [`UsageLines`] take at most, which is known before the file is parsed for them.
+#[derive(Debug, Default)]
+pub(super) struct UsageBound {
+    /// Number of lines about use, and their bytes.
+    lines: usize,
+    bytes: usize,
+    /// Number of user-agent lines.
+    agents: usize,
 }
 
 /// A run of user-agent lines: for each, the offset of its value in the file, and the length of the value.
@@ -61,69 +88,95 @@ struct UsageLine {
     /// Index of the run of user-agent lines to which the line belongs.
     run: u32,
     line: u32,
-    /// The pattern for paths. Empty if the line applies to all paths.
+    /// The pattern for paths. Empty if the line has none.
     pattern: Entry<u32>,
+    /// Whether the pattern matches every path.
+    covers_site: bool,
     /// The values that the line gives to each of [`Vocabulary::labels`].
     values: Values,
 }
 
 type Values = [Option<bool>; MAX_LABELS];
 
-// === impl Vocabulary ===
-
-impl Vocabulary {
-    /// All vocabularies that can occur in a robots.txt.
-    pub const ALL: [Self; 2] = [Self::ContentSignal, Self::ContentUsage];
-
-    /// Returns the name in the configuration, the log and the header of a refusal.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ContentSignal => "content-signal",
-            Self::ContentUsage => "content-usage",
-        }
-    }
-
-    /// Returns the labels that robotgate knows. It ignores other labels.
-    #[must_use]
-    pub fn labels(self) -> &'static [&'static str] {
-        match self {
-            Self::ContentSignal => &["search", "ai-input", "ai-train"],
-            Self::ContentUsage => &["train-ai", "search"],
-        }
-    }
-
-    fn of(kind: StatementKind) -> Option<Self> {
-        match kind {
-            StatementKind::ContentSignal => Some(Self::ContentSignal),
-            StatementKind::ContentUsage => Some(Self::ContentUsage),
-            _ => None,
-        }
-    }
-}
-
 // === impl Usage ===
 
-impl Usage<'_> {
+impl Usage {
     /// Returns whether the site permits the use that `label` names, or `None` if no line says so. If lines disagree, a
     /// line that forbids the use wins.
     #[must_use]
     pub fn preference(&self, vocabulary: Vocabulary, label: &str) -> Option<Preference> {
-        let at = vocabulary.labels().iter().position(|known| *known == label)?;
-        let said = self.lines.iter().filter(|line| line.vocabulary == vocabulary);
-        let said = said.filter_map(|line| {
-            Some(Preference {
-                allowed: line.values[at]?,
-                line: line.line,
-            })
-        });
-        said.min_by_key(|preference| (preference.allowed, preference.line))
+        let at = vocabulary.labels().iter().position(|known| known.name == label)?;
+        match vocabulary {
+            Vocabulary::ContentSignal => self.signals[at],
+            Vocabulary::ContentUsage => self.usage[at],
+            Vocabulary::Tdmrep | Vocabulary::XRobotsTag => None,
+        }
     }
 
-    /// Returns the numbers of the lines that apply, including lines that cannot be parsed.
-    pub fn lines(&self, vocabulary: Vocabulary) -> impl Iterator<Item = u32> {
-        let lines = self.lines.iter().filter(move |line| line.vocabulary == vocabulary);
-        lines.map(|line| line.line)
+    fn add(&mut self, line: &UsageLine) {
+        let said = match line.vocabulary {
+            Vocabulary::ContentSignal => &mut self.signals,
+            _ => &mut self.usage,
+        };
+        for (said, allowed) in said.iter_mut().zip(line.values) {
+            let Some(allowed) = allowed else { continue };
+            if said.is_none_or(|old| old.allowed && !allowed) {
+                let line = line.line;
+                *said = Some(Preference { allowed, line });
+            }
+        }
+    }
+}
+
+// === impl SiteUsage ===
+
+impl SiteUsage<'_> {
+    /// Returns whether the site permits the use that `label` names, or `None` if no line says so.
+    #[must_use]
+    pub fn of_site(&self, vocabulary: Vocabulary, label: &str) -> Option<SitePreference> {
+        let at = vocabulary.labels().iter().position(|known| known.name == label)?;
+        let lines = || self.lines.iter().filter(|line| line.vocabulary == vocabulary);
+        // Of the lines about all paths, those with the longest pattern count.
+        let longest = lines()
+            .filter(|line| line.covers_site)
+            .map(|line| line.pattern.length());
+        let longest = longest.max().unwrap_or(0);
+        let counts = |line: &&&UsageLine| !line.covers_site || line.pattern.length() == longest;
+        let stated = lines().filter(counts).filter_map(|line| Some((line, line.values[at]?)));
+        let (line, allowed) = stated.min_by_key(|(line, allowed)| (*allowed, !line.covers_site, line.line))?;
+        let says_the_same = |line: &&UsageLine| line.covers_site || line.values[at] == Some(allowed);
+        Some(SitePreference {
+            allowed,
+            line: line.line,
+            everywhere: line.covers_site && lines().all(says_the_same),
+        })
+    }
+}
+
+// === impl UsageBound ===
+
+impl UsageBound {
+    pub(super) fn add_agent(&mut self) {
+        self.agents += 1;
+    }
+
+    /// Counts a line of the file that is neither a user-agent line nor a rule.
+    pub(super) fn add_other(&mut self, line: &[u8]) {
+        let line = trim(line);
+        if begins(line, b"content-") {
+            self.lines += 1;
+            self.bytes += line.len();
+        }
+    }
+
+    /// Returns the number of bytes.
+    pub(super) fn weight(&self) -> usize {
+        if self.lines == 0 {
+            return 0;
+        }
+        let runs = self.lines.min(self.agents) * size_of::<Run>() + self.agents * size_of::<(u32, u32)>();
+        // Escaping turns one byte of a pattern into at most three.
+        self.lines * size_of::<UsageLine>() + runs + 3 * self.bytes + Head::BYTES
     }
 }
 
@@ -140,7 +193,7 @@ impl UsageLines {
                 line,
                 agents,
             } = statement;
-            let Some(vocabulary) = Vocabulary::of(kind).filter(|_| !agents.is_empty()) else {
+            let Some(vocabulary) = vocabulary_of(kind).filter(|_| !agents.is_empty()) else {
                 continue;
             };
             if !last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &agents)) {
@@ -152,66 +205,108 @@ impl UsageLines {
                 last = Some(agents);
             }
             let (path, value) = match vocabulary {
-                Vocabulary::ContentSignal => (&b""[..], value),
                 Vocabulary::ContentUsage => split_path(value),
+                _ => (&b""[..], value),
             };
             let start = patterns.len();
             patterns.extend_from_slice(escape::of_pattern(profile, path).as_bytes());
             let length = patterns.len() - start;
+            let covers_site = matches!(&patterns[start..], b"" | b"/" | b"*" | b"/*");
             lines.push(UsageLine {
                 vocabulary,
                 run: offset(runs.len() - 1),
                 line,
                 pattern: Entry::new(&patterns, start, length, line, RuleKind::Allow),
+                covers_site,
                 values: match vocabulary {
-                    Vocabulary::ContentSignal => signals(value),
                     Vocabulary::ContentUsage => usage(value),
+                    _ => signals(value),
                 },
             });
         }
         patterns.extend_from_slice(&[0; Head::BYTES]);
+        let agents: usize = runs.iter().map(|run: &Run| run.len()).sum();
         Self {
+            searched: lines.len() + agents,
             lines: lines.into(),
             runs: runs.into(),
             patterns: patterns.into(),
         }
     }
 
-    /// Finds the lines for `path`, which must be in the spelling in which paths are compared. Returns `None` once it
-    /// has searched more than `budget` bytes for patterns with wildcards, and subtracts the searched bytes from
-    /// `budget`.
-    pub(super) fn find(&self, body: &[u8], choice: Choice<'_>, path: &[u8], budget: &mut usize) -> Option<Usage<'_>> {
-        let mut found: Vec<&UsageLine> = Vec::new();
-        let head = Head::of(path);
-        let mut longest = 0;
-        let mut run = None;
-        for line in &self.lines {
-            let applies = match run {
-                Some((at, applies)) if at == line.run => applies,
-                _ => self.names(body, line.run, choice),
-            };
-            run = Some((line.run, applies));
-            if !applies || !line.matches(&self.patterns, path, head, budget)? {
-                continue;
+    /// Returns what the lines say about `path`, which must be normalized as for the comparison with rules. Subtracts
+    /// from `budget` the lines, and the bytes that it searches for patterns with wildcards. Returns `None` if the budget
+    /// is exceeded.
+    pub(super) fn find(&self, body: &[u8], choice: Choice<'_>, path: &[u8], budget: &mut usize) -> Option<Usage> {
+        let mut found = Usage::default();
+        self.search(body, choice, path, budget, |line, is_longer| {
+            if is_longer {
+                found.usage = Preferences::default();
             }
-            if line.vocabulary == Vocabulary::ContentUsage {
-                let length = line.pattern.length();
-                if length < longest {
-                    continue;
-                }
-                if length > longest {
-                    longest = length;
-                    found.retain(|other| other.vocabulary != Vocabulary::ContentUsage);
-                }
-            }
-            found.push(line);
-        }
-        Some(Usage { lines: found })
+            found.add(line);
+        })?;
+        Some(found)
     }
 
-    pub(super) fn weight(&self) -> usize {
-        let runs: usize = self.runs.iter().map(|run| size_of_val(&**run)).sum();
-        size_of_val(&*self.lines) + size_of_val(&*self.runs) + runs + self.patterns.len()
+    /// Returns the numbers of the `Content-Usage` lines for `path`, including lines that cannot be parsed.
+    pub(super) fn usage_lines(&self, body: &[u8], choice: Choice<'_>, path: &[u8]) -> Vec<u32> {
+        let mut lines = Vec::new();
+        let searched = self.search(body, choice, path, &mut usize::MAX.clone(), |line, is_longer| {
+            if is_longer {
+                lines.clear();
+            }
+            lines.extend((line.vocabulary == Vocabulary::ContentUsage).then_some(line.line));
+        });
+        debug_assert!(searched.is_some(), "the largest budget suffices");
+        lines
+    }
+
+    /// Calls `add` for each line that applies, with whether it replaces all `Content-Usage` lines so far, because its
+    /// path is longer.
+    fn search(
+        &self,
+        body: &[u8],
+        choice: Choice<'_>,
+        path: &[u8],
+        budget: &mut usize,
+        mut add: impl FnMut(&UsageLine, bool),
+    ) -> Option<()> {
+        *budget = budget.checked_sub(self.searched)?;
+        let head = Head::of(path);
+        let mut longest = 0;
+        for line in self.applying(body, choice) {
+            if !line.matches(&self.patterns, path, head, budget)? {
+                continue;
+            }
+            let is_usage = line.vocabulary == Vocabulary::ContentUsage;
+            let length = line.pattern.length();
+            if is_usage && length < longest {
+                continue;
+            }
+            add(line, is_usage && length > longest);
+            longest = longest.max(length);
+        }
+        Some(())
+    }
+
+    /// Returns all lines for the agent, for [`Agent::usage_of_site`](super::Agent::usage_of_site).
+    pub(super) fn of_site(&self, body: &[u8], choice: Choice<'_>) -> SiteUsage<'_> {
+        SiteUsage {
+            lines: self.applying(body, choice).collect(),
+        }
+    }
+
+    /// Returns the lines of the agent's groups.
+    fn applying(&self, body: &[u8], choice: Choice<'_>) -> impl Iterator<Item = &UsageLine> {
+        let mut run = None;
+        self.lines.iter().filter(move |line| match run {
+            Some((at, applies)) if at == line.run => applies,
+            _ => {
+                let applies = self.names(body, line.run, choice);
+                run = Some((line.run, applies));
+                applies
+            }
+        })
     }
 
     fn names(&self, body: &[u8], run: u32, choice: Choice<'_>) -> bool {
@@ -236,15 +331,24 @@ impl UsageLine {
             Shape::Prefix => true,
             Shape::Exact => rest.is_empty(),
             shape => {
-                *budget = budget.checked_sub(rest.len())?;
-                wild::matches(rest, pattern.tail(patterns), shape == Shape::WildToEnd)
+                let tail = pattern.tail(patterns);
+                *budget = budget.checked_sub(rest.len() + tail.len())?;
+                wild::matches(rest, tail, shape == Shape::WildToEnd)
             }
         })
     }
 }
 
+fn vocabulary_of(kind: StatementKind) -> Option<Vocabulary> {
+    match kind {
+        StatementKind::ContentSignal => Some(Vocabulary::ContentSignal),
+        StatementKind::ContentUsage => Some(Vocabulary::ContentUsage),
+        _ => None,
+    }
+}
+
 /// Splits `/path dictionary`, or only `dictionary`, into path and dictionary. White space ends the path.
-fn split_path(value: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn split_path(value: &[u8]) -> (&[u8], &[u8]) {
     if !value.starts_with(b"/") {
         return (b"", value);
     }
@@ -252,6 +356,22 @@ fn split_path(value: &[u8]) -> (&[u8], &[u8]) {
         Some(end) => (&value[..end], trim(&value[end..])),
         None => (value, b""),
     }
+}
+
+/// Parses a `Content-Usage` dictionary, and returns whether it permits the use of each of [`Vocabulary::labels`].
+pub fn content_usage(value: &[u8]) -> impl Iterator<Item = (&'static Label, bool)> {
+    let labels = Vocabulary::ContentUsage.labels().iter();
+    labels
+        .zip(usage(value))
+        .filter_map(|(label, said)| Some((label, said?)))
+}
+
+/// Parses a `Content-Signal` value, and returns whether it permits the use of each of [`Vocabulary::labels`].
+pub fn content_signal(value: &[u8]) -> impl Iterator<Item = (&'static Label, bool)> {
+    let labels = Vocabulary::ContentSignal.labels().iter();
+    labels
+        .zip(signals(value))
+        .filter_map(|(label, said)| Some((label, said?)))
 }
 
 /// Parses a dictionary (RFC 9651). A value other than the tokens `y` and `n` is ignored. If the dictionary has an
@@ -262,7 +382,7 @@ fn usage(value: &[u8]) -> Values {
         return values;
     };
     for (said, label) in values.iter_mut().zip(Vocabulary::ContentUsage.labels()) {
-        let token = match dictionary.get(*label) {
+        let token = match dictionary.get(label.name) {
             Some(ListEntry::Item(item)) => match &item.bare_item {
                 BareItem::Token(token) => Some(token.as_str()),
                 _ => None,
@@ -288,7 +408,7 @@ fn signals(value: &[u8]) -> Values {
         };
         let (key, value) = (trim(&signal[..at]), trim(&signal[at + 1..]));
         let mut labels = Vocabulary::ContentSignal.labels().iter();
-        let Some(label) = labels.position(|label| key.eq_ignore_ascii_case(label.as_bytes())) else {
+        let Some(label) = labels.position(|label| key.eq_ignore_ascii_case(label.name.as_bytes())) else {
             continue;
         };
         if value.eq_ignore_ascii_case(b"no") {
@@ -302,3 +422,37 @@ fn signals(value: &[u8]) -> Values {
 
 /// Number of labels of the largest vocabulary.
 const MAX_LABELS: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::robots::RobotsTxt;
+
+    #[test]
+    fn the_weight_is_known_before_the_lines_are_parsed() {
+        for body in [
+            "User-agent: a\n".repeat(100) + "Content-Signal: ai-train=no",
+            "User-agent: *\n".to_owned() + &"CONTENT-USAGE:\n".repeat(100),
+            "User-agent: *\ncontent-signal:\n".repeat(100),
+            format!(
+                "User-agent: *\n \t content-usage: /{} train-ai=n",
+                "\u{fc}".repeat(1000)
+            ),
+        ] {
+            let robots = RobotsTxt::parse(body.as_bytes());
+            let before = robots.weight();
+            let lines = UsageLines::new(Profile::Google, body.as_bytes());
+            let runs: usize = lines
+                .runs
+                .iter()
+                .map(|run| size_of_val(run) + size_of_val(&**run))
+                .sum();
+            let weight = size_of_val(&*lines.lines) + runs + lines.patterns.len();
+            assert!(weight <= robots.usage_weight, "{weight} {body}");
+            let _ = robots.agent("a").usage_of_site();
+            assert_eq!(robots.weight(), before);
+        }
+        let without = RobotsTxt::parse(b"User-agent: *\nDisallow: /\nSitemap: /map");
+        assert_eq!(without.usage_weight, 0);
+    }
+}

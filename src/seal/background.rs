@@ -2,11 +2,11 @@
 //! folder that is full or a key that is missing never stops a request.
 
 use std::{
-    fmt,
     path::{Path, PathBuf},
     sync::{
-        Arc, Condvar, Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{self, Receiver, Sender, TryRecvError},
     },
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -14,10 +14,12 @@ use std::{
 
 use super::{SealError, SealOptions, Sealed, seal};
 
-/// Seals a log until it is closed or dropped.
+/// Seals a log until it is closed or dropped. The thread then seals what is in the log, and ends.
+#[derive(Debug)]
 pub struct Sealer {
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// The thread, which ends once the sender is dropped.
+    running: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
 }
 
 /// The state, for the metrics and the API.
@@ -29,12 +31,10 @@ pub struct SealState {
     pub fails: bool,
 }
 
+#[derive(Debug)]
 struct Shared {
     options: SealOptions,
     log: PathBuf,
-    closing: Mutex<bool>,
-    /// Signalled at the end.
-    closed: Condvar,
     lines: AtomicU64,
     fails: AtomicBool,
 }
@@ -47,14 +47,13 @@ impl Sealer {
         let shared = Arc::new(Shared {
             options: options.clone(),
             log: log.to_owned(),
-            closing: Mutex::new(false),
-            closed: Condvar::new(),
             lines: AtomicU64::new(0),
             fails: AtomicBool::new(false),
         });
+        let (sender, closed) = mpsc::channel();
         let thread = std::thread::Builder::new().name("seal".to_owned()).spawn({
             let shared = shared.clone();
-            move || shared.run()
+            move || shared.run(&closed)
         });
         if let Err(error) = &thread {
             tracing::error!(%error, "the audit log is not sealed: no thread can be started");
@@ -62,7 +61,7 @@ impl Sealer {
         }
         Self {
             shared,
-            thread: Mutex::new(thread.ok()),
+            running: Mutex::new(thread.ok().map(|thread| (sender, thread))),
         }
     }
 
@@ -72,76 +71,57 @@ impl Sealer {
     }
 
     pub fn state(&self) -> SealState {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         // Only a panic ends the thread before it is closed.
-        let has_panicked = thread.as_ref().is_some_and(JoinHandle::is_finished);
+        let has_panicked = running.as_ref().is_some_and(|(_, thread)| thread.is_finished());
         SealState {
             lines: self.shared.lines.load(Ordering::Relaxed),
-            fails: self.shared.fails.load(Ordering::Relaxed) || (has_panicked && !self.shared.is_closing()),
+            fails: self.shared.fails.load(Ordering::Relaxed) || has_panicked,
         }
     }
 
     /// Seals what is in the log now, and ends. Blocks.
     pub fn close(&self) {
-        self.shared.close();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((sender, thread)) = running {
+            drop(sender);
             // The panic of a thread is already on stderr.
             let _ = thread.join();
         }
     }
 }
 
-impl Drop for Sealer {
-    /// Tells the thread to end after it has sealed what is in the log now. Does not wait for it.
-    fn drop(&mut self) {
-        self.shared.close();
-    }
-}
-
-impl fmt::Debug for Sealer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sealer")
-            .field("log", &self.shared.log)
-            .finish_non_exhaustive()
-    }
-}
-
 // === impl Shared ===
 
 impl Shared {
-    fn close(&self) {
-        *self.closing.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.closed.notify_all();
-    }
-
-    fn is_closing(&self) -> bool {
-        *self.closing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn run(&self) {
-        let mut told = None;
+    fn run(&self, closed: &Receiver<()>) {
+        let (mut told, mut pause) = (None, EVERY);
         loop {
-            let is_last = self.is_closing();
+            let is_closed = || closed.try_recv() == Err(TryRecvError::Disconnected);
+            let is_last = is_closed();
             let started = Instant::now();
             // Lets go of the core for as long as it worked, after each round.
-            let pause = || {
+            let rest = || {
                 std::thread::sleep(started.elapsed().min(MAX_PAUSE));
-                self.is_closing()
+                is_closed()
             };
-            match seal(&self.options, std::slice::from_ref(&self.log), false, pause) {
-                Ok(sealed) => self.succeeded(&sealed, &mut told),
+            match seal(&self.options, std::slice::from_ref(&self.log), false, rest) {
+                Ok(sealed) => {
+                    self.succeeded(&sealed, &mut told);
+                    pause = EVERY;
+                }
                 // Nothing is logged yet.
                 Err(SealError::NoLog(_)) => {}
-                Err(error) => self.failed(&error, &mut told),
+                Err(error) => {
+                    self.failed(&error, &mut told);
+                    pause = after_failure(&error, pause);
+                }
             }
             if is_last {
                 return;
             }
-            let closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
-            // Returns at once if it is closing already, and then seals once more.
-            let pause = if told.is_some() { AFTER_FAILURE } else { EVERY };
-            drop(self.closed.wait_timeout_while(closing, pause, |closing| !*closing));
+            // Returns at once when it is closed. Then it seals once more.
+            let _ = closed.recv_timeout(pause);
         }
     }
 
@@ -166,9 +146,38 @@ impl Shared {
     }
 }
 
+/// Returns how long to wait after a failure, if the wait before it was `last`. An attempt reads a log that differs whole,
+/// and only a person can change that, so the attempts become rare.
+fn after_failure(error: &SealError, last: Duration) -> Duration {
+    match error {
+        SealError::Differs(_) => (last * 2).clamp(AFTER_FAILURE, MAX_AFTER_FAILURE),
+        _ => AFTER_FAILURE,
+    }
+}
+
 /// How long new lines wait to be sealed.
 const EVERY: Duration = Duration::from_secs(10);
-/// How long to wait after a failure: an attempt can read the whole log.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
+const MAX_AFTER_FAILURE: Duration = Duration::from_secs(60 * 60);
 /// How long to pause between two rounds at most.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_differs_is_read_less_and_less_often() {
+        let differs = SealError::Differs(String::new());
+        let mut pause = EVERY;
+        let minutes: Vec<u64> = std::iter::repeat_with(|| {
+            pause = after_failure(&differs, pause);
+            pause.as_secs() / 60
+        })
+        .take(8)
+        .collect();
+        assert_eq!(minutes, [1, 2, 4, 8, 16, 32, 60, 60]);
+        let locked = SealError::Locked(PathBuf::new());
+        assert_eq!(after_failure(&locked, pause), AFTER_FAILURE, "that costs nothing");
+    }
+}

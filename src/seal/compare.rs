@@ -1,41 +1,46 @@
 //! Compares the lines of a log with the entries of its tree, and finds where they go on together after a difference.
-//! Both come as hashes.
+//! Both come as hashes. Time and memory stay linear in the log, whatever differs.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    iter::Fuse,
+};
 
 use crate::copy::Sha256;
 
 /// What the comparison found.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Compared {
-    /// Number of lines that are their entries.
-    pub(super) same: u64,
-    /// Those of them that name the hash of an erased line.
-    pub(super) erased: u64,
+pub struct Compared {
+    /// Lines that are as they were sealed.
+    pub same: u64,
+    /// Lines that stand for an erased one, whose hash they name.
+    pub erased: u64,
     /// Entries before the first line and after the last one.
-    pub(super) before: u64,
-    pub(super) after: u64,
+    pub before: u64,
+    pub after: u64,
     /// Lines after the last entry.
-    pub(super) unsealed: u64,
-    pub(super) differences: Vec<Difference>,
+    pub unsealed: u64,
+    /// The first differences, and the number of those after them.
+    pub differences: Vec<Difference>,
+    pub more: u64,
     /// The line from which on nothing fits.
-    pub(super) gave_up: Option<u64>,
+    pub gave_up: Option<u64>,
 }
 
 /// A place where log and tree differ. Lines and entries are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Difference {
+pub struct Difference {
     /// The line here, or the line before which entries are missing.
-    pub(super) line: u64,
+    pub line: u64,
     /// The hash of the line; `None` if a line is missing.
-    pub(super) found: Option<Sha256>,
+    pub found: Option<Sha256>,
     /// The entry that has no line here; `None` if a line was added.
-    pub(super) sealed: Option<(u64, Sha256)>,
+    pub sealed: Option<(u64, Sha256)>,
 }
 
 /// An iterator that can look ahead.
 struct Window<I> {
-    source: I,
+    source: Fuse<I>,
     ahead: VecDeque<(Sha256, bool)>,
     /// The number of the first item in `ahead`.
     at: u64,
@@ -46,57 +51,38 @@ struct Window<I> {
 impl<I: Iterator<Item = Result<(Sha256, bool), E>>, E> Window<I> {
     fn new(source: I, at: u64) -> Self {
         Self {
-            source,
+            source: source.fuse(),
             ahead: VecDeque::new(),
             at,
         }
     }
 
-    /// Looks `length` items ahead. Returns whether there are as many.
-    fn fill(&mut self, length: usize) -> Result<bool, E> {
-        while self.ahead.len() < length {
-            match self.source.next() {
-                Some(item) => self.ahead.push_back(item?),
-                None => return Ok(false),
-            }
+    /// Returns the item that is so many items ahead.
+    fn get(&mut self, ahead: usize) -> Result<Option<(Sha256, bool)>, E> {
+        while self.ahead.len() <= ahead
+            && let Some(item) = self.source.next()
+        {
+            self.ahead.push_back(item?);
         }
-        Ok(true)
+        Ok(self.ahead.get(ahead).copied())
     }
 
-    fn front(&mut self) -> Result<Option<(Sha256, bool)>, E> {
-        self.fill(1)?;
-        Ok(self.ahead.front().copied())
-    }
-
-    fn pop(&mut self) -> Option<(u64, Sha256)> {
-        let (hash, _) = self.ahead.pop_front()?;
-        self.at += 1;
-        Some((self.at - 1, hash))
+    fn pop(&mut self) -> Result<Option<(u64, Sha256)>, E> {
+        let item = self.get(0)?;
+        self.ahead.pop_front();
+        self.at += u64::from(item.is_some());
+        Ok(item.map(|(hash, _)| (self.at - 1, hash)))
     }
 }
 
+// === impl Compared ===
+
 impl Compared {
-    /// Finds lines that do not fit where they are among the entries after the last line.
-    fn find_moved<E>(
-        &mut self,
-        entries: &mut Window<impl Iterator<Item = Result<(Sha256, bool), E>>>,
-        line: u64,
-    ) -> Result<(), E> {
-        let added: HashSet<Sha256> = self.differences.iter().filter_map(|one| one.found).collect();
-        if !added.is_empty() {
-            entries.fill(MAX_WINDOW)?;
-            while let Some(sealed) = entries.pop() {
-                if added.contains(&sealed.1) {
-                    self.after -= 1;
-                    self.differences.push(Difference {
-                        line,
-                        found: None,
-                        sealed: Some(sealed),
-                    });
-                }
-            }
+    fn add(&mut self, difference: Difference) {
+        match self.differences.len() < MAX_DIFFERENCES {
+            true => self.differences.push(difference),
+            false => self.more += 1,
         }
-        Ok(())
     }
 }
 
@@ -111,106 +97,111 @@ pub(super) fn compare<I, E>(
     lines: impl Iterator<Item = Result<(Sha256, bool), E>>,
 ) -> Result<Compared, E>
 where
-    I: Iterator<Item = Result<(Sha256, bool), E>>,
+    I: Iterator<Item = Result<Sha256, E>>,
 {
-    let mut compared = Compared::default();
     let mut lines = Window::new(lines, 0);
     let start = start(entries(0), size, &mut lines)?;
-    let mut entries = Window::new(entries(start), start);
-    compared.before = start;
-    loop {
-        match (entries.front()?, lines.front()?) {
-            (Some((sealed, _)), Some((found, is_erased))) if sealed == found => {
-                entries.pop();
-                lines.pop();
-                compared.same += 1;
-                compared.erased += u64::from(is_erased);
-            }
-            (Some(_), Some(_)) => {
-                let Some((missing, added)) = resume(&mut entries, &mut lines)? else {
-                    compared.gave_up = Some(lines.at);
-                    return Ok(compared);
-                };
-                for number in 0..missing.max(added) {
-                    compared.differences.push(Difference {
-                        line: lines.at,
-                        found: (number < added).then(|| lines.pop()).flatten().map(|(_, hash)| hash),
-                        sealed: (number < missing).then(|| entries.pop()).flatten(),
-                    });
-                }
-            }
-            (Some(_), None) => {
-                compared.after = size - entries.at;
-                compared.find_moved(&mut entries, lines.at)?;
-                return Ok(compared);
-            }
-            (None, Some(_)) => {
-                lines.pop();
-                compared.unsealed += 1;
-            }
-            (None, None) => return Ok(compared),
+    let mut entries = Window::new(entries(start).map(|entry| Ok((entry?, false))), start);
+    let mut compared = Compared {
+        before: start,
+        ..Compared::default()
+    };
+    while let Some((found, is_erased)) = lines.get(0)? {
+        let Some((sealed, _)) = entries.get(0)? else {
+            lines.pop()?;
+            compared.unsealed += 1;
+            continue;
+        };
+        if sealed == found {
+            entries.pop()?;
+            lines.pop()?;
+            compared.same += u64::from(!is_erased);
+            compared.erased += u64::from(is_erased);
+            continue;
+        }
+        let Some((missing, added)) = resume(&mut entries, &mut lines)? else {
+            compared.gave_up = Some(lines.at);
+            return Ok(compared);
+        };
+        for number in 0..missing.max(added) {
+            compared.add(Difference {
+                line: lines.at,
+                found: if number < added { lines.pop()? } else { None }.map(|(_, hash)| hash),
+                sealed: if number < missing { entries.pop()? } else { None },
+            });
         }
     }
+    // Lines that did not fit where they are can be entries after the last line.
+    let added: HashSet<Sha256> = compared.differences.iter().filter_map(|one| one.found).collect();
+    while let Some(sealed) = entries.pop()? {
+        match added.contains(&sealed.1) {
+            true => compared.add(Difference {
+                line: lines.at,
+                found: None,
+                sealed: Some(sealed),
+            }),
+            false => compared.after += 1,
+        }
+    }
+    Ok(compared)
 }
 
-/// Returns the entry that the first line should have. The first two neighbours among the entries that are neighbours in
-/// the log too decide, else the first entry that the log has. If none of the first lines has an entry, the lines come
-/// after all entries.
+/// Returns the entry that the first line should have: the first entry that is among the first lines tells. If none of
+/// them has an entry, the lines come after all entries.
 fn start<E>(
-    entries: impl Iterator<Item = Result<(Sha256, bool), E>>,
+    entries: impl Iterator<Item = Result<Sha256, E>>,
     size: u64,
     lines: &mut Window<impl Iterator<Item = Result<(Sha256, bool), E>>>,
 ) -> Result<u64, E> {
-    lines.fill(MAX_WINDOW)?;
+    lines.get(MAX_AHEAD)?;
     let by_hash: HashMap<Sha256, u64> = (0..).zip(&lines.ahead).map(|(line, (hash, _))| (*hash, line)).collect();
-    let (mut first, mut last) = (None, None);
-    for (entry, item) in (0_u64..).zip(entries) {
-        let Some(line) = by_hash.get(&item?.0).copied() else {
-            continue;
-        };
-        first = first.or(Some((entry, line)));
-        if last.replace((entry, line)) == entry.checked_sub(1).zip(line.checked_sub(1)) && line > 0 {
-            first = last;
-            break;
-        }
-        if by_hash.len() == 1 {
-            break;
+    for (entry, hash) in (0_u64..).zip(entries) {
+        if let Some(line) = by_hash.get(&hash?) {
+            return Ok(entry.saturating_sub(*line));
         }
     }
-    Ok(first.map_or(size, |(entry, line)| entry.saturating_sub(line)))
+    Ok(size)
 }
 
 /// Finds where entries and lines go on together: returns how many entries and lines come before. What comes before the
 /// end of both counts if nothing fits. Returns `None` if there is too much that does not fit.
+///
+/// It looks no further ahead than the place that it finds, and what is before that place is done, so that the whole
+/// comparison takes linear time.
 fn resume<E>(
     entries: &mut Window<impl Iterator<Item = Result<(Sha256, bool), E>>>,
     lines: &mut Window<impl Iterator<Item = Result<(Sha256, bool), E>>>,
 ) -> Result<Option<(usize, usize)>, E> {
-    for length in [64, 4096, MAX_WINDOW] {
-        let is_full = (entries.fill(length)?, lines.fill(length)?);
-        let mut by_hash = HashMap::new();
-        for (line, (hash, _)) in lines.ahead.iter().take(length).enumerate() {
-            by_hash.entry(*hash).or_insert(line);
+    let (mut entry_at, mut line_at) = (HashMap::new(), HashMap::new());
+    for ahead in 0..MAX_AHEAD {
+        let (entry, line) = (entries.get(ahead)?, lines.get(ahead)?);
+        if entry.is_none() && line.is_none() {
+            let both = entries.ahead.len().min(lines.ahead.len());
+            return Ok(Some((both, both)));
         }
-        let fits = entries.ahead.iter().take(length).enumerate();
-        let fits = fits.filter_map(|(entry, (hash, _))| Some((entry, *by_hash.get(hash)?)));
-        if let Some(best) = fits.min_by_key(|(entry, line)| (entry + line, entry.abs_diff(*line))) {
+        if let Some((hash, _)) = entry {
+            entry_at.entry(hash).or_insert(ahead);
+        }
+        if let Some((hash, _)) = line {
+            line_at.entry(hash).or_insert(ahead);
+        }
+        let of_line = line.and_then(|(hash, _)| Some((*entry_at.get(&hash)?, ahead)));
+        let of_entry = entry.and_then(|(hash, _)| Some((ahead, *line_at.get(&hash)?)));
+        if let Some(best) = of_line
+            .into_iter()
+            .chain(of_entry)
+            .min_by_key(|(entry, line)| entry + line)
+        {
             return Ok(Some(best));
-        }
-        match is_full {
-            (true, true) => {}
-            // Nothing fits up to the end of one. The rest of the other is counted after this.
-            _ => {
-                let both = entries.ahead.len().min(lines.ahead.len());
-                return Ok(Some((both, both)));
-            }
         }
     }
     Ok(None)
 }
 
 /// How many lines to look ahead at most.
-const MAX_WINDOW: usize = 100_000;
+const MAX_AHEAD: usize = 100_000;
+/// How many differences are kept to tell what was moved.
+const MAX_DIFFERENCES: usize = 100_000;
 
 #[cfg(test)]
 mod tests {
@@ -224,7 +215,7 @@ mod tests {
             text.chars().map(hash).collect()
         };
         let all = hashes(entries);
-        let from = |start: u64| all[start as usize..].iter().copied();
+        let from = |start: u64| all[start as usize..].iter().map(|item| item.map(|(hash, _)| hash));
         let Ok(compared) = compare(from, all.len() as u64, hashes(lines).into_iter());
         compared
     }
@@ -275,21 +266,33 @@ mod tests {
     #[test]
     fn erased_lines_count_where_their_hash_is_sealed() {
         let found = compared("abcdef", "aBcd1F2");
-        assert_eq!((found.same, found.erased, found.unsealed), (5, 2, 1));
+        assert_eq!((found.same, found.erased, found.unsealed), (3, 2, 1));
         assert_eq!(differences(&found), "4:1<e");
         assert_eq!(compared("abc", "abcD").erased, 0);
     }
 
     #[test]
     fn a_log_that_stops_fitting_is_given_up_where_it_does() {
-        let hash = |text: String| Ok::<_, Infallible>((Sha256::of(text.as_bytes()), false));
-        let count = MAX_WINDOW as u64 + 10;
-        let entries = |start: u64| (start..count).map(move |number| hash(format!("entry {number}")));
+        let hash = |text: String| Sha256::of(text.as_bytes());
+        let count = MAX_AHEAD as u64 + 10;
+        let entries =
+            |start: u64| (start..count).map(move |number| Ok::<_, Infallible>(hash(format!("entry {number}"))));
         let lines = (0..count).map(|number| match number < 5 {
-            true => hash(format!("entry {number}")),
-            false => hash(format!("other {number}")),
+            true => Ok((hash(format!("entry {number}")), false)),
+            false => Ok((hash(format!("other {number}")), false)),
         });
         let Ok(found) = compare(entries, count, lines);
         assert_eq!((found.same, found.gave_up), (5, Some(5)));
+    }
+
+    #[test]
+    fn no_more_differences_are_kept_than_memory_is_for() {
+        let hash = |number: u64| Sha256::of(&number.to_le_bytes());
+        let count = 2 * MAX_DIFFERENCES as u64 + 100;
+        let entries = |start: u64| (start..count).map(move |number| Ok::<_, Infallible>(hash(number)));
+        let lines = (0..count).map(|number| Ok((hash(number + (number % 2) * count), false)));
+        let Ok(found) = compare(entries, count, lines);
+        assert_eq!((found.same, found.after, found.gave_up), (count / 2, 0, None));
+        assert_eq!((found.differences.len(), found.more), (MAX_DIFFERENCES, 50));
     }
 }

@@ -18,13 +18,6 @@ use crate::{copy::Sha256, files};
 #[derive(Debug, Clone)]
 pub(super) struct Folder(pub(super) PathBuf);
 
-/// Files that are written together. None is certain to survive a loss of power before [`Batch::sync`] returns.
-pub(super) struct Batch<'a> {
-    folder: &'a Folder,
-    /// Folders whose names changed.
-    touched: BTreeSet<PathBuf>,
-}
-
 // === impl Folder ===
 
 impl Folder {
@@ -37,8 +30,8 @@ impl Folder {
     /// # Errors
     /// Fails if another process has the lock for ten seconds, or the folder cannot be created.
     pub(super) fn lock(&self) -> Result<File, SealError> {
-        self.make_folder(&self.0).map_err(|error| self.unwritable("", error))?;
-        let lock = files::lock(&self.0).map_err(|error| self.unwritable("", error))?;
+        let lock = make(&self.0).and_then(|()| files::lock(&self.0));
+        let lock = lock.map_err(SealError::write(&self.0))?;
         lock.ok_or_else(|| SealError::Locked(self.0.clone()))
     }
 
@@ -47,60 +40,73 @@ impl Folder {
         match files::read(&self.path(name)) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(SealError::Read {
-                path: self.path(name),
-                error,
-            }),
+            Err(error) => Err(SealError::read(&self.path(name))(error)),
         }
     }
 
-    /// Reads the hashes of a tile.
-    pub(super) fn tile(&self, name: TileName) -> Result<Vec<Sha256>, SealError> {
-        self.hashes(name, |bytes: &[u8; 32]| Some(Sha256(*bytes)))
-    }
-
-    /// Reads the entries of a bundle.
-    pub(super) fn entries(&self, name: TileName) -> Result<Vec<Sha256>, SealError> {
-        self.hashes(name, |bytes: &[u8; ENTRY]| {
-            Some(Sha256(bytes.strip_prefix(&ENTRY_LENGTH)?.try_into().ok()?))
-        })
-    }
-
-    /// Reads a tile or a bundle. Reads the full one if the partial one was removed, as it may be once the full one is
-    /// there.
-    fn hashes<const SIZE: usize>(
-        &self,
-        name: TileName,
-        hash: impl Fn(&[u8; SIZE]) -> Option<Sha256>,
-    ) -> Result<Vec<Sha256>, SealError> {
+    /// Reads the hashes of a tile, or the entries of a bundle. Reads the full one if the partial one was removed, as it
+    /// may be once the full one is there.
+    pub(super) fn hashes(&self, name: TileName) -> Result<Vec<Sha256>, SealError> {
+        let prefix = prefix(name);
         for found in [name, name.full()] {
             let Some(bytes) = self.read(&found.to_string())? else {
                 continue;
             };
-            let hashes = bytes.as_chunks().0.iter().map(&hash).collect::<Option<Vec<_>>>();
-            let hashes = hashes.filter(|_| bytes.len() == found.width * SIZE);
+            let items = bytes.chunks(prefix.len() + 32);
+            let hashes = items.map(|item| Some(Sha256(item.strip_prefix(prefix)?.try_into().ok()?)));
+            let hashes: Option<Vec<_>> = hashes.collect();
+            let hashes = hashes.filter(|hashes| hashes.len() == found.width);
             let mut hashes = hashes.ok_or_else(|| SealError::Damaged(self.path(&found.to_string())))?;
             hashes.truncate(name.width);
             return Ok(hashes);
         }
-        Err(SealError::Read {
-            path: self.path(&name.to_string()),
-            error: ErrorKind::NotFound.into(),
-        })
+        Err(SealError::Damaged(self.path(&name.to_string())))
     }
 
-    pub(super) fn batch(&self) -> Batch<'_> {
-        Batch {
-            folder: self,
-            touched: BTreeSet::new(),
+    /// Returns the entries from `start` on in a tree of `size` entries.
+    pub(super) fn entries(&self, start: u64, size: u64) -> impl Iterator<Item = Result<Sha256, SealError>> {
+        let first = start - start % FULL as u64;
+        let bundles = (first..size).step_by(FULL).map(move |at| TileName::bundle(at, size));
+        let entries = bundles.flat_map(|bundle| match self.hashes(bundle) {
+            Ok(entries) => entries.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        });
+        entries.skip((start - first) as usize)
+    }
+
+    /// Writes tiles and bundles of entries.
+    pub(super) fn write_hashes(&self, tiles: &[(TileName, Vec<Sha256>)]) -> Result<(), SealError> {
+        let bytes = |name, hashes: &[Sha256]| {
+            hashes
+                .iter()
+                .flat_map(|hash| [prefix(name), &hash.0].concat())
+                .collect()
+        };
+        let files = tiles
+            .iter()
+            .map(|(name, hashes)| (name.to_string(), bytes(*name, hashes)));
+        self.write_all(files, PUBLIC)
+    }
+
+    pub(super) fn write(&self, name: &str, bytes: impl Into<Vec<u8>>, mode: u32) -> Result<(), SealError> {
+        self.write_all([(name.to_owned(), bytes.into())], mode)
+    }
+
+    /// Writes each file under a temporary name, syncs it and gives it its name. At the end, all survive a loss of power.
+    fn write_all(&self, files: impl IntoIterator<Item = (String, Vec<u8>)>, mode: u32) -> Result<(), SealError> {
+        // Folders whose names can have changed.
+        let mut touched = BTreeSet::new();
+        for (name, bytes) in files {
+            let path = self.path(&name);
+            let above = path.ancestors().skip(1).take_while(|above| above.starts_with(&self.0));
+            touched.extend(above.map(Path::to_owned));
+            replace(&path, &bytes, mode).map_err(SealError::write(&path))?;
         }
-    }
-
-    /// Gives a file another name.
-    pub(super) fn rename(&self, from: &str, to: &str) -> Result<(), SealError> {
-        let renamed = step().and_then(|()| fs::rename(self.path(from), self.path(to)));
-        let synced = renamed.and_then(|()| sync_folder(&self.0));
-        synced.map_err(|error| self.unwritable(to, error))
+        for folder in touched {
+            let synced = step().and_then(|()| File::open(&folder)?.sync_all());
+            synced.map_err(SealError::write(&folder))?;
+        }
+        Ok(())
     }
 
     /// Removes the partial tiles of a full tile. What cannot be removed does no harm.
@@ -109,91 +115,29 @@ impl Folder {
             let _ = fs::remove_dir_all(self.path(&format!("{full}.p")));
         }
     }
-
-    /// Creates a folder, and those above it that are missing. Returns the folders that have new names in them.
-    fn make_folder(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
-        let missing = folder
-            .ancestors()
-            .take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
-        let touched: Vec<PathBuf> = missing.map(|made| files::folder_of(made).to_owned()).collect();
-        if !touched.is_empty() {
-            step()?;
-            fs::DirBuilder::new().recursive(true).mode(0o750).create(folder)?;
-        }
-        Ok(touched)
-    }
-
-    fn unwritable(&self, name: &str, error: io::Error) -> SealError {
-        SealError::Write {
-            path: if name.is_empty() {
-                self.0.clone()
-            } else {
-                self.path(name)
-            },
-            error,
-        }
-    }
 }
 
-// === impl Batch ===
-
-impl Batch<'_> {
-    /// Writes a file under a temporary name, syncs it and gives it its name.
-    pub(super) fn write(&mut self, name: &str, bytes: &[u8], mode: u32) -> Result<(), SealError> {
-        let path = self.folder.path(name);
-        let written = self.replace(&path, bytes, mode);
-        written.map_err(|error| SealError::Write { path, error })
-    }
-
-    fn replace(&mut self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-        let folder = files::folder_of(path);
-        self.touched.extend(self.folder.make_folder(folder)?);
-        let unfinished = files::unfinished(path);
-        step()?;
-        let mut file = files::create_unfinished(&unfinished)?;
-        if let Err(stopped) = step() {
-            file.write_all(&bytes[..bytes.len() / 2])?;
-            return Err(stopped);
-        }
-        file.write_all(bytes)?;
-        file.set_permissions(Permissions::from_mode(mode))?;
-        step()?;
-        file.sync_all()?;
-        step()?;
-        fs::rename(&unfinished, path)?;
-        self.touched.insert(folder.to_owned());
-        Ok(())
-    }
-
-    /// Writes the hashes of a tile.
-    pub(super) fn write_tile(&mut self, name: TileName, hashes: &[Sha256]) -> Result<(), SealError> {
-        let mut bytes = Vec::with_capacity(FULL * 32);
-        hashes.iter().for_each(|hash| bytes.extend(hash.0));
-        self.write(&name.to_string(), &bytes, PUBLIC)
-    }
-
-    /// Writes the entries of a bundle.
-    pub(super) fn write_entries(&mut self, name: TileName, entries: &[Sha256]) -> Result<(), SealError> {
-        let mut bytes = Vec::with_capacity(FULL * ENTRY);
-        for entry in entries {
-            bytes.extend(ENTRY_LENGTH);
-            bytes.extend(entry.0);
-        }
-        self.write(&name.to_string(), &bytes, PUBLIC)
-    }
-
-    /// Makes the files survive a loss of power.
-    pub(super) fn sync(&mut self) -> Result<(), SealError> {
-        for folder in std::mem::take(&mut self.touched) {
-            sync_folder(&folder).map_err(|error| SealError::Write { path: folder, error })?;
-        }
-        Ok(())
-    }
-}
-
-fn sync_folder(folder: &Path) -> io::Result<()> {
+/// Creates a folder, and those above it that are missing.
+fn make(folder: &Path) -> io::Result<()> {
     step()?;
-    File::open(folder)?.sync_all()
+    fs::DirBuilder::new().recursive(true).mode(0o750).create(folder)
+}
+
+fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    make(files::folder_of(path))?;
+    let unfinished = files::unfinished(path);
+    step()?;
+    let mut file = files::create_unfinished(&unfinished)?;
+    if let Err(stopped) = step() {
+        file.write_all(&bytes[..bytes.len() / 2])?;
+        return Err(stopped);
+    }
+    file.write_all(bytes)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    step()?;
+    file.sync_all()?;
+    step()?;
+    fs::rename(&unfinished, path)
 }
 
 /// Stands before each change of the disk, so that a test can stop there as a kill would.
@@ -204,9 +148,14 @@ fn step() -> io::Result<()> {
     Ok(())
 }
 
-/// The bytes of an entry in its bundle: a length of 16 bits, and a SHA-256.
-const ENTRY: usize = 34;
-const ENTRY_LENGTH: [u8; 2] = [0, 32];
+/// What stands before each hash of a tile or bundle: in a bundle, the length of the entry as 16 bits.
+fn prefix(name: TileName) -> &'static [u8] {
+    match name.level {
+        Some(_) => &[],
+        None => &[0, 32],
+    }
+}
+
 /// The mode of the files that are no secret.
 pub(super) const PUBLIC: u32 = 0o640;
 pub(super) const SECRET: u32 = 0o600;

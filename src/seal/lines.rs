@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    cmp::Reverse,
     ffi::OsStr,
     fs::{self, File},
     io::{self, BufRead, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom},
@@ -9,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use data_encoding::HEXLOWER;
 use flate2::read::MultiGzDecoder;
 
 use super::SealError;
@@ -34,7 +36,7 @@ pub(super) struct LogFile {
     /// The entry of the first line. It identifies the file under any name.
     pub(super) first: Sha256,
     /// The time in the first line that has one.
-    pub(super) time: String,
+    time: String,
 }
 
 /// The fields of a record that matter here.
@@ -47,7 +49,6 @@ pub(super) struct Record<'a> {
     pub(super) id: Option<Cow<'a, str>>,
     #[serde(borrow)]
     time: Option<Cow<'a, str>>,
-    sha256: Option<Sha256>,
 }
 
 // === impl Lines ===
@@ -55,10 +56,7 @@ pub(super) struct Record<'a> {
 impl Lines {
     /// Opens a file at an offset after decompression, which is the start of a line.
     pub(super) fn open(path: &Path, offset: u64) -> Result<Self, SealError> {
-        Self::opened(path, offset).map_err(|error| SealError::Read {
-            path: path.to_owned(),
-            error,
-        })
+        Self::opened(path, offset).map_err(SealError::read(path))
     }
 
     fn opened(path: &Path, offset: u64) -> io::Result<Self> {
@@ -97,10 +95,7 @@ impl Lines {
             )),
             read => read,
         };
-        read.map_err(|error| SealError::Read {
-            path: self.path.clone(),
-            error,
-        })?;
+        read.map_err(SealError::read(&self.path))?;
         match self.line.split_last() {
             Some((b'\n', line)) => {
                 self.offset += self.line.len() as u64;
@@ -115,23 +110,17 @@ impl Lines {
 
     /// Writes the lines that were read to the disk, so that no loss of power takes sealed lines away.
     pub(super) fn sync(&self) -> Result<(), SealError> {
-        self.file.sync_data().map_err(|error| SealError::Write {
-            path: self.path.clone(),
-            error,
-        })
+        self.file.sync_data().map_err(SealError::write(&self.path))
     }
 }
 
-/// Returns the entry of a line: its SHA-256, or the one that a line `{"event":"erased","sha256":"…"}` names in place of
-/// the line that was removed.
+/// Returns the entry of a line, and whether the line stands for an erased one. The entry is the line's SHA-256, or the
+/// one that a line names in place of the line that was erased: exactly `{"event":"erased","sha256":"…"}`, so that nothing
+/// else can be hidden in it.
 pub(super) fn entry_of(line: &[u8]) -> (Sha256, bool) {
-    let erased = line
-        .starts_with(ERASED)
-        .then(|| parse(line).and_then(|record| record.sha256));
-    match erased.flatten() {
-        Some(sha256) => (sha256, true),
-        None => (Sha256::of(line), false),
-    }
+    let erased = line.strip_prefix(ERASED).and_then(|rest| rest.strip_suffix(b"\"}"));
+    let erased = erased.and_then(|hash| HEXLOWER.decode(hash).ok()?.try_into().ok());
+    erased.map_or_else(|| (Sha256::of(line), false), |hash| (Sha256(hash), true))
 }
 
 pub(super) fn parse(line: &[u8]) -> Option<Record<'_>> {
@@ -142,68 +131,61 @@ pub(super) fn parse(line: &[u8]) -> Option<Record<'_>> {
 /// them. Returns them from the oldest to the newest. Files without a complete line, and those that contain no records,
 /// are left out.
 pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
-    let mut names = names_of(logs)?;
-    // A rotation that runs meanwhile could hide a file.
-    for _ in 0..MAX_TRIES {
-        let files = identify_all(logs, &names)?;
-        let again = names_of(logs)?;
-        if names == again {
-            return Ok(files);
-        }
-        names = again;
-    }
-    identify_all(logs, &names)
-}
-
-fn identify_all(logs: &[PathBuf], names: &[(PathBuf, u64)]) -> Result<Vec<LogFile>, SealError> {
-    let mut files: Vec<LogFile> = Vec::new();
-    for (path, _) in names {
-        let file = match identify(path) {
-            Ok(Some(file)) => file,
-            Err(SealError::Read { error, .. }) if error.kind() == ErrorKind::NotFound => continue,
-            Ok(None) => continue,
-            Err(error) => return Err(error),
-        };
-        match files.iter_mut().find(|known| known.first == file.first) {
-            // A copy, or a file that is being compressed.
-            Some(known) if is_gz(&known.path) => *known = file,
-            Some(_) => {}
-            None => files.push(file),
-        }
-    }
-    // The log itself is the newest of its files, even if the clock was set back.
-    files.sort_by_key(|file| (matches!(logs, [log] if *log == file.path), file.time.clone()));
-    Ok(files)
-}
-
-/// Returns the paths and the inodes: for each log the path itself first, then its rotated files.
-fn names_of(logs: &[PathBuf]) -> Result<Vec<(PathBuf, u64)>, SealError> {
-    let mut names = Vec::new();
-    for log in logs {
-        let folder = files::folder_of(log);
-        let unreadable = |error| SealError::Read {
-            path: folder.to_owned(),
-            error,
-        };
-        let name = log.file_name().unwrap_or_default();
-        let mut found = Vec::new();
-        for file in fs::read_dir(folder).map_err(unreadable)? {
-            let file = file.map_err(unreadable)?;
-            let path = log.with_file_name(file.file_name());
-            if is_of_log(&file.file_name(), name) && path.is_file() {
-                found.push((path, file.ino()));
+    let names_of = |log: &PathBuf| rotated(log).map_err(SealError::read(log));
+    let list = || logs.iter().map(names_of).collect::<Result<Vec<_>, _>>();
+    let mut tries = 0..MAX_TRIES;
+    loop {
+        let names = list()?;
+        let mut files: Vec<LogFile> = Vec::new();
+        for (path, _) in names.iter().flatten() {
+            let file = match identify(path) {
+                Err(SealError::Read { error, .. }) if error.kind() == ErrorKind::NotFound => None,
+                file => file?,
+            };
+            let Some(file) = file else { continue };
+            match files.iter_mut().find(|known| known.first == file.first) {
+                // One of both is a copy, which may be incomplete: never the log, and rather a compressed file.
+                Some(known) if is_gz(&known.path) => *known = file,
+                Some(_) => {}
+                None => files.push(file),
             }
         }
-        if found.is_empty() {
-            return Err(SealError::Read {
-                path: log.clone(),
-                error: ErrorKind::NotFound.into(),
+        // A rotation that ran meanwhile could hide a file.
+        if tries.next().is_none() || list()? == names {
+            // The log itself is the newest. Numbers count more than times, because a clock can be set back.
+            files.sort_by_cached_key(|file| {
+                let is_log = matches!(logs, [log] if *log == file.path);
+                (is_log, Reverse(number(&file.path)), file.time.clone())
             });
+            return Ok(files);
         }
-        found.sort_by_key(|(path, _)| (path != log, path.clone()));
-        names.extend(found);
     }
-    Ok(names)
+}
+
+/// Returns the path and the inode of a log and of its rotated files.
+fn rotated(log: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
+    let mut found = Vec::new();
+    for file in fs::read_dir(files::folder_of(log))? {
+        let file = file?;
+        let path = log.with_file_name(file.file_name());
+        if is_of_log(&file.file_name(), log.file_name().unwrap_or_default()) && path.is_file() {
+            found.push((path, file.ino()));
+        }
+    }
+    if found.is_empty() {
+        return Err(ErrorKind::NotFound.into());
+    }
+    found.sort_by_cached_key(|(path, _)| (path != log, path.clone()));
+    Ok(found)
+}
+
+/// Returns the number of a rotated file, which is larger for an older one: 2 for `audit.jsonl.2.gz`. Returns 0 for other
+/// names. A number of eight digits is a date.
+fn number(path: &Path) -> u32 {
+    let packed = path.with_extension("");
+    let name = if is_gz(path) { &packed } else { path };
+    let number = name.extension().and_then(|end| end.to_str()?.parse().ok());
+    number.filter(|number| *number < 10_000_000).unwrap_or(0)
 }
 
 /// Returns whether a file has the log's name, or one that rotation makes: a number or a date after the name, and `.gz`.
@@ -232,8 +214,7 @@ pub(super) fn identify(path: &Path) -> Result<Option<LogFile>, SealError> {
         };
         let first = *first.get_or_insert_with(|| entry_of(line).0);
         if let Some(time) = parse(line).and_then(|record| record.time) {
-            let time = time.into_owned();
-            let path = path.to_owned();
+            let (path, time) = (path.to_owned(), time.into_owned());
             return Ok(Some(LogFile { path, first, time }));
         }
     }
@@ -244,7 +225,7 @@ fn is_gz(path: &Path) -> bool {
     path.extension() == Some(OsStr::new("gz"))
 }
 
-const ERASED: &[u8] = b"{\"event\":\"erased\"";
+const ERASED: &[u8] = b"{\"event\":\"erased\",\"sha256\":\"";
 /// How many lines without a time a file may begin with.
 const MAX_WITHOUT_TIME: usize = 10_000;
 /// How often to look again after a rotation.

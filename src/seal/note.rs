@@ -1,7 +1,7 @@
 //! Signed notes (c2sp.org/signed-note) with Ed25519 keys, and the checkpoints in them (c2sp.org/tlog-checkpoint). It
 //! does no I/O, apart from the random bytes of a new key.
 
-use std::fmt;
+use std::{fmt, path::Path};
 
 use data_encoding::{BASE64, HEXLOWER};
 use ring::{
@@ -9,6 +9,7 @@ use ring::{
     signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey},
 };
 
+use super::SealError;
 use crate::copy::Sha256;
 
 /// A public key, with the name that its signatures carry. `Display` and `parse` use the format of a vkey.
@@ -18,11 +19,9 @@ pub struct VerifierKey {
     public: [u8; 32],
 }
 
-/// A private key. `text` and `parse` use the format of Go's package `note`, as other programs for signed notes do:
-/// `PRIVATE+KEY+<name>+<key id>+<base64(0x01 || seed)>`.
+/// A private key.
 pub(super) struct SigningKey {
     pair: Ed25519KeyPair,
-    seed: [u8; 32],
     pub(super) public: VerifierKey,
 }
 
@@ -31,14 +30,8 @@ pub(super) struct SigningKey {
 pub(super) struct Note {
     /// It ends in a line feed.
     pub(super) text: String,
-    signatures: Vec<Signature>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Signature {
-    name: String,
-    id: [u8; 4],
-    bytes: Vec<u8>,
+    /// The name of each key, and the id of the key followed by the signature.
+    signatures: Vec<(String, Vec<u8>)>,
 }
 
 /// What a checkpoint says.
@@ -65,6 +58,20 @@ pub enum NoteError {
     Signature,
     #[error("no known key signed it")]
     Unsigned,
+    #[error("it is signed by a key that was replaced when the tree had {0} entries")]
+    Replaced(u64),
+}
+
+// === impl NoteError ===
+
+impl NoteError {
+    /// Returns what makes an error of a file.
+    pub(super) fn of(path: &Path) -> impl Fn(Self) -> SealError {
+        move |error| SealError::Note {
+            path: path.to_owned(),
+            error,
+        }
+    }
 }
 
 // === impl VerifierKey ===
@@ -121,60 +128,39 @@ pub(crate) fn checked_name(name: &str) -> Option<&str> {
 // === impl SigningKey ===
 
 impl SigningKey {
-    /// Creates a key. `name` is a valid name.
-    ///
-    /// # Errors
-    /// Fails if the system has no random numbers.
-    pub(super) fn generate(name: &str) -> Result<Self, std::io::Error> {
-        let mut seed = [0; 32];
-        let filled = SystemRandom::new().fill(&mut seed).map_err(|_| NoteError::Key);
-        let made = filled.and_then(|()| Self::of_seed(name, seed));
-        made.map_err(|_| std::io::Error::other("the system provides no random numbers"))
-    }
-
-    fn of_seed(name: &str, seed: [u8; 32]) -> Result<Self, NoteError> {
+    /// Makes the key of a seed, which is 32 random bytes in base64. `name` is a valid name.
+    pub(super) fn of_seed(name: &str, seed: &[u8]) -> Result<Self, NoteError> {
+        let seed = BASE64.decode(seed.trim_ascii_end()).map_err(|_| NoteError::Key)?;
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteError::Key)?;
-        let public = pair.public_key().as_ref().try_into().map_err(|_| NoteError::Key)?;
         let public = VerifierKey {
             name: name.to_owned(),
-            public,
+            public: pair.public_key().as_ref().try_into().map_err(|_| NoteError::Key)?,
         };
-        Ok(Self { pair, seed, public })
+        Ok(Self { pair, public })
     }
+}
 
-    pub(super) fn parse(text: &str) -> Result<Self, NoteError> {
-        let rest = text.trim_end().strip_prefix(PRIVATE).ok_or(NoteError::Key)?;
-        let mut parts = rest.splitn(3, '+');
-        let mut part = || parts.next().ok_or(NoteError::Key);
-        let (name, id, key) = (part()?, part()?, part()?);
-        let key = BASE64.decode(key.as_bytes()).map_err(|_| NoteError::Key)?;
-        let seed = key.strip_prefix(&[ED25519_TYPE]).and_then(|seed| seed.try_into().ok());
-        let name = checked_name(name).ok_or(NoteError::Key)?;
-        let key = Self::of_seed(name, seed.ok_or(NoteError::Key)?)?;
-        match key.public.id_text() == id {
-            true => Ok(key),
-            false => Err(NoteError::Key),
-        }
-    }
-
-    pub(super) fn text(&self) -> String {
-        let seed = BASE64.encode(&[&[ED25519_TYPE], &self.seed[..]].concat());
-        format!("{PRIVATE}{}+{}+{seed}\n", self.public.name, self.public.id_text())
-    }
+/// Returns a new seed.
+///
+/// # Errors
+/// Fails if the system has no random numbers.
+pub(super) fn new_seed() -> Result<String, std::io::Error> {
+    let mut seed = [0; 32];
+    let filled = SystemRandom::new().fill(&mut seed);
+    filled.map_err(|_| std::io::Error::other("the system provides no random numbers"))?;
+    Ok(BASE64.encode(&seed) + "\n")
 }
 
 // === impl Note ===
 
 impl Note {
-    /// Signs a text, which ends in a line feed, with each of the keys.
-    pub(super) fn sign(text: String, keys: &[&SigningKey]) -> Self {
-        let signature = |key: &&SigningKey| Signature {
-            name: key.public.name.clone(),
-            id: key.public.id(),
-            bytes: key.pair.sign(text.as_bytes()).as_ref().to_vec(),
-        };
-        let signatures = keys.iter().map(signature).collect();
-        Self { text, signatures }
+    /// Signs a text, which ends in a line feed, with each of the keys. Returns the note.
+    pub(super) fn sign(text: String, keys: &[&SigningKey]) -> String {
+        keys.iter().fold(text.clone() + "\n", |note, key| {
+            let signature = key.pair.sign(text.as_bytes());
+            let bytes = BASE64.encode(&[&key.public.id(), signature.as_ref()].concat());
+            format!("{note}\u{2014} {} {bytes}\n", key.public.name)
+        })
     }
 
     /// # Errors
@@ -193,13 +179,8 @@ impl Note {
         let (text, lines) = (&note[..=end], &note[end + 2..]);
         let signature = |line: &str| {
             let (name, bytes) = line.strip_prefix("\u{2014} ")?.split_once(' ')?;
-            let bytes = BASE64.decode(bytes.as_bytes()).ok()?;
-            let (id, bytes) = bytes.split_first_chunk()?;
-            Some(Signature {
-                name: checked_name(name)?.to_owned(),
-                id: *id,
-                bytes: bytes.to_vec(),
-            })
+            let bytes = BASE64.decode(bytes.as_bytes()).ok().filter(|bytes| bytes.len() > 4)?;
+            Some((checked_name(name)?.to_owned(), bytes))
         };
         let signatures = lines.strip_suffix('\n')?.split('\n').map(signature);
         Some(Self {
@@ -213,28 +194,12 @@ impl Note {
     /// # Errors
     /// Fails if a signature with the key's name and id is not the key's.
     pub(super) fn is_signed_by(&self, key: &VerifierKey) -> Result<bool, NoteError> {
-        let id = key.id();
-        let mut of_key = self
-            .signatures
-            .iter()
-            .filter(|one| one.name == key.name && one.id == id);
+        let of_name = self.signatures.iter().filter(|(name, _)| *name == key.name);
+        let mut of_key = of_name.filter_map(|(_, bytes)| bytes.strip_prefix(&key.id()));
         of_key.try_fold(false, |_, signature| {
-            UnparsedPublicKey::new(&ED25519, &key.public)
-                .verify(self.text.as_bytes(), &signature.bytes)
-                .map_err(|_| NoteError::Signature)?;
-            Ok(true)
+            let verified = UnparsedPublicKey::new(&ED25519, &key.public).verify(self.text.as_bytes(), signature);
+            verified.map(|()| true).map_err(|_| NoteError::Signature)
         })
-    }
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.text)?;
-        for Signature { name, id, bytes } in &self.signatures {
-            let bytes = BASE64.encode(&[id, &**bytes].concat());
-            writeln!(f, "\u{2014} {name} {bytes}")?;
-        }
-        Ok(())
     }
 }
 
@@ -282,7 +247,6 @@ impl fmt::Display for Checkpoint {
 
 /// The signature type of Ed25519.
 const ED25519_TYPE: u8 = 1;
-const PRIVATE: &str = "PRIVATE+KEY+";
 /// Begins the extension line with a new key.
 const NEXT_KEY: &str = "next-key ";
 /// Maximum bytes of a note. Cosignatures of witnesses take up to 5 kB each.
@@ -303,10 +267,10 @@ mod tests {
         let note = Note::parse(NOTE.as_bytes()).unwrap();
         assert_eq!(note.text, "This is an example message.\n");
         assert_eq!(note.is_signed_by(&key), Ok(true));
-        assert_eq!(note.to_string(), NOTE);
         let other = Note::parse(NOTE.replace("example message", "Example message").as_bytes()).unwrap();
         assert_eq!(other.is_signed_by(&key), Err(NoteError::Signature));
-        let unknown = SigningKey::generate("example.com/foo").unwrap().public;
+        let unknown = SigningKey::of_seed("example.com/foo", new_seed().unwrap().as_bytes());
+        let unknown = unknown.unwrap().public;
         assert_eq!(note.is_signed_by(&unknown), Ok(false), "an unknown key is ignored");
     }
 
@@ -330,12 +294,16 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_written_as_they_are_read() {
-        let key = SigningKey::generate("example.com/a").unwrap();
-        let again = SigningKey::parse(&key.text()).unwrap();
-        assert_eq!(again.public, key.public);
+    fn a_seed_makes_one_key_and_other_keys_are_refused() {
+        let seed = new_seed().unwrap();
+        let key = SigningKey::of_seed("example.com/a", seed.as_bytes()).unwrap();
+        let again = SigningKey::of_seed("example.com/a", seed.as_bytes()).unwrap();
         let note = Note::sign("a\n".to_owned(), &[&again]);
-        assert_eq!(note.is_signed_by(&key.public), Ok(true));
+        assert_eq!(
+            Note::parse(note.as_bytes()).unwrap().is_signed_by(&key.public),
+            Ok(true)
+        );
+        assert!(SigningKey::of_seed("example.com/a", &seed.as_bytes()[4..]).is_err());
         let other_name = VKEY.replace("foo", "bar");
         for bad in [
             "",
@@ -346,8 +314,6 @@ mod tests {
         ] {
             assert_eq!(VerifierKey::parse(bad), Err(NoteError::Key), "{bad}");
         }
-        let renamed = key.text().replace("com/a", "com/b");
-        assert!(SigningKey::parse(&renamed).is_err(), "the id holds the name");
     }
 
     #[test]

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use data_encoding::BASE64;
 
 use super::{
-    CHECKPOINT, SealError,
+    SealError,
     folder::Folder,
     keys::Chain,
-    lines::{Lines, entry_of, parse},
-    tree::{inclusion_proof, leaf, root_of_proof},
-    verify::leaves_from,
+    lines::{Lines, parse},
+    tree::{inclusion_proof, leaf},
 };
 use crate::copy::Sha256;
 
@@ -33,10 +32,7 @@ pub struct Proven {
 pub fn prove(folder: &Path, id: &str, logs: &[PathBuf]) -> Result<Vec<Proven>, SealError> {
     let folder = Folder(folder.to_owned());
     let chain = Chain::load(&folder, &[])?;
-    let bytes = folder
-        .read(CHECKPOINT)?
-        .ok_or_else(|| SealError::Empty(folder.0.clone()))?;
-    let (checkpoint, _) = chain.check(&bytes, &folder.path(CHECKPOINT))?;
+    let (bytes, checkpoint, _) = chain.checkpoint(&folder)?;
     let mut wanted: Vec<(Sha256, String, Vec<u8>)> = Vec::new();
     for path in logs {
         let mut lines = Lines::open(path, 0)?;
@@ -45,31 +41,24 @@ pub fn prove(folder: &Path, id: &str, logs: &[PathBuf]) -> Result<Vec<Proven>, S
                 continue;
             }
             let record = parse(line).filter(|record| record.id.as_deref() == Some(id));
-            let (entry, is_erased) = entry_of(line);
-            // What was erased cannot be proven.
-            if let Some(event) = record.and_then(|record| record.event)
-                && !is_erased
-            {
-                wanted.push((leaf(&entry.0), event.into_owned(), line.to_vec()));
+            if let Some(event) = record.and_then(|record| record.event) {
+                wanted.push((Sha256::of(line), event.into_owned(), line.to_vec()));
             }
         }
     }
     if wanted.is_empty() {
         return Err(SealError::NoLine(id.to_owned()));
     }
-    let lines = wanted.len();
+    let (lines, size) = (wanted.len(), checkpoint.size);
     let mut proven = Vec::new();
-    for (entry, item) in (0..).zip(leaves_from(&folder, 0, checkpoint.size)) {
-        if wanted.is_empty() {
-            break;
-        }
-        let (hash, _) = item?;
-        let Some(at) = wanted.iter().position(|(wanted, ..)| *wanted == hash) else {
+    for (entry, sha256) in (0..).zip(folder.entries(0, size)) {
+        let sha256 = sha256?;
+        let Some(at) = wanted.iter().position(|(wanted, ..)| *wanted == sha256) else {
             continue;
         };
         let (_, event, line) = wanted.remove(at);
-        let hashes = inclusion_proof(entry, checkpoint.size, &mut |name| folder.tile(name))?;
-        if root_of_proof(hash, entry, checkpoint.size, &hashes) != checkpoint.root {
+        let (hashes, root) = inclusion_proof(leaf(&sha256.0), entry, size, &mut |name| folder.hashes(name))?;
+        if root != checkpoint.root {
             return Err(SealError::Damaged(folder.path("tile")));
         }
         let hashes: String = hashes.iter().map(|hash| BASE64.encode(&hash.0) + "\n").collect();
@@ -80,13 +69,13 @@ pub fn prove(folder: &Path, id: &str, logs: &[PathBuf]) -> Result<Vec<Proven>, S
             entry,
             proof: format!("c2sp.org/tlog-proof@v1\nindex {entry}\n{hashes}\n{checkpoint}"),
         });
+        if wanted.is_empty() {
+            return Ok(proven);
+        }
     }
-    match wanted.len() {
-        0 => Ok(proven),
-        missing => Err(SealError::NotSealed {
-            id: id.to_owned(),
-            missing,
-            lines,
-        }),
-    }
+    Err(SealError::NotSealed {
+        id: id.to_owned(),
+        missing: wanted.len(),
+        lines,
+    })
 }

@@ -1,8 +1,9 @@
 //! Seals the new lines of a log.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashSet, VecDeque},
     fs::File,
+    mem,
     path::{Path, PathBuf},
 };
 
@@ -12,7 +13,7 @@ use super::{
     keys::{self, Chain},
     lines::{Lines, LogFile, entry_of, identify, log_files},
     note::{Checkpoint, Note, SigningKey, VerifierKey},
-    tree::{self, FULL, TileName, Tree},
+    tree::{FULL, TileName, Tree, leaf},
 };
 use crate::copy::Sha256;
 
@@ -37,11 +38,8 @@ struct Writer<'a> {
     sealed: u64,
     /// The entries of the partial bundle.
     bundle: Vec<Sha256>,
-    /// What became full since the checkpoint.
-    full_bundles: Vec<(TileName, Vec<Sha256>)>,
-    full_tiles: Vec<(TileName, Vec<Sha256>)>,
-    /// The bundle that a line was last compared with.
-    compared: Option<(TileName, Vec<Sha256>)>,
+    /// The bundles and tiles that became full since the checkpoint.
+    full: Vec<(TileName, Vec<Sha256>)>,
     _lock: File,
 }
 
@@ -52,27 +50,29 @@ struct Position {
     size: u64,
     /// The name of the file, to show.
     file: String,
-    /// Its first line and its time, which identify the file after a rotation.
+    /// The entry of its first line, which identifies the file after a rotation, and the number of that entry.
     first: Sha256,
-    time: String,
-    /// The entry of its first line.
     entry: u64,
-    /// Bytes of the sealed lines in it, and of the last of them with its line feed.
+    /// Bytes of the sealed lines in it.
     offset: u64,
+    /// Bytes of the last of them with its line feed, and its entry.
     last: u64,
+    hash: Sha256,
 }
 
 /// Goes through the files of the log.
 struct Walk {
-    /// The files after the current one.
-    later: VecDeque<LogFile>,
-    /// `None` before the first line of a new log.
+    /// The current file. `None` before the first line.
     now: Option<(Lines, Position)>,
+    /// The files after it.
+    later: VecDeque<LogFile>,
+    /// The first entries of the files before it. No clock tells which files are sealed.
+    done: Vec<Sha256>,
 }
 
 /// Seals the complete lines of a log that are not sealed yet. `logs` are the log and, if they lie elsewhere, its
-/// rotated files. With `go_on`, goes on after the last line that it knows, although sealed lines are missing or
-/// changed. Ends early once `stop` returns true.
+/// rotated files. With `go_on`, goes on although sealed lines are missing or changed: seals each line from the position's
+/// file on that is not among the entries. Ends early once `stop` returns true.
 ///
 /// # Errors
 /// Fails if the folder cannot be used, and if sealed lines are found to be missing or changed. It then seals nothing.
@@ -84,50 +84,54 @@ pub fn seal(
 ) -> Result<Sealed, SealError> {
     let folder = Folder(options.path.clone());
     // Before the folder is made.
-    let files = || log_files(logs);
-    if !options.path.exists() && files()?.is_empty() {
+    if !options.path.exists() && log_files(logs)?.is_empty() {
         return Err(SealError::NoLog(logs.first().cloned().unwrap_or_default()));
     }
     let mut writer = Writer::open(&folder, options)?;
     let before = writer.sealed;
-    let position = writer.position()?;
-    // A log that was not rotated meanwhile is one file. Finding that out is cheap.
-    let current = match (logs, &position) {
-        ([log], Some(position)) if !go_on && log.exists() => identify(log)?
-            .filter(|file| file.first == position.first)
-            .map(|file| vec![file]),
-        _ => None,
-    };
-    let files = current.map_or_else(files, Ok)?;
-    let (mut walk, mut entry) = match go_on {
-        true => writer.after_the_last_known(files, position.as_ref())?,
-        false => writer.go_to(files, position)?,
-    };
+    let (mut walk, mut entry) = writer.start(logs, go_on)?;
+    let mut sealed = folder.entries(entry, before);
+    // The sealed lines that the log does not have where they were.
+    let mut elsewhere = HashSet::new();
     while let Some(hash) = walk.next_entry(entry)? {
-        if entry >= writer.sealed {
-            writer.push(hash);
-        } else if writer.entry(entry)? != hash {
-            return Err(SealError::Changed {
-                path: walk.path(),
-                line: entry.saturating_sub(walk.first_entry()) + 1,
-                entry,
-            });
+        match sealed.next().transpose()? {
+            Some(sealed) if sealed == hash => {
+                entry += 1;
+                continue;
+            }
+            Some(_) if !go_on => return Err(walk.changed(entry)),
+            Some(_) => {
+                let looked_for = folder.entries(entry.max(before.saturating_sub(MAX_KNOWN)), before);
+                elsewhere = looked_for.collect::<Result<_, _>>()?;
+                sealed = folder.entries(before, before);
+                // If this is the first line of its file, the file has the entries after all others.
+                if let Some((_, position)) = &mut walk.now {
+                    position.entry += before - entry;
+                }
+                entry = before;
+            }
+            None => {}
         }
-        entry += 1;
-        if writer.tree.size() - writer.sealed >= MAX_ROUND {
-            writer.commit(&walk)?;
+        if elsewhere.remove(&hash) {
+            continue;
+        }
+        writer.push(hash);
+        entry = writer.tree.size();
+        if entry - writer.sealed >= MAX_ROUND {
+            writer.commit(&mut walk)?;
             if stop() {
                 break;
             }
         }
     }
-    if entry < writer.sealed {
-        return Err(SealError::CutShort {
-            path: walk.path(),
-            missing: writer.sealed - entry,
-        });
+    if entry < before && !go_on {
+        return Err(SealError::Differs(format!(
+            "{}: the last {} sealed lines are missing: the log was cut short",
+            walk.path().display(),
+            before - entry
+        )));
     }
-    writer.commit(&walk)?;
+    writer.commit(&mut walk)?;
     Ok(Sealed {
         new: writer.sealed - before,
         size: writer.sealed,
@@ -141,7 +145,7 @@ pub fn seal(
 /// Fails if the folder cannot be used.
 pub fn rotate_key(options: &SealOptions) -> Result<VerifierKey, SealError> {
     let folder = Folder(options.path.clone());
-    if folder.read(keys::VKEYS)?.is_none() {
+    if folder.read(keys::VKEY)?.is_none() {
         return Err(SealError::Empty(folder.0));
     }
     let writer = Writer::open(&folder, options)?;
@@ -156,37 +160,30 @@ impl<'a> Writer<'a> {
         let lock = folder.lock()?;
         let (key, chain, created) = keys::open(folder, &options.new_origin)?;
         if let Some(wanted) = options.origin.as_ref().filter(|wanted| *wanted != key.public.name()) {
-            return Err(SealError::Origin {
-                folder: folder.0.clone(),
-                is: key.public.name().to_owned(),
-                wanted: wanted.clone(),
-            });
+            let (path, is, wanted) = (folder.0.clone(), key.public.name().to_owned(), wanted.clone());
+            return Err(SealError::Origin { path, is, wanted });
         }
-        let path = folder.path(CHECKPOINT);
-        let checkpoint = match folder.read(CHECKPOINT)? {
-            Some(bytes) => Some(chain.check(&bytes, &path)?.0),
-            None => None,
+        let checkpoint = match chain.checkpoint(folder) {
+            Ok((_, checkpoint, _)) => Some(checkpoint),
+            // The checkpoint is written before the position, so it was removed. A new tree would contradict it.
+            Err(SealError::Empty(_)) if folder.read(POSITION)?.is_some() || !chain.rotations.is_empty() => {
+                return Err(SealError::Damaged(folder.path(CHECKPOINT)));
+            }
+            Err(SealError::Empty(_)) => None,
+            Err(error) => return Err(error),
         };
-        // The checkpoint is written before the position, so it was removed. A new tree would contradict it.
-        if checkpoint.is_none() && (folder.read(POSITION)?.is_some() || !chain.rotations.is_empty()) {
-            return Err(SealError::Damaged(path));
-        }
         let sealed = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.size);
-        let tree = Tree::load(sealed, |name| folder.tile(name))?;
+        let mut bundle = Vec::new();
+        let tree = Tree::load(sealed, |name| {
+            if name.level != Some(0) {
+                return folder.hashes(name);
+            }
+            bundle = folder.hashes(TileName { level: None, ..name })?;
+            Ok(bundle.iter().map(|entry| leaf(&entry.0)).collect())
+        })?;
         if checkpoint.is_some_and(|checkpoint| checkpoint.root != tree.root()) {
             return Err(SealError::Damaged(folder.path("tile")));
         }
-        let bundle = match sealed % FULL as u64 {
-            0 => Vec::new(),
-            _ => {
-                let name = TileName::bundle(sealed - 1, sealed);
-                let (entries, leaves) = (folder.entries(name)?, folder.tile(name.leaves())?);
-                if !entries.iter().map(|entry| tree::leaf(&entry.0)).eq(leaves) {
-                    return Err(SealError::Damaged(folder.path(&name.to_string())));
-                }
-                entries
-            }
-        };
         Ok(Self {
             folder,
             key,
@@ -195,113 +192,78 @@ impl<'a> Writer<'a> {
             tree,
             sealed,
             bundle,
-            full_bundles: Vec::new(),
-            full_tiles: Vec::new(),
-            compared: None,
+            full: Vec::new(),
             _lock: lock,
         })
     }
 
-    fn position(&self) -> Result<Option<Position>, SealError> {
-        let bytes = self.folder.read(POSITION)?;
-        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
-    }
-
-    /// Goes to the line after the position, or to an earlier one whose entry is known. Returns the entry of that line.
-    fn go_to(&mut self, files: Vec<LogFile>, position: Option<Position>) -> Result<(Walk, u64), SealError> {
-        let mut later = VecDeque::from(files);
-        let has_position = position.is_some();
-        let Some(mut position) =
-            position.filter(|position| position.size <= self.sealed && position.entry <= position.size)
-        else {
-            // The first sealing, or it was killed before it wrote the position.
-            let is_first = match (self.sealed, later.front()) {
-                (0, _) => true,
-                (_, Some(file)) => !has_position && file.first == self.entry(0)?,
-                (_, None) => false,
-            };
-            return match is_first {
-                true => Ok((Walk { later, now: None }, 0)),
-                false => Err(SealError::Position(self.folder.path(POSITION))),
-            };
+    /// Goes to the line after the last sealed one, or to an earlier one. Returns the entry that the line there should
+    /// have.
+    fn start(&self, logs: &[PathBuf], go_on: bool) -> Result<(Walk, u64), SealError> {
+        let saved = self.folder.read(POSITION)?;
+        let mut saved: Option<(Position, Vec<Sha256>)> = saved.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        // A log that was not rotated meanwhile is one file. Finding that out is cheap.
+        let current = match (&saved, logs) {
+            (Some((position, _)), [log]) if !go_on && log.exists() => {
+                identify(log)?.filter(|file| file.first == position.first)
+            }
+            _ => None,
         };
-        let Some(at) = later.iter().position(|file| file.first == position.first) else {
-            return Err(SealError::LogGone { name: position.file });
-        };
-        later.drain(..at);
-        let file = later.pop_front().map(|file| file.path).unwrap_or_default();
-        position.file = name_of(&file);
-        let mut lines = Lines::open(&file, position.offset.saturating_sub(position.last))?;
-        let last = position.size.checked_sub(1).map(|last| self.entry(last)).transpose()?;
-        let is_last = lines.next_line()?.map(|line| entry_of(line).0) == last && lines.offset == position.offset;
-        if !is_last {
-            // Lines were erased, or the log was changed: compares the whole file.
-            lines = Lines::open(&file, 0)?;
-            (position.size, position.offset, position.last) = (position.entry, 0, 0);
-        }
-        let entry = position.size;
-        let now = Some((lines, position));
-        Ok((Walk { later, now }, entry))
-    }
-
-    /// Goes to the line after the last one that has one of the last entries, or to the first line of the first file
-    /// that is newer than the position.
-    fn after_the_last_known(
-        &mut self,
-        files: Vec<LogFile>,
-        position: Option<&Position>,
-    ) -> Result<(Walk, u64), SealError> {
-        let first = self.sealed.saturating_sub(MAX_KNOWN);
-        let mut known = HashMap::new();
-        for entry in first..self.sealed {
-            known.insert(self.entry(entry)?, entry);
-        }
-        let mut later = VecDeque::new();
-        for file in files.into_iter().rev() {
-            let mut lines = Lines::open(&file.path, 0)?;
-            let (mut number, mut start, mut found) = (0, 0, None);
-            while let Some(line) = lines.next_line()? {
-                number += 1;
-                if known.contains_key(&entry_of(line).0) {
-                    found = Some((number, start, lines.offset));
+        let mut files = match current {
+            Some(file) => vec![file],
+            None => {
+                let files = log_files(logs)?;
+                if let Some((_, done)) = &mut saved
+                    && done.len() > MAX_DONE
+                {
+                    done.retain(|done| files.iter().any(|file| file.first == *done));
                 }
-                start = lines.offset;
+                files
             }
-            if let Some((number, start, offset)) = found {
-                let mut position = Position::at_start_of(&file, self.sealed.saturating_sub(number));
-                (position.size, position.offset, position.last) = (self.sealed, offset, offset - start);
-                let now = Some((Lines::open(&file.path, offset)?, position));
-                return Ok((Walk { later, now }, self.sealed));
-            }
-            if position.is_none_or(|position| file.time > position.time) {
-                later.push_front(file);
-            }
+        };
+        let saved = saved.filter(|(position, _)| !go_on || position.size <= self.sealed);
+        // Without a position, sealing was killed before it wrote the first one: compares all lines.
+        let Some((position, done)) = saved else {
+            return Ok((Walk::new(files, Vec::new()), 0));
+        };
+        if position.size > self.sealed {
+            return Err(SealError::Differs(format!(
+                "{}: it is older than the last sealing. Restore the whole folder from one backup",
+                self.folder.path(CHECKPOINT).display()
+            )));
         }
-        Ok((Walk { later, now: None }, self.sealed))
-    }
-
-    /// Returns an entry that the checkpoint covers.
-    fn entry(&mut self, entry: u64) -> Result<Sha256, SealError> {
-        let name = TileName::bundle(entry, self.sealed);
-        if self.compared.as_ref().is_none_or(|(compared, _)| *compared != name) {
-            self.compared = Some((name, self.folder.entries(name)?));
+        files.sort_by_key(|file| file.first != position.first);
+        let mut walk = Walk::new(files, done);
+        if go_on {
+            return Ok((walk, position.entry));
         }
-        let at = (entry % FULL as u64) as usize;
-        let found = self.compared.as_ref().and_then(|(_, entries)| entries.get(at));
-        found
-            .copied()
-            .ok_or_else(|| SealError::Damaged(self.folder.path(&name.to_string())))
+        let Some(file) = walk.later.front().filter(|file| file.first == position.first) else {
+            let text = format!(
+                "the file of the log that was sealed last, {}, is missing: neither the log nor a rotated file begins with \
+                 its first line",
+                position.file
+            );
+            return Err(SealError::Differs(text));
+        };
+        let mut lines = Lines::open(&file.path, position.offset.saturating_sub(position.last))?;
+        let is_last = lines.next_line()?.is_some_and(|line| entry_of(line).0 == position.hash);
+        if !is_last || lines.offset != position.offset {
+            // Lines were erased, or the log was changed: compares the whole file.
+            return Ok((walk, position.entry));
+        }
+        let (entry, file) = (position.size, name_of(&file.path));
+        walk.later.pop_front();
+        walk.now = Some((lines, Position { file, ..position }));
+        Ok((walk, entry))
     }
 
     fn push(&mut self, entry: Sha256) {
-        let Self { tree, full_tiles, .. } = self;
-        tree.push(tree::leaf(&entry.0), |name, hashes| {
-            full_tiles.push((name, hashes.to_vec()))
-        });
+        let Self { tree, full, .. } = self;
+        tree.push(leaf(&entry.0), |name, hashes| full.push((name, hashes.to_vec())));
         self.bundle.push(entry);
         if self.bundle.len() == FULL {
             let name = TileName::bundle(self.tree.size() - 1, self.tree.size());
-            self.full_bundles.push((name, std::mem::take(&mut self.bundle)));
+            self.full.push((name, mem::take(&mut self.bundle)));
         }
     }
 
@@ -315,75 +277,61 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes the new entries, the tiles, the checkpoint and the position.
-    fn commit(&mut self, walk: &Walk) -> Result<(), SealError> {
-        let Some((lines, position)) = &walk.now else {
+    fn commit(&mut self, walk: &mut Walk) -> Result<(), SealError> {
+        let Some((lines, position)) = &mut walk.now else {
             return Ok(());
         };
-        if self.tree.size() > self.sealed {
+        let size = self.tree.size();
+        let mut new = mem::take(&mut self.full);
+        if size > self.sealed {
             lines.sync()?;
-            let mut batch = self.folder.batch();
-            for (name, entries) in &self.full_bundles {
-                batch.write_entries(*name, entries)?;
-            }
             if !self.bundle.is_empty() {
-                let name = TileName::bundle(self.tree.size() - 1, self.tree.size());
-                batch.write_entries(name, &self.bundle)?;
+                new.push((TileName::bundle(size - 1, size), self.bundle.clone()));
             }
-            batch.sync()?;
-            for (name, hashes) in &self.full_tiles {
-                batch.write_tile(*name, hashes)?;
-            }
-            for (name, hashes) in self.tree.partial_tiles(self.sealed) {
-                batch.write_tile(name, hashes)?;
-            }
-            batch.sync()?;
+            let partial = self.tree.partial_tiles(self.sealed);
+            new.extend(partial.map(|(name, hashes)| (name, hashes.to_vec())));
+            // Bundles of entries come first.
+            new.sort_by_key(|(name, _)| name.level.is_some());
+            let bundles = new.partition_point(|(name, _)| name.level.is_none());
+            self.folder.write_hashes(&new[..bundles])?;
+            self.folder.write_hashes(&new[bundles..])?;
             let note = Note::sign(self.checkpoint().to_string(), &[&self.key]);
-            batch.write(CHECKPOINT, note.to_string().as_bytes(), PUBLIC)?;
-            batch.sync()?;
+            self.folder.write(CHECKPOINT, note, PUBLIC)?;
         }
+        position.size = size;
         // A position of numbers and texts can always be written as JSON.
-        let text = serde_json::to_vec(position).unwrap_or_default();
+        let text = serde_json::to_vec(&(&position, &walk.done)).unwrap_or_default();
         if self.folder.read(POSITION)?.as_ref() != Some(&text) {
-            let mut batch = self.folder.batch();
-            batch.write(POSITION, &text, PUBLIC)?;
-            batch.sync()?;
+            self.folder.write(POSITION, text, PUBLIC)?;
         }
-        let full = self.full_bundles.drain(..).chain(self.full_tiles.drain(..));
-        full.for_each(|(name, _)| self.folder.remove_partial(name));
-        self.sealed = self.tree.size();
-        self.compared = None;
+        let full = new.iter().filter(|(name, _)| name.width == FULL);
+        full.for_each(|(name, _)| self.folder.remove_partial(*name));
+        self.sealed = size;
         Ok(())
-    }
-}
-
-// === impl Position ===
-
-impl Position {
-    fn at_start_of(file: &LogFile, entry: u64) -> Self {
-        Self {
-            size: entry,
-            file: name_of(&file.path),
-            first: file.first,
-            time: file.time.clone(),
-            entry,
-            offset: 0,
-            last: 0,
-        }
     }
 }
 
 // === impl Walk ===
 
 impl Walk {
+    /// Begins before the first of the files that are not done.
+    fn new(mut files: Vec<LogFile>, done: Vec<Sha256>) -> Self {
+        files.retain(|file| !done.contains(&file.first));
+        Self {
+            now: None,
+            later: files.into(),
+            done,
+        }
+    }
+
     /// Returns what the next line has as its entry, whose number is `entry`, and moves the position after the line.
     fn next_entry(&mut self, entry: u64) -> Result<Option<Sha256>, SealError> {
         if let Some((lines, position)) = &mut self.now {
             let start = lines.offset;
             if let Some(line) = lines.next_line()? {
-                let (hash, _) = entry_of(line);
-                (position.size, position.offset) = (entry + 1, lines.offset);
-                position.last = lines.offset - start;
-                return Ok(Some(hash));
+                position.hash = entry_of(line).0;
+                (position.offset, position.last) = (lines.offset, lines.offset - start);
+                return Ok(Some(position.hash));
             }
         }
         // The next file has a line, so nothing writes to this one any more. It was read to its end after that line
@@ -392,24 +340,36 @@ impl Walk {
             return Ok(None);
         };
         let mut lines = Lines::open(&file.path, 0)?;
-        let first = lines.next_line()?.map(|line| entry_of(line).0);
-        if first != Some(file.first) {
+        if lines.next_line()?.map(|line| entry_of(line).0) != Some(file.first) {
             // The log was rotated since its files were listed. The next sealing finds this file under its new name.
             self.later.clear();
             return Ok(None);
         }
-        if let Some((ended, _)) = &self.now {
+        let position = Position {
+            size: entry,
+            file: name_of(&file.path),
+            first: file.first,
+            entry,
+            offset: lines.offset,
+            last: lines.offset,
+            hash: file.first,
+        };
+        if let Some((ended, position)) = self.now.replace((lines, position)) {
             ended.sync()?;
+            self.done.push(position.first);
         }
-        let mut position = Position::at_start_of(&file, entry);
-        (position.size, position.offset, position.last) = (entry + 1, lines.offset, lines.offset);
-        self.now = Some((lines, position));
-        Ok(first)
+        Ok(Some(file.first))
     }
 
-    /// Returns the entry of the first line of the current file.
-    fn first_entry(&self) -> u64 {
-        self.now.as_ref().map_or(0, |(_, position)| position.entry)
+    /// Returns the error for a line that is not its entry.
+    fn changed(&self, entry: u64) -> SealError {
+        let first = self.now.as_ref().map_or(0, |(_, position)| position.entry);
+        SealError::Differs(format!(
+            "{}:{}: this is not the line that was sealed (entry {entry}): it was changed, or lines before it were added \
+             or removed",
+            self.path().display(),
+            entry.saturating_sub(first) + 1
+        ))
     }
 
     /// Returns the path of the current file.
@@ -427,6 +387,8 @@ fn name_of(path: &Path) -> String {
 
 /// How many lines one checkpoint adds at most.
 const MAX_ROUND: u64 = 65_536;
-/// How many of the last entries are looked for to go on.
-const MAX_KNOWN: u64 = 1_000_000;
+/// How many of the last entries are looked for at most in a log that differs.
+const MAX_KNOWN: u64 = 10_000_000;
+/// How many sealed files are remembered even if they are gone. A file that is being compressed can be gone for a moment.
+const MAX_DONE: usize = 1_000;
 const POSITION: &str = "position";

@@ -39,11 +39,15 @@ impl Tree {
             levels: Vec::new(),
         };
         for level in (0..).take_while(|level| at_level(size, *level) > 0) {
-            let hashes = match TileName::last(level, size) {
-                Some(name) => read(name)?,
-                None => Vec::new(),
-            };
-            tree.levels.push(hashes);
+            let (index, width) = (
+                at_level(size, level) / FULL as u64,
+                at_level(size, level) as usize % FULL,
+            );
+            let level = Some(level);
+            tree.levels.push(match width {
+                0 => Vec::new(),
+                _ => read(TileName { level, index, width })?,
+            });
         }
         Ok(tree)
     }
@@ -79,9 +83,13 @@ impl Tree {
     /// Returns the partial tiles that a tree of the size `since` does not have.
     pub(super) fn partial_tiles(&self, since: u64) -> impl Iterator<Item = (TileName, &[Sha256])> {
         (0_u8..).zip(&self.levels).filter_map(move |(level, hashes)| {
+            let name = TileName {
+                level: Some(level),
+                index: at_level(self.size, level) / FULL as u64,
+                width: hashes.len(),
+            };
             let is_new = at_level(self.size, level) != at_level(since, level);
-            let name = TileName::last(level, self.size).filter(|_| is_new)?;
-            Some((name, &**hashes))
+            (is_new && !hashes.is_empty()).then_some((name, &**hashes))
         })
     }
 
@@ -114,17 +122,6 @@ fn root_of<'a>(subtrees: impl IntoIterator<Item = (usize, &'a [Sha256])>) -> Sha
 // === impl TileName ===
 
 impl TileName {
-    /// Returns the partial tile of a level in a tree of `size` entries; `None` if all its tiles are full.
-    fn last(level: u8, size: u64) -> Option<Self> {
-        let hashes = at_level(size, level);
-        let width = (hashes % FULL as u64) as usize;
-        (width > 0).then_some(Self {
-            level: Some(level),
-            index: hashes / FULL as u64,
-            width,
-        })
-    }
-
     /// Returns the bundle with the entry `entry` in a tree of `size` entries.
     pub(super) fn bundle(entry: u64, size: u64) -> Self {
         Self::with(None, entry, size)
@@ -138,11 +135,6 @@ impl TileName {
             index,
             width: (hashes - index * FULL as u64).min(FULL as u64) as usize,
         }
-    }
-
-    /// Returns the tile with the leaves of a bundle.
-    pub(super) fn leaves(self) -> Self {
-        Self { level: Some(0), ..self }
     }
 
     /// Returns the full tile at this place.
@@ -217,42 +209,35 @@ pub(super) fn range_hash<E>(
     Ok(root_of([(0, &hashes[start..][..at_level(length, level) as usize])]))
 }
 
-/// Returns the inclusion proof of an entry in the tree of `size` entries (RFC 6962 §2.1.1): the hashes from the leaf's
-/// sibling to the root's child.
+/// Returns the inclusion proof of an entry in the tree of `size` entries (RFC 6962 §2.1.1), the hashes from the leaf's
+/// sibling to the root's child, and the root to which it leads from `leaf`.
 ///
 /// # Errors
 /// Those of `read`.
 pub(super) fn inclusion_proof<E>(
+    leaf: Sha256,
     entry: u64,
     size: u64,
     read: &mut impl FnMut(TileName) -> Result<Vec<Sha256>, E>,
-) -> Result<Vec<Sha256>, E> {
+) -> Result<(Vec<Sha256>, Sha256), E> {
     let (mut from, mut to) = (0, size);
-    let mut proof = Vec::new();
+    let mut path = Vec::new();
     while to - from > 1 {
         let middle = from + split(to - from);
-        let sibling = if entry < middle { (middle, to) } else { (from, middle) };
-        proof.push(range_hash(sibling.0, sibling.1, size, read)?);
-        (from, to) = if entry < middle { (from, middle) } else { (middle, to) };
+        let is_left = entry < middle;
+        let (subtree, sibling) = match is_left {
+            true => ((from, middle), (middle, to)),
+            false => ((middle, to), (from, middle)),
+        };
+        path.push((is_left, range_hash(sibling.0, sibling.1, size, read)?));
+        (from, to) = subtree;
     }
-    proof.reverse();
-    Ok(proof)
-}
-
-/// Returns the root to which an inclusion proof leads (RFC 9162 §2.1.3.2).
-pub(super) fn root_of_proof(leaf: Sha256, entry: u64, size: u64, proof: &[Sha256]) -> Sha256 {
-    let (mut from, mut to) = (0, size);
-    let mut turns = Vec::new();
-    while to - from > 1 {
-        let middle = from + split(to - from);
-        turns.push(entry < middle);
-        (from, to) = if entry < middle { (from, middle) } else { (middle, to) };
-    }
-    let path = turns.into_iter().rev().zip(proof);
-    path.fold(leaf, |hash, (is_left, sibling)| match is_left {
+    path.reverse();
+    let root = path.iter().fold(leaf, |hash, (is_left, sibling)| match is_left {
         true => node(&hash, sibling),
         false => node(sibling, &hash),
-    })
+    });
+    Ok((path.into_iter().map(|(_, sibling)| sibling).collect(), root))
 }
 
 /// Returns the largest power of two below `length`, which is at least 2.
@@ -394,12 +379,10 @@ mod tests {
                 assert_eq!(hash, model(&leaves[..part as usize]), "{part} of {size}");
             }
             for entry in [0, size / 2, size - 1] {
-                let Ok(proof) = inclusion_proof(entry, size, &mut read);
-                assert_eq!(
-                    root_by(&proof, entry, size, leaves[entry as usize]),
-                    root,
-                    "{entry} of {size}"
-                );
+                let leaf = leaves[entry as usize];
+                let Ok((proof, leads_to)) = inclusion_proof(leaf, entry, size, &mut read);
+                let roots = (leads_to, root_by(&proof, entry, size, leaf));
+                assert_eq!(roots, (root, root), "{entry} of {size}");
             }
         }
     }

@@ -2,9 +2,10 @@
 //! the entries.
 
 use std::{
-    cell::RefCell,
     collections::{HashMap, HashSet},
+    fmt, iter,
     path::{Path, PathBuf},
+    slice,
 };
 
 use super::{
@@ -14,7 +15,7 @@ use super::{
     keys::Chain,
     lines::{Lines, entry_of},
     note::{Checkpoint, VerifierKey},
-    tree::{self, FULL, TileName, Tree, range_hash},
+    tree::{TileName, Tree, leaf, range_hash},
 };
 use crate::{copy::Sha256, files};
 
@@ -34,32 +35,25 @@ pub struct Verify {
 }
 
 /// What a verification found.
-#[derive(Debug, serde::Serialize)]
+#[derive(Debug, Default)]
 pub struct Verification {
     pub origin: String,
     /// The id of the key that signed the checkpoint.
     pub key: String,
     /// Number of entries in the tree.
     pub sealed: u64,
-    pub root: Sha256,
     /// Older checkpoints that the tree extends.
     pub checkpoints: u64,
-    /// Lines that are as they were sealed.
-    pub same: u64,
-    /// Lines that were erased, which stand for their hashes.
-    pub erased: u64,
-    /// Lines after the last sealed one.
-    pub unsealed: u64,
-    /// Sealed lines before and after the lines of the given files.
-    pub older: u64,
-    pub newer: u64,
+    pub lines: Compared,
     /// Files that end in an incomplete line, which is never sealed.
     pub incomplete: Vec<String>,
+    /// The first things that are wrong, and the number of the others.
     pub findings: Vec<Finding>,
+    pub more: u64,
 }
 
-/// Something that is wrong.
-#[derive(Debug, PartialEq, Eq, serde::Serialize)]
+/// Something that is wrong. `Display` describes it.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
     pub kind: Kind,
     /// The file, and the first line in it for a line of a log.
@@ -67,13 +61,11 @@ pub struct Finding {
     pub line: Option<u64>,
     /// The first entry concerned.
     pub entry: Option<u64>,
-    /// Number of lines, entries or files concerned.
+    /// Number of lines or entries concerned.
     pub count: u64,
-    pub text: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// The line is not the one that was sealed.
     Changed,
@@ -85,14 +77,20 @@ pub enum Kind {
     Moved,
     /// Sealed lines are missing at the end of the log.
     CutShort,
-    /// From this line on, nothing fits.
-    Other,
-    /// None of the lines is sealed.
-    Unknown,
-    /// A file of the folder does not fit the checkpoint.
-    Tree,
-    /// An older checkpoint does not fit the tree.
-    Checkpoint,
+    /// Something else.
+    Other(String),
+}
+
+/// Reads the lines of several files as one log.
+#[derive(Default)]
+struct Logs<'a> {
+    paths: slice::Iter<'a, PathBuf>,
+    now: Option<Lines>,
+    /// The files so far, each with the number of its first line among all lines, from 0.
+    files: Vec<(String, u64)>,
+    /// Number of lines so far.
+    lines: u64,
+    incomplete: Vec<String>,
 }
 
 /// Verifies a log.
@@ -102,296 +100,221 @@ pub enum Kind {
 pub fn verify(what: &Verify) -> Result<Verification, SealError> {
     let folder = Folder(what.folder.clone());
     let chain = Chain::load(&folder, &what.keys)?;
-    let path = folder.path(CHECKPOINT);
-    let bytes = folder
-        .read(CHECKPOINT)?
-        .ok_or_else(|| SealError::Empty(folder.0.clone()))?;
-    let (checkpoint, key) = chain.check(&bytes, &path)?;
+    let (_, checkpoint, key) = chain.checkpoint(&folder)?;
     let mut found = Verification {
         origin: checkpoint.origin.clone(),
         key: key.id_text(),
         sealed: checkpoint.size,
-        root: checkpoint.root,
-        checkpoints: 0,
-        same: 0,
-        erased: 0,
-        unsealed: 0,
-        older: 0,
-        newer: 0,
-        incomplete: Vec::new(),
-        findings: Vec::new(),
+        ..Verification::default()
     };
-    let has_leaves = found.check_tree(&folder, &checkpoint);
+    let has_entries = found.check_tree(&folder, &checkpoint);
     for (path, older) in &chain.rotations {
         found.check_older(&folder, path, older);
     }
     for path in &what.checkpoints {
-        let bytes = files::read(path).map_err(|error| SealError::Read {
-            path: path.clone(),
-            error,
-        })?;
+        let bytes = files::read(path).map_err(SealError::read(path))?;
         match chain.check(&bytes, path) {
             Ok((older, _)) => {
                 found.check_older(&folder, path, &older);
                 if older.next_key.is_some() && !chain.has_rotation(&older) {
                     let text = "it announces a new key, but the folder is signed by the old one: somebody who has the old \
                                 key may have made the folder";
-                    found.add(Kind::Checkpoint, path, text.to_owned());
+                    found.add_file(path, Kind::Other(text.to_owned()));
                 }
             }
-            Err(error) => found.add(Kind::Checkpoint, path, error.to_string()),
+            Err(error) => found.add_file(path, Kind::Other(error.to_string())),
         }
     }
-    if !what.logs.is_empty() && has_leaves {
-        found.check_logs(&folder, what)?;
+    if !what.logs.is_empty() && has_entries {
+        let mut logs = Logs {
+            paths: what.logs.iter(),
+            ..Logs::default()
+        };
+        let lines = iter::from_fn(|| logs.next_entry().transpose());
+        let compared = compare(|start| folder.entries(start, found.sealed), found.sealed, lines)?;
+        found.report(&compared, &logs, what);
+        (found.lines, found.incomplete) = (compared, logs.incomplete);
     }
     Ok(found)
 }
 
-impl Verification {
-    fn add(&mut self, kind: Kind, file: &Path, text: String) {
-        self.findings.push(Finding {
-            kind,
-            file: file.display().to_string(),
-            line: None,
-            entry: None,
-            count: 1,
-            text,
-        });
-    }
+// === impl Verification ===
 
-    /// Builds the tree anew from its leaves, and compares the tiles above them, the entries and the root with the
-    /// checkpoint's. Returns whether all leaves could be read.
+impl Verification {
+    /// Builds the tree anew from the entries, and compares it with the tiles and with the checkpoint. Returns whether
+    /// all entries could be read.
     fn check_tree(&mut self, folder: &Folder, checkpoint: &Checkpoint) -> bool {
         let mut tree = Tree::default();
-        let mut unequal = Vec::new();
-        for start in (0..checkpoint.size).step_by(FULL) {
-            let bundle = TileName::bundle(start, checkpoint.size);
-            let entries = folder.entries(bundle);
-            let entries = entries.map(|entries| entries.iter().map(|entry| tree::leaf(&entry.0)).collect::<Vec<_>>());
-            let leaves = match (folder.tile(bundle.leaves()), entries) {
-                (Ok(leaves), Ok(entries)) => {
-                    let differs = leaves.iter().zip(&entries).position(|(leaf, entry)| leaf != entry);
-                    unequal.extend(differs.map(|at| (bundle, at)));
-                    leaves
-                }
-                (Ok(leaves), Err(error)) => {
-                    self.add(Kind::Tree, &folder.path(&bundle.to_string()), error.to_string());
-                    leaves
-                }
-                (Err(error), entries) => {
-                    self.add(
-                        Kind::Tree,
-                        &folder.path(&bundle.leaves().to_string()),
-                        error.to_string(),
-                    );
-                    match entries {
-                        Ok(entries) => entries,
-                        Err(error) => {
-                            let text = format!("the log was not compared: {error}");
-                            self.add(Kind::Tree, &folder.path(&bundle.to_string()), text);
-                            return false;
-                        }
-                    }
+        for entry in folder.entries(0, checkpoint.size) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let bundle = TileName::bundle(tree.size(), checkpoint.size);
+                    let text = format!("{error}. Without it, the lines were not compared");
+                    self.add_file(&folder.path(&bundle.to_string()), Kind::Other(text));
+                    return false;
                 }
             };
-            for leaf in leaves {
-                tree.push(leaf, |name, hashes| self.check_tile(folder, name, hashes));
-            }
+            tree.push(leaf(&entry.0), |name, hashes| self.check_tile(folder, name, hashes));
         }
         for (name, hashes) in tree.partial_tiles(0) {
             self.check_tile(folder, name, hashes);
         }
-        let is_root = tree.root() == checkpoint.root;
-        for (bundle, at) in unequal {
-            // The checkpoint says which of both is right.
-            let (name, text) = match is_root {
-                true => (bundle, format!("entry {at} of it is not the one in the tree")),
-                false => (
-                    bundle.leaves(),
-                    format!("hash {at} of it is not that of its entry in {bundle}"),
-                ),
-            };
-            self.add(Kind::Tree, &folder.path(&name.to_string()), text);
-        }
-        if !is_root {
-            let text = "the tree is not that of the checkpoint: its root hash is another".to_owned();
-            self.add(Kind::Tree, &folder.path(CHECKPOINT), text);
+        if tree.root() != checkpoint.root {
+            let text = "the entries are not those of the checkpoint: their root hash is another";
+            self.add_file(&folder.path(CHECKPOINT), Kind::Other(text.to_owned()));
         }
         true
     }
 
-    /// Compares a tile above the leaves with its file.
+    /// Compares a tile with its file.
     fn check_tile(&mut self, folder: &Folder, name: TileName, hashes: &[Sha256]) {
-        if name.level == Some(0) {
-            return;
-        }
-        let path = folder.path(&name.to_string());
-        match folder.tile(name) {
-            Ok(stored) => {
-                let differs = stored.iter().zip(hashes).position(|(one, other)| one != other);
-                if let Some(at) = differs {
-                    let text = format!("hash {at} of it is not that of the tiles below it");
-                    self.add(Kind::Tree, &path, text);
+        let text = match folder.hashes(name) {
+            Ok(stored) => match stored.iter().zip(hashes).position(|(one, other)| one != other) {
+                Some(at) if name.level == Some(0) => {
+                    let bundle = TileName { level: None, ..name };
+                    format!("hash {at} of it is not that of entry {at} in {bundle}: one of both files is damaged")
                 }
-            }
-            Err(error) => self.add(Kind::Tree, &path, error.to_string()),
-        }
+                Some(at) => format!("hash {at} of it is not that of the tiles below it"),
+                None => return,
+            },
+            Err(error) => error.to_string(),
+        };
+        self.add_file(&folder.path(&name.to_string()), Kind::Other(text));
     }
 
     /// Checks that the tree extends that of an older checkpoint.
     fn check_older(&mut self, folder: &Folder, path: &Path, older: &Checkpoint) {
-        if older.size > self.sealed {
-            let text = format!(
-                "it has {} entries, but the tree has only {}: sealed lines were removed",
-                older.size, self.sealed
-            );
-            return self.add(Kind::Checkpoint, path, text);
-        }
-        match range_hash(0, older.size, self.sealed, &mut |name| folder.tile(name)) {
-            Ok(root) if root == older.root => self.checkpoints += 1,
-            Ok(_) => {
-                let text = format!(
-                    "the first {} entries of the tree are not those of this checkpoint",
-                    older.size
-                );
-                self.add(Kind::Checkpoint, path, text);
+        let size = older.size;
+        let text = if size > self.sealed {
+            format!(
+                "it has {size} entries, but the tree has only {}: sealed lines were removed",
+                self.sealed
+            )
+        } else {
+            match range_hash(0, size, self.sealed, &mut |name| folder.hashes(name)) {
+                Ok(root) if root == older.root => {
+                    self.checkpoints += 1;
+                    return;
+                }
+                Ok(_) => format!("the first {size} entries of the tree are not those of this checkpoint"),
+                Err(error) => error.to_string(),
             }
-            Err(error) => self.add(Kind::Checkpoint, path, error.to_string()),
-        }
+        };
+        self.add_file(path, Kind::Other(text));
     }
 
-    fn check_logs(&mut self, folder: &Folder, what: &Verify) -> Result<(), SealError> {
-        let logs = RefCell::new(Logs::default());
-        let mut paths = what.logs.iter();
-        let mut now: Option<Lines> = None;
-        let lines = std::iter::from_fn(|| {
-            loop {
-                match now.as_mut().map(Lines::next_line) {
-                    Some(Ok(Some(line))) => {
-                        logs.borrow_mut().lines += 1;
-                        let (entry, is_erased) = entry_of(line);
-                        return Some(Ok((tree::leaf(&entry.0), is_erased)));
-                    }
-                    Some(Err(error)) => return Some(Err(error)),
-                    Some(Ok(None)) | None => {}
-                }
-                if let Some(ended) = now.take().filter(|ended| ended.ends_incomplete) {
-                    self.incomplete.push(ended.path.display().to_string());
-                }
-                let path = paths.next()?;
-                match Lines::open(path, 0) {
-                    Ok(lines) => now = Some(lines),
-                    Err(error) => return Some(Err(error)),
-                }
-                let mut logs = logs.borrow_mut();
-                let first = logs.lines;
-                logs.files.push((path.display().to_string(), first));
-            }
-        });
-        let compared = compare(|start| leaves_from(folder, start, self.sealed), self.sealed, lines)?;
-        let logs = logs.into_inner();
-        self.report(compared, &logs, what);
-        Ok(())
-    }
-
-    fn report(&mut self, compared: Compared, logs: &Logs, what: &Verify) {
-        (self.same, self.erased) = (compared.same - compared.erased, compared.erased);
-        (self.unsealed, self.older, self.newer) = (compared.unsealed, compared.before, compared.after);
-        let (first, last) = (logs.place(0), logs.place(logs.lines.saturating_sub(1)));
+    fn report(&mut self, compared: &Compared, logs: &Logs<'_>, what: &Verify) {
         if !what.skip_older {
-            self.count(Kind::Missing, &first, Some(0), compared.before);
-        } else if self.sealed > 0 && compared.same == 0 && logs.lines > 0 && compared.gave_up.is_none() {
-            // Each line of a log that was rewritten looks like a new one.
-            self.count(Kind::Unknown, &first, None, logs.lines);
-        }
-        let missing = compared.differences.iter().filter_map(|one| one.sealed);
-        let missing: HashMap<Sha256, u64> = missing.map(|(entry, hash)| (hash, entry)).collect();
-        let found: HashSet<Sha256> = compared.differences.iter().filter_map(|one| one.found).collect();
-        for Difference {
-            line,
-            found: here,
-            sealed,
-        } in &compared.differences
+            self.add(Kind::Missing, logs.place(0), Some(0), compared.before);
+        } else if self.sealed > 0
+            && compared.same + compared.erased == 0
+            && logs.lines > 0
+            && compared.gave_up.is_none()
         {
-            let place = logs.place(*line);
-            let moved_from = here.and_then(|hash| missing.get(&hash).copied());
+            // Each line of a log that was rewritten looks like a new one.
+            let text = "none of the lines is sealed: the log was rewritten, or the files are newer than the seal";
+            self.add(Kind::Other(text.to_owned()), logs.place(0), None, 1);
+        }
+        let differences = &compared.differences;
+        let missing: HashMap<Sha256, u64> = differences
+            .iter()
+            .filter_map(|one| one.sealed)
+            .map(|(entry, hash)| (hash, entry))
+            .collect();
+        let found: HashSet<Sha256> = differences.iter().filter_map(|one| one.found).collect();
+        for one in differences {
+            let Difference { line, sealed, .. } = *one;
+            let moved_from = one.found.and_then(|hash| missing.get(&hash).copied());
+            let is_added = one.found.is_some() && moved_from.is_none();
             let is_missing = sealed.filter(|(_, hash)| !found.contains(hash)).map(|(entry, _)| entry);
-            match (here, moved_from, is_missing) {
-                (Some(_), None, Some(entry)) => self.count(Kind::Changed, &place, Some(entry), 1),
-                (Some(_), None, None) => self.count(Kind::Added, &place, None, 1),
-                (here, moved_from, is_missing) => {
-                    if let Some(entry) = is_missing {
-                        self.count(Kind::Missing, &place, Some(entry), 1);
-                    }
-                    if let (Some(_), Some(entry)) = (here, moved_from) {
-                        self.count(Kind::Moved, &place, Some(entry), 1);
-                    }
-                }
+            match is_missing {
+                Some(entry) if is_added => self.add(Kind::Changed, logs.place(line), Some(entry), 1),
+                Some(entry) => self.add(Kind::Missing, logs.place(line), Some(entry), 1),
+                None if is_added => self.add(Kind::Added, logs.place(line), None, 1),
+                None => {}
+            }
+            if let Some(entry) = moved_from {
+                self.add(Kind::Moved, logs.place(line), Some(entry), 1);
             }
         }
+        self.more += compared.more;
         if let Some(line) = compared.gave_up {
-            self.count(Kind::Other, &logs.place(line), None, 1);
+            let text = "from this line on, the log is not the sealed one";
+            self.add(Kind::Other(text.to_owned()), logs.place(line), None, 1);
         } else if !what.skip_newer {
-            self.count(
+            let place = logs.place(logs.lines.saturating_sub(1));
+            self.add(
                 Kind::CutShort,
-                &last,
+                place,
                 Some(self.sealed - compared.after),
                 compared.after,
             );
         }
-        self.findings.iter_mut().for_each(Finding::describe);
     }
 
-    /// Adds a finding of lines, to the last finding if it continues that.
-    fn count(&mut self, kind: Kind, (file, line): &(String, u64), entry: Option<u64>, count: u64) {
-        if count == 0 {
-            return;
-        }
-        if let Some(last) = self
-            .findings
-            .last_mut()
-            .filter(|last| last.kind == kind && last.file == *file)
-        {
+    fn add_file(&mut self, path: &Path, kind: Kind) {
+        self.add(kind, (path.display().to_string(), None), None, 1);
+    }
+
+    /// Adds a finding, to the last finding if it continues that.
+    fn add(&mut self, kind: Kind, (file, line): (String, Option<u64>), entry: Option<u64>, count: u64) {
+        let continues = |last: &Finding| {
             let lines = if kind == Kind::Missing { 0 } else { last.count };
-            let entry_fits = last.entry.map(|entry| entry + last.count) == entry;
-            if last.line.map(|line| line + lines) == Some(*line) && entry_fits {
-                last.count += count;
-                return;
+            last.kind == kind
+                && last.file == file
+                && last.line.map(|line| line + lines) == line
+                && last.entry.map(|entry| entry + last.count) == entry
+        };
+        let is_full = self.findings.len() == MAX_FINDINGS;
+        match self.findings.last_mut() {
+            Some(last) if continues(last) => last.count += count,
+            _ if count == 0 => {}
+            _ if is_full => self.more += count,
+            _ => self.findings.push(Finding {
+                kind,
+                file,
+                line,
+                entry,
+                count,
+            }),
+        }
+    }
+}
+
+// === impl Logs ===
+
+impl Logs<'_> {
+    /// Returns the entry of the next line, and whether the line stands for an erased one.
+    fn next_entry(&mut self) -> Result<Option<(Sha256, bool)>, SealError> {
+        loop {
+            if let Some(now) = &mut self.now {
+                if let Some(line) = now.next_line()? {
+                    self.lines += 1;
+                    return Ok(Some(entry_of(line)));
+                }
+                if now.ends_incomplete {
+                    self.incomplete.push(now.path.display().to_string());
+                }
             }
+            let Some(path) = self.paths.next() else {
+                return Ok(None);
+            };
+            self.files.push((path.display().to_string(), self.lines));
+            self.now = Some(Lines::open(path, 0)?);
         }
-        self.findings.push(Finding {
-            kind,
-            file: file.clone(),
-            line: Some(*line),
-            entry,
-            count,
-            text: String::new(),
-        });
     }
-}
 
-/// The files of the log, each with the number of its first line among all lines, from 0.
-#[derive(Default)]
-struct Logs {
-    files: Vec<(String, u64)>,
-    lines: u64,
-}
-
-impl Logs {
     /// Returns the file of a line and its number in it, from 1.
-    fn place(&self, line: u64) -> (String, u64) {
+    fn place(&self, line: u64) -> (String, Option<u64>) {
         let at = self.files.partition_point(|(_, first)| *first <= line);
-        let file = at.checked_sub(1).and_then(|at| self.files.get(at));
-        file.map_or_else(Default::default, |(file, first)| (file.clone(), line - first + 1))
+        let (file, first) = &self.files[at.saturating_sub(1)];
+        (file.clone(), Some(line - first + 1))
     }
 }
 
-impl Finding {
-    fn describe(&mut self) {
-        if !self.text.is_empty() {
-            return;
-        }
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (count, entry) = (self.count, self.entry.unwrap_or(0));
         let entries = match count {
             1 => format!("entry {entry}"),
@@ -405,38 +328,19 @@ impl Finding {
             1 => format!("1 sealed line is missing ({entries})"),
             _ => format!("{count} sealed lines are missing ({entries})"),
         };
-        self.text = match self.kind {
-            Kind::Changed => format!("{lines} {were} changed after sealing ({entries})"),
-            Kind::Missing => format!("{missing} before this line"),
-            Kind::Added => format!("{lines} {were} not sealed here, but lines after were: added later"),
-            Kind::Moved => format!("{lines} {are} sealed, but at another place ({entries}): moved"),
-            Kind::CutShort => format!("{missing} after this line: the log was cut short, or newer files are not given"),
-            Kind::Other => "from this line on, the log is not the sealed one".to_owned(),
-            Kind::Unknown => {
-                "none of the lines is sealed: the log was rewritten, or the files are newer than the seal".to_owned()
-            }
-            Kind::Tree | Kind::Checkpoint => return,
-        };
+        match &self.kind {
+            Kind::Changed => write!(f, "{lines} {were} changed after sealing ({entries})"),
+            Kind::Missing => write!(f, "{missing} before this line"),
+            Kind::Added => write!(f, "{lines} {were} not sealed here, but lines after were: added later"),
+            Kind::Moved => write!(f, "{lines} {are} sealed, but at another place ({entries}): moved"),
+            Kind::CutShort => write!(
+                f,
+                "{missing} after this line: the log was cut short, or newer files are not given"
+            ),
+            Kind::Other(text) => f.write_str(text),
+        }
     }
 }
 
-/// Returns the leaves from the entry `start` on.
-pub(super) fn leaves_from(
-    folder: &Folder,
-    start: u64,
-    size: u64,
-) -> impl Iterator<Item = Result<(Sha256, bool), SealError>> {
-    let first = start - start % FULL as u64;
-    let tiles = (first..size).step_by(FULL).map(move |at| {
-        let bundle = TileName::bundle(at, size);
-        folder.tile(bundle.leaves()).or_else(|_| {
-            let entries = folder.entries(bundle)?;
-            Ok(entries.iter().map(|entry| tree::leaf(&entry.0)).collect())
-        })
-    });
-    let leaves = tiles.flat_map(|leaves: Result<Vec<_>, _>| match leaves {
-        Ok(leaves) => leaves.into_iter().map(|leaf| Ok((leaf, false))).collect(),
-        Err(error) => vec![Err(error)],
-    });
-    leaves.skip((start - first) as usize)
-}
+/// How many findings are kept. The others are counted.
+const MAX_FINDINGS: usize = 1_000;

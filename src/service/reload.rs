@@ -140,8 +140,8 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
         Ok(ended) => ended,
         Err(_) => {
             tracing::error!(
-                "a reload takes long, and no other can start before it ends; reading a file that the configuration \
-                 names is slow or hangs"
+                "a reload takes long, and no other reload can start before it ends; probably, reading a file that the \
+                 configuration names is slow or hangs"
             );
             attempt.await
         }

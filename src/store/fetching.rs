@@ -187,7 +187,7 @@ impl Store {
         let (status, freshness) = (traced.fetched.status(), traced.fetched.freshness());
         // Parsing can take long enough to delay other requests.
         let understood = at_leisure(traced.fetched.is_large(), move || {
-            let meaning = traced.fetched.meaning(&policy, now);
+            let meaning = F::meaning(&traced.fetched, &policy, now);
             (traced, meaning)
         });
         // A panic has been printed already. Waiting requests continue without a copy.

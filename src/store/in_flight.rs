@@ -76,8 +76,9 @@ pub(super) struct FetchGuard {
 // === impl InFlightFetches ===
 
 impl InFlightFetches {
-    /// Joins the fetch in flight for `origin`. If there is none and a fetch is still due, queues one for `slot`. Calls
-    /// `enter` for a permit if the request has to wait and its requester has no permit for this fetch yet.
+    /// Joins the fetch in flight for `origin`. If no fetch is in flight and one is still due, queues a fetch for
+    /// `slot`. Calls `enter` for a permit if the request has to wait and its requester has no permit for this fetch
+    /// yet.
     ///
     /// # Errors
     /// Fails if `enter` fails.

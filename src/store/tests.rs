@@ -74,7 +74,7 @@ impl Fetch for Puppet {
             etag: etag.map(str::to_owned),
             end,
         };
-        // If the test has ended the receiver, this fetch is left running.
+        // Fails if the test has dropped the receiver. That drops `end` too, so the fetch panics below.
         let _ = self.calls.send(call);
         Traced {
             fetched: ended.await.expect("the test lets this fetch panic"),

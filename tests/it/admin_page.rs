@@ -205,8 +205,8 @@ async fn the_page_says_which_requests_would_be_decided_otherwise() {
             new,
             "",
             &[
-                "2 of the latest 2 requests would be decided otherwise.",
-                "would be refused that were forwarded",
+                "2 of the latest 2 requests would be decided differently.",
+                "were forwarded and would be refused",
                 "Disallow: /private",
                 &origin.url("/private/%3Cb%3E"),
             ],
@@ -217,7 +217,7 @@ async fn the_page_says_which_requests_would_be_decided_otherwise() {
         .perform(what_if(
             "",
             config,
-            &["None of the latest 2 requests would be decided otherwise."],
+            &["None of the latest 2 requests would be decided differently."],
         ))
         .await;
     operator.perform(what_if("", "a = 1", &["the configuration:1"])).await;
@@ -253,6 +253,34 @@ async fn the_page_shows_reasons_without_a_rule_and_filters_by_them() {
     }
     operator.perform(json!(["filtered", "does not say", 2])).await;
     operator.perform(json!(["filtered", "(no bot)", 1])).await;
+    operator.close().await;
+}
+
+#[tokio::test]
+async fn the_page_shows_what_a_site_says_about_use() {
+    needs!("python3", "chromium");
+    let robots = "User-agent: *\nContent-Usage: /x train-ai=n\nLicense: https://a.example/rsl.xml\n";
+    let origin = Origin::start().robots(robots).spawn().await;
+    let bot = "[[bot]]\nname = 'Trainer'\nuser-agents = ['Trainer']\npurposes = ['ai-train']\n";
+    let gate = Gate::with(&format!("[usage]\ncontent-usage = 'enforce'\n{bot}")).await;
+    let mut operator = Operator::open(&gate).await;
+    let (url, site) = (origin.url("/x"), origin.url(""));
+    refused(&gate.get(&url).user_agent("Trainer").await, "usage");
+    let why = "ai-train: line 2: content-usage train-ai=n";
+    operator.perform(json!(["refusal", url, "deny, usage", why])).await;
+    operator
+        .perform(json!(["ask", "Trainer", url, "No: Trainer may not fetch this URL."]))
+        .await;
+    operator
+        .perform(json!(["answered", "deny, usage", format!("{why} (enforce)")]))
+        .await;
+    let port = site.rsplit(':').next().expect("a port");
+    operator.perform(json!(["search", port, [site]])).await;
+    let lines = [
+        "line 2: Content-Usage: /x train-ai=n for *",
+        "line 3: License: https://a.example/rsl.xml",
+    ];
+    operator.perform(json!(["origin", site, lines[0], lines[1]])).await;
     operator.close().await;
 }
 
@@ -461,7 +489,7 @@ async fn the_page_reports_a_lost_connection_and_reconnects() {
     gate.reconfigure(&format!("[admin]\nlisten = \"{admin}\""));
     wait::within("the gate to start again", gate.start_again()).await;
     operator.perform(json!(["ready"])).await;
-    // Ignore the browser's reports about requests that failed meanwhile.
+    // Ignores the browser's reports about requests that have failed in the meantime.
     operator.perform(json!(["forgive", "net::ERR_"])).await;
     operator.close().await;
 }

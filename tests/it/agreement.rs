@@ -91,6 +91,20 @@ const ROWS: &[(&str, &str, &[&str])] = &[
     ("permitted", "http mixed /private", &["-rule"]),
     ("permitted", "pinned shut /x",      &["+exempt"]),
     ("permitted", "https mixed /private", &["-rule", "-unverifiable", "~unverifiable", "-connect-refused"]),
+    // Sites that forbid training, everywhere or for some paths.
+    ("bot", "http train /x",             &["+no-rule"]),
+    ("trainer", "http train /x",         &["-usage"]),
+    ("trainer", "http part /art",        &["-usage"]),
+    ("trainer", "http part /x",          &["+no-rule"]),
+    ("trainer", "http none /x",          &["+no-robots"]),
+    ("trainer", "http shut /x",          &["-rule"]),
+    ("trainer", "https train /x",        &["-usage", "-usage", "-usage", "-connect-refused"]),
+    ("trainer", "https part /art",       &["-usage", "-unverifiable", "~unverifiable", "-connect-refused"]),
+    ("trainer", "https part /x",         &["+no-rule", "-unverifiable", "~unverifiable", "-connect-refused"]),
+    ("trainer", "pinned train /x",       &["-usage"]),
+    ("trainer", "pinned part /art",      &["~unverifiable"]),
+    ("report trainer", "http train /x",  &["~usage"]),
+    ("report trainer", "https train /x", &["~usage", "~usage", "~usage", "-connect-refused"]),
     // Destinations that bots may not reach.
     ("bot", "http://closed.example/x",   &["-egress"]),
     ("bot", "https://closed.example/x",  &["-egress"]),
@@ -169,6 +183,8 @@ const WHO: &[(&str, &str, Option<&str>)] = &[
     ("report", "Reporter/1.0", None),
     ("exempt", "Scanner/1.0", None),
     ("permitted", "Partner/1.0", None),
+    ("trainer", "Trainer/1.0", None),
+    ("report trainer", "Learner/1.0", None),
     ("proven", "AcmeBot/1.0", Some("acme:a-Secret-of-acme")),
     ("unproven", "AcmeBot/1.0", None),
     ("proven report", "Auditor/1.0", Some("auditor:a-Secret-of-auditor")),
@@ -200,6 +216,19 @@ credentials = []
 exempt-hosts = ["other.example"]
 
 [[bot]]
+name = "trainer"
+user-agents = ["Trainer"]
+credentials = []
+purposes = ["ai-train"]
+
+[[bot]]
+name = "learner"
+user-agents = ["Learner"]
+credentials = []
+purposes = ["ai-train"]
+enforcement = "report"
+
+[[bot]]
 name = "acme"
 user-agents = ["AcmeBot"]
 
@@ -215,6 +244,10 @@ until = 2999-01-01
 
 [egress]
 deny = ["closed.example"]
+
+[usage]
+content-signal = "enforce"
+content-usage = "enforce"
 "#;
 
 #[tokio::test]
@@ -260,10 +293,12 @@ struct Row {
 }
 
 /// Name and robots.txt of each site. `none` and `down` have no robots.txt.
-const SITES: [(&str, Option<&str>); 5] = [
+const SITES: [(&str, Option<&str>); 7] = [
     ("open", Some("User-agent: *\nAllow: /\n")),
     ("shut", Some("User-agent: *\nDisallow: /\n")),
     ("mixed", Some("User-agent: *\nDisallow: /private\n")),
+    ("train", Some("User-agent: *\nContent-Signal: ai-train=no\n")),
+    ("part", Some("User-agent: *\nContent-Usage: /art train-ai=n\n")),
     ("none", None),
     ("down", None),
 ];
@@ -581,7 +616,7 @@ impl Row {
         let (verdict, reason) = (self.verdict(), self.expected.get(1..)?);
         let can_be_said = self.robots.is_some() && !matches!(self.expected, "own" | "-unauthenticated");
         let expectation_error = format!(
-            "for {} as \"{}\", but the verdict is \"{verdict}\" (reason: {reason})",
+            "for {} as \"{}\", but the verdict is \"{verdict}\" (reason: {reason}",
             self.url, self.agent
         );
         can_be_said.then_some(expectation_error)

@@ -53,7 +53,7 @@ const DECISION: [&str; 34] = [
     "config_sha256",
 ];
 
-const COMPLETION: [&str; 11] = [
+const COMPLETION: [&str; 12] = [
     "event",
     "id",
     "status",
@@ -65,6 +65,7 @@ const COMPLETION: [&str; 11] = [
     "robots_wait_us",
     "connect_us",
     "first_byte_us",
+    "usage",
 ];
 
 #[tokio::test]

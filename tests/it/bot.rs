@@ -397,6 +397,7 @@ fn bot(name: &str, user_agents: &[&str]) -> Arc<Bot> {
         enforcement: Enforcement::default(),
         exempt_hosts: Vec::new(),
         delay: None,
+        purposes: robotgate::usage::Purposes::default(),
         bindings: Bindings::default(),
     })
 }

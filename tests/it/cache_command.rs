@@ -255,7 +255,7 @@ async fn statistics_are_shown_with_and_without_a_proxy() {
     gate.stop().await;
     let output = cache(&gate, &["stats"]).await;
     assert!(
-        output.out.ends_with("\nProxy:    none runs with this file\n"),
+        output.out.ends_with("\nProxy:    no proxy runs with this file\n"),
         "{output:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! Destinations that bots may not reach, by default and by configuration, for every kind of request.
+//! Destinations that bots must not reach, by default and by configuration, for every kind of request.
 
 mod listeners;
 mod lists;

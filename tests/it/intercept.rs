@@ -9,6 +9,6 @@ mod websocket;
 use crate::support::{Alpn, Connection, Gate, NAME};
 
 /// Opens a TLS connection through the gate to `shop.example:PORT`.
-async fn open(gate: &Gate, authority: &str, alpn: Alpn) -> Connection {
+pub async fn open(gate: &Gate, authority: &str, alpn: Alpn) -> Connection {
     gate.connect(authority).await.opened().tls(NAME, alpn).await
 }

@@ -60,4 +60,5 @@ mod terminal;
 mod tls_listener;
 mod transcripts;
 mod tunnel;
+mod usage;
 mod what_if;

@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Modules that do no I/O and read no clock. Each may import those before it in this list.
-const PURE: [&str; 6] = ["robots", "origin", "bot", "copy", "pace", "decision"];
+const PURE: [&str; 7] = ["usage", "robots", "origin", "bot", "copy", "pace", "decision"];
 /// Other modules that they may import.
 const UTILITIES: [&str; 1] = ["text"];
 /// Names that no pure module may use: a part of a path, or the first word of a crate's name (`tokio_util`).

@@ -1,4 +1,4 @@
-//! `[pace]`: requests wait for their turn at a site, or the client is told when to try again. The unit tests check the
+//! `[pace]`: requests wait for their turn at a site, or the response says when to try again. The unit tests check the
 //! length of the gaps with a simulated clock; these tests measure no time.
 
 mod pauses;
@@ -50,7 +50,7 @@ async fn waiting(gate: &Gate) -> usize {
 }
 
 /// Waits until `count` requests wait.
-async fn until_waiting(gate: &Gate, count: usize) {
+pub async fn until_waiting(gate: &Gate, count: usize) {
     let all_wait = async || (waiting(gate).await == count).then_some(());
     wait::until_async(&format!("{count} requests to wait"), all_wait).await;
 }

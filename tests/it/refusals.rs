@@ -82,7 +82,7 @@ async fn refusals_have_the_configured_status_and_keep_the_connection() {
         ),
         (
             "http://10.0.0.1/".to_owned(),
-            "HTTP/1.1 403 Disallowed: bots may not go there",
+            "HTTP/1.1 403 Disallowed: bots must not go there",
             "egress",
         ),
     ] {

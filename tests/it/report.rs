@@ -80,6 +80,13 @@ fn day() -> Vec<Value> {
         exempt,
         tunnel,
         completion("10:00:08", "1", None, [3_500_000, 250_000]),
+        record(
+            "withdrawn",
+            "10:00:08",
+            json!({ "id": "2", "instance": "1f2e3d4c", "bot": "A", "url": format!("{a}/page"), "purpose": "ai-train",
+                    "vocabulary": "content-usage", "key": "train-ai", "value": "n", "field": "content-usage",
+                    "status": 200 }),
+        ),
         completion("10:00:09", "2", Some("connection_refused"), [0, 0]),
         completion("10:00:10", "0", None, [90_000_000, 0]),
         fetch("11:00:00", b, "unreachable", Some("11:00:00")),
@@ -518,4 +525,54 @@ async fn a_period_and_the_tables_can_be_chosen() {
         assert_eq!(output.code, Some(code), "{args:?}");
         assert!(output.errors.contains(says), "{args:?}: {}", output.errors);
     }
+}
+
+#[test]
+fn a_withdrawn_response_counts_as_a_refusal_by_usage() {
+    let (site, rule) = ("https://a.example", Some("Allow: /page"));
+    let usage = json!({"purposes": ["ai-train"], "said": [], "refused": null, "tdmrep": null, "tdmrep_sha256": null});
+    let mut allowed = decision("10:00:01", "1", ("A", site), ("allow", "rule", true), rule);
+    allowed["usage"] = usage.clone();
+    let mut other = decision("10:00:02", "2", ("A", site), ("allow", "rule", true), rule);
+    other["usage"] = usage;
+    let mut only_rule = decision("10:00:03", "3", ("A", site), ("allow", "rule", true), Some("Allow: /p"));
+    only_rule["usage"] = allowed["usage"].clone();
+    let withdrawn = |id| {
+        let fields = json!({"id": id, "bot": "A", "url": format!("{site}/page"), "status": 200});
+        record("withdrawn", "10:00:04", fields)
+    };
+    let ended = |id| completion("10:00:05", id, None, [0, 0]);
+    let refused = |time, id| decision(time, id, ("A", site), ("deny", "usage", false), None);
+    let with_events = [
+        allowed,
+        other.clone(),
+        only_rule,
+        withdrawn("1"),
+        ended("1"),
+        ended("2"),
+        withdrawn("3"),
+        ended("3"),
+        // The response of an unknown request, and of one that has ended.
+        withdrawn("4"),
+        withdrawn("2"),
+    ];
+    let as_refused = [
+        refused("10:00:01", "1"),
+        other,
+        refused("10:00:03", "3"),
+        ended("1"),
+        ended("2"),
+        ended("3"),
+    ];
+    let counts = |records: &[Value]| {
+        let csv = to_csv(&report_of(&lines(records)));
+        let rows = csv.lines().filter(|row| !row.contains("Lines read"));
+        rows.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let found = counts(&with_events);
+    assert_eq!(found, counts(&as_refused));
+    assert!(
+        found.iter().any(|row| row.starts_with("reason,usage,,,2,0,2,")),
+        "{found:#?}"
+    );
 }

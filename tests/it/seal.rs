@@ -38,8 +38,8 @@ async fn seal(folder: &Path, args: &[&str]) -> CliOutput {
 }
 
 fn vkey(seal: &Path) -> String {
-    let keys = fs::read_to_string(seal.join("vkeys")).expect("the keys");
-    keys.lines().last().expect("a key").to_owned()
+    let key = fs::read_to_string(seal.join("vkey")).expect("the key");
+    key.trim_end().to_owned()
 }
 
 /// Runs the independent verifier. Returns what it says.
@@ -122,8 +122,6 @@ async fn verify_names_the_file_the_line_and_the_reason() {
     let expected = format!("{log}:42: this line was changed after sealing (entry 41)\n");
     assert_eq!((bad.code, bad.out.lines().next()), (Some(1), Some(expected.trim())));
     assert!(bad.out.contains("1 older checkpoints fit"), "{}", bad.out);
-    let bad = seal(folder.path(), &["verify", "--json", &log]).await.json();
-    assert_eq!(bad["findings"][0]["kind"], json!("changed"), "{bad}");
     let stranger = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
     let bad = seal(folder.path(), &["verify", "--key", stranger]).await;
     assert!(
@@ -151,12 +149,13 @@ async fn the_proxy_seals_its_log_while_it_is_rotated_and_to_its_end() {
     gate.stop().await;
     let folder = log.parent().expect("a folder");
     let logs = [folder.join("audit.jsonl.1"), log.clone()].map(|path| path.display().to_string());
-    let found = seal(folder, &["verify", "--json", &logs[0], &logs[1]]).await.json();
-    assert_eq!(
-        (&found["findings"], &found["unsealed"]),
-        (&json!([]), &json!(0)),
-        "{found}"
-    );
+    let found = seal(folder, &["verify", &logs[0], &logs[1]]).await.out;
+    assert!(found.contains("\nnothing is wrong\n"), "{found}");
+    assert!(!found.contains("not sealed yet"), "{found}");
+    let lines: usize = logs
+        .iter()
+        .map(|log| fs::read_to_string(log).expect("a log").lines().count())
+        .sum();
     let sealed = folder.join("seal");
     let checked = independent(&[
         "tree",
@@ -165,7 +164,7 @@ async fn the_proxy_seals_its_log_while_it_is_rotated_and_to_its_end() {
         &logs[0],
         &logs[1],
     ]);
-    assert_eq!(checked, Ok(format!("{} entries are good", found["sealed"])));
+    assert_eq!(checked, Ok(format!("{lines} entries are good")));
 }
 
 #[tokio::test]

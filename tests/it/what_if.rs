@@ -105,12 +105,12 @@ async fn it_predicts_what_the_proxy_decides_under_the_new_configuration() {
     let first = shown.out.lines().next();
     assert_eq!(first, Some("25 decisions"), "{}", shown.out);
     assert!(
-        shown.out.contains("would be refused that were forwarded\n"),
+        shown.out.contains("were forwarded and would be refused\n"),
         "{}",
         shown.out
     );
     assert!(
-        shown.out.contains("\n            now  deny: Disallow: /private\n"),
+        shown.out.contains("\n            new    deny: Disallow: /private\n"),
         "{}",
         shown.out
     );
@@ -135,8 +135,8 @@ async fn a_new_robots_txt_and_a_new_user_agent_change_what_they_concern() {
     let site = format!("{}={}", origin.url(""), file.display());
     let report = what_if(&gate, &["--robots", &site, "--json"]).await;
     let found = report.json();
-    // /private/x and /x/../private open for A and Other (B was free there), and /b closes for them. The Reporter is
-    // forwarded all the same. /private/open is open without a rule.
+    // A and Other may now fetch /private/x and /x/../private (B could before), and no longer /b. The requests of the
+    // Reporter are still forwarded. /private/open is allowed without a rule.
     let counts = ["refused", "forwarded", "verdict", "basis", "same"].map(|word| &found[word]);
     assert_eq!(
         counts,
@@ -154,7 +154,7 @@ async fn a_new_robots_txt_and_a_new_user_agent_change_what_they_concern() {
     )
     .await;
     assert_eq!(same.code, Some(1), "{}", same.out);
-    assert!(same.out.contains("B, which would be A, at"), "{}", same.out);
+    assert!(same.out.contains(" for B (would be A) at "), "{}", same.out);
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn errors_say_what_to_do() {
         (
             &["--config", &*elsewhere],
             1,
-            "name that of the proxy that wrote the log with --evidence FILE",
+            "with --evidence FILE, name the store of the proxy that wrote the log",
         ),
         (&["--robots", "a.example=x"], 2, "is not an origin"),
         (&["--robots", "http://a.example=gone.txt"], 1, "gone.txt: No such file"),

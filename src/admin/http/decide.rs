@@ -20,7 +20,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    decision::{Decision, DecisionTexts, MAX_TEXT},
+    decision::{Decision, DecisionTexts, MAX_TEXT, UsageReport},
     explanation::needs_proof,
     origin::{Reading, Target},
     pace::Cause,
@@ -58,8 +58,10 @@ pub(super) struct Decided {
     retry_after: Option<u64>,
     /// When the request would be forwarded; `null` for immediately.
     not_before: Option<Timestamp>,
-    /// Which limit of `[pace]` holds the request back or refuses it.
+    /// Which limit of `[pace]` delays the request or refuses it.
     pace_cause: Option<&'static str>,
+    /// What the site says about the purposes; `null` without purposes.
+    usage: Option<UsageReport>,
 }
 
 /// A question that could not be decided.
@@ -158,14 +160,16 @@ pub(super) async fn judge(
 ) -> Result<Decision, NoDecision> {
     let config = &generation.config;
     let unproven = question.proof == AssumedProof::None;
-    let question = config.question(&question.agent, unproven, target, generation.terms, SystemTime::now());
-    proxy::decide(generation, proxy::operators(config), question).await
+    let asked = config
+        .question(&question.agent, unproven, target, generation.terms, SystemTime::now())
+        .with_purposes(question.purposes);
+    proxy::decide(generation, proxy::operators(config), asked).await
 }
 
 // === impl Decided ===
 
 impl Decided {
-    /// `later` is when the request would be forwarded, and why not earlier; `None` for at once.
+    /// `later` is when the request would be forwarded, and why not earlier. `None` means immediately.
     pub(super) fn new(
         generation: &Generation,
         question: Question,
@@ -196,6 +200,7 @@ impl Decided {
             retry_after: texts.retry_after,
             not_before: later.map(|(at, _)| Timestamp(at)),
             pace_cause: later.map(|(_, cause)| cause).or(texts.pace_cause).map(Cause::as_str),
+            usage: texts.usage.cloned(),
             agent: question.agent,
             url: question.url,
         }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     decision::Decision,
-    explanation::{FetchRecord, Report, to_json},
+    explanation::{FetchRecord, Report, deciding_line, to_json},
     pace::Cause,
     proxy::Generation,
 };
@@ -31,7 +31,7 @@ pub(super) struct Explained {
 #[derive(Serialize)]
 struct File {
     text: String,
-    /// The line of the deciding rule.
+    /// The line that decides.
     line: Option<u32>,
     truncated: bool,
 }
@@ -54,7 +54,7 @@ pub(super) async fn explain(
     let explained = explaining.await.ok().flatten();
     explained
         .map(Json)
-        .ok_or(Problem::Unavailable("this cannot be explained now"))
+        .ok_or(Problem::Unavailable("the decision cannot be explained now; try again"))
 }
 
 fn explained(
@@ -70,7 +70,7 @@ fn explained(
         let (text, truncated) = text_of(body);
         File {
             text,
-            line: decision.rule().map(|rule| rule.line),
+            line: deciding_line(decision),
             truncated,
         }
     });

@@ -12,10 +12,10 @@ pub(super) async fn alive() -> impl IntoResponse {
     "ok\n"
 }
 
-/// Returns whether the proxy is ready. It is not while the audit log cannot be written, because then no request is
-/// forwarded, nor once shutdown has begun. A load balancer then sends bots elsewhere. The same
-/// holds while evidence is required and cannot be stored. If copies cannot be kept on disk, evidence cannot be
-/// stored or the log not be sealed, the text says so.
+/// Returns whether the proxy is ready. The proxy is not ready once shutdown has begun, while the audit log cannot be
+/// written (it then forwards no request), or while evidence is required and cannot be stored. A load balancer then
+/// sends bots to another proxy. If copies cannot be kept on disk, evidence cannot be stored or the log cannot be
+/// sealed, the text says so.
 pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, Cow<'static, str>) {
     if context.live.is_stopping() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into())

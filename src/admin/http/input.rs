@@ -8,10 +8,16 @@ use axum::{
     extract::{FromRequestParts, Query, Request},
 };
 use http::{HeaderMap, StatusCode, header, request::Parts};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _},
+};
 
 use super::problem::Problem;
-use crate::origin::Target;
+use crate::{
+    origin::Target,
+    usage::{Purpose, Purposes},
+};
 
 /// A query without unknown fields.
 pub(super) struct StrictQuery<T>(pub(super) T);
@@ -31,6 +37,9 @@ pub(super) struct Question {
     pub(super) url: String,
     #[serde(default)]
     pub(super) proof: AssumedProof,
+    /// In place of the bot's own purposes: one, several with commas between them, or a list of them in JSON.
+    #[serde(default, rename = "purpose", deserialize_with = "purposes")]
+    pub(super) purposes: Option<Purposes>,
 }
 
 /// What the client is assumed to prove.
@@ -73,12 +82,30 @@ impl Question {
     /// Parses the URL of the question.
     ///
     /// # Errors
-    /// A sentence that says why no bot could request this URL or send this agent.
+    /// Fails if no bot could request this URL or send this agent. The error is a sentence that says why.
     pub(super) fn target(&self) -> Result<Target, String> {
         check_agent(&self.agent)?;
         let target = Target::parse(&self.url);
         target.map_err(|error| error.to_string())
     }
+}
+
+fn purposes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Purposes>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        Text(String),
+        List(Vec<String>),
+    }
+    let names = match Given::deserialize(deserializer)? {
+        Given::Text(text) => text.split(',').map(str::to_owned).collect(),
+        Given::List(names) => names,
+    };
+    let purposes = names.iter().map(|name| name.parse::<Purpose>());
+    purposes
+        .collect::<Result<Purposes, String>>()
+        .map(Some)
+        .map_err(D::Error::custom)
 }
 
 /// Checks that a User-Agent field can hold `agent`.
@@ -98,7 +125,7 @@ pub(super) async fn content<T: Form>(request: Request) -> Result<T, Problem> {
     let content = read.map_err(|_| Problem::Slow)?;
     let content = content.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Problem::TooLarge,
-        _ => Problem::Bad("the content did not come whole".to_owned()),
+        _ => Problem::Bad("the content did not arrive completely".to_owned()),
     })?;
     serde_json::from_slice(&content).map_err(|error| {
         let position = format!("line {}, column {}", error.line(), error.column());
@@ -114,12 +141,17 @@ pub(super) async fn content<T: Form>(request: Request) -> Result<T, Problem> {
 
 /// Rewords serde's error for the client. Returns `None` if it recognizes no parameter in the error.
 fn in_words(why: &str) -> Option<String> {
+    if let Some((value, known)) = why.split_once(NOT_A_PURPOSE) {
+        let value = value.strip_prefix("purpose: ").unwrap_or(value);
+        let known = known.split_once(" at line ").map_or(known, |(known, _)| known);
+        return Some(format!("{value}{NOT_A_PURPOSE}{known}"));
+    }
     let named = |kind: &str| Some(why.split_once(kind)?.1.split_once('`')?.0);
     if let Some(name) = named("missing field `") {
         return Some(format!("{name} is missing"));
     }
     if let Some(name) = named("duplicate field `") {
-        return Some(format!("{name} is there twice"));
+        return Some(format!("{name} occurs twice"));
     }
     if let Some(name) = named("unknown field `") {
         return Some(format!("there is no parameter {name}"));
@@ -145,6 +177,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
+/// In the error of [`Purpose::from_str`](std::str::FromStr::from_str), after the value.
+const NOT_A_PURPOSE: &str = " is not a purpose; ";
 /// Time to send the content of a request.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -164,7 +198,7 @@ mod tests {
                 "foo: unknown field `foo`, expected `a` or `b`",
                 Some("there is no parameter foo"),
             ),
-            ("duplicate field `url`", Some("url is there twice")),
+            ("duplicate field `url`", Some("url occurs twice")),
             ("limit: invalid digit found in string", Some("limit is not a number")),
             (
                 "limit: cannot parse integer from empty string",
@@ -173,6 +207,14 @@ mod tests {
             (
                 "after: number too large to fit in target type",
                 Some("after is too large"),
+            ),
+            (
+                "purpose: \"all\" is not a purpose; write one of a, b",
+                Some("\"all\" is not a purpose; write one of a, b"),
+            ),
+            (
+                "\"all\" is not a purpose; write one of a, b at line 1 column 9",
+                Some("\"all\" is not a purpose; write one of a, b"),
             ),
             (
                 "proof: unknown variant `all`, expected `assumed` or `none` at line 1 column 9",

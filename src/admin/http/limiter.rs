@@ -33,7 +33,7 @@ struct State {
     /// The client's address; `None` for the socket next to the cache file.
     address: Option<IpAddr>,
     activity: Mutex<Activity>,
-    /// Cancelled when the connection has to close for another one.
+    /// Cancelled when the connection has to close to make room for another connection.
     closing: CancellationToken,
 }
 
@@ -129,7 +129,7 @@ impl ConnectionPermit {
         lock(&self.state.activity).sending = sending.then(Instant::now);
     }
 
-    /// Waits until the connection must close for another one. This happens only while it is idle.
+    /// Waits until the connection must close to make room for another one. This happens only while it is idle.
     pub(super) async fn wanted(&self) {
         self.state.closing.cancelled().await;
     }
@@ -150,8 +150,8 @@ impl Drop for ResponseGuard<'_> {
 // === impl Activity ===
 
 impl Activity {
-    /// Returns since when the connection can be closed for another one: no response is being made, or the client does
-    /// not read it. `None` while it is busy.
+    /// Returns since when the connection can be closed to make room for another one: since then, no response is being
+    /// made, or the client does not read it. `None` while the connection is busy.
     fn idle_since(&self) -> Option<Instant> {
         let waits = self.sending.is_some_and(|since| since.elapsed() <= MAX_SENDING);
         (!self.responding && !waits).then_some(self.last)

@@ -158,9 +158,9 @@ pub(super) async fn forget(
     if fleet_told == Some(false) {
         tracing::warn!(%origin, "cannot tell the fleet's server to forget an origin; the copies of the fleet stay in use");
     }
-    store.forget(&origin);
+    context.live.generation().forget(&origin);
     match forgotten {
-        true => tracing::info!(%origin, "forgot an origin, as an operator asked"),
+        true => tracing::info!(%origin, "forgot an origin at the request of an operator"),
         false => tracing::info!(%origin, "an operator asked to forget an unknown origin"),
     }
     match store.disk() {

@@ -13,7 +13,7 @@ pub(super) enum Problem {
     NotFound,
     #[error("nothing is known about {0}")]
     Unknown(String),
-    #[error("this path does not support this method; the Allow field names those that it does")]
+    #[error("this path does not support the method; the Allow field names the methods that it supports")]
     Method,
     #[error("{0}")]
     Bad(String),
@@ -43,8 +43,8 @@ pub(super) enum Problem {
     #[error("the saved robots.txt files cannot be read at the moment; see the operational log")]
     Disk,
     #[error(
-        "the proxy has forgotten it in memory, but cannot write to the disk at the moment, so the saved robots.txt \
-         would apply again after a restart; see the operational log"
+        "the proxy has forgotten the site in memory, but cannot write to the disk at the moment, so the saved \
+         robots.txt would apply again after a restart; see the operational log"
     )]
     Unwritten,
     #[error("the answer took too long")]

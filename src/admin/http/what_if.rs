@@ -1,4 +1,4 @@
-//! Says which of the latest requests, as far as they are in memory, would be decided otherwise under a change: another
+//! Says which of the latest requests, as far as they are in memory, would be decided differently under a change: another
 //! configuration, another robots.txt, another User-Agent. Changes nothing, and reads no file that the configuration
 //! names.
 
@@ -73,7 +73,7 @@ pub(super) async fn what_if(State(context): State<Arc<Context>>, request: Reques
     });
     let answer = answering
         .await
-        .map_err(|_| Problem::Unavailable("this cannot be said now"))??;
+        .map_err(|_| Problem::Unavailable("the decisions cannot be compared now; try again"))??;
     Ok(([(header::CONTENT_TYPE, "application/json")], answer).into_response())
 }
 
@@ -88,15 +88,15 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
     let mut summary = Summary::default();
     let until = Instant::now() + MAX_TIME;
     let mut skipped = lines.len();
-    // The newest lines first, for the case that there is no time for all.
+    // Begins with the newest lines, because there may be no time for all.
     for some in lines.rchunks(AT_ONCE) {
         let is_late = || Instant::now() >= until;
         if is_late() {
             break;
         }
-        let results = replayer
-            .what_if(some, &change, is_late)
-            .map_err(|_| Problem::Unavailable("the texts cannot be read now"))?;
+        let results = replayer.what_if(some, &change, is_late).map_err(|_| {
+            Problem::Unavailable("the stored robots.txt files cannot be read now; see the operational log")
+        })?;
         summary.pace_changes = summary.pace_changes || replayer.changes_pace(&results, &change);
         for replayed in results.iter().rev() {
             summary.add(replayed, || None);
@@ -156,7 +156,10 @@ fn texts(generation: &Generation, store: Arc<Store>) -> ReadTexts {
 impl Assumption {
     fn change(self) -> Result<Change, Problem> {
         if self.config.is_none() && self.robots.is_empty() && self.agent.is_none() {
-            return Err(Problem::Bad(format!("nothing is to be assumed; send {}", Self::FORM)));
+            return Err(Problem::Bad(format!(
+                "the request names no change; send {}",
+                Self::FORM
+            )));
         }
         self.agent
             .as_deref()
@@ -185,7 +188,7 @@ impl Assumption {
 }
 
 /// Lines whose texts are read together.
-const AT_ONCE: usize = 32;
+const AT_ONCE: usize = 512;
 /// Maximum time for an answer, apart from the last decision.
 const MAX_TIME: Duration = Duration::from_secs(20);
 /// Memory for parsed robots.txt files, in bytes.

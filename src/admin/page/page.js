@@ -191,7 +191,7 @@ async function api(path, query = {}, patience = 10000, body = null) {
     });
     text = await response.text();
   } catch (error) {
-    throw new Problem(0, error.name === "TimeoutError" ? "It took too long." : "Nobody answers.");
+    throw new Problem(0, error.name === "TimeoutError" ? "The request took too long." : "There was no answer.");
   }
   let json = null;
   try {
@@ -202,7 +202,7 @@ async function api(path, query = {}, patience = 10000, body = null) {
   if (response.status === 401) logIn(token);
   if (!response.ok || json === null) {
     const told = json && [json.title, json.detail].filter(Boolean).join(": ");
-    throw new Problem(response.status, told || json?.error || `It answered ${response.status} ${response.statusText}.`);
+    throw new Problem(response.status, told || json?.error || `The response was ${response.status} ${response.statusText}.`);
   }
   return json;
 }
@@ -212,7 +212,7 @@ async function api(path, query = {}, patience = 10000, body = null) {
 function logIn(refused) {
   sessionStorage.removeItem(TOKEN);
   clearTimeout(timer);
-  write("login-error", refused ? "robotgate did not take this token." : "");
+  write("login-error", refused ? "robotgate rejected this token." : "");
   if (view === "login") return;
   view = "login";
   for (const section of document.querySelectorAll(".view, header nav, #log-out, [data-open]")) section.hidden = true;
@@ -295,11 +295,11 @@ function gone(problem) {
   const word = problem.status ? "in trouble" : "no answer";
   show($("state"), word, () => make("b", { class: "gone" }, word));
   for (const verdict of VERDICTS) write(`rate-${verdict}`, "–");
-  const since = status ? ["What is shown is from ", time(status.now), ". "] : [];
+  const since = status ? ["This page shows the state of ", time(status.now), ". "] : [];
   banner(
     "gone",
     "bad",
-    problem.status ? "robotgate answers, but not as it should." : "robotgate does not answer.",
+    problem.status ? "robotgate responds, but with an error." : "robotgate does not answer.",
     [problem.message, failures],
     () => make("p", {}, problem.message, " ", ...since, "This page keeps trying."),
   );
@@ -334,24 +334,24 @@ function showBanners(s) {
         time(reload.time),
         ` (${reload.cause}).`,
       ),
-      make("pre", { tabindex: 0, role: "region", "aria-label": "Error" }, reload.error ?? "No error was told."),
+      make("pre", { tabindex: 0, role: "region", "aria-label": "Error" }, reload.error ?? "robotgate gave no reason."),
     ].reduce((box, part) => (box.append(part), box), make("div")),
   );
   const restart = reload?.ok && reload.restart_needed?.length ? reload.restart_needed : null;
   banner("restart", "warn", restart && "A change waits for a restart.", restart, () =>
-    make("p", {}, "Only a restart takes up: ", restart.join(", "), "."),
+    make("p", {}, "These changes take effect only after a restart: ", restart.join(", "), "."),
   );
   banner("audit", "bad", s.audit?.stalled && "The audit log is stalled.", null, () =>
-    make("p", {}, "Requests wait until their lines can be written. Look at the disk and at robotgate's own log."),
+    make("p", {}, "Requests wait until their lines can be written. Check the disk and robotgate's operational log."),
   );
   banner("evidence", "warn", s.evidence?.error && "Evidence cannot be stored.", s.evidence?.error, () =>
-    make("p", {}, "Decisions that rest on new texts cannot be replayed later. ", s.evidence.error ?? ""),
+    make("p", {}, "Decisions that are based on new robots.txt files cannot be replayed later. ", s.evidence.error ?? ""),
   );
   banner("seal", "warn", s.seal?.fails && "The audit log cannot be sealed.", null, () =>
-    make("p", {}, "Later changes of its new lines cannot be found. robotgate's own log says why."),
+    make("p", {}, "Later changes to its new lines cannot be detected. robotgate's operational log says why."),
   );
   banner("fleet", "warn", s.fleet && !s.fleet.connected && "The fleet's server is not used.", s.fleet?.error, () =>
-    make("p", {}, "Until it is back, robotgate fetches every robots.txt itself and keeps its own pace (fleet.on-loss). ", s.fleet.error ?? ""),
+    make("p", {}, "Until the server is back, robotgate fetches every robots.txt itself and keeps its own pace (fleet.on-loss). ", s.fleet.error ?? ""),
   );
   banner("draining", "warn", s.state === "draining" && "robotgate is draining.", null, () =>
     make("p", {}, "It takes no new connections, lets running exchanges finish, and ends."),
@@ -498,8 +498,20 @@ function flush() {
 const passedBy = ({ enforcement, exception }) =>
   enforcement === "report" ? "report" : exception != null ? "https.tunnel" : "https.unverifiable";
 
+/** Says what a site says about a purpose, and where. */
+function use({ purpose, vocabulary, key, value, line, entry, field }) {
+  if (vocabulary == null) return `${purpose}: the site does not say that it is allowed`;
+  const place = line != null ? `line ${line}` : entry != null ? `tdmrep.json, entry ${entry}` : field;
+  return `${purpose}: ${place}: ${vocabulary} ${key}=${value}`;
+}
+
 function refusal(record, fresh) {
-  const why = record.rule != null ? `line ${record.line}: ${record.rule}` : (record.robots_error ?? reasons[record.reason]);
+  const why =
+    record.rule != null
+      ? `line ${record.line}: ${record.rule}`
+      : record.usage?.refused != null
+        ? use(record.usage.refused)
+        : (record.robots_error ?? reasons[record.reason]);
   const summary = make(
     "summary",
     {},
@@ -542,7 +554,9 @@ function whole(record) {
       ? copyable(fields.id)
       : /^(time|robots_fetched|robots_expires)$/.test(name) && fields[name]
         ? [data(fields[name]), " (", time(fields[name]), ")"]
-        : data(String(fields[name] ?? "–"));
+        : name === "usage" && fields.usage != null
+          ? data(fields.usage.said.map(use).join("; ") || "nothing is said")
+          : data(String(fields[name] ?? "–"));
   return make(
     "div",
     { class: "whole" },
@@ -567,7 +581,7 @@ async function showChanges() {
   lookedForChanges = performance.now();
   show($("changes"), changes, () =>
     changes.length === 0
-      ? muted("No change of a robots.txt is held in memory.")
+      ? muted("There is no change of a robots.txt in memory.")
       : make("ul", { class: "plain" }, changes.reverse().map((record) => make("li", {}, change(record)))),
   );
 }
@@ -578,7 +592,7 @@ function changed(record) {
     record.robots_sha256_before == null
       ? "The site has a robots.txt now. "
       : record.robots_sha256 == null
-        ? "The site has no robots.txt any more. "
+        ? "The site no longer has a robots.txt. "
         : "";
   const rules =
     record.rules == null
@@ -646,10 +660,10 @@ function noteTail() {
   const parts = [];
   if (tail.rows.length === 0) parts.push("Nothing has been refused since robotgate started.");
   else if ($("filter").value.trim()) parts.push(`${shown} of the last ${tail.rows.length} fit the filter.`);
-  else parts.push(`The last ${tail.rows.length}, newest first. Those that were forwarded all the same are here, too.`);
+  else parts.push(`The last ${tail.rows.length}, newest first. The list includes requests that were forwarded despite the decision.`);
   if (tail.missed > 0) parts.push(`${plural(tail.missed, "refusal")} went by unseen; the audit log has them.`);
   if (halted())
-    parts.push(`${tail.paused ? "Paused" : "Held while a record is open"}: ${count(tail.waiting.length)} new.`);
+    parts.push(`${tail.paused ? "Paused" : "Not updated while a record is open"}: ${count(tail.waiting.length)} new.`);
   $("columns").hidden = tail.rows.length === 0;
   write("tail-note", parts.join(" "));
 }
@@ -769,12 +783,29 @@ async function showOrigin(origin) {
         link("what-if", { origin: row.origin }, "What if its robots.txt changed?"),
       ),
     );
+    if (row.usage?.length > 0)
+      left.append(
+        make("h3", {}, "What it says about use"),
+        make(
+          "ul",
+          { class: "plain rules" },
+          row.usage.map(({ line, agents, field, path, key, value }) =>
+            make(
+              "li",
+              {},
+              `line ${line}: ${field}: `,
+              data(key == null ? value : `${path == null ? "" : `${path} `}${key}=${value}`),
+              agents.length > 0 && [" for ", data(agents.join(", "))],
+            ),
+          ),
+        ),
+      );
     const right =
-      row.robots == null ? muted("No text of a robots.txt is held.") : file(row.robots, null, row.robots_truncated);
+      row.robots == null ? muted("robotgate has no text of this robots.txt.") : file(row.robots, null, row.robots_truncated);
     $("origin").replaceChildren(left, right);
   } catch (problem) {
     if (question !== asked) return;
-    const text = problem.status === 404 ? "robotgate knows nothing of this origin." : problem.message;
+    const text = problem.status === 404 ? "robotgate knows nothing about this origin." : problem.message;
     $("origin").replaceChildren(make("p", { class: "error" }, text));
   }
 }
@@ -872,7 +903,7 @@ function answer(decision, report) {
     decision.verdict === "allow"
       ? ["Yes", "may fetch this URL."]
       : decision.verdict === "unverifiable"
-        ? ["Nobody can tell", `whether ${who} may fetch this URL: its path is inside a tunnel.`]
+        ? ["robotgate cannot tell", `whether ${who} may fetch this URL: its path is inside a tunnel.`]
         : ["No", "may not fetch this URL."];
   const subject = decision.verdict === "unverifiable" ? ` ${rest}` : `: ${who} ${rest}`;
   const passes = decision.forwarded && decision.verdict !== "allow";
@@ -886,7 +917,7 @@ function answer(decision, report) {
       make(
         "p",
         { class: "unverifiable" },
-        "robotgate forwards the request all the same: ",
+        "robotgate forwards the request despite this: ",
         decision.enforcement === "report"
           ? "enforcement is report."
           : "https.unverifiable or [[https.tunnel]] lets the tunnel through.",
@@ -906,6 +937,7 @@ function answer(decision, report) {
             : decision.group && data(decision.group),
         ],
         ["Enforcement", decision.enforcement],
+        ["Use", decision.usage && data(decision.usage.said.map((each) => `${use(each)} (${each.policy})`).join("; ") || "nothing is said")],
         ["Known as", report.agent ? data(report.agent) : report.unidentified],
         ["Path read as", report.read_as && data(report.read_as)],
         ["robots.txt", [data(decision.robots_url), decision.robots_status != null && ` (${decision.robots_status})`]],
@@ -922,7 +954,7 @@ function answer(decision, report) {
         { class: "plain rules" },
         competitors.slice(0, SHOWN).map((each) => make("li", {}, rule(each), `: ${LOST[each.lost] ?? each.lost}`)),
       ),
-    statements.length > 0 && heading("What else the file says", statements, report.statements_total),
+    statements.length > 0 && heading("Other lines of the file", statements, report.statements_total),
     statements.length > 0 &&
       make(
         "ul",
@@ -943,16 +975,16 @@ function originOf(url) {
   }
 }
 
-// === Which requests would be decided otherwise? ===
+// === Which requests would be decided differently? ===
 
 const EFFECTS = [
-  ["refused", "deny", "would be refused that were forwarded"],
-  ["forwarded", "allow", "would be forwarded that were refused"],
-  ["verdict", "unverifiable", "would get another verdict, and be forwarded or refused as before"],
-  ["basis", "", "would be decided by another rule or reason, with the same result"],
+  ["refused", "deny", "were forwarded and would be refused"],
+  ["forwarded", "allow", "were refused and would be forwarded"],
+  ["verdict", "unverifiable", "would get a different verdict, but be forwarded or refused as before"],
+  ["basis", "", "would have a different rule or reason, but the same result"],
   ["same", "", "stay the same"],
-  ["as_logged", "", "are taken as logged: the network, a credential or the pace decided"],
-  ["skipped", "", "are older, and there was no time for them"],
+  ["as_logged", "", "are taken as logged, because the network, a credential or the pace decided"],
+  ["skipped", "", "are older, and were not compared for lack of time"],
 ];
 
 /** Fills in the robots.txt of a site, to be edited. */
@@ -979,11 +1011,11 @@ $("assume").addEventListener("submit", async (event) => {
   if ($("if-config").value.trim()) change.config = $("if-config").value;
   if (agent) change.agent = agent;
   if (!origin && $("if-robots").value.trim()) {
-    box.replaceChildren(make("p", { class: "error" }, "Fill in the site that this is the robots.txt of."));
+    box.replaceChildren(make("p", { class: "error" }, "Fill in the site of this robots.txt."));
     return $("if-origin").focus();
   }
   if (Object.keys(change).length === 0) {
-    return box.replaceChildren(make("p", { class: "error" }, "Fill in what is to be assumed."));
+    return box.replaceChildren(make("p", { class: "error" }, "Fill in at least one part of the form."));
   }
   box.replaceChildren(muted("Comparing…"));
   try {
@@ -1001,8 +1033,8 @@ function changes(found) {
     held === 0
       ? "No request is in memory yet."
       : changed === 0
-        ? `None of the latest ${plural(held, "request")} would be decided otherwise.`
-        : `${count(changed)} of the latest ${plural(held, "request")} would be decided otherwise.`;
+        ? `None of the latest ${plural(held, "request")} would be decided differently.`
+        : `${count(changed)} of the latest ${plural(held, "request")} would be decided differently.`;
   const line = (number, text, kind) => make("li", {}, make("b", { class: kind }, count(number)), make("span", {}, text));
   const shown = found.groups.length;
   const total = found.groups_total;
@@ -1012,7 +1044,7 @@ function changes(found) {
       "ul",
       { class: "plain counts" },
       EFFECTS.filter(([key]) => found[key] > 0).map(([key, kind, text]) => line(found[key], text, kind)),
-      Object.entries(found.unknown).map(([why, number]) => line(number, `cannot be said: ${why}`, "")),
+      Object.entries(found.unknown).map(([why, number]) => line(number, `cannot be decided: ${why}`, "")),
     ),
     shown > 0 &&
       make(
@@ -1031,7 +1063,7 @@ function changes(found) {
         ),
         make("tbody", {}, found.groups.map(changeRow)),
       ),
-    found.pace_changes && muted("[pace] changes, and turns at sites are not simulated: other requests may wait or be refused."),
+    found.pace_changes && muted("[pace] changes, but turns at sites are not simulated: some requests may also wait or be refused."),
     shown < total && muted(`These are the ${count(shown)} largest of ${count(total)} groups.`),
   ].filter(Boolean);
 }

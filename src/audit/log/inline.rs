@@ -53,7 +53,7 @@ impl SharedLog {
         })
     }
 
-    /// Writes the waiting lines, and lines that requests add meanwhile, in at most [`MAX_ROUNDS`] batches.
+    /// Writes the waiting lines, and the lines that requests add in the meantime, in at most [`MAX_ROUNDS`] batches.
     fn write_inline(&self) {
         for round in 0..MAX_ROUNDS {
             let mut state = self.lock();

@@ -47,7 +47,7 @@ impl Pace {
 impl Coalescing {
     /// Returns whether the next batch should wait for more lines.
     pub(super) fn is_likely(&self) -> bool {
-        // Every `PROBE`th batch waits anyway, to notice when many requests run again.
+        // Even after lonely lines, every `PROBE`th batch waits, to notice when many requests run again.
         self.lonely < LONELY || self.lonely.is_multiple_of(PROBE)
     }
 

@@ -35,7 +35,7 @@ pub(super) struct SharedLog {
     /// Notified when a batch was written or lost: the first for even batch numbers, the second for odd ones. Two are
     /// enough, because requests wait only for the batch that is being written and for the next one.
     pub(super) done: [Notify; 2],
-    /// Notified when there can be room again.
+    /// Notified when a batch is finished or a reservation is dropped, so that more lines may fit into `lines`.
     pub(super) freed: Notify,
     /// The runtime that serves requests. Set when a request first waits for a line.
     pub(super) request_runtime: OnceLock<RequestRuntime>,

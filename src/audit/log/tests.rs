@@ -123,7 +123,7 @@ impl Write for Sink {
             state = self.0.changed.wait(state).expect("no panic in a sink");
         }
         state.blocked = false;
-        // Waiting threads check the state after this.
+        // The lock is still held, so waiting threads see the state only after this write.
         self.0.changed.notify_all();
         let taken = match state.troubles.pop_front() {
             Some(Trouble::Error(kind)) => return Err(kind.into()),

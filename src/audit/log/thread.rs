@@ -1,5 +1,5 @@
-//! The log's own thread. It writes what requests do not: to a pipe, to a slow or failing output, lines that no request
-//! waits for, and what is left at the end.
+//! The log's own thread. It writes everything that requests do not write themselves: to a pipe, to a slow or failing
+//! output, lines that no request waits for, and the lines that are left at the end.
 
 use std::{
     io,
@@ -106,7 +106,7 @@ impl SharedLog {
                 Err(error) => error,
             };
             if !stalled {
-                tracing::error!(%error, output = &*sink.name, "the audit log cannot be written; requests wait until it can");
+                tracing::error!(%error, output = &*sink.name, "the audit log cannot be written; requests wait until it can be written");
                 stalled = true;
             }
             let mut state = self.lock();
@@ -142,6 +142,7 @@ impl SharedLog {
 const GATHER: Duration = Duration::from_millis(20);
 /// Pause between attempts to write to an output that failed.
 const RETRY: Duration = Duration::from_millis(500);
-/// Pause between attempts to write to a full pipe, and how many attempts are made before that is a failure.
+/// Pause between attempts to write to a full pipe.
 const PAUSE: Duration = Duration::from_millis(5);
+/// Number of these pauses after which the write has failed.
 const MAX_PAUSES: u32 = 100;

@@ -34,7 +34,7 @@ impl Credentials {
     /// Parses the text of a credentials file.
     ///
     /// # Errors
-    /// If any line is invalid. The error lists all invalid lines.
+    /// Fails if any line is invalid. The error lists all invalid lines.
     pub fn parse(text: &str) -> Result<Self, Vec<BadLine>> {
         let mut credentials = Self::default();
         let mut bad = Vec::new();

@@ -16,6 +16,7 @@ pub(super) fn bot(name: &str, bindings: Bindings) -> Bot {
         enforcement: Enforcement::Enforce,
         exempt_hosts: Vec::new(),
         delay: None,
+        purposes: crate::usage::Purposes::default(),
         bindings,
     }
 }
@@ -100,7 +101,7 @@ const AGENTS: &[(&str, &str, &str, &str)] = &[
     ("",                     "a",       "Missing",     "Missing"),
     (CHROME,                 "a",       "BrowserOnly", "BrowserOnly"),
     ("- 1.0",                "a",       "NoToken",     "NoToken"),
-    // A product token: a bot's name, or one of its robots-agents.
+    // No bot's `user-agents` match: the product token is a bot's name, one of its robots-agents, or unknown.
     ("A-Robot/1",            "a",       "a",           "ask"),
     ("A/1",                  "a",       "a",           "ask"),
     ("Mozilla/5.0 (compatible; b-robot/1)", "misfit", "b", "ask"),

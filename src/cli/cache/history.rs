@@ -24,16 +24,16 @@ use crate::{
 
 /// List the versions of a site's robots.txt, or show what changed between two
 ///
-/// The proxy notes in the store of evidence (evidence.path) which robots.txt each site had, and when. LAST SEEN is
-/// up to a day too early for the last version, because the proxy notes an answer that stays the same once a day.
-/// Times are in UTC. The command can run beside the proxy, and fetches nothing.
+/// The proxy records in the store of evidence (evidence.path) which robots.txt each site had, and when. For the
+/// last version, LAST SEEN can be up to a day too early, because the proxy records an unchanged robots.txt only
+/// once a day. Times are in UTC. The command fetches nothing, and can run while the proxy runs.
 #[derive(Debug, clap::Args)]
 pub struct HistoryArgs {
     /// An origin (scheme, host and port), any URL of the site, or a bare host, which means https
     #[arg(value_name = "ORIGIN")]
     origin: String,
-    /// Show the difference from version A to version B; without B, what changed with version A; without both, what
-    /// changed last. A version is its number in the list, or the first digits of its SHA-256 (six at least)
+    /// Show the difference from version A to version B. With A alone, show what changed in version A; with neither,
+    /// show what changed last. Name a version by its number in the list, or by at least six digits of its SHA-256
     #[arg(long, num_args = 0..=2, value_names = ["A", "B"])]
     diff: Option<Vec<String>>,
     /// Print only the text of a version: byte for byte, but with control characters escaped at a terminal
@@ -60,7 +60,7 @@ struct History<'a> {
     versions: &'a [Version],
 }
 
-/// The JSON of a difference.
+/// The JSON of a comparison.
 #[derive(Debug, Serialize)]
 struct Difference<'a> {
     origin: String,
@@ -70,7 +70,7 @@ struct Difference<'a> {
     rules_added: usize,
     rules_removed: usize,
     groups: &'a [GroupChange],
-    /// The difference of the lines.
+    /// The difference between the texts, line by line.
     diff: &'a str,
 }
 
@@ -158,12 +158,12 @@ fn pair<'v>(versions: &'v [Version], named: &[String]) -> Result<(&'v Version, &
             (from, to)
         }
         // clap accepts two at most.
-        _ => return Err(CacheError::Unknown("two versions can be compared".to_owned())),
+        _ => return Err(CacheError::Unknown("--diff compares two versions at most".to_owned())),
     };
     Ok((from, to))
 }
 
-/// Finds a version by its number or the beginning of its SHA-256. If it occurs several times, returns the last.
+/// Finds a version by its number or the beginning of its SHA-256. If several versions match, returns the last.
 fn find<'v>(versions: &'v [Version], named: &str) -> Result<&'v Version, CacheError> {
     let number: Option<usize> = named.parse().ok();
     let by_number = number.and_then(|number| versions.get(number.checked_sub(1)?));
@@ -263,7 +263,7 @@ fn difference(
     print(format!("{}\n{}", coloured(&diff, paint()), summary(&found)).as_bytes())
 }
 
-/// Formats the difference of the lines. Control characters are escaped.
+/// Formats the difference between the texts, line by line. Control characters are escaped.
 fn unified(before: &[u8], after: &[u8], from: &str, to: &str) -> String {
     let lines = |text: &[u8]| -> Vec<String> {
         let text = String::from_utf8_lossy(text);
@@ -311,7 +311,7 @@ fn coloured(diff: &str, paint: Paint) -> String {
     out
 }
 
-/// Says which groups got and lost how many rules.
+/// Describes how many rules each group gained and lost.
 fn summary(found: &Changes) -> String {
     if !found.has_rules() {
         return "The rules are the same.\n".to_owned();
@@ -349,12 +349,12 @@ fn summary(found: &Changes) -> String {
 
 /// Shown for unknown values.
 const NONE: &str = "-";
-/// How many digits of a SHA-256 are shown, and how many name a version at least.
+/// How many digits of a SHA-256 are shown, and how many digits are needed to name a version.
 const SHOWN_DIGITS: usize = 12;
 const MIN_DIGITS: usize = 6;
-/// How long the comparison looks for the shortest difference.
+/// How long the comparison searches for the shortest difference.
 const MAX_TIME: Duration = Duration::from_secs(1);
-/// How many lines of a difference, groups and agents of a group are shown.
+/// Maximum numbers of shown lines of a difference, groups, and agents of a group.
 const MAX_LINES: usize = 5000;
 const MAX_GROUPS: usize = 50;
 const MAX_AGENTS: usize = 10;

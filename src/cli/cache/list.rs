@@ -17,11 +17,12 @@ use crate::{
 
 /// List the sites by name: what applies to each, and until when
 ///
-/// HOLDS is "rules" if the rules of the robots.txt decide, "expired" if robotgate must fetch it again before it
-/// decides, else the reason that requests get (no-robots, soft-404, unreachable, last-copy,
-/// unreachable-too-long). UNTIL is when robotgate asks the site again, if a bot needs it then. Times are in UTC.
+/// HOLDS is "rules" if the rules of the robots.txt decide, and "expired" if robotgate must fetch the robots.txt
+/// again before it decides. Otherwise HOLDS is the reason that requests get (no-robots, soft-404, unreachable,
+/// last-copy, unreachable-too-long). After UNTIL, robotgate fetches the robots.txt again when a bot needs it. Times
+/// are in UTC.
 ///
-/// With a fleet, FROM is "fleet" if another gate fetched this, and "site" if this gate did.
+/// With a fleet, FROM is "fleet" if another robotgate fetched the robots.txt, and "site" if this one did.
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
     /// List only sites with this text in their origin, such as "example.com" or "http://"
@@ -59,7 +60,7 @@ fn json(rows: &[Row]) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Formats the rows under column heads. If there is a `width`, origins are cut in the middle so that the rest fits.
+/// Formats the rows under column heads. With a `width`, cuts long origins in the middle so that the rows fit.
 fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
     let fails = rows.iter().any(|row| row.failing_since.is_some());
     let shares = rows.iter().any(|row| row.source.is_some());
@@ -116,7 +117,7 @@ struct Cells {
 impl Cells {
     fn of(row: &Row, fails: bool, shares: bool) -> Self {
         let time = |time: Option<Timestamp>| {
-            // Leave out the zone, which is always UTC, to keep the column narrow.
+            // Leaves out the time zone, which is always UTC, to keep the column narrow.
             let shown = time.map(|Timestamp(time)| Minute(time).to_string());
             shown.map_or_else(|| NONE.to_owned(), |shown| shown.trim_end_matches(" UTC").to_owned())
         };
@@ -153,7 +154,7 @@ const ORIGIN: &str = "ORIGIN";
 /// Shown for unknown values.
 const NONE: &str = "-";
 const GAP: &str = "  ";
-/// Columns of an origin that are always shown. A third of them show its end, which is enough for the port.
+/// Minimum columns for an origin. A third of them show its end, which is enough for the port.
 const MIN_ORIGIN: usize = 19;
 /// Maximum size of shown values in bytes.
 const MAX_ORIGIN: usize = 500;

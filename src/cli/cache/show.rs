@@ -53,10 +53,10 @@ impl ShowArgs {
     }
 }
 
-/// Formats all details for a person. `policy` is what applies to a site that fails.
+/// Formats all details for a person. `policy` applies to a site that fails.
 fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) -> String {
     let row = &detail.row;
-    // A site that began to fail can still have a valid answer.
+    // A site that has begun to fail can still have a valid answer.
     let fails = matches!(
         &*row.holds,
         "unreachable" | "last-copy" | "unreachable-too-long" | "egress"
@@ -160,8 +160,8 @@ fn next_try(then: SystemTime, now: SystemTime) -> String {
     }
 }
 
-/// Returns until when `policy` refuses a site that fails, and what applies then. `None` if it does not refuse the site,
-/// or without an end.
+/// Returns until when `policy` refuses requests to a failing site, and what applies afterwards. `None` if requests are
+/// not refused, or are refused forever.
 fn refused_until(detail: &Detail, policy: &Unreachable, now: SystemTime) -> Option<String> {
     let Timestamp(since) = detail.row.failing_since.filter(|_| detail.row.holds == "unreachable")?;
     let then = match (policy.then, &detail.last_copy, policy.without_copy) {
@@ -177,7 +177,7 @@ fn refused_until(detail: &Detail, policy: &Unreachable, now: SystemTime) -> Opti
     ))
 }
 
-/// Numbers the lines of the text, as refusals do.
+/// Adds line numbers to the text, as refusals do.
 fn numbered(text: &[u8], paint: Paint) -> String {
     if text.is_empty() {
         return String::new();

@@ -8,7 +8,7 @@ use crate::{
     text::plain,
 };
 
-/// Count the sites, and say how much room they take
+/// Count the sites, and show how much memory and disk they take
 #[derive(Debug, clap::Args)]
 pub struct StatsArgs {}
 
@@ -49,7 +49,7 @@ fn report(stats: &Stats) -> String {
     say("Failing", count.failing.to_string());
     let texts = match (stats.texts, count.origins_with_text) {
         (0, _) => "none".to_owned(),
-        (texts, 1) => format!("{texts}, {}; 1 origin has it", Size(stats.text_bytes)),
+        (texts, 1) => format!("{texts}, {}; 1 origin uses it", Size(stats.text_bytes)),
         (texts, origins) => format!("{texts}, {}; {origins} origins share them", Size(stats.text_bytes)),
     };
     say("Texts", texts);
@@ -61,7 +61,7 @@ fn report(stats: &Stats) -> String {
             say("Waiting", format!("{} to be written", running.waiting_writes));
             say("Fetches", format!("{} running", running.fetches));
         }
-        None => say("Proxy", "none runs with this file".to_owned()),
+        None => say("Proxy", "no proxy runs with this file".to_owned()),
     }
     out
 }

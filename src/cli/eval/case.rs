@@ -16,7 +16,8 @@ use serde::{
 };
 use serde_json::{error::Category, value::RawValue};
 
-use crate::robots::{Profile, RobotsTxt, RuleId, Usage, Vocabulary, path_of_url};
+use crate::robots::{Profile, RobotsTxt, RuleId, Usage, path_of_url};
+use crate::usage::{Label, Vocabulary};
 
 use super::cache::Cache;
 
@@ -240,7 +241,7 @@ impl Question<'_> {
             group: agent.group(),
             usage: found.allowed.then(|| Labels::of(&usage, Vocabulary::ContentUsage)),
             usage_lines: match found.allowed {
-                true => usage.lines(Vocabulary::ContentUsage).collect(),
+                true => agent.usage_lines(&path),
                 false => Vec::new(),
             },
             signals: Labels::of(&usage, Vocabulary::ContentSignal),
@@ -251,8 +252,8 @@ impl Question<'_> {
 // === impl Labels ===
 
 impl Labels {
-    fn of(usage: &Usage<'_>, vocabulary: Vocabulary) -> Self {
-        let said = |label: &&str| Some(usage.preference(vocabulary, label)?.allowed);
+    fn of(usage: &Usage, vocabulary: Vocabulary) -> Self {
+        let said = |label: &Label| Some(usage.preference(vocabulary, label.name)?.allowed);
         Self {
             vocabulary,
             allowed: vocabulary.labels().iter().map(said).collect(),
@@ -264,10 +265,11 @@ impl Serialize for Labels {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (yes, no) = match self.vocabulary {
             Vocabulary::ContentSignal => ("yes", "no"),
-            Vocabulary::ContentUsage => ("y", "n"),
+            _ => ("y", "n"),
         };
         let value = |allowed: &Option<bool>| allowed.map(|allowed| if allowed { yes } else { no });
-        serializer.collect_map(self.vocabulary.labels().iter().zip(self.allowed.iter().map(value)))
+        let names = self.vocabulary.labels().iter().map(|label| label.name);
+        serializer.collect_map(names.zip(self.allowed.iter().map(value)))
     }
 }
 

@@ -99,6 +99,9 @@ fn an_answer_is_flushed_before_more_input_is_read() {
 
 #[test]
 fn progress_is_shown_in_mebibytes() {
-    assert_eq!(progress_text(3 << 19, Some(12 << 20)), "deciding, 1.5 of 12.0 MiB");
-    assert_eq!(progress_text(0, None), "deciding, 0.0 MiB so far");
+    assert_eq!(
+        progress_text(3 << 19, Some(12 << 20)),
+        "deciding, 1.5 of 12.0 MiB of input read"
+    );
+    assert_eq!(progress_text(0, None), "deciding, 0.0 MiB of input read so far");
 }

@@ -3,6 +3,7 @@
 
 mod fetch;
 mod rules;
+mod usage;
 
 use std::{fmt::Write as _, path::Path, time::Duration};
 
@@ -43,11 +44,13 @@ pub(super) fn write(
     if let Some(why) = &deciding.why {
         let _ = rules::write(deciding, why, paint, width, &mut out);
     }
+    let _ = usage::write(deciding, paint, &mut out);
     let _ = fetch::write(source, paint, &mut out);
     let _ = statements(report, paint, &mut out);
     match (config, source) {
-        (None, _) => out
-            .push_str("\nNo --config was given, so these are the defaults; the running proxy may decide otherwise.\n"),
+        (None, _) => out.push_str(
+            "\nNo --config was given, so these are the defaults; the running proxy may decide differently.\n",
+        ),
         (Some(_), Source::Live(_)) => {
             let _ = writeln!(
                 out,
@@ -90,6 +93,10 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
         let line = format!("line {}: ", rule.line);
         writeln!(out, "{line}{}", cut(&rule.text, width.saturating_sub(line.len())))?;
     }
+    let usage = decision.usage.as_deref();
+    if let Some(refused) = usage.and_then(|usage| usage.refused.as_ref()) {
+        writeln!(out, "{refused}")?;
+    }
     let agent = plain(report.user_agent, MAX_VALUE);
     match &decision.question.subject.identity {
         Identity::Bot(bot) => writeln!(
@@ -127,7 +134,7 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
         && let Some(phrase) = reading.phrase()
     {
         let path = String::from_utf8_lossy(path);
-        writeln!(out, "What decides is {phrase}: {}", plain(&path, MAX_URL))?;
+        writeln!(out, "The decision is based on {phrase}: {}", plain(&path, MAX_URL))?;
     }
     if decision.question.terms.policy.profile == Profile::Rfc9309 {
         writeln!(
@@ -209,7 +216,7 @@ fn unmask(report: &Report<'_>, source: &Source, disguise: Disguise, out: &mut St
     write!(out, "{what} is {is}, not a robots.txt")?;
     match &report.why {
         Some(why) if why.explanation.considered > 0 => {
-            writeln!(out, ": robotgate applies only what reads as rules in it.")
+            writeln!(out, ": robotgate applies only the lines that it can read as rules.")
         }
         Some(_) => writeln!(out, ": it has no rules for this bot."),
         None => writeln!(out, "."),
@@ -221,8 +228,11 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
         return Ok(());
     }
     // With `[pace]`, a Crawl-delay can matter too, so the heading must not say that these lines decide nothing.
-    let heading = match report.decision.question.terms.pace {
+    // The same is true for the lines about use, if the bot has purposes.
+    let decision = report.decision;
+    let heading = match decision.question.terms.pace {
         Some(policy) if policy.crawl_delay == CrawlDelay::Enforce => "Other lines of the file:",
+        _ if decision.usage.is_some() => "Other lines of the file:",
         _ => "Other lines of the file, which do not decide this:",
     };
     writeln!(out, "\n{}", paint.in_colour(Colour::Strong, heading))?;

@@ -52,7 +52,7 @@ pub struct SourceFetch {
 #[serde(rename_all = "kebab-case")]
 pub enum Due {
     No,
-    /// Fetch soon. The known state applies meanwhile.
+    /// Fetch soon. The known state applies until the fetch ends.
     Background,
     /// Fetch before the known state is used.
     Now,

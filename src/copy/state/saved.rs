@@ -150,7 +150,8 @@ impl Saved {
         self.with(last_good)
     }
 
-    /// Restores the state with an empty text as its copy's, for callers that only need the metadata.
+    /// Restores the state without the text of its copy: the copy is there, but its text is empty. For callers that need
+    /// only the metadata.
     pub fn outline(self) -> Option<OriginState> {
         let last_good = self.copy.as_ref().map(|saved| saved.with(self.profile, b""));
         self.with(last_good)

@@ -172,8 +172,8 @@ fn a_series_of_failures_from_another_gate_is_dropped_once_its_retry_is_overdue()
     };
     assert_eq!(taken(180 + MINUTE), Some(at(0)), "the next retry is due");
     assert_eq!(taken(180 + DAYS), None, "a gate with a right clock would have retried");
-    // A robotgate that finds the site failing refuses it. It does not adopt the claim that the site has failed for a
-    // month.
+    // A gate that finds the site failing itself refuses requests to it. It does not adopt the other gate's claim that
+    // the site has failed for a month.
     let late = 180 + 31 * DAYS;
     let History { state, policy, .. } = failing();
     let mut poisoned = History::new();

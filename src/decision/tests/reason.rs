@@ -30,6 +30,7 @@ fn every_reason_is_reached_by_some_decision() {
             not_before: at(1),
             cause: crate::pace::Cause::Delay,
         }),
+        usage::refused(),
     ]
     .map(|decision| decision.reason)
     .into();
@@ -109,6 +110,7 @@ fn the_phrase_of_a_denial_begins_with_disallowed() {
         Reason::Egress,
         Reason::TooComplex,
         Reason::Pace,
+        Reason::Usage,
     ] {
         let phrase = reason.phrase();
         assert!(phrase.starts_with("Disallowed"), "{reason:?}: {phrase}");

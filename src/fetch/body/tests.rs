@@ -132,9 +132,9 @@ fn the_body_reports_what_was_cut_off() {
 fn within_limit_cuts_a_body_like_a_fetch_does() {
     let line = b"Disallow: /abc\n";
     for over in 0..=2 * line.len() {
-        let sent = [vec![b'\n'; MAX_ROBOTS - line.len()], line.repeat(3)].concat();
-        let sent = &sent[..MAX_ROBOTS - line.len() + over];
-        let fetched = body(&[], MAX_ROBOTS, [sent]);
+        let sent = [vec![b'\n'; robots::LIMIT - line.len()], line.repeat(3)].concat();
+        let sent = &sent[..robots::LIMIT - line.len() + over];
+        let fetched = body(&[], robots::LIMIT, [sent]);
         assert_eq!(fetched.as_deref(), Ok(&*within_limit(sent.to_vec())), "{over}");
     }
 }
@@ -145,22 +145,25 @@ fn a_compression_bomb_is_decoded_only_up_to_the_limit() {
     let bomb = gzip(&line.repeat(64 * 1024 * 1024 / line.len()));
     assert!(bomb.len() < 1024 * 1024);
     for size in [1, 1000, bomb.len()] {
-        let mut decoder = decoder(&["gzip"], MAX_ROBOTS).expect("gzip was asked for");
+        let mut decoder = decoder(&["gzip"], robots::LIMIT).expect("gzip was asked for");
         let mut chunks = bomb.chunks(size);
         let full = chunks.find(|chunk| decoder.push(chunk).expect("no error before the limit") == Room::Full);
         assert!(full.is_some(), "chunks of {size}");
         assert!(
-            decoder.bounded().bytes.len() <= MAX_ROBOTS + robots::BEYOND,
+            decoder.bounded().bytes.len() <= robots::LIMIT + robots::BEYOND,
             "chunks of {size}"
         );
-        assert!(decoder.bounded().bytes.capacity() <= 2 * MAX_ROBOTS, "chunks of {size}");
+        assert!(
+            decoder.bounded().bytes.capacity() <= 2 * robots::LIMIT,
+            "chunks of {size}"
+        );
         let left: usize = chunks.map(<[u8]>::len).sum();
         assert!(
             size == bomb.len() || left > bomb.len() / 2,
             "{left} bytes are never looked at"
         );
         let kept = decoder.into_body().counts;
-        assert_eq!(kept, line.repeat(MAX_ROBOTS / line.len()), "chunks of {size}");
+        assert_eq!(kept, line.repeat(robots::LIMIT / line.len()), "chunks of {size}");
     }
 }
 

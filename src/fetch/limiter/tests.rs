@@ -97,7 +97,7 @@ async fn running_fetches_are_limited_and_the_oldest_waits_least() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_fetches_leave_permits_for_others() {
-    // One requester can have three of the four permits, and slow fetches can have two of them.
+    // One requester can have at most three of the four permits. At most two of the four can stay with slow fetches.
     let mut bench = Bench::new(4);
     for number in 0..2 {
         drop(bench.ask(number).await);

@@ -1,4 +1,4 @@
-//! The scripts on a real server.
+//! Tests the scripts on a real server.
 
 use std::sync::{atomic::Ordering, mpsc};
 
@@ -84,7 +84,7 @@ async fn the_slots_of_all_gates_are_exactly_a_gap_apart() {
     }
     let gaps: Vec<i64> = slots.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(gaps, [10_000_000; 8]);
-    // Requests of a bot without a delay wait for nobody, and take no slot away.
+    // Requests of a bot without a delay do not wait, and use no slot.
     let slot = gates[0]
         .reserve(&site(0), Duration::ZERO, Duration::ZERO, PATIENT)
         .await;
@@ -104,7 +104,7 @@ async fn a_slot_that_is_too_far_away_is_not_taken_and_asking_takes_none() {
     let slot = gate.reserve(&site(0), GAP, Duration::ZERO, PATIENT).await;
     assert_eq!(slot, Some(Reservation::Reserved(Duration::ZERO)));
     let last = field(&server, 0, "last").await;
-    // An hour, so that it has not passed yet on a slow machine.
+    // `MAX_GAP` is an hour, so the gap has not passed yet, even on a slow machine.
     let slot = gate.reserve(&site(0), MAX_GAP, GAP, PATIENT).await;
     assert!(
         matches!(slot, Some(Reservation::TooLate(wait)) if wait <= MAX_GAP && wait > MAX_GAP / 2),
@@ -125,7 +125,7 @@ async fn a_request_without_a_slot_holds_back_what_follows() {
     }
     let slot = gate.reserve(&site(0), MAX_GAP, Duration::ZERO, PATIENT).await;
     assert!(matches!(slot, Some(Reservation::TooLate(_))), "{slot:?}");
-    // It takes no reserved slot back.
+    // A pause does not cancel a reserved slot.
     let later = server_now(&server).await + 100_000_000;
     set(&server, 0, "last", &later.to_string()).await;
     let calls = || gate.counts.calls.load(Ordering::Relaxed);
@@ -164,7 +164,7 @@ async fn a_pause_holds_for_all_gates_and_they_are_told() {
     );
     assert_eq!(field(&server, 0, "last").await, None, "no slot was reserved");
     assert!(next(&second, GAP).await > Some(asked / 2));
-    // A shorter pause changes nothing, so nobody is told. The end of the next, longer one shows that.
+    // A shorter pause changes nothing, so it is not announced. The end of the next, longer pause shows that.
     first.note_busy(&site(0), Duration::ZERO, Some(asked / 10), 0.0);
     first.note_busy(&site(0), Duration::ZERO, Some(asked * 2), 0.0);
     let mut notice = None;
@@ -246,11 +246,11 @@ async fn nonsense_in_the_hash_is_ignored() {
     server.command(&[b"SET", key(90).as_bytes(), b"another type"]).await;
     let slot = gate.reserve(&site(90), GAP, Duration::ZERO, PATIENT).await;
     assert_eq!(slot, Some(Reservation::Reserved(Duration::ZERO)));
-    // Within the bounds, a value counts.
+    // A value within the bounds is used.
     set(&server, 91, "last", &in_time(MAX_WAIT / 2)).await;
     let slot = gate.reserve(&site(91), GAP, Duration::ZERO, PATIENT).await;
     assert!(matches!(slot, Some(Reservation::TooLate(_))), "{slot:?}");
-    // An incident that has not begun yet is none.
+    // An incident in the future is ignored.
     set(&server, 92, "began", &in_time(MAX_GAP)).await;
     gate.note_busy(&site(92), Duration::ZERO, None, 0.0);
     while field(&server, 92, "until").await.is_none() {

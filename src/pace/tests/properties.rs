@@ -1,4 +1,4 @@
-//! Compares the limiter with a plain model: lists of the requests that wait and of those that were sent.
+//! Compares the limiter with a simple model, which lists the waiting requests and the sent requests.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -110,7 +110,7 @@ impl Model {
         }
     }
 
-    /// Returns the earliest time that the gap and the pauses allow. It ignores the limit on concurrent requests, which
+    /// Returns the earliest time that the gap and the pauses allow. Ignores the limit on concurrent requests, which
     /// `may_go` checks.
     fn earliest(&self, gap: Duration) -> Instant {
         let last = if self.unsent.is_empty() {
@@ -240,7 +240,7 @@ proptest! {
         for event in events {
             model.handle(event);
         }
-        // After the longest `max_wait`, each request has gone or was refused.
+        // After the longest `max_wait`, each request was sent or refused.
         model.pass(Duration::from_secs(5));
         prop_assert!(model.waiting.is_empty());
         let under_way = model.unsent.len() + model.running.len();

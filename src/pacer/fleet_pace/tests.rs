@@ -1,4 +1,5 @@
-//! Gates that share the pace of a site by a real server. The clock is stopped only while nobody waits for the server.
+//! Tests gates that share the pace of a site through a real server. The clock is stopped only while no gate waits for
+//! the server.
 
 use tokio::time::{Instant as Clock, pause, resume};
 
@@ -60,7 +61,7 @@ async fn a_request_waits_for_its_slot_behind_those_of_other_gates() {
     assert_eq!(second.local.waiting(), 0);
     resume();
 
-    // The first gate was here before, so it knows that it would wait too long only from the server.
+    // The first gate has a limiter for the site, but only the server knows that the request would wait too long.
     drop(first.turn(&site(), "a", limits(Duration::ZERO, Duration::ZERO)).await);
     let early = first.turn(&site(), "a", limits(GAP, GAP / 2)).await;
     let not_before = early.expect_err("the slot of the second gate is in the way").later.at;
@@ -164,7 +165,7 @@ async fn a_scheduler_that_plans_by_any_gate_is_never_refused() {
         let (asked, used) = (&gates[round % 2], &gates[round / 2 % 2]);
         let turn = used.turn(&site(), "a", at_once).await;
         turn.expect("it comes at the time that it was told").sent();
-        // A gate that sent late tells the server, and does not wait for that.
+        // A gate that sent late notifies the server without waiting for an answer, so the new time comes a little later.
         let mut at = None;
         while at
             < gates
@@ -194,7 +195,7 @@ async fn without_the_server_the_pace_goes_by_on_loss() {
         let began = Clock::now();
         gate.turn(&site(), "a", long).await.expect("nobody was there").sent();
         server.kill();
-        // This one finds the server lost only when it asks for its slot.
+        // This request finds out that the server is lost only when it asks for its slot.
         let early = gate.turn(&site(), "b", limits(Duration::ZERO, GAP)).await;
         assert_eq!(early.is_err(), on_loss == OnLoss::Refuse, "{on_loss:?}");
         drop(early);
@@ -213,7 +214,7 @@ async fn without_the_server_the_pace_goes_by_on_loss() {
                 );
                 assert!(asking.is_ok(), "{on_loss:?}");
                 assert!(asked <= Some(now()) && asked > Some(now() - GAP / 2), "{on_loss:?}");
-                // It would be too long, and is refused at once.
+                // The wait would be too long, so the request is refused immediately.
                 let early = gate.turn(&site(), "a", limits(GAP, gaps * GAP - GAP / 2)).await;
                 assert_eq!(
                     early.expect_err("it is too early").waited,

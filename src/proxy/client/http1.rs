@@ -124,7 +124,7 @@ impl Http1 {
 
     pub(super) async fn cut(&mut self, within: Duration) {
         self.is_cut = true;
-        // If this takes too long, the client does not read any more and the rest is dropped.
+        // If this takes too long, the client is no longer reading, and the rest is dropped.
         let _ = tokio::time::timeout(within, self.wire.sent()).await;
     }
 
@@ -142,7 +142,7 @@ impl Http1 {
                 }
             }
         };
-        // After this time, the connection closes in any case.
+        // The connection closes afterwards, even if the client is still sending.
         let _ = tokio::time::timeout(LINGER, rest).await;
     }
 

@@ -101,6 +101,7 @@ fn now() -> Timestamp {
     Timestamp(SystemTime::now())
 }
 
-/// Maximum lengths of a path and of an error in the log, in bytes.
+/// Maximum length of a path in the log, in bytes.
 const MAX_PATH: usize = 4096;
+/// Maximum length of an error in the log, in bytes.
 const MAX_ERROR: usize = 512;

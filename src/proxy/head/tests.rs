@@ -15,7 +15,7 @@ fn pipe(capacity: usize) -> (Wire, DuplexStream) {
 async fn read_in_pieces(bytes: &[u8], size: usize) -> Result<Head, HeadError> {
     let (stream, mut client) = pipe(size);
     let bytes = bytes.to_vec();
-    // Fails if the reader does not read all bytes, which is expected.
+    // Writing fails if the reader refuses the head before it has read all bytes, which is expected.
     tokio::spawn(async move { client.write_all(&bytes).await });
     Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await
 }

@@ -142,7 +142,7 @@ impl Drop for SharedPorts {
 
 fn stop_sharing(socket: &Arc<TcpListener>) {
     if let Err(error) = set_socket_reuseport(&**socket, false) {
-        tracing::debug!(%error, "SO_REUSEPORT could not be taken back");
+        tracing::debug!(%error, "SO_REUSEPORT could not be cleared");
     }
 }
 
@@ -163,7 +163,9 @@ fn hint(error: &io::Error, key: &str) -> String {
         io::ErrorKind::AddrInUse => {
             format!("; another program listens there, perhaps another robotgate: stop it or change {key}")
         }
-        io::ErrorKind::PermissionDenied => format!("; ports below 1024 need a privilege: choose another in {key}"),
+        io::ErrorKind::PermissionDenied => {
+            format!("; ports below 1024 need root or CAP_NET_BIND_SERVICE: choose another in {key}")
+        }
         io::ErrorKind::AddrNotAvailable => format!("; this machine has no such address: correct {key}"),
         _ => String::new(),
     }

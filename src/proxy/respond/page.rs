@@ -30,6 +30,11 @@ pub(super) fn page(details: &Details<'_>) -> String {
     row(&mut out, "Group", details.group);
     row(&mut out, "Bot", details.bot);
     row(&mut out, "Limit", details.pace_cause);
+    row(
+        &mut out,
+        "Purpose",
+        details.usage.map(|refused| refused.purpose().as_str()),
+    );
     if details.rule.is_some() || details.retry_after.is_some() {
         let url = escaped(robots);
         let _ = write!(

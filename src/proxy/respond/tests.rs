@@ -118,6 +118,7 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
         retry_after: None,
         not_before: None,
         pace_cause: None,
+        usage: None,
     }
 }
 

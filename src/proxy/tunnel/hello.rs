@@ -20,7 +20,7 @@ pub(super) struct Opening {
     skipped: usize,
     /// Number of bytes that have been passed to the acceptor.
     given: usize,
-    /// Number of bytes of the ClientHello with its records; 0 if there is none.
+    /// Number of bytes of the ClientHello with its records; 0 without a ClientHello.
     hello_length: usize,
     first_bytes: FirstBytes,
 }
@@ -100,7 +100,7 @@ impl Opening {
         false
     }
 
-    /// Returns the number of bytes of the ClientHello with its records; 0 if there is none.
+    /// Returns the number of bytes of the ClientHello with its records; 0 without a ClientHello.
     pub(super) fn hello_length(&self) -> usize {
         self.hello_length
     }
@@ -163,9 +163,9 @@ pub(super) fn asks_again(answer: &[u8]) -> Option<bool> {
     }
 }
 
-/// Joins the first handshake message in `records`, as far as it has arrived, with what else is in its last record.
-/// Returns it and the length of its records, or `None` if another record is there. Alerts are skipped, because a server
-/// may send a warning first.
+/// Joins the parts of the first handshake message in `records`, as far as they have arrived. Its last record can contain
+/// further bytes, which are returned too. Also returns the length of the records. Returns `None` for a record of another
+/// type, except that alerts are skipped, because a server may send a warning first.
 fn first_message(records: &[u8]) -> Option<(Vec<u8>, usize)> {
     let (mut message, mut at) = (Vec::new(), 0);
     while total_length(&message).is_none_or(|length| message.len() < length)

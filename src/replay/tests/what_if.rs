@@ -14,7 +14,7 @@ fn found(line: &Value, old: Option<&Config>, change: &Change, text: Option<&str>
     let copy = text.map(|text| Arc::new(copy(text).under(profile)));
     let copy = copy.filter(|copy| logged.robots_sha256 == Some(copy.sha256));
     let missing = Missing::Config(Sha256::of(b""));
-    match what_if(&logged, change, old.ok_or(missing), copy.as_ref()) {
+    match what_if(&logged, change, old.ok_or(missing), with_robots(copy.as_ref())) {
         Finding::Decided(assumed) => {
             let basis = assumed.rule.as_deref().unwrap_or(assumed.reason.as_str());
             format!("{}: {} {basis}", assumed.effect, assumed.verdict)
@@ -23,6 +23,10 @@ fn found(line: &Value, old: Option<&Config>, change: &Change, text: Option<&str>
         Finding::AsLogged => "as logged".to_owned(),
         Finding::Unknown(unknown) => format!("unknown: {unknown}"),
     }
+}
+
+fn with_robots(robots: Option<&Arc<RobotsCopy>>) -> Texts<'_> {
+    Texts { robots, tdmrep: None }
 }
 
 fn alone(text: &str) -> Config {
@@ -67,7 +71,7 @@ fn a_new_configuration_decides_again() {
             "[[bot]]\nname = 'A'\nuser-agents = ['A']\nenforcement = 'exempt'",
             "forwarded: allow exempt",
         ),
-        // Another bot takes the User-Agent.
+        // In the new configuration, the User-Agent belongs to another bot.
         (
             "A",
             "GET",
@@ -164,14 +168,14 @@ fn a_new_configuration_decides_again() {
             "https.mode = 'refuse'",
             "refused: deny connect-refused",
         ),
-        // Nothing of these is in the log.
+        // The log lacks what the new decision depends on, so the result is unknown.
         (
             "A",
             "GET",
             "https://own.example/private",
             text(),
             BOT_A,
-            "unknown: no robots.txt was looked up then, so the change has to name one for the site",
+            "unknown: the logged decision used no robots.txt, so the change has to name one for the site",
         ),
         (
             "",
@@ -179,7 +183,7 @@ fn a_new_configuration_decides_again() {
             PRIVATE,
             text(),
             "identity.unidentified = 'wildcard'",
-            "unknown: no robots.txt was looked up then, so the change has to name one for the site",
+            "unknown: the logged decision used no robots.txt, so the change has to name one for the site",
         ),
         (
             "A",
@@ -187,7 +191,7 @@ fn a_new_configuration_decides_again() {
             PRIVATE,
             Found::Failed,
             "robots.unreachable.deny-for = '1h'",
-            "unknown: the robots.txt could not be fetched, and how long that lasted decides under the new configuration",
+            "unknown: the robots.txt could not be fetched, and under the new configuration the result depends on how long that lasted",
         ),
         (
             "A",
@@ -195,7 +199,7 @@ fn a_new_configuration_decides_again() {
             "https://bank.example",
             text(),
             "https.mode = 'intercept'",
-            "unknown: the new configuration intercepts the CONNECT, and the log does not have the requests inside",
+            "unknown: the new configuration intercepts the CONNECT, but the log does not have the requests in the tunnel",
         ),
         (
             "A",
@@ -203,7 +207,7 @@ fn a_new_configuration_decides_again() {
             PRIVATE,
             text(),
             "[[bot]]\nname = 'A'\nuser-agents = ['A']\nnetworks = ['10.0.0.0/8']",
-            "unknown: the configuration wants a proof of who the client is, and the log has none that fits",
+            "unknown: the configuration requires a proof of the client's identity, and the log shows no matching proof",
         ),
     ] {
         let line = line(&old, agent, method, url, &fetch);
@@ -235,7 +239,7 @@ fn a_client_is_identified_by_its_logged_proof_as_far_as_the_configuration_has_it
             bot("credentials = ['one']"),
             "same: allow Allow: /private/open",
         ),
-        // The default is the bot's name.
+        // Without the key `credentials`, a bot's credential has the bot's name.
         ("credential", "A", "A/1", bot(""), "same: allow Allow: /private/open"),
         (
             "certificate",
@@ -251,7 +255,7 @@ fn a_client_is_identified_by_its_logged_proof_as_far_as_the_configuration_has_it
             bot("networks = ['127.0.0.0/8']"),
             "same: allow Allow: /private/open",
         ),
-        // The credential proves two bots, and the User-Agent names one.
+        // The credential is valid for two bots, and the User-Agent names one of them.
         (
             "credential",
             "one",
@@ -285,7 +289,7 @@ fn a_client_is_identified_by_its_logged_proof_as_far_as_the_configuration_has_it
             "a.example",
             "C",
             bot("certificates = ['a.example']"),
-            "unknown: the configuration wants a proof of who the client is, and the log has none that fits",
+            "unknown: the configuration requires a proof of the client's identity, and the log shows no matching proof",
         ),
     ] {
         let line = proven(identity, matched_by, user_agent);
@@ -307,7 +311,7 @@ fn the_logged_address_proves_a_network() {
     assert_eq!(is_proven, "same: allow Allow: /private/open");
     line["client"] = json!("127.0.0.0/24");
     let is_masked = found(&line, Some(&old), &change, Some(ROBOTS));
-    assert!(is_masked.contains("the client's whole address"), "{is_masked}");
+    assert!(is_masked.contains("only a part of the client's address"), "{is_masked}");
 }
 
 #[test]
@@ -325,7 +329,7 @@ fn a_user_agent_that_the_log_does_not_have_is_not_guessed() {
         let mut line = line.clone();
         (line["user_agent"], line["bot"]) = (user_agent, bot);
         let found = found(&line, Some(&old), &change, Some(ROBOTS));
-        assert!(found.contains("does not have the one User-Agent"), "{found}: {line}");
+        assert!(found.contains("does not have the User-Agent field"), "{found}: {line}");
     }
 }
 
@@ -357,7 +361,8 @@ fn a_new_robots_txt_decides_for_its_site_alone() {
         ("http://a.example/open", Found::Text(ROBOTS), "unaffected"),
     ] {
         let line = line(&old, "A", "GET", url, &fetch);
-        // The text that decided is not needed.
+        // None: the robots.txt of the logged decision is not needed, because the change brings its own or is for
+        // another site.
         assert_eq!(found(&line, Some(&old), &change, None), expected, "{url}: {line}");
     }
     let line = line(&old, "A", "GET", "https://a.example/x", &Found::Text(ROBOTS));
@@ -430,7 +435,7 @@ fn changes_are_grouped_by_bot_site_and_rule() {
     ] {
         let line = line(&old, agent, "GET", url, &Found::Text(ROBOTS)).to_string();
         let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
-        let finding = what_if(&logged, &change, Ok(&old), None);
+        let finding = what_if(&logged, &change, Ok(&old), Texts::default());
         summary.add(&Replayed::Decision(Box::new(logged), finding), || None);
     }
     assert_eq!((summary.decisions, summary.changed()), (6, 4));
@@ -455,7 +460,7 @@ fn cases_are_met_and_there_is_one_for_each_bot_site_and_rule() {
         let line = line(&old, agent, "GET", url, &fetch).to_string();
         let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
         let copy = robots.map(copy);
-        match what_if(&logged, &change, Ok(&old), copy.as_ref()) {
+        match what_if(&logged, &change, Ok(&old), with_robots(copy.as_ref())) {
             Finding::Decided(assumed) => cases.add(&logged, &assumed, &new, None),
             other => panic!("{url}: {other:?}"),
         }
@@ -471,10 +476,10 @@ fn cases_are_met_and_there_is_one_for_each_bot_site_and_rule() {
     }
     add(&mut cases, "A", "http://c.example/x", Found::Status(404), None);
     assert_eq!((cases.count(), cases.impossible()), (5, 0));
-    // How long a site fails is in no case.
+    // A case cannot say how long the site has been failing.
     add(&mut cases, "A", "http://d.example/x", Found::Failed, None);
     assert_eq!((cases.count(), cases.impossible()), (5, 1));
-    // Of a long text, the case has the rule.
+    // A case has no room for a long robots.txt, so it has only the rule.
     let long: &'static str = format!("{ROBOTS}#{}\n", "x".repeat(8 * 1024)).leak();
     add(
         &mut cases,
@@ -510,7 +515,7 @@ fn turns_and_waits_are_not_guessed() {
     );
     assert_eq!(
         found(&line, Some(&old), &wait, None),
-        "unknown: the robots.txt was still being fetched, and the new configuration has another robots.wait"
+        "unknown: the robots.txt was still being fetched, and the new configuration has a different robots.wait"
     );
     for (change, with_old, without) in [(&pace, true, true), (&wait, false, false)] {
         assert_eq!(

@@ -99,6 +99,10 @@ catalogue! {
     IgnoredKey = "ignored-key", Note;
     /// A crawl delay that is not a number of seconds, so that no crawler obeys it.
     CrawlDelayValue = "crawl-delay-value", Warning;
+    /// A line about the use of content, or a part of one, that says nothing because of its value.
+    UsageValue = "usage-value", Warning;
+    /// A label in a line about the use of content that robotgate does not know.
+    UsageLabel = "usage-label", Note;
     /// A typo that Google accepts, but other crawlers may not.
     AcceptedTypo = "accepted-typo", Warning;
     /// White space in place of the colon.
@@ -126,7 +130,7 @@ catalogue! {
     MergedGroups = "merged-groups", Note;
     /// User-agents that look like a separate group but share the next group's rules.
     JoinedGroups = "joined-groups", Warning;
-    /// A last group without rules, whose agents may fetch everything.
+    /// A group without rules at the end of the file, whose agents may fetch everything.
     GroupWithoutRules = "group-without-rules", Warning;
     /// A group that only allows paths that would be allowed anyway.
     OnlyAllows = "only-allows", Warning;

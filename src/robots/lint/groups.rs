@@ -159,7 +159,7 @@ fn check_repeated(groups: &[LintGroup<'_>], findings: &mut Findings) {
     }
 }
 
-/// Reports a last group without rules, if it names agents that have no rules elsewhere either.
+/// Reports a group without rules at the end of the file, if it names agents that have no rules elsewhere either.
 fn check_last(groups: &[LintGroup<'_>], findings: &mut Findings) {
     let Some(last) = groups.last().filter(|group| group.rules.is_empty()) else {
         return;

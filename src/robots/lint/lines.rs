@@ -15,7 +15,7 @@ use super::{
         line::{BYTE_ORDER_MARK, content},
         record::{Key, KeyValue, Record, is_space, trim},
     },
-    Findings, Lint, octets, patterns, quoted,
+    Findings, Lint, octets, patterns, quoted, usage,
 };
 
 /// Parses the lines of a file, in order.
@@ -93,7 +93,18 @@ impl<'a> Reader<'a> {
                 self.sitemap(number, value, findings);
             }
             Some(StatementKind::CrawlDelay) => report_crawl_delay(number, value, findings),
-            Some(_) => report_ignored(number, key, findings),
+            Some(StatementKind::License) => report_ignored(number, key, findings),
+            Some(kind) => {
+                if !self.named {
+                    let message = format!(
+                        "This {} stands before any user-agent and applies to no bot: put `User-agent: *` or another \
+                         before it.",
+                        quoted(key)
+                    );
+                    findings.add(number, Lint::RuleBeforeUserAgent, message);
+                }
+                usage::check(number, kind, value, findings);
+            }
             None => report_key(number, key, has_colon, text, findings),
         }
     }

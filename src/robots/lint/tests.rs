@@ -456,6 +456,71 @@ fn a_crawl_delay_is_a_number_of_seconds() {
 }
 
 #[test]
+fn lines_about_use_are_checked() {
+    let of = |line: &str| {
+        let file = format!("User-agent: *\nDisallow: /private\n{line}\n");
+        let findings = lint(file.as_bytes());
+        let shown = findings.into_iter().map(|finding| {
+            assert_eq!(finding.line, 3, "{finding:?}");
+            (finding.code, finding.message)
+        });
+        shown.collect::<Vec<_>>()
+    };
+    for (line, expected) in [
+        ("Content-Signal: search=yes, ai-input=no, ai-train=no", &[][..]),
+        ("Content-Signal: Search = YES , ai-train=No,", &[]),
+        ("Content-Signal:", &[(UsageValue, "says nothing")]),
+        ("Content-Signal: ,", &[(UsageValue, "says nothing")]),
+        (
+            "Content-Signal: search, ai-train=no",
+            &[(UsageValue, "`search` has no `=`")],
+        ),
+        ("Content-Signal: search=y", &[(UsageValue, "`search` is `y`")]),
+        ("Content-Signal: ai-train=", &[(UsageValue, "write `yes` or `no`")]),
+        (
+            "Content-Signal: use=reference, train=no",
+            &[
+                (UsageLabel, "`use` is unknown"),
+                (UsageLabel, "It knows `search`, `ai-input`, `ai-train`"),
+            ],
+        ),
+        ("Content-Usage: train-ai=n, search=y", &[]),
+        ("Content-Usage: /a/ train-ai=n", &[]),
+        ("Content-Usage:", &[(UsageValue, "says nothing")]),
+        ("Content-Usage: /a/", &[(UsageValue, "says nothing")]),
+        (
+            "Content-Usage: Train-AI=n",
+            &[(UsageValue, "is not a dictionary (RFC 9651)")],
+        ),
+        ("Content-Usage: train-ai=n,", &[(UsageValue, "is not a dictionary")]),
+        ("Content-Usage: train-ai=no", &[(UsageValue, "neither `y` nor `n`")]),
+        ("Content-Usage: train-ai=\"n\"", &[(UsageValue, "neither `y` nor `n`")]),
+        ("Content-Usage: train-ai", &[(UsageValue, "neither `y` nor `n`")]),
+        ("Content-Usage: train-ai=(y n)", &[(UsageValue, "neither `y` nor `n`")]),
+        (
+            "Content-Usage: ai-train=n",
+            &[(UsageLabel, "It knows `train-ai`, `search`")],
+        ),
+        (
+            "License: https://a.example/rsl.xml",
+            &[(IgnoredKey, "Google ignores `License`")],
+        ),
+    ] {
+        let found = of(line);
+        let codes: Vec<_> = found.iter().map(|(code, _)| *code).collect();
+        let expected_codes: Vec<_> = expected.iter().map(|(code, _)| *code).collect();
+        assert_eq!(codes, expected_codes, "{line}: {found:?}");
+        for ((_, message), (_, part)) in found.iter().zip(expected) {
+            assert!(message.contains(part), "{line}: {message}");
+        }
+    }
+    check(&[(
+        b"Content-Usage: train-ai=n\nUser-agent: *\nDisallow: /a\n",
+        &[(1, RuleBeforeUserAgent)],
+    )]);
+}
+
+#[test]
 fn findings_about_sitemaps_are_reported() {
     check(&[
         (

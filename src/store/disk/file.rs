@@ -41,7 +41,7 @@ impl CopyFile {
     pub(super) fn new(database: Database) -> Result<Self, FileError> {
         match version(&database)? {
             Some(VERSION) => {}
-            Some(later) => return Err(FileError::Later(format!("in version {later} of its format"))),
+            Some(later) => return Err(FileError::Later(format!("file format version {later}"))),
             None => {
                 let transaction = database.begin_write()?;
                 transaction.open_table(ABOUT)?.insert(VERSION_KEY, VERSION)?;

@@ -136,7 +136,7 @@ impl Record {
         self.0.copy.as_ref()
     }
 
-    /// Returns the state with an empty text as its copy's.
+    /// Returns the state without the text of its copy: the copy is there, but its text is empty.
     pub fn outline(self) -> Option<OriginState> {
         self.0.outline()
     }

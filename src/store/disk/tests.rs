@@ -228,7 +228,8 @@ async fn an_unwritten_partial_state_is_merged_when_it_is_recalled() {
     let failing = then(&rules(RULES), 90_000, 503, "");
     disk.learns("a.example", &failing);
     disk.flushed().await;
-    // This state was not merged with the file, as if the file could not be read. It need not be written yet.
+    // `false`: this state does not include the one in the file, as if the file could not be read. `recall` must merge
+    // the two, even if the new one is not written yet.
     let anew = then(&OriginState::unknown(), 100_000, 503, "");
     disk.keep(&origin("a.example"), Arc::new(anew.clone()), false);
     let recalled = disk.recall(&origin("a.example")).await.expect("read").expect("known");

@@ -221,7 +221,7 @@ impl SharedDisk {
             tracing::warn!(
                 origins = forgotten,
                 "the file of cached robots.txt files reached cache.max-disk-bytes, so robotgate forgot the sites that \
-                 were not needed for the longest time"
+                 no bot has needed for the longest time"
             );
         }
         Ok(())
@@ -241,7 +241,7 @@ impl SharedDisk {
         if collected.forgotten > 0 {
             tracing::info!(
                 origins = collected.forgotten,
-                "forgot origins that no bot requested for a long time (cache.keep)"
+                "forgot origins that no bot has requested for longer than cache.keep"
             );
         }
         let pause = if collected.next.is_some() {
@@ -291,7 +291,9 @@ impl Collecting {
 /// How long to collect changes before they are written together. Each write has to be synced to the disk, which takes
 /// as long for one change as for hundreds.
 const GATHER: Duration = Duration::from_millis(20);
-/// Pauses between two scans for old origins, and between the passes of one scan.
+/// The pause between two scans for old origins.
 const COLLECT_EVERY: Duration = Duration::from_secs(60 * 60);
+/// The pause between two passes of one scan.
 const COLLECT_ON: Duration = Duration::from_secs(1);
+/// Number of origins that one pass looks at, so that a scan does not delay writes for long.
 const COLLECTED_AT_ONCE: usize = 2_000;

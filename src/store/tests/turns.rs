@@ -65,7 +65,7 @@ async fn a_shared_fetch_starts_at_the_earliest_turn_of_its_clients() {
     let other = bench.spawn_for(client(2), &site);
     settle().await;
 
-    // The first client gets the next turn, and then the second.
+    // The first client's other fetch has the next turn, and then the second client's.
     running.ends(rules(OLD));
     calls.next().await.ends(rules(OLD));
     let call = calls.next().await;

@@ -72,7 +72,7 @@ impl Stream {
     /// Reads the next informational response, or `None` once the final head has arrived.
     ///
     /// # Errors
-    /// The same as [`poll_head`](Self::poll_head).
+    /// Fails in the same cases as [`poll_head`](Self::poll_head).
     pub fn poll_informational(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ResponseHeader, StreamError>>> {
         let Response::HeadRead(response) = &mut self.response else {
             return Poll::Ready(None);

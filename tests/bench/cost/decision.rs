@@ -44,6 +44,7 @@ fn question() -> Question {
         enforcement: Enforcement::Enforce,
         exempt_hosts: Vec::new(),
         delay: None,
+        purposes: robotgate::usage::Purposes::default(),
         bindings: Bindings::default(),
     };
     Question {
@@ -64,6 +65,7 @@ fn question() -> Question {
             strict_paths: true,
             policy: Policy::default(),
             pace: None,
+            usage: robotgate::usage::UsagePolicy::default(),
             generation: 1,
         },
     }

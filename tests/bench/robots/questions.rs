@@ -94,6 +94,7 @@ fn question(file: &File, path: &str) -> (Question, Lookup) {
         enforcement: Enforcement::Enforce,
         exempt_hosts: Vec::new(),
         delay: None,
+        purposes: robotgate::usage::Purposes::default(),
         bindings: Bindings::default(),
     };
     let terms = Terms {
@@ -103,6 +104,7 @@ fn question(file: &File, path: &str) -> (Question, Lookup) {
         strict_paths: true,
         policy: Policy::default(),
         pace: None,
+        usage: robotgate::usage::UsagePolicy::default(),
         generation: 1,
     };
     let question = Question {

@@ -48,6 +48,7 @@ fn bots(credential: &str, file: &str) -> Bots {
         enforcement: Enforcement::Enforce,
         exempt_hosts: Vec::new(),
         delay: None,
+        purposes: robotgate::usage::Purposes::default(),
         bindings: Bindings {
             credentials: credentials.iter().map(|name| (*name).into()).collect(),
             ..Bindings::default()

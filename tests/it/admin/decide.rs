@@ -216,7 +216,7 @@ async fn decide_rejects_invalid_requests() {
         ("/api/v1/decide", "agent is missing; write ?agent=BOT"),
         ("/api/v1/decide?agent=a", "url is missing"),
         ("/api/v1/decide?agent=a&url=b", "not a whole URL"),
-        ("/api/v1/decide?agent=a&agent=b&url=c", "agent is there twice"),
+        ("/api/v1/decide?agent=a&agent=b&url=c", "agent occurs twice"),
         (
             "/api/v1/decide?agent=a&url=b&path=c",
             "there is no parameter path; write",
@@ -287,6 +287,82 @@ async fn an_invalid_query_gets_an_error_that_shows_its_form() {
         assert!(
             expected.starts_with(wrong) && expected.contains(right) && !expected.contains('`'),
             "{expected}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn decide_shows_what_the_site_says_about_the_purposes() {
+    let robots = "User-agent: *\nDisallow: /private\nContent-Signal: search=yes, ai-train=no\n\
+                  Content-Usage: train-ai=n\n";
+    let origin = Origin::start().robots(robots).spawn().await;
+    let config = "[usage]\ncontent-usage = 'enforce'\n[[bot]]\nname = 'AcmeBot'\nuser-agents = ['AcmeBot']\n\
+                  purposes = ['search']";
+    let gate = Gate::with(config).await;
+    let url = origin.url("/page");
+    let allowed = json!({"purpose": "search", "vocabulary": "content-signal", "key": "search", "value": "yes",
+        "line": 3, "policy": "report"});
+    let reported = json!({"purpose": "ai-train", "vocabulary": "content-signal", "key": "ai-train", "value": "no",
+        "line": 3, "policy": "report"});
+    let enforced = json!({"purpose": "ai-train", "vocabulary": "content-usage", "key": "train-ai", "value": "n",
+        "line": 4, "policy": "enforce"});
+    let report = |purposes: Value, said: Value, refused: Value| json!({"purposes": purposes, "said": said, "refused": refused, "tdmrep": null, "tdmrep_sha256": null});
+    let own = report(json!(["search"]), json!([allowed]), Value::Null);
+    let train = report(json!(["ai-train"]), json!([reported, enforced]), enforced.clone());
+    let both = report(
+        json!(["search", "ai-train"]),
+        json!([allowed, reported, enforced]),
+        enforced.clone(),
+    );
+    for (agent, path, purpose, verdict, usage) in [
+        ("AcmeBot", "/page", "", "allow", own),
+        ("AcmeBot", "/page", "ai-train", "deny", train.clone()),
+        ("AcmeBot", "/page", "ai-train,search", "deny", both),
+        // A bot without a configuration has no purposes of its own.
+        ("OtherBot", "/page", "ai-train", "deny", train),
+        ("OtherBot", "/page", "", "allow", Value::Null),
+        // A disallowed path has no preferences.
+        ("AcmeBot", "/private", "", "deny", Value::Null),
+    ] {
+        let url = origin.url(path);
+        let query = match purpose {
+            "" => String::new(),
+            purpose => format!("&purpose={}", escaped(purpose)),
+        };
+        let decided = get(&gate, &(decide_path(agent, &url) + &query)).await;
+        let explain = format!("/api/v1/explain?agent={agent}&url={}{query}", escaped(&url));
+        let explained = get(&gate, &explain).await;
+        let list: Vec<_> = purpose.split(',').collect();
+        let mut request = json!({"agent": agent, "url": url});
+        if !purpose.is_empty() {
+            request["purpose"] = json!(list);
+        }
+        let batch = post(&gate, "/api/v1/decide", &json!({"requests": [request]})).await;
+        for decided in [&decided, &explained["decision"], &batch["decisions"][0]] {
+            assert_eq!(decided["verdict"], verdict, "{agent} {path} {purpose}");
+            assert_eq!(decided["usage"], usage, "{agent} {path} {purpose}");
+            let by_usage = decided["reason"] == "usage";
+            assert_eq!(by_usage, !usage["refused"].is_null(), "{agent} {path} {purpose}");
+        }
+    }
+
+    let wrong = "\"train\" is not a purpose; write one of search, ai-input, ai-train, tdm";
+    for purpose in ["train", "search,train"] {
+        let path = decide_path("AcmeBot", &url) + "&purpose=" + purpose;
+        let detail = problem(&gate, &path, 400).await;
+        assert!(detail.starts_with(wrong), "{detail}");
+    }
+    for purpose in [json!("train"), json!(["search", "train"])] {
+        let questions = json!({"requests": [{"agent": "AcmeBot", "url": url, "purpose": purpose}]});
+        let response = gate
+            .ask_admin("POST", "/api/v1/decide")
+            .header("Content-Type", "application/json")
+            .body(questions.to_string().as_bytes())
+            .await;
+        let detail = response.json()["detail"].to_string();
+        assert!(
+            response.status == 400 && detail.contains("write one of search, ai-input"),
+            "{detail}"
         );
     }
 }

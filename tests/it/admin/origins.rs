@@ -137,3 +137,34 @@ async fn the_details_of_an_origin_show_a_failure() {
     );
     assert_eq!(detail["verdicts"]["deny"], 1);
 }
+
+#[tokio::test]
+async fn the_details_of_an_origin_say_what_its_robots_txt_says_about_use() {
+    let robots = "License: https://a.example/rsl.xml\nContent-Signal: search=no\nUser-agent: *\nDisallow: /private\n\
+                  Content-Signal: search=yes, ai-train=no, other=no\n\nUser-agent: AcmeBot\nUser-agent: OtherBot\n\
+                  Content-Usage: /a/ train-ai=n\n";
+    for cache in CACHES {
+        let origin = Origin::start().robots(robots).spawn().await;
+        let gate = gate_with(cache).await;
+        gate.get(&origin.url("/")).await;
+        let path = format!("/api/v1/origins/detail?origin={}", escaped(&origin.url("")));
+        let detail = wait::until_async("the origin", async || {
+            let response = gate.admin(&path).await;
+            (response.status == 200).then_some(())
+        });
+        detail.await;
+        let detail = get(&gate, &path).await;
+        let of = |line: u32, agents: &[&str], field: &str, path: Option<&str>, key: Option<&str>, value: &str| json!({"line": line, "agents": agents, "field": field, "path": path, "key": key, "value": value});
+        let both = ["AcmeBot", "OtherBot"];
+        assert_eq!(
+            detail["usage"],
+            json!([
+                of(1, &[], "License", None, None, "https://a.example/rsl.xml"),
+                of(5, &["*"], "Content-Signal", None, Some("search"), "yes"),
+                of(5, &["*"], "Content-Signal", None, Some("ai-train"), "no"),
+                of(9, &both, "Content-Usage", Some("/a/"), Some("train-ai"), "n"),
+            ]),
+            "{cache}"
+        );
+    }
+}

@@ -48,7 +48,7 @@ async fn the_latest_requests_are_decided_again_under_a_change() {
                   identity.credentials = \"/gone\"\nadmin.token-file = \"/gone\"\n\
                   [[bot]]\nname = \"A\"\nuser-agents = [\"A\"]\nenforcement = \"report\"\ncredentials = [\"a\"]\n";
     let found = post(&gate, PATH, &json!({"config": config})).await;
-    let unproven = "the configuration wants a proof of who the client is, and the log has none that fits";
+    let unproven = "the configuration requires a proof of the client's identity, and the log shows no matching proof";
     assert_eq!(found["unknown"], json!({unproven: 3}), "{found:#}");
     let config = config
         .replace("credentials = [\"a\"]\n", "")
@@ -67,7 +67,7 @@ async fn the_latest_requests_are_decided_again_under_a_change() {
 async fn what_cannot_be_assumed_gets_an_error() {
     let gate = Gate::start().await;
     for (content, error) in [
-        (json!({}), "nothing is to be assumed; send {\"robots\""),
+        (json!({}), "the request names no change; send {\"robots\""),
         (json!({"config": "[robots]\nprofle = 1\n"}), "the configuration:2"),
         // A mistake in the syntax must not read a file either, not even to say what is wrong.
         (

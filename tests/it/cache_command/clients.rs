@@ -81,8 +81,8 @@ async fn an_unexpected_response_of_the_proxy_is_reported() {
     gate.stop().await;
     let listener = UnixListener::bind(gate.file("robots.redb.sock")).expect("a free name");
     let ok = |content: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len());
-    let another = "robotgate: this version does not understand the proxy's answer; is the proxy another version? \
-                   Restart it after an upgrade\n";
+    let another = "robotgate: this command cannot read the proxy's answer, probably because the proxy runs another \
+                   version; restart the proxy after an upgrade\n";
     let cut = "robotgate: the proxy's answer was cut off; try again\n";
     let note = "robotgate: note: the disk cannot be written now, so this may not be the latest state\n";
     for (answer, code, errors) in [

@@ -146,7 +146,7 @@ const BAD: &[&str] = &[
     "[[expect]]",
     "[[expect]]\nagent = 'a'\nurl = '/page'\nrobots = ''\nverdict = 'denied'",
     "[[expect]]\nagent = 'a'\nurl = 'ftp://example.com/'\nrobots = ''\nverdict = 'deny'",
-    // Several at once, in the file's order.
+    // Several mistakes in one file, in the file's order.
     "[robots]\nwait = '0s' # none\n\tfetch-timeout = 'ä' # a tab before\n[proxy]\nname = 'ä ö'\nthread = 1\n[cache]\nmax-bytes = {}",
 ];
 

@@ -61,6 +61,7 @@ fn the_example_shows_every_key() {
         "evidence",
         "fleet",
         "egress",
+        "usage",
         "audit",
         "admin",
         "identity",
@@ -90,9 +91,10 @@ fn the_example_shows_every_key() {
                     )
                     | ("admin", "token-file")
                     | ("identity", "credentials")
+                    | ("expect", "purpose")
                     | (
                         "bot",
-                        "credentials" | "certificates" | "networks" | "delay" | "exempt-hosts"
+                        "credentials" | "certificates" | "networks" | "delay" | "exempt-hosts" | "purposes"
                     )
             );
             let shown_in_words = key == "tunnel" && EXAMPLE.contains("[[https.tunnel]]")

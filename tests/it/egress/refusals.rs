@@ -22,7 +22,10 @@ async fn a_closed_address_is_refused_before_any_connection() {
         let gate = Gate::with(CLOSED).await;
         let response = gate.get(&origin.url_at(host, "/x")).await;
         refused(&response, "egress");
-        assert_eq!(response.status_line(), "HTTP/1.1 403 Disallowed: bots may not go there");
+        assert_eq!(
+            response.status_line(),
+            "HTTP/1.1 403 Disallowed: bots must not go there"
+        );
         assert_eq!(response.proxy_status().param("details").as_deref(), Some(LOOPBACK));
         assert!(response.text().contains(LOOPBACK), "{}", response.text());
         assert_eq!(logged(&gate).await, ("egress".to_owned(), LOOPBACK.to_owned(), None));
@@ -220,7 +223,10 @@ async fn outside_intercept_mode_a_connect_to_a_closed_address_is_refused() {
             let authority = format!("{host}:{}", origin.port());
             let response = gate.connect(&authority).await.refused();
             refused(&response, "egress");
-            assert_eq!(response.status_line(), "HTTP/1.1 403 Disallowed: bots may not go there");
+            assert_eq!(
+                response.status_line(),
+                "HTTP/1.1 403 Disallowed: bots must not go there"
+            );
             assert!(!response.stays_open, "{response:#?}");
         }
         let (decisions, completions) = gate.audited(hosts.len()).await;

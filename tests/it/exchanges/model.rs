@@ -1,5 +1,5 @@
-//! The rules that every exchange must meet, whatever client and origin do. The strict parser parses the bytes that each
-//! side sent; the model compares them with the bytes that each side received and with the audit log.
+//! The rules that every exchange must meet, regardless of what client and origin do. The strict parser parses the bytes
+//! that each side sent; the model compares them with the bytes that each side received and with the audit log.
 
 use std::fmt;
 

@@ -1,6 +1,8 @@
 //! The output for a person, and exit statuses.
 
-use super::{explain, explain_input, of_file};
+use serde_json::{Value, json};
+
+use super::{explain, explain_input, of_file, text};
 use crate::support::CliOutput;
 
 #[tokio::test]
@@ -36,7 +38,7 @@ Other lines of the file, which do not decide this:
   line 5    Crawl-delay: 10  (only for GPTBot, CCBot)
   line 6    Content-Signal: search=yes, ai-train=no  (only for GPTBot, CCBot)
 
-No --config was given, so these are the defaults; the running proxy may decide otherwise.
+No --config was given, so these are the defaults; the running proxy may decide differently.
 ";
     assert_eq!(output.out, expected);
     assert_eq!(output.errors, "");
@@ -65,6 +67,88 @@ A rule of the site's robots.txt disallows this URL.
 Considered 1 rule in the group of GPTBot, CCBot (line 3).
 ";
     assert!(output.out.starts_with(expected), "{}", output.out);
+}
+
+#[tokio::test]
+async fn explain_says_what_the_site_says_about_each_purpose() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("robotgate.toml");
+    std::fs::write(&config, "[usage]\ncontent-usage = 'enforce'\n").unwrap();
+    let robots = "User-agent: *\nAllow: /\nContent-Signal: search=yes, ai-train=no\nContent-Usage: train-ai=n\n";
+    let args = [
+        "--robots",
+        "-",
+        "-c",
+        text(&config),
+        "--agent",
+        "ExampleBot",
+        "https://a.example/p",
+    ];
+    let of = async |purposes: &[&str], more: &[&str]| {
+        let purposes = purposes.iter().flat_map(|purpose| ["--purpose", purpose]);
+        let args: Vec<_> = args.into_iter().chain(purposes).chain(more.iter().copied()).collect();
+        explain_input(&args, robots).await
+    };
+
+    let output = of(&["search", "ai-train", "ai-input", "tdm"], &[]).await;
+    assert_eq!(output.code, Some(1), "{}", output.errors);
+    let expected = "\
+REFUSED  https://a.example/p
+line 4 of the robots.txt says Content-Usage: train-ai=n, which forbids the purpose ai-train
+for ExampleBot
+The site does not allow what this bot uses content for ([[bot]] purposes, [usage]).
+
+  1 | User-agent: *
+  2 | Allow: /
+  3 | Content-Signal: search=yes, ai-train=no
+> 4 | Content-Usage: train-ai=n
+
+Considered 1 rule in the group of * (line 1), as no group names ExampleBot.
+
+What the site says about the use:
+  search    line 3: Content-Signal: search=yes   allowed
+  ai-input  nothing                              so nothing forbids it
+  ai-train  line 3: Content-Signal: ai-train=no  forbidden, only reported
+  ai-train  line 4: Content-Usage: train-ai=n    forbidden, enforced
+  tdm       nothing                              so nothing forbids it
+
+Read from standard input, 89 bytes.
+
+Other lines of the file:
+";
+    assert!(output.out.starts_with(expected), "{}", output.out);
+
+    let output = of(&["search"], &[]).await;
+    assert_eq!(output.code, Some(0));
+    assert!(
+        output.out.starts_with("ALLOWED") && !output.out.contains("tdmrep"),
+        "{}",
+        output.out
+    );
+
+    let output = of(&["tdm"], &[]).await;
+    let note = "This command does not fetch /.well-known/tdmrep.json, which the proxy asks the site for and which may \
+                forbid the purpose tdm.\n";
+    assert!(output.out.contains(note), "{}", output.out);
+    assert_eq!(of(&["tdm"], &["--json"]).await.json()["tdmrep_asked"], false);
+
+    let json = of(&["ai-train", "tdm"], &["--json"]).await.json();
+    assert_eq!((&json["reason"], &json["rule"]), (&json!("usage"), &Value::Null));
+    assert_eq!(json["usage"]["purposes"], json!(["ai-train", "tdm"]));
+    assert_eq!(json["usage"]["refused"]["line"], 4);
+    assert_eq!(json["tdmrep_asked"], Value::Null, "the robots.txt refuses it already");
+    let json = of(&[], &["--json"]).await.json();
+    assert_eq!((&json["usage"], &json["tdmrep_asked"]), (&Value::Null, &Value::Null));
+
+    let output = of(&["training"], &[]).await;
+    assert_eq!(output.code, Some(2));
+    assert!(
+        output
+            .errors
+            .contains("[possible values: search, ai-input, ai-train, tdm]"),
+        "{}",
+        output.errors
+    );
 }
 
 #[tokio::test]
@@ -102,7 +186,7 @@ async fn the_end_says_whether_these_are_only_the_defaults() {
     for (config, is_default) in [(&[][..], true), (&["--config", file.to_str().unwrap()], false)] {
         let args = ["--robots", "-", "--agent", "a", "http://a.example/"];
         let output = explain_input(&[&args[..], config].concat(), SHOP).await;
-        let note = "\nNo --config was given, so these are the defaults; the running proxy may decide otherwise.\n";
+        let note = "\nNo --config was given, so these are the defaults; the running proxy may decide differently.\n";
         assert_eq!(output.out.ends_with(note), is_default, "{}", output.out);
     }
 }
@@ -161,7 +245,7 @@ async fn explain_shows_the_delay_that_applies_and_what_sets_it() {
 async fn a_normalized_reading_that_decides_is_shown() {
     let output = of_file(SHOP, "ExampleBot", "https://shop.example/ok/../%73hop?q").await;
     assert_eq!(output.code, Some(1), "{}", output.errors);
-    let note = "What decides is the path, normalized: /shop?q\n";
+    let note = "The decision is based on the path, normalized: /shop?q\n";
     assert!(output.out.contains(note), "{}", output.out);
 }
 
@@ -209,7 +293,7 @@ async fn explain_says_that_a_file_is_not_a_robots_txt() {
         (
             format!("{page}User-agent: *\nDisallow: /\n"),
             "a",
-            "What was read is a web page, not a robots.txt: robotgate applies only what reads as rules in it.\n",
+            "What was read is a web page, not a robots.txt: robotgate applies only the lines that it can read as rules.\n",
             "web-page",
         ),
         (

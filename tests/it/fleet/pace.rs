@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use super::{connected, fleet, has_failed_calls, origin, paced};
 use crate::{
     admin::escaped,
+    pace::until_waiting,
     support::{Gate, Latch, Origin, Redis, Reply, Response, allowed, programs::needs, wait},
 };
 
@@ -33,8 +34,8 @@ fn not_before(response: &Response) -> i64 {
     not_before.trim_start_matches('@').parse().expect("seconds")
 }
 
-/// Sends `each` requests to each of `sites` through the gates in turn, all at once. Then no site got more requests by
-/// any time than the delay allows.
+/// Sends `each` requests to each of `sites` through the gates in turn, all at the same time. Then checks that no site
+/// got more requests by any time than the delay allows.
 async fn keeps_the_delay(gates: &[Gate], origin: &Origin, sites: &[String], each: usize) {
     let began = Instant::now();
     let mut requests = JoinSet::new();
@@ -187,7 +188,7 @@ async fn a_long_crawl_delay_is_refused_with_the_same_time_by_all_gates() {
         let before = OffsetDateTime::now_utc().unix_timestamp();
         let mut told = Vec::new();
         for gate in &gates {
-            // The fetch of the robots.txt, by the first gate, counts.
+            // The fetch of the robots.txt, by the first gate, is a request, too.
             let response = gate.get(&origin.url("/page")).await;
             assert_eq!(response.decision().param("cause").as_deref(), Some("crawl-delay"));
             told.push(not_before(&response));
@@ -304,7 +305,7 @@ async fn a_scheduler_can_ask_any_gate_of_the_fleet() {
         let (server, origin) = (Redis::start().await, origin().await);
         let pace = "delay = '1h'";
         let (first, second) = (paced(&server.url(), pace).await, paced(&server.url(), pace).await);
-        // The fetch of the robots.txt counts as a request.
+        // The fetch of the robots.txt is a request, too.
         let refused = not_before(&first.get(&origin.url("/page")).await);
         let path = format!("/api/v1/decide?agent=TestBot&url={}", escaped(&origin.url("/page")));
         let decided = crate::admin::get(&second, &path).await;
@@ -337,7 +338,7 @@ async fn while_the_server_is_gone_a_gate_keeps_its_share_of_the_pace() {
         let gate = Gate::with(&config).await;
         connected(&gate).await;
         server.kill();
-        // The fetch of the robots.txt counts as a request.
+        // The fetch of the robots.txt is a request, too.
         let response = gate.get(&origin.url("/page")).await;
         let told = not_before(&response);
         assert_eq!(response.decision().param("cause").as_deref(), Some(cause), "{on_loss}");
@@ -358,4 +359,21 @@ async fn while_the_server_is_gone_a_gate_keeps_its_share_of_the_pace() {
             .expect("seconds");
         assert!((1..=600).contains(&retry_after), "{on_loss}: {retry_after}");
     }
+}
+
+#[tokio::test]
+async fn a_reload_without_pace_lets_requests_that_wait_for_a_slot_go() {
+    needs!("redis-server");
+    let (server, origin) = (Redis::start().await, origin().await);
+    let gate = Gate::start().await;
+    let fleet = format!("[fleet]\nurl = \"{}\"\nsize = 3\n", server.url());
+    gate.reconfigure(&format!("{fleet}[pace]\ndelay = '5m'\nmax-wait = '10m'"));
+    gate.reloaded(1).await;
+    connected(&gate).await;
+    // The fetch of the robots.txt counts as a request, so the page waits.
+    let waits = tokio::spawn(gate.get(&origin.url("/page")).into_future());
+    until_waiting(&gate, 1).await;
+    gate.reconfigure(&fleet);
+    gate.reloaded(2).await;
+    allowed(&waits.await.expect("it ends"), "no-rule");
 }

@@ -88,7 +88,7 @@ async fn a_flood_of_bad_requests_does_not_flood_the_log() {
         ("a request was refused as malformed", &|_| {
             "GET / HTTP/1.1\r\n\r\n".to_owned()
         }),
-        ("TLS came to a listener that speaks plain HTTP", &|_| {
+        ("a client spoke TLS to a listener for plain HTTP", &|_| {
             "\x16\x03\x01".to_owned()
         }),
         ("refused a request that has passed through this proxy before", &|_| {

@@ -106,7 +106,7 @@ async fn tls_in_place_of_http_is_closed_and_logged() {
         line.says("[[https.tunnel]]") && line.says(&origin.authority()),
         "{line:?}"
     );
-    let message = "TLS came to a listener that speaks plain HTTP";
+    let message = "a client spoke TLS to a listener for plain HTTP";
     let line = gate
         .wait_for_log(message, |line| line.message().contains(message))
         .await;

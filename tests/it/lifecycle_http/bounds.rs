@@ -189,7 +189,7 @@ async fn running_fetches_count_after_a_reload_unless_the_limit_changed() {
     gate.reloaded(1).await;
     gate.signal(Signal::HUP);
     gate.reloaded(2).await;
-    let error = "the fetch could not start in time, because too many others ran (robots.max-fetches)";
+    let error = "the fetch could not start in time, because too many other fetches were running (robots.max-fetches)";
     fails(&gate, &origin, error).await;
     let decision = gate.decision_for(&origin.url("/x")).await;
     assert_eq!(decision["robots_cache"], "queued", "{decision:#}");

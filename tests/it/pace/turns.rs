@@ -238,7 +238,7 @@ async fn a_reload_with_a_shorter_delay_wakes_those_who_wait() {
         site(OPEN).await,
         Gate::with("[pace]\ndelay = '5m'\nmax-wait = '10m'\n").await,
     );
-    // The fetch of the robots.txt counts as a request.
+    // The fetch of the robots.txt is a request, too.
     let waits = begin(gate.get(&site.url("/page")));
     until_waiting(&gate, 1).await;
     gate.reconfigure("[pace]\ndelay = '1ms'\nmax-wait = '10m'\n");

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
 use proptest::{prelude::*, sample::select};
-use robotgate::robots::{RobotsTxt, Vocabulary, path_of_url};
+use robotgate::robots::{RobotsTxt, path_of_url};
+use robotgate::usage::Vocabulary;
 use serde::Deserialize;
 
 use super::{
@@ -77,7 +78,7 @@ proptest! {
 #[test]
 fn a_search_that_exceeds_its_budget_gives_no_answer() {
     let robots = RobotsTxt::parse(b"User-agent: *\nContent-Usage: /*.pdf train-ai=n\nContent-Usage: /a train-ai=n");
-    let mut budget = 10;
+    let mut budget = 20;
     let usage = robots
         .agent("a")
         .usage_within(b"/x.pdf", &mut budget)
@@ -86,7 +87,8 @@ fn a_search_that_exceeds_its_budget_gives_no_answer() {
         .preference(Vocabulary::ContentUsage, "train-ai")
         .expect("line 2 says so");
     assert_eq!((train.allowed, train.line), (false, 2));
-    assert_eq!(budget, 5);
+    // Three lines, "x.pdf" and "*.pdf".
+    assert_eq!(budget, 7);
     assert!(robots.agent("a").usage_within(b"/long/x.pdf", &mut budget).is_none());
 }
 
@@ -97,15 +99,21 @@ fn engine(body: &[u8], agent: &str, url: &[u8]) -> Said {
     let usage = agent
         .usage_within(&path_of_url(url), &mut budget)
         .expect("within the budget");
+    let usage_lines = agent.usage_lines(&path_of_url(url));
     let said = |vocabulary: Vocabulary| {
         let labels = vocabulary.labels().iter();
         labels
-            .map(|label| (*label, usage.preference(vocabulary, label).map(|said| said.allowed)))
+            .map(|label| {
+                (
+                    label.name,
+                    usage.preference(vocabulary, label.name).map(|said| said.allowed),
+                )
+            })
             .collect()
     };
     Said {
         usage: said(Vocabulary::ContentUsage),
-        usage_lines: usage.lines(Vocabulary::ContentUsage).collect(),
+        usage_lines,
         signals: said(Vocabulary::ContentSignal),
     }
 }

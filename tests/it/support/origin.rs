@@ -53,6 +53,8 @@ struct Site {
     tls: Mutex<Option<Arc<ServerConfig>>>,
     requests: Mutex<Vec<Request>>,
     connections: AtomicUsize,
+    /// Number of replies that the peer did not take to the end.
+    cut: AtomicUsize,
 }
 
 // === impl Builder ===
@@ -223,6 +225,12 @@ impl Origin {
         self.site.connections.load(Ordering::SeqCst)
     }
 
+    /// Returns the number of replies that the peer did not take to the end: it closed the connection, or reset the
+    /// stream.
+    pub fn cut(&self) -> usize {
+        self.site.cut.load(Ordering::SeqCst)
+    }
+
     /// Closes the listener and all connections. From then on, connections are refused.
     pub async fn shut_down(&mut self) {
         self.accepting.abort();
@@ -246,6 +254,10 @@ impl Site {
             Some(handler) => handler(request),
             None => Reply::status(404),
         }
+    }
+
+    fn count_cut(&self) {
+        self.cut.fetch_add(1, Ordering::SeqCst);
     }
 }
 

@@ -14,7 +14,7 @@ use super::*;
 async fn hanging() -> (Sink, Arc<AuditLog>, tokio::task::JoinHandle<Result<(), AuditError>>) {
     let sink = Sink::default();
     let log = Arc::new(sink.log_as_file());
-    // After these, a single request writes without waiting for more lines.
+    // After these lines, the log writes the line of a single request without waiting for more.
     for _ in 0..5 {
         log.write(b"before\n").await.expect("it is written");
     }
@@ -22,7 +22,7 @@ async fn hanging() -> (Sink, Arc<AuditLog>, tokio::task::JoinHandle<Result<(), A
     let write = tokio::spawn({
         let log = log.clone();
         async move {
-            // Makes sure that the write happens on the thread that drives timers and sockets.
+            // After this timer, the task runs on the thread that drives timers and sockets, so it writes there.
             sleep(Duration::from_millis(20)).await;
             log.write(b"first\n").await
         }

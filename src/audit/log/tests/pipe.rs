@@ -43,7 +43,7 @@ async fn a_slow_reader_of_a_pipe_gets_every_line() {
         log.append(line.as_bytes()).await.expect("there is room");
     }
     let closing = std::thread::spawn(move || {
-        // The last line waits for the reader too.
+        // `write` returns only when the reader has made room for the last line.
         let mut written = pin!(log.write(b"the end\n"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         runtime.expect("a runtime").block_on(written.as_mut())

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Reserves room if it is available at once.
+/// Reserves room if it is available immediately.
 async fn has_room(log: &Arc<AuditLog>, bytes: usize) -> Option<Reserved> {
     match ask_once(pin!(log.reserve(bytes))).await {
         Poll::Ready(reserved) => Some(reserved.expect("it did not wait")),

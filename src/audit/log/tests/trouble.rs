@@ -24,7 +24,7 @@ async fn after_an_error_the_write_continues_at_the_same_byte() {
     tokio::join!(
         writes_despite(vec![Trouble::Error(io::ErrorKind::StorageFull)]),
         writes_despite(mixed),
-        // A write that accepts nothing without an error.
+        // The second write accepts nothing and returns no error.
         writes_despite(vec![Trouble::Short(5), Trouble::Short(0)]),
     );
 }
@@ -73,7 +73,7 @@ async fn append_waits_if_too_many_bytes_are_pending() {
         break;
     }
     log.close();
-    // The batch that the writer's thread already has can be as large again.
+    // Twice, because the batch that the log's thread is writing can be as large as the lines that wait.
     assert!(
         accepted * line.len() <= 2 * (MAX_PENDING + line.len()),
         "{accepted} lines were taken"

@@ -19,8 +19,8 @@ pub(super) fn write(report: &Report<'_>, why: &Why<'_>, paint: Paint, width: usi
     let named: Vec<u32> = naming(explanation).collect();
     if !named.is_empty() {
         writeln!(out)?;
-        let rule = explanation.rule.as_ref().map(|rule| rule.line);
-        // Show only the last user-agent lines above the rule, because a robots.txt can repeat them often.
+        let rule = why.line;
+        // Show only the last user-agent lines above that line, because a robots.txt can repeat them often.
         let end = match rule {
             Some(rule) => named.partition_point(|line| *line < rule),
             None => named.len().min(MAX_NAMES),

@@ -33,7 +33,7 @@ fn an_answer_from_before_a_backward_jump_is_fetched_again() {
     let history = History::new().then(20 * HOUR, received(200, RULES));
     let back = Jump::Back { ahead: at(30 * HOUR) };
     let state = history.state.after_jump(&back);
-    // Without the correction, the copy would look ten hours younger than it is.
+    // Without `after_jump`, the copy would look ten hours younger than it is.
     let now = at(20 * HOUR);
     assert_eq!(state.due(now, &history.policy), Due::Now);
     assert_eq!(state.answer(now, &history.policy), Answer::Unreachable(None));

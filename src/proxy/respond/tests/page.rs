@@ -32,7 +32,7 @@ fn the_title_of_the_page_says_why() {
         ),
         (
             with_error(&egress, "port 22 is closed"),
-            "Disallowed: bots may not go there: port 22 is closed",
+            "Disallowed: bots must not go there: port 22 is closed",
         ),
     ] {
         assert_eq!(title(&page(&grounds)), expected);

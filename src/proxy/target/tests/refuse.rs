@@ -19,7 +19,7 @@ fn a_host_that_differs_from_the_target_is_refused() {
             assert_eq!(found, Err(TargetError::ThroughDiffers), "{target} {hosts:?}");
         }
     }
-    // Under http, the default port is not 443.
+    // The URL means port 80, the default of http, so a Host with 443 names another origin.
     let found = read(&request("GET", b"http://a.example/", &["a.example:443"]), None);
     assert_eq!(found, Err(TargetError::HostDiffers));
 }

@@ -83,7 +83,7 @@ fn a_full_queue_drops_states_but_returns_no_outdated_one() {
     let forgotten = (0..200).filter(|number| matches!(queue.find(&format!("site-{number}")), Some(Change::Forget)));
     assert!(forgotten.count() > 100, "the file's older record must not count");
 
-    // After a later change of the origin that fits, its state is in the queue again.
+    // A later state of the origin that fits into the queue is kept there again.
     let batch = queue.take();
     assert_eq!(batch.changes.len(), 200);
     queue.mark_written();

@@ -165,7 +165,7 @@ fn a_file_of_a_later_version_is_reported_and_not_changed() {
         assert!(
             refused
                 .to_string()
-                .contains("a newer robotgate wrote it (in version 2 of its format)"),
+                .contains("a newer robotgate wrote it (file format version 2)"),
             "{refused}"
         );
     }

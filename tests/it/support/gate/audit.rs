@@ -30,18 +30,20 @@ impl Gate {
         records
     }
 
-    /// Waits for exactly `exchanges` decisions and as many completions, and returns both.
+    /// Waits for exactly `exchanges` decisions and as many completions, and returns both, the completions in the order
+    /// of their decisions: in the log, an earlier connection's completion may follow a later one's.
     ///
     /// # Panics
     /// If there are more, or too few after some time.
     pub async fn audited(&self, exchanges: usize) -> (Vec<Record>, Vec<Record>) {
-        let (decisions, completions) = wait::until(&format!("{exchanges} audited exchanges"), || {
+        let (decisions, mut completions) = wait::until(&format!("{exchanges} audited exchanges"), || {
             let (decisions, completions) = split(self.audit());
             (decisions.len() >= exchanges && completions.len() >= exchanges).then_some((decisions, completions))
         })
         .await;
         assert_eq!(decisions.len(), exchanges, "{decisions:#?}");
         assert_eq!(completions.len(), exchanges, "{completions:#?}");
+        completions.sort_by_key(|completion| decisions.iter().position(|decision| decision["id"] == completion["id"]));
         (decisions, completions)
     }
 

@@ -38,7 +38,8 @@ pub(super) async fn serve(
                 ..read(request).await
             };
             lock(&site.requests).push(request.clone());
-            answer(site.answer(&request), &request.method, respond, &broken).await
+            let answered = answer(site.answer(&request), &request.method, respond, &broken).await;
+            answered.inspect_err(|_| site.count_cut())
         });
     }
 }

@@ -125,6 +125,12 @@ impl Reply {
         self
     }
 
+    /// Leaves out the Content-Length. The content ends with the connection, or over HTTP/2 with the stream.
+    pub fn without_length(mut self) -> Self {
+        self.message_mut().framed = false;
+        self
+    }
+
     /// Delays the whole reply until the latch opens.
     pub fn after(mut self, latch: &Latch) -> Self {
         self.before.push(Step::Wait(latch.clone()));

@@ -51,7 +51,8 @@ async fn serve(stream: TcpStream, site: Arc<Site>) -> io::Result<()> {
         }
         let reply = site.answer(&request);
         for step in reply.steps(&request.method) {
-            if !perform(&mut wire, step).await? {
+            let performed = perform(&mut wire, step).await.inspect_err(|_| site.count_cut());
+            if !performed? {
                 return Ok(());
             }
         }

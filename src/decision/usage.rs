@@ -1,0 +1,384 @@
+//! Decides whether a site forbids the purposes of a bot. This runs after robots.txt has allowed the URL, and only for
+//! bots with purposes.
+
+use http::HeaderMap;
+use serde::Serialize;
+
+use super::{Decision, Question, Reason, Scope, Verdict, response_fields};
+use crate::{
+    bot::{Enforcement, Identity},
+    copy::{Reservation, Sha256, TdmRep, TooLong},
+    origin::{Readings, readings},
+    robots::{Agent, Preference},
+    text::words,
+    usage::{Label, Purpose, Purposes, UseRefusal, UseSource, UseStatement, Vocabulary, VocabularyPolicy},
+};
+
+/// What was found about the use of a page by a bot with purposes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct UsageReport {
+    pub purposes: Purposes,
+    /// Everything that the site says about these purposes.
+    pub said: Vec<UseStatement>,
+    /// Why the use is refused, if so.
+    pub refused: Option<UseRefusal>,
+    /// Whether the site's `tdmrep.json` is part of the decision. `None` if it does not matter.
+    pub tdmrep: Option<TdmrepState>,
+    /// Digest of the `tdmrep.json` that was used.
+    pub tdmrep_sha256: Option<Sha256>,
+    /// Whether the robots.txt forbids an enforced use of some paths only, which matters for a tunnel.
+    #[serde(skip)]
+    pub(crate) is_partial: bool,
+}
+
+words! {
+    /// Whether a site's `tdmrep.json` is part of a decision.
+    #[derive(Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum TdmrepState {
+        /// The site has the file.
+        #[serde(rename = "file")]
+        Found = "file",
+        /// The site has no file, or it cannot be fetched.
+        None = "none",
+        /// The first fetch of the file has not ended.
+        Pending = "pending",
+        /// Nothing asked the site, although the file matters.
+        NotAsked = "not-asked",
+    }
+}
+
+/// What a site's `tdmrep.json` says about a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TdmrepAnswer {
+    /// `None` if no entry matches the path.
+    pub reservation: Option<Reservation>,
+    pub sha256: Sha256,
+}
+
+// === impl UsageReport ===
+
+impl UsageReport {
+    pub(super) fn new(purposes: Purposes) -> Self {
+        Self {
+            purposes,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the statement that refuses the use. If the use is not refused, returns the first statement that forbids
+    /// it.
+    pub fn deciding_statement(&self) -> Option<&UseStatement> {
+        match &self.refused {
+            Some(refused) => refused.statement(),
+            None => self.said.iter().find(|statement| !statement.allowed),
+        }
+    }
+
+    /// Returns whether a statement forbids an enforced use.
+    pub(super) fn refuses(&self) -> bool {
+        self.said.iter().any(UseStatement::refuses)
+    }
+
+    /// Keeps only uses that another reading of the path allows too, and adds those that it forbids.
+    fn tighten(&mut self, said: &[UseStatement]) {
+        let allows = |kept: &UseStatement| said.iter().any(|other| other.allowed && other.is_same_label(kept));
+        self.said.retain(|kept| !kept.allowed || allows(kept));
+        for forbidden in said.iter().filter(|statement| !statement.allowed) {
+            self.add(*forbidden);
+        }
+    }
+
+    /// Adds a statement. If the report has another one of the same label about the same purpose, the one that forbids
+    /// the use stays.
+    fn add(&mut self, statement: UseStatement) {
+        match self.said.iter_mut().find(|other| other.is_same_label(&statement)) {
+            Some(other) if other.allowed && !statement.allowed => *other = statement,
+            Some(_) => {}
+            None => self.said.push(statement),
+        }
+    }
+}
+
+// === impl Question ===
+
+impl Question {
+    /// Returns an empty report for a bot with purposes, and `None` for other bots.
+    pub(super) fn usage_report(&self) -> Option<Box<UsageReport>> {
+        let purposes = self.subject.purposes;
+        (!purposes.is_empty()).then(|| Box::new(UsageReport::new(purposes)))
+    }
+
+    /// Adds what the robots.txt says about the path. A reading that forbids a use wins over the others. Returns `None`
+    /// if that takes more work than `budget`; the report is then incomplete.
+    pub(super) fn add_usage_of_path(
+        &self,
+        report: &mut UsageReport,
+        agent: Agent<'_>,
+        readings: &Readings<'_>,
+        budget: &mut usize,
+    ) -> Option<()> {
+        let is_read = |vocabulary: &Vocabulary| self.terms.usage.of(*vocabulary) != VocabularyPolicy::Off;
+        if !Vocabulary::IN_ROBOTS_TXT.iter().any(is_read) {
+            return Some(());
+        }
+        for (number, reading) in readings.all().enumerate() {
+            let text = readings.text(reading);
+            *budget = budget.checked_sub(text.len())?;
+            let usage = agent.usage_within(&text, budget)?;
+            let mut of_reading = UsageReport::new(report.purposes);
+            self.add_usage(&mut of_reading, |vocabulary, label| {
+                let Preference { allowed, line } = usage.preference(vocabulary, label.name)?;
+                Some((allowed, line))
+            });
+            match number {
+                0 => report.said = of_reading.said,
+                _ => report.tighten(&of_reading.said),
+            }
+        }
+        Some(())
+    }
+
+    /// Adds what the robots.txt says about any path, for a tunnel.
+    pub(super) fn add_usage_of_site(&self, report: &mut UsageReport, agent: Agent<'_>) {
+        let usage = agent.usage_of_site();
+        let mut is_refused_everywhere = false;
+        let mut is_refused_somewhere = false;
+        self.add_usage(report, |vocabulary, label| {
+            let found = usage.of_site(vocabulary, label.name)?;
+            let is_asked = label
+                .purposes
+                .iter()
+                .any(|purpose| self.subject.purposes.contains(*purpose));
+            let is_refused = !found.allowed && is_asked && self.terms.usage.of(vocabulary) == VocabularyPolicy::Enforce;
+            is_refused_everywhere |= is_refused && found.everywhere;
+            is_refused_somewhere |= is_refused;
+            // A use of some paths that is allowed says nothing about the path in the tunnel.
+            (!found.allowed || found.everywhere).then_some((found.allowed, found.line))
+        });
+        report.is_partial = is_refused_somewhere && !is_refused_everywhere;
+    }
+
+    fn add_usage(&self, report: &mut UsageReport, mut said: impl FnMut(Vocabulary, &Label) -> Option<(bool, u32)>) {
+        let policy = &self.terms.usage;
+        let read = |vocabulary: &Vocabulary| policy.of(*vocabulary) != VocabularyPolicy::Off;
+        for vocabulary in Vocabulary::IN_ROBOTS_TXT.into_iter().filter(read) {
+            for label in vocabulary.labels() {
+                if let Some((allowed, line)) = said(vocabulary, label) {
+                    let source = UseSource::Line(line);
+                    let statements = policy.statements(report.purposes, vocabulary, label, allowed, source);
+                    statements.for_each(|statement| report.add(statement));
+                }
+            }
+        }
+    }
+}
+
+// === impl Decision ===
+
+impl Decision {
+    /// Returns whether the site's `tdmrep.json` matters and is not part of the decision yet: robots.txt neither disallows
+    /// the request nor forbids a purpose, the bot does text and data mining, and the configuration reads the file. The
+    /// decision is final only after [`with_tdmrep_file`](Self::with_tdmrep_file), [`with_tdmrep`](Self::with_tdmrep) or
+    /// [`without_tdmrep`](Self::without_tdmrep).
+    pub fn wants_tdmrep(&self) -> bool {
+        let is_missing = |report: &UsageReport| report.tdmrep.is_none() && report.purposes.contains(Purpose::Tdm);
+        let is_read = self.question.terms.usage.tdmrep != VocabularyPolicy::Off;
+        self.can_settle() && is_read && self.usage.as_deref().is_some_and(is_missing)
+    }
+
+    /// Completes a decision that [wants](Self::wants_tdmrep) a `tdmrep.json` for a caller that cannot get it. Other
+    /// decisions do not change.
+    #[must_use]
+    pub fn without_tdmrep(self) -> Self {
+        match self.wants_tdmrep() {
+            true => self.complete(TdmrepState::NotAsked, None),
+            false => self,
+        }
+    }
+
+    /// Completes a decision that [wants](Self::wants_tdmrep) the site's `tdmrep.json`. `None` if the site has none, or
+    /// if it cannot be fetched; the site then says nothing.
+    #[must_use]
+    pub fn with_tdmrep(self, answer: Option<TdmrepAnswer>) -> Self {
+        match answer {
+            Some(_) => self.complete(TdmrepState::Found, answer),
+            None => self.complete(TdmrepState::None, None),
+        }
+    }
+
+    /// Completes a decision for which the first fetch of the site's `tdmrep.json` has not ended. The request is refused
+    /// for now if the file could refuse it.
+    #[must_use]
+    pub fn with_pending_tdmrep(self) -> Self {
+        self.complete(TdmrepState::Pending, None)
+    }
+
+    /// Completes a decision with the site's `file`, if that takes less work than `budget`.
+    ///
+    /// # Errors
+    /// If it would take more. The error returns the decision.
+    pub fn with_tdmrep_file(self, file: &TdmRep, sha256: Sha256, budget: usize) -> Result<Self, Box<Self>> {
+        match self.reservation(file, budget) {
+            Ok(reservation) => Ok(self.with_tdmrep(Some(TdmrepAnswer { reservation, sha256 }))),
+            Err(TooLong) => Err(Box::new(self)),
+        }
+    }
+
+    /// Completes a decision for which searching the site's `tdmrep.json` takes too much work. The verdict is a deny if
+    /// the file could refuse the request.
+    #[must_use]
+    pub fn with_endless_tdmrep(self, sha256: Sha256) -> Self {
+        let reservation = None;
+        if !self.question.terms.usage.can_refuse(&[Vocabulary::Tdmrep]) {
+            return self.with_tdmrep(Some(TdmrepAnswer { reservation, sha256 }));
+        }
+        let mut decision = self;
+        if let Some(report) = &mut decision.usage {
+            (report.tdmrep, report.tdmrep_sha256) = (Some(TdmrepState::Found), Some(sha256));
+        }
+        Self {
+            verdict: Verdict::Deny,
+            reason: Reason::TooComplex,
+            forwarded: decision.enforcement == Enforcement::Report,
+            rule: None,
+            reading: None,
+            ..decision
+        }
+    }
+
+    fn complete(mut self, state: TdmrepState, answer: Option<TdmrepAnswer>) -> Self {
+        if let Some(report) = &mut self.usage {
+            report.tdmrep = Some(state);
+            report.tdmrep_sha256 = answer.map(|answer| answer.sha256);
+            if let Some(Reservation { reserved, entry }) = answer.and_then(|answer| answer.reservation) {
+                let (vocabulary, policy) = (Vocabulary::Tdmrep, &self.question.terms.usage);
+                for label in vocabulary.labels() {
+                    let source = UseSource::Entry(entry);
+                    let statements = policy.statements(report.purposes, vocabulary, label, !reserved, source);
+                    statements.for_each(|statement| report.add(statement));
+                }
+            }
+        }
+        self.settle_usage();
+        self
+    }
+
+    /// Finds what the file says about the request: for a path, a reading that is reserved wins over the others.
+    fn reservation(&self, file: &TdmRep, mut budget: usize) -> Result<Option<Reservation>, TooLong> {
+        if let Scope::Tunnel { .. } = self.question.scope {
+            return Ok(file.find_any());
+        }
+        let readings = readings(self.target().decided_path(), self.question.terms.strict_paths);
+        let mut found = None;
+        for (number, reading) in readings.all().enumerate() {
+            let text = readings.text(reading);
+            budget = budget.checked_sub(text.len()).ok_or(TooLong)?;
+            let reservation = file.find(&text, &mut budget)?;
+            if reservation.is_some_and(|reservation| reservation.reserved) {
+                return Ok(reservation);
+            }
+            // The use is allowed only if the file says so for every reading.
+            found = match number {
+                0 => reservation,
+                _ => found.filter(|_| reservation.is_some()),
+            };
+        }
+        Ok(found)
+    }
+
+    /// Refuses the request if the site forbids a purpose of the bot.
+    pub(super) fn settle_usage(&mut self) {
+        if !self.can_settle() {
+            return;
+        }
+        let policy = self.question.terms.usage;
+        let Some(report) = self.usage.as_deref_mut() else {
+            return;
+        };
+        // Whether a use of some paths is forbidden for the path in the tunnel is not known.
+        let counts = |said: &&UseStatement| {
+            let is_of_some_paths = report.is_partial && !said.allowed && matches!(said.source, UseSource::Line(_));
+            !is_of_some_paths
+        };
+        let said: Vec<UseStatement> = report.said.iter().filter(counts).copied().collect();
+        let is_pending = report.tdmrep == Some(TdmrepState::Pending) && policy.can_refuse(&[Vocabulary::Tdmrep]);
+        let pending = is_pending.then_some(UseRefusal::Pending(Purpose::Tdm));
+        report.refused = pending.or_else(|| policy.refusal(report.purposes, &said));
+        if report.refused.is_some() {
+            self.verdict = Verdict::Deny;
+            self.reason = Reason::Usage;
+            self.forwarded = self.enforcement == Enforcement::Report;
+            self.rule = None;
+        }
+    }
+
+    /// Returns whether the request is refused only until the site's `tdmrep.json` has been fetched.
+    pub(super) fn waits_for_tdmrep(&self) -> bool {
+        let refused = self.usage.as_deref().and_then(|usage| usage.refused);
+        self.reason == Reason::Usage && matches!(refused, Some(UseRefusal::Pending(_)))
+    }
+
+    /// Returns whether the use can still refuse the request: it is allowed, or it is a tunnel that is forwarded although
+    /// its paths are not visible.
+    fn can_settle(&self) -> bool {
+        match self.verdict {
+            Verdict::Allow => true,
+            Verdict::Unverifiable => self.forwarded && self.enforcement == Enforcement::Enforce,
+            Verdict::Deny | Verdict::Defer => false,
+        }
+    }
+
+    /// Returns what the origin's response with these fields says about the purposes of the bot. Looks at no field if
+    /// the bot has none.
+    pub fn said_by(&self, response: &HeaderMap) -> Vec<UseStatement> {
+        let purposes = self.purposes();
+        if purposes.is_empty() {
+            return Vec::new();
+        }
+        let is_bot = |name: &str| match &self.question.subject.identity {
+            Identity::Bot(bot) => bot.goes_by().any(|own| own.eq_ignore_ascii_case(name)),
+            _ => false,
+        };
+        response_fields::said(response, &self.question.terms.usage, purposes, is_bot)
+    }
+
+    /// Adds what the origin's response says. Returns whether it forbids a use that nothing before forbade.
+    pub fn add_said(&mut self, said: &[UseStatement]) -> bool {
+        let Some(report) = &mut self.usage else {
+            return false;
+        };
+        let forbade = report.deciding_statement().is_some();
+        report.said.extend(said);
+        !forbade && report.deciding_statement().is_some()
+    }
+
+    /// Returns the decision that replaces this one after the origin's response has said `said`, and the statement that
+    /// decides. `None` if the response forbids no enforced purpose, or if the bot is only reported.
+    pub fn withdrawn(&self, said: &[UseStatement]) -> Option<(Self, UseStatement)> {
+        let statement = said.iter().find(|statement| statement.refuses())?;
+        if self.enforcement != Enforcement::Enforce {
+            return None;
+        }
+        let mut withdrawn = self.clone();
+        let report = withdrawn.usage.as_deref_mut()?;
+        report.said.extend(said);
+        report.refused = Some(UseRefusal::Forbidden(*statement));
+        let withdrawn = Self {
+            verdict: Verdict::Deny,
+            reason: Reason::Usage,
+            forwarded: false,
+            rule: None,
+            ..withdrawn
+        };
+        Some((withdrawn, *statement))
+    }
+
+    /// Returns the purposes of the bot that the origin's response can forbid: none for a bot that is exempt, and for the
+    /// robots.txt itself.
+    pub fn purposes(&self) -> Purposes {
+        self.usage
+            .as_deref()
+            .map_or_else(Purposes::default, |report| report.purposes)
+    }
+}

@@ -1,0 +1,219 @@
+//! Keeps the `tdmrep.json` files of sites in the same way as their robots.txt files: in a [`Store`] of their own, in
+//! memory only. It exists only if a bot does text and data mining and the configuration reads the files.
+//!
+//! [`crate::decision`] says which decisions need the file.
+
+use std::{sync::Arc, time::SystemTime};
+
+use async_trait::async_trait;
+
+use super::{
+    fetching::{LoggedFetcher, MAX_ERROR, error_of},
+    generation::Generation,
+};
+use crate::{
+    audit::{Line, Reserved, TdmrepRecord},
+    config::Config,
+    copy::{Fetched, Lookup, Meaning, OriginState, Policy, RobotsCopy},
+    fetch::{Document, Fetch, FetchPermit, FinishedFetch, LookupError, Requester, SharedCopy, Traced},
+    origin::Origin,
+    ratelimited::ratelimited,
+    store::{Query, Store},
+    text::{Timestamp, micros, plain_message},
+    usage::{Purpose, VocabularyPolicy},
+};
+
+/// The files of all sites, and how they are fetched.
+pub(super) struct TdmrepFiles {
+    pub(super) store: Arc<Store>,
+    fetcher: Arc<TdmrepFetcher>,
+}
+
+/// Fetches `tdmrep.json` files under the same limits as robots.txt files, and logs each fetch. A fleet does not share
+/// them.
+struct TdmrepFetcher(Arc<LoggedFetcher>);
+
+/// How `cache.max-bytes` is divided.
+pub(super) struct MemoryShares {
+    /// Bytes for the robots.txt files.
+    pub(super) robots: u64,
+    /// Bytes for the `tdmrep.json` files; 0 if none are read.
+    pub(super) tdmrep: u64,
+}
+
+// === impl TdmrepFiles ===
+
+impl TdmrepFiles {
+    /// Returns the files that `config` needs; `None` if it needs none. Keeps the store of `before`. Fetches are ended
+    /// together with those of `robots`.
+    pub(super) fn new(
+        config: &Config,
+        before: Option<&Self>,
+        robots: &Store,
+        fetcher: &Arc<LoggedFetcher>,
+    ) -> Option<Self> {
+        let bytes = MemoryShares::of(config).tdmrep;
+        let store = || Arc::new(Store::new(bytes, None).replacing(robots));
+        (bytes > 0).then(|| Self {
+            store: before.map_or_else(store, |before| before.store.clone()),
+            fetcher: Arc::new(TdmrepFetcher(fetcher.clone())),
+        })
+    }
+
+    /// Looks up the file of `origin`, and fetches it first if necessary.
+    ///
+    /// # Errors
+    /// Fails if a fetch was due but could not start, for a reason other than the origin.
+    pub(super) async fn look_up(
+        &self,
+        generation: &Generation,
+        requester: Requester,
+        origin: &Origin,
+    ) -> Result<Lookup, LookupError> {
+        let query = Query {
+            origin,
+            fetcher: &self.fetcher,
+            policy: &generation.terms.policy,
+            requester,
+        };
+        self.store.lookup(&query, generation.config.robots.wait).await
+    }
+}
+
+// === impl MemoryShares ===
+
+impl MemoryShares {
+    pub(super) fn of(config: &Config) -> Self {
+        let all = config.cache.max_bytes;
+        let is_read = config.usage.tdmrep != VocabularyPolicy::Off
+            && config.bots.iter().any(|bot| bot.purposes.contains(Purpose::Tdm));
+        let tdmrep = match is_read {
+            true => (all / 8).max(MIN_BYTES.min(all / 2)),
+            false => 0,
+        };
+        Self {
+            robots: all - tdmrep,
+            tdmrep,
+        }
+    }
+}
+
+// === impl TdmrepFetcher ===
+
+#[async_trait]
+impl Fetch for TdmrepFetcher {
+    type Reservation = Reserved;
+
+    fn enter(&self, requester: Requester) -> Result<FetchPermit, LookupError> {
+        self.0.enter(requester)
+    }
+
+    async fn reserve(&self) -> Result<Reserved, LookupError> {
+        self.0.reserve().await
+    }
+
+    async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
+        self.0.trace(permit, &Document::TDMREP, origin, etag).await
+    }
+
+    fn meaning(fetched: &Fetched, policy: &Policy, at: SystemTime) -> Meaning {
+        fetched.meaning_as_tdmrep(Document::TDMREP.max_bytes, policy, at)
+    }
+
+    async fn store_evidence(&self, copy: &RobotsCopy) -> Result<(), LookupError> {
+        self.0.store_evidence(copy).await
+    }
+
+    fn check_evidence(&self) -> Result<(), LookupError> {
+        self.0.check_evidence()
+    }
+
+    fn finished(&self, finished: &FinishedFetch<'_>, reservation: Reserved) {
+        reservation.append(&self.line(finished));
+    }
+
+    fn took_shared_copy(&self, _shared: &SharedCopy<'_>, _reservation: Reserved) {
+        // Never called, because there is no fleet.
+    }
+}
+
+impl TdmrepFetcher {
+    fn line(&self, finished: &FinishedFetch<'_>) -> Line {
+        let FinishedFetch {
+            origin,
+            traced,
+            before,
+            after,
+            at,
+            policy,
+        } = finished;
+        let bytes = match &traced.fetched {
+            Fetched::Received(received) => Some(received.bytes()),
+            _ => None,
+        };
+        let is_too_long = bytes.is_some_and(|bytes| bytes > Document::TDMREP.max_bytes);
+        let error = error_of(traced, after).or_else(|| is_too_long.then(|| "it is longer than 1 MiB".to_owned()));
+        if let Some(error) = &error {
+            ratelimited!(info, %origin, %error, "the tdmrep.json could not be fetched");
+        }
+        TdmrepRecord {
+            time: Timestamp(*at),
+            origin: &origin.to_string(),
+            tdmrep_url: &format!("{origin}{}", Document::TDMREP.path),
+            redirects: self.0.redirects(traced),
+            status: traced.status(),
+            upstream: traced.upstream().map(|address| address.to_string()),
+            bytes,
+            duration_us: micros(traced.took),
+            error: error.as_deref().map(|error| plain_message(error, MAX_ERROR)).as_deref(),
+            held: holds(before),
+            holds: holds(after),
+            held_sha256: before.current().map(|copy| copy.sha256),
+            tdmrep_sha256: after.current().map(|copy| copy.sha256),
+            entries: after.current().and_then(|copy| Some(copy.tdmrep.as_ref()?.len())),
+            tdmrep_expires: after.source_fetch(*at, policy).expires.map(Timestamp),
+            failing_since: after.failing_since().map(Timestamp),
+            config: self.0.config,
+            instance: self.0.instance.as_str(),
+        }
+        .line()
+    }
+}
+
+/// Returns what is used in this state; `None` if nothing is known. While a site fails, its last answer is used.
+fn holds(state: &OriginState) -> Option<&'static str> {
+    match (state.current(), state.answered()) {
+        (Some(_), _) => Some("file"),
+        (None, Some(_)) => Some("none"),
+        (None, None) => state.is_known().then_some("unreachable"),
+    }
+}
+
+/// Several of the largest files have to fit, unless `cache.max-bytes` is very small. Otherwise, they would be fetched
+/// again for each request.
+const MIN_BYTES: u64 = 8 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_bot_that_mines_needs_memory_for_the_files() {
+        let mines = "[[bot]]\nname = 'm'\nuser-agents = ['M']\npurposes = ['tdm']\n";
+        let off = format!("usage.tdmrep = 'off'\n{mines}");
+        let little = format!("cache.max-bytes = '1MiB'\n{mines}");
+        let some = format!("cache.max-bytes = '32MiB'\n{mines}");
+        for (text, robots, tdmrep) in [
+            ("", 256 << 20, 0),
+            (&off, 256 << 20, 0),
+            (&*mines.replace("tdm", "search"), 256 << 20, 0),
+            (mines, 224 << 20, 32 << 20),
+            (&some, 24 << 20, 8 << 20),
+            (&little, 512 << 10, 512 << 10),
+        ] {
+            let config = Config::parse("robotgate.toml", text, std::path::Path::new("/")).expect("valid");
+            let shares = MemoryShares::of(&config);
+            assert_eq!((shares.robots, shares.tdmrep), (robots, tdmrep), "{text}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! One pattern for paths, for files other than a robots.txt that use the same syntax.
+
+use memchr::memchr;
+
+use super::{Profile, escape, line::MAX_LINE, wild};
+
+/// A pattern as in a rule of a robots.txt (RFC 9309 §2.2.3): a prefix, in which `*` matches anything, and a final `$`
+/// matches the end. Matches case-sensitively.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PathPattern(Box<str>);
+
+// === impl PathPattern ===
+
+impl PathPattern {
+    /// Returns `None` for a pattern that is longer than a line of a robots.txt can be.
+    #[must_use]
+    pub fn new(pattern: &str) -> Option<Self> {
+        let is_short = pattern.len() <= MAX_LINE;
+        is_short.then(|| Self(escape::of_pattern(Profile::Google, pattern.as_bytes()).into()))
+    }
+
+    /// Returns how many bytes [`matches`](Self::matches) searches at most. Only a `*` needs a search of the whole path,
+    /// and of the whole pattern.
+    #[must_use]
+    pub fn searched(&self, path: &[u8]) -> usize {
+        let pattern = self.0.as_bytes();
+        match memchr(b'*', pattern) {
+            Some(star) if path.starts_with(&pattern[..star]) => path.len() + pattern.len(),
+            literal => literal.unwrap_or(pattern.len()).min(path.len()),
+        }
+    }
+
+    /// Returns the memory on the heap, in bytes, without the allocator's overhead.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns whether the pattern matches every path.
+    pub(crate) fn matches_all(&self) -> bool {
+        matches!(&*self.0, "/" | "*" | "/*")
+    }
+
+    /// Returns whether the pattern matches `path`, which begins with `/` and includes the query.
+    #[must_use]
+    pub fn matches(&self, path: &[u8]) -> bool {
+        let pattern = self.0.as_bytes();
+        let (pattern, to_end) = match pattern {
+            [inner @ .., b'$'] => (inner, true),
+            _ => (pattern, false),
+        };
+        match memchr(b'*', pattern) {
+            Some(star) => path.starts_with(&pattern[..star]) && wild::matches(&path[star..], &pattern[star..], to_end),
+            None if to_end => path == pattern,
+            None => path.starts_with(pattern),
+        }
+    }
+}
