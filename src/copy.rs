@@ -5,6 +5,7 @@
 //! does no I/O and reads no clock. [`crate::store`] keeps the copies, [`crate::fetch`] fetches them.
 
 mod clock;
+mod document;
 mod failure;
 mod freshness;
 mod lookup;
@@ -17,6 +18,7 @@ mod tdmrep;
 pub(crate) use self::freshness::retry_after;
 pub use self::{
     clock::{ClockReadings, Jump},
+    document::SiteDocument,
     failure::{Failure, FetchError, NetworkError},
     freshness::Freshness,
     lookup::{CacheStatus, Lookup, Tally},
@@ -24,5 +26,5 @@ pub use self::{
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
     robots_copy::{RobotsCopy, Sha256},
     state::{Answer, AnswerKind, Due, LastAnswer, OriginState, Saved, SavedCopy, SourceFetch},
-    tdmrep::{Reservation, TdmRep, TooLong},
+    tdmrep::{Location, Reservation, TdmRep, TooLong},
 };

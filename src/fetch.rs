@@ -1,12 +1,11 @@
 //! Fetches a robots.txt: the I/O of RFC 9309 §2.3, with limits against hostile servers. A `tdmrep.json` is fetched in the
-//! same way ([`Document`]). This module does not interpret the result.
+//! same way ([`SiteDocument`]). This module does not interpret the result.
 //!
 //! The request is a GET without cookies or credentials. It is unconditional, or its condition is an entity tag that the
 //! same origin sent. Up to five redirects are followed, also to other origins. The egress guard checks each of them
 //! (RFC 9309 §2.3.1.2).
 
 mod body;
-mod document;
 mod hop;
 mod limiter;
 mod redirect;
@@ -23,13 +22,12 @@ use async_trait::async_trait;
 use self::hop::HopEnd;
 pub use self::{
     body::within_limit,
-    document::Document,
     limiter::{FetchLimiter, FetchPermit, Name, Requester},
     redirect::Hop,
     trace::{Traced, TracedHop},
 };
 use crate::{
-    copy::{Failure, FetchError, Fetched, Meaning, NetworkError, OriginState, Policy, RobotsCopy},
+    copy::{Failure, FetchError, Fetched, Meaning, NetworkError, OriginState, Policy, RobotsCopy, SiteDocument},
     egress::{Egress, EgressError},
     fleet::Fleet,
     origin::Origin,
@@ -235,7 +233,7 @@ impl Fetcher {
     pub async fn trace(
         &self,
         permit: &FetchPermit,
-        document: &'static Document,
+        document: &'static SiteDocument,
         origin: &Origin,
         etag: Option<&str>,
     ) -> Traced {

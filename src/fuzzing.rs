@@ -7,7 +7,8 @@ use pingora::protocols::http::v1::client::http_req_header_to_wire;
 use crate::config::Config;
 
 pub use crate::{
-    fetch::{Document, Hop},
+    copy::SiteDocument,
+    fetch::Hop,
     proxy::fuzzing::{ParsedRequest, Taken, take},
 };
 

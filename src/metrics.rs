@@ -78,6 +78,7 @@ pub struct Metrics {
     exchange: Histogram,
     audit_wait: Histogram,
     fetches: Counts<FetchResult>,
+    tdmrep_fetches: Counts<FetchResult>,
     fetch: Histogram,
     robots_changes: Counts<ChangeEffect>,
     connections: Gauges<Listener>,
@@ -129,6 +130,8 @@ pub struct Snapshot {
     /// Number of times that each limit was exceeded, by the limit's key in `[proxy]`.
     pub limits: Vec<(&'static str, u64)>,
     pub memory: Memory,
+    /// Memory that the `tdmrep.json` files use, in bytes.
+    pub tdmrep_bytes: u64,
     /// Number of requests that wait for their turn at a site.
     pub pace_waiting: usize,
     /// Number of origins in memory for each state of their robots.txt.
@@ -190,6 +193,7 @@ impl Default for Metrics {
             exchange: Histogram::new(&histogram::OF_NETWORK),
             audit_wait: Histogram::new(&histogram::OF_DISK),
             fetches: Counts::default(),
+            tdmrep_fetches: Counts::default(),
             fetch: Histogram::new(&histogram::OF_NETWORK),
             robots_changes: Counts::default(),
             connections: Gauges::default(),
@@ -272,6 +276,11 @@ impl Metrics {
     /// Counts a request that was refused as malformed.
     pub fn malformed(&self) {
         self.malformed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a fetch of a `tdmrep.json`.
+    pub fn fetched_tdmrep(&self, result: FetchResult) {
+        self.tdmrep_fetches.add(result);
     }
 
     /// Counts a fetch of a robots.txt. `took` is the time since the fetch started.

@@ -33,7 +33,7 @@ pub use self::{
     verdicts::VerdictCounts,
 };
 use crate::{
-    copy::{Due, Lookup, OriginState, Policy},
+    copy::{Due, Lookup, OriginState, Policy, SiteDocument},
     fetch::{Fetch, LookupError, Requester},
     origin::Origin,
     text::micros_since_1970,
@@ -41,15 +41,16 @@ use crate::{
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, sync::Cache, sync::DefaultLifecycle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// The copies of all origins.
+/// The copies of one document of all origins: their robots.txt files, or their `tdmrep.json` files.
 #[derive(Debug)]
 pub struct Store {
+    document: &'static SiteDocument,
     slots: Cache<Origin, Held, HeldWeight>,
     in_flight: Arc<InFlightFetches>,
     /// Tracks the running fetches. `stopping` cancels them.
     running: TaskTracker,
     stopping: CancellationToken,
-    disk: Option<Disk>,
+    disk: Option<Arc<Disk>>,
     /// Why there is no `disk` although the configuration asks for copies on disk.
     without_disk: Option<String>,
     /// Failures before this time are retried at the next request. Microseconds since 1970.
@@ -103,11 +104,12 @@ impl Store {
             Err(_) => Cache::with_weighter(expected.clamp(16, 1 << 16), max_bytes, HeldWeight),
         };
         Self {
+            document: &SiteDocument::ROBOTS_TXT,
             slots,
             in_flight: Arc::default(),
             running: TaskTracker::new(),
             stopping: CancellationToken::new(),
-            disk,
+            disk: disk.map(Arc::new),
             without_disk: None,
             retry_from: AtomicU64::new(0),
             clocks: Clocks::new(),
@@ -115,9 +117,23 @@ impl Store {
         }
     }
 
+    /// Creates a store of another document. It keeps about `max_bytes` in memory, and shares the file on disk of
+    /// `robots`, whose memory includes the page cache of the file. [`end_fetches`](Self::end_fetches) of `robots` ends
+    /// the fetches of both.
+    pub fn beside(robots: &Self, document: &'static SiteDocument, max_bytes: u64) -> Self {
+        Self {
+            document,
+            disk: robots.disk.clone(),
+            ..Self::new(max_bytes, None).replacing(robots)
+        }
+    }
+
     /// Changes how many bytes to keep in memory. If more are in use, they are evicted as new copies are added.
     pub fn set_max_bytes(&self, max_bytes: u64) {
-        let share = self.disk.as_ref().map_or(0, |_| Self::disk_share(max_bytes) as u64);
+        let share = match self.disk {
+            Some(_) if *self.document == SiteDocument::ROBOTS_TXT => Self::disk_share(max_bytes) as u64,
+            _ => 0,
+        };
         self.slots.set_capacity(max_bytes - share);
     }
 
@@ -162,7 +178,7 @@ impl Store {
     }
 
     pub fn disk(&self) -> Option<&Disk> {
-        self.disk.as_ref()
+        self.disk.as_deref()
     }
 
     /// Returns why copies are not stored on disk although they should be, and what to do. The text contains no path.
@@ -221,7 +237,7 @@ impl Store {
     pub fn forget(&self, origin: &Origin) {
         // Forget on disk first. Otherwise, a lookup could read the origin back from there.
         if let Some(disk) = &self.disk {
-            disk.forget(origin);
+            disk.forget(self.document.name(origin));
         }
         // A lookup or a fetch can still be using a slot. If that slot is cleared, the fetch starts from an unknown
         // origin.
@@ -286,7 +302,7 @@ impl Store {
             return;
         };
         let forgotten = slot.forgotten();
-        match disk.recall(origin).await {
+        match disk.recall(self.document.name(origin)).await {
             Ok(None) => slot.set_recalled(),
             Ok(Some(earlier)) => {
                 let earlier = self.brought_up_to_date(earlier, policy).await;
@@ -369,7 +385,7 @@ impl Store {
                 .as_ref()
                 .filter(|_| before.failing_since() != state.failing_since())
             {
-                disk.keep(&origin, state, slot.is_recalled());
+                disk.keep(self.document.name(&origin), state, slot.is_recalled());
             }
         }
     }

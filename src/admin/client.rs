@@ -194,18 +194,18 @@ impl Copies {
     /// # Errors
     /// Fails if the origin cannot be forgotten, or could be back after a restart.
     pub fn forget(self, origin: &Origin) -> Result<Forgot, AdminError> {
-        let (origin, has_fleet) = (origin.to_string(), self.has_fleet);
+        let (name, has_fleet) = (origin.to_string(), self.has_fleet);
         self.ask(
             |file, _| {
                 Ok(Forgot {
-                    forgotten: file.forget(&origin)?,
-                    origin: origin.clone(),
+                    forgotten: file.forget(origin)?,
+                    origin: name.clone(),
                     // Only a running proxy is connected to it.
                     fleet_told: has_fleet.then_some(false),
                 })
             },
             async |talk| {
-                let query = [("origin", &*origin)];
+                let query = [("origin", &*name)];
                 let forgot = talk.ask(Method::POST, "/api/v1/origins/forget", &query).await?;
                 forgot.ok_or(AdminError::Foreign)
             },

@@ -9,7 +9,7 @@ use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    copy::{Answer, Due, OriginState, Policy, Sha256},
+    copy::{Answer, Due, Location, OriginState, Policy, Sha256},
     origin::Origin,
     robots::{StatementKind, content_signal, content_usage, split_path, statements},
     store::{Record, VerdictCounts},
@@ -76,18 +76,20 @@ pub struct Detail {
     pub robots_b64: Option<String>,
     /// Whether the text is truncated. Always false, because the proxy keeps no text that is longer than the limit.
     pub robots_truncated: bool,
-    /// What the last copy says about the use of content.
+    /// What the last copy of the robots.txt, and the `tdmrep.json`, say about the use of content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<SiteUse>,
 }
 
-/// What a line of a robots.txt says about the use of content. robotgate only shows a `License`.
+/// What a line of a robots.txt or an entry of a `tdmrep.json` says about the use of content. robotgate only shows a
+/// `License`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteUse {
+    /// The line of the robots.txt, or the number of the entry in the `tdmrep.json`, from 1.
     pub line: u32,
     /// The user-agents of the line's group; none for a line about all of them.
     pub agents: Vec<String>,
-    /// The key of the line: `Content-Signal`, `Content-Usage` or `License`.
+    /// The key of the line, `Content-Signal`, `Content-Usage` or `License`; or `tdmrep.json`.
     pub field: Cow<'static, str>,
     /// The paths that the line is about; `None` for all.
     pub path: Option<String>,
@@ -169,10 +171,21 @@ impl Row {
 // === impl Detail ===
 
 impl Detail {
-    /// Creates the details of `origin` at `now`.
-    pub fn of(origin: &Origin, state: OriginState, policy: &Policy, now: SystemTime) -> Self {
+    /// Creates the details of `origin` at `now`. `state` and `tdmrep` are the states of its robots.txt and of its
+    /// `tdmrep.json`.
+    pub fn of(
+        origin: &Origin,
+        state: OriginState,
+        tdmrep: Option<&OriginState>,
+        policy: &Policy,
+        now: SystemTime,
+    ) -> Self {
         let state = under(state, policy);
         let body = state.last_copy().map(|copy| copy.robots.body());
+        let mut usage = body.map_or_else(Vec::new, |body| SiteUse::all(policy, body));
+        if let Some(file) = tdmrep.and_then(|state| state.current()?.tdmrep.as_deref()) {
+            usage.extend(file.locations().take(MAX_USES - usage.len()).map(SiteUse::of_location));
+        }
         Self {
             row: Row::full(origin, &state, policy, now),
             robots_url: origin.robots_url(),
@@ -187,7 +200,7 @@ impl Detail {
             robots: body.map(|body| String::from_utf8_lossy(body).into_owned()),
             robots_b64: (body.filter(|body| str::from_utf8(body).is_err())).map(|body| BASE64.encode(body)),
             robots_truncated: false,
-            usage: body.map_or_else(Vec::new, |body| SiteUse::all(policy, body)),
+            usage,
         }
     }
 
@@ -204,6 +217,17 @@ impl Detail {
 // === impl SiteUse ===
 
 impl SiteUse {
+    fn of_location(location: Location<'_>) -> Self {
+        Self {
+            line: location.reservation.entry,
+            agents: Vec::new(),
+            field: Cow::Borrowed("tdmrep.json"),
+            path: Some(plain(location.paths, MAX_TEXT).into_owned()),
+            key: Some(Cow::Borrowed("tdm-reservation")),
+            value: u8::from(location.reservation.reserved).to_string(),
+        }
+    }
+
     /// Returns what the lines of `body` say, in their order.
     fn all(policy: &Policy, body: &[u8]) -> Vec<Self> {
         let mut found = Vec::new();

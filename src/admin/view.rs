@@ -10,7 +10,7 @@ use super::{
     stats::Count,
 };
 use crate::{
-    copy::Policy,
+    copy::{Policy, SiteDocument},
     origin::Origin,
     store::{CopyFile, FileError, Record},
 };
@@ -51,7 +51,15 @@ pub(super) fn count(
 /// Returns all that is known about an origin.
 pub(super) fn detail(file: &CopyFile, origin: &Origin, policy: &Policy) -> Result<Option<Detail>, FileError> {
     let state = file.read(&origin.to_string())?;
-    Ok(state.map(|state| Detail::of(origin, state, policy, SystemTime::now())))
+    let Some(state) = state else { return Ok(None) };
+    let tdmrep = file.read(&SiteDocument::TDMREP.name(origin))?;
+    Ok(Some(Detail::of(
+        origin,
+        state,
+        tdmrep.as_ref(),
+        policy,
+        SystemTime::now(),
+    )))
 }
 
 fn some(file: &CopyFile, start: &str, limit: usize, mut each: impl FnMut(&str, Record)) -> Result<Next, FileError> {

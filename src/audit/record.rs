@@ -210,12 +210,16 @@ record! {
         pub time: Timestamp,
         pub origin: &'a str,
         pub tdmrep_url: &'a str,
-        /// As in a [`RobotsRecord`], up to `error`.
+        /// `site`, or `fleet` if another gate fetched it. The record of that fetch is in that gate's log.
+        pub source: &'static str,
+        /// When the fetch ended.
+        pub fetched: Option<Timestamp>,
+        /// As in a [`RobotsRecord`], up to `error`. For a file from the fleet, empty or `null`.
         pub redirects: Vec<Redirect<'a>>,
         pub status: Option<u16>,
         pub upstream: Option<String>,
         pub bytes: Option<usize>,
-        pub duration_us: u64,
+        pub duration_us: Option<u64>,
         pub error: Option<&'a str>,
         /// What was used before the fetch: `file`, `none` (the site has no such file), or `unreachable`; `null` if
         /// nothing was known.

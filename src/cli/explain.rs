@@ -17,11 +17,16 @@ use std::{
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use self::source::{Source, SourceError};
-use super::{colour::Paint, fail, load};
+use super::{
+    colour::Paint,
+    fail,
+    live::{self, Live},
+    load,
+};
 use crate::{
     config::Config,
-    copy::Policy,
-    decision::{Begun, Decision, Question, Reason, Verdict},
+    copy::{Policy, SiteDocument},
+    decision::{BUDGET, Begun, Decision, Question, Reason, Verdict},
     explanation::{Report, to_json},
     origin::Target,
     robots::Profile,
@@ -31,7 +36,8 @@ use crate::{
 /// Say why a bot may or may not fetch a URL, and show the lines that decide
 ///
 /// Uses the same code as the proxy. Fetches the site's robots.txt as the proxy would, or reads it from a
-/// file. Fetches nothing else: no page of the site, and no /.well-known/tdmrep.json.
+/// file. If a bot is for text and data mining, also fetches /.well-known/tdmrep.json, unless the robots.txt
+/// is from a file. Fetches no page of the site.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ExplainArgs {
@@ -80,9 +86,12 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
     let question = config
         .question(&args.agent, args.unproven, target, config.terms(0), SystemTime::now())
         .with_purposes(purposes);
-    let (decision, source) = match decide(&config, question.clone(), args.robots.as_deref()) {
-        // This command does not fetch the site's tdmrep.json.
-        Ok((decision, source)) => (decision.without_tdmrep(), source),
+    let decided = decide(&config, question.clone(), args.robots.as_deref()).and_then(|(decision, source)| {
+        let (decision, tdmrep) = with_tdmrep(&config, decision, &source)?;
+        Ok((decision, source, tdmrep))
+    });
+    let (decision, source, tdmrep) = match decided {
+        Ok(decided) => decided,
         Err(error) => return fail(&error),
     };
     let report = |decision| Report::new(&config, decision, &args.agent, &args.url, source.body());
@@ -94,7 +103,13 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         to_json(&report, source.file(), source.record(&decision)) + "\n"
     } else {
         let paint = Paint::for_output(&io::stdout());
-        text::write(&report, alone.as_ref(), &source, args.config.as_deref(), paint)
+        text::write(
+            &report,
+            alone.as_ref(),
+            (&source, tdmrep.as_ref()),
+            args.config.as_deref(),
+            paint,
+        )
     };
     match io::stdout().write_all(out.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -130,6 +145,25 @@ fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(D
             Ok((undecided.decide(lookup), source))
         }
     }
+}
+
+/// Completes a decision with the site's `tdmrep.json` if the proxy would ask for it. With a robots.txt from a file, asks
+/// the site for nothing. Returns the fetch, if there was one.
+fn with_tdmrep(config: &Config, decision: Decision, source: &Source) -> Result<(Decision, Option<Live>), SourceError> {
+    if !decision.wants_tdmrep() || source.file().is_some() {
+        return Ok((decision.without_tdmrep(), None));
+    }
+    let live = live::fetch(config, &SiteDocument::TDMREP, &decision.target().origin)?;
+    let found = live
+        .copy()
+        .and_then(|copy| Some((copy.tdmrep.as_deref()?, copy.sha256)));
+    let decision = match found {
+        Some((file, sha256)) => decision
+            .with_tdmrep_file(file, sha256, BUDGET)
+            .unwrap_or_else(|decision| decision.with_endless_tdmrep(sha256)),
+        None => decision.with_tdmrep(None),
+    };
+    Ok((decision, Some(live)))
 }
 
 /// Reads a purpose; the help lists them.

@@ -1,4 +1,4 @@
-//! Fetches a robots.txt for a person in the same way as the proxy: with the same fetcher, egress, trusted root
+//! Fetches a robots.txt or a `tdmrep.json` for a person in the same way as the proxy: with the same fetcher, egress, trusted root
 //! certificates and interpretation.
 //!
 //! It keeps nothing and decides nothing about a bot.
@@ -10,10 +10,12 @@ use std::{collections::HashSet, fmt::Display, sync::Arc, time::SystemTime};
 
 use crate::{
     config::Config,
-    copy::{Answer, CacheStatus, Fetched, Lookup, OriginState, Policy, Received, SourceFetch},
+    copy::{
+        Answer, CacheStatus, Fetched, Lookup, OriginState, Policy, Received, RobotsCopy, SiteDocument, SourceFetch,
+    },
     egress::{Resolver, ResolverError, Roots, RootsError},
     explanation::FetchRecord,
-    fetch::{Document, LookupError, Name, Requester, Traced},
+    fetch::{LookupError, Name, Requester, Traced},
     origin::Origin,
     upstream::Origins,
 };
@@ -44,12 +46,12 @@ pub enum LiveError {
     Fetch(#[from] LookupError),
 }
 
-/// Fetches the robots.txt of `origin` with `config`, which takes at most `robots.fetch-timeout`.
+/// Fetches a document of `origin` with `config`, which takes at most `robots.fetch-timeout`.
 /// Shows progress at a terminal if it takes long.
 ///
 /// # Errors
 /// Fails if the name servers or the root certificates cannot be loaded.
-pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
+pub fn fetch(config: &Config, document: &'static SiteDocument, origin: &Origin) -> Result<Live, LiveError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -67,19 +69,22 @@ pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
             Origins::new(roots.path(), 1),
             limiter,
         );
-        let text = format!("fetching {}", origin.robots_url());
+        let text = format!("fetching {origin}{}", document.path);
         let _progress = Progress::begin(move || text.clone());
-        Ok::<_, LiveError>(fetcher.trace(&permit, &Document::ROBOTS_TXT, origin, None).await)
+        Ok::<_, LiveError>(fetcher.trace(&permit, document, origin, None).await)
     })?;
-    Ok(Live::new(traced, config.robots.policy, SystemTime::now()))
+    Ok(Live::new(document, traced, config.robots.policy, SystemTime::now()))
 }
 
 // === impl Live ===
 
 impl Live {
-    fn new(traced: Traced, policy: Policy, at: SystemTime) -> Self {
+    fn new(document: &SiteDocument, traced: Traced, policy: Policy, at: SystemTime) -> Self {
         let fetched = &traced.fetched;
-        let meaning = fetched.meaning(&policy, at);
+        let meaning = match *document == SiteDocument::TDMREP {
+            true => fetched.meaning_as_tdmrep(document.max_bytes, &policy, at),
+            false => fetched.meaning(&policy, at),
+        };
         let (status, freshness) = (fetched.status(), fetched.freshness());
         Self {
             state: Arc::new(OriginState::unknown().after(meaning, status, freshness, at, 0.0, &policy)),
@@ -104,6 +109,11 @@ impl Live {
     /// Returns the answer after the fetch, for an origin about which nothing was known before.
     pub fn answer(&self) -> Answer<'_> {
         self.state.answer(self.at, &self.policy)
+    }
+
+    /// Returns the copy that the fetch returned.
+    pub(super) fn copy(&self) -> Option<&RobotsCopy> {
+        self.state.last_copy()
     }
 
     /// Returns the status that decides, and when it expires.

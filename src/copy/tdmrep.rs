@@ -16,6 +16,14 @@ pub struct TdmRep {
     entries: Box<[Entry]>,
 }
 
+/// A valid entry of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Location<'a> {
+    /// The paths that the entry is about, as a pattern.
+    pub paths: &'a str,
+    pub reservation: Reservation,
+}
+
 /// What the file says about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
@@ -64,13 +72,18 @@ impl TdmRep {
         for entry in &self.entries {
             *budget = budget.checked_sub(entry.location.searched(path)).ok_or(TooLong)?;
             if entry.location.matches(path) {
-                return Ok(Some(Reservation {
-                    reserved: entry.reserved,
-                    entry: entry.number,
-                }));
+                return Ok(Some(entry.reservation()));
             }
         }
         Ok(None)
+    }
+
+    /// Iterates over the valid entries, in the order of the file.
+    pub fn locations(&self) -> impl Iterator<Item = Location<'_>> {
+        self.entries.iter().map(|entry| Location {
+            paths: entry.location.as_str(),
+            reservation: entry.reservation(),
+        })
     }
 
     /// Returns the number of valid entries.
@@ -98,10 +111,7 @@ impl TdmRep {
     pub fn find_any(&self) -> Option<Reservation> {
         let reserved = self.entries.iter().find(|entry| entry.reserved);
         let for_all = || self.entries.iter().find(|entry| entry.location.matches_all());
-        reserved.or_else(for_all).map(|entry| Reservation {
-            reserved: entry.reserved,
-            entry: entry.number,
-        })
+        reserved.or_else(for_all).map(Entry::reservation)
     }
 }
 
@@ -121,6 +131,13 @@ impl Entry {
             reserved: *reserved,
             number,
         })
+    }
+
+    fn reservation(&self) -> Reservation {
+        Reservation {
+            reserved: self.reserved,
+            entry: self.number,
+        }
     }
 }
 

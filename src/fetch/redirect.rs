@@ -5,9 +5,8 @@ use http::HeaderValue;
 use pingora_http::RequestHeader;
 use url::Url;
 
-use super::Document;
 use crate::{
-    copy::FetchError,
+    copy::{FetchError, SiteDocument},
     origin::{HostPort, Origin, Scheme, Target},
     text::plain,
 };
@@ -17,7 +16,7 @@ use crate::{
 pub struct Hop {
     pub(super) origin: Origin,
     /// The document that the fetch is for. A redirect can lead to any path.
-    pub(super) document: &'static Document,
+    pub(super) document: &'static SiteDocument,
     /// The path and the query. Begins with `/`.
     path_and_query: String,
 }
@@ -26,7 +25,7 @@ pub struct Hop {
 
 impl Hop {
     /// Returns the URL of a document of `origin`.
-    pub fn first(document: &'static Document, origin: &Origin) -> Self {
+    pub fn first(document: &'static SiteDocument, origin: &Origin) -> Self {
         Self {
             origin: origin.clone(),
             document,
@@ -104,7 +103,7 @@ mod tests {
     use super::*;
 
     fn from(origin: &str) -> Hop {
-        Hop::first(&Document::ROBOTS_TXT, &origin.parse().expect("an origin"))
+        Hop::first(&SiteDocument::ROBOTS_TXT, &origin.parse().expect("an origin"))
     }
 
     /// Returns the URL to which this Location field redirects.

@@ -25,7 +25,7 @@ use super::{
     value::{self, MAX_BYTES, Rejection},
 };
 use crate::{
-    copy::{Due, OriginState, Policy},
+    copy::{Due, OriginState, Policy, SiteDocument},
     origin::Origin,
 };
 
@@ -68,8 +68,14 @@ pub(super) struct Keys {
 impl Fleet {
     /// Gets a copy of an origin that is newer than this gate's state `known`. Waits while another gate fetches it. If
     /// the server does not answer, this gate has to fetch.
-    pub(crate) async fn copy_or_lease(&self, origin: &Origin, known: &OriginState, policy: &Policy) -> CopyOrLease {
-        let keys = self.keys(origin);
+    pub(crate) async fn copy_or_lease(
+        &self,
+        document: &SiteDocument,
+        origin: &Origin,
+        known: &OriginState,
+        policy: &Policy,
+    ) -> CopyOrLease {
+        let keys = self.keys(document, origin);
         let listener = self.listen(&keys.copy);
         let (mut seen, mut task, mut time_left) = (Vec::new(), FetchTask::default(), self.client.call_timeout);
         let until = Instant::now() + self.longest_wait;
@@ -182,10 +188,19 @@ impl Fleet {
         let _ = self.client.call(&end, self.write_timeout()).await;
     }
 
-    /// Makes the whole fleet forget an origin, and drops the result of a running fetch. Returns whether the server
-    /// accepted the request and notified the other gates.
+    /// Makes the whole fleet forget the documents of an origin, and drops the results of running fetches. Returns
+    /// whether the server accepted the request and notified the other gates.
     pub(crate) async fn forget(&self, origin: &Origin) -> bool {
-        let keys = self.keys(origin);
+        let tdmrep = self.keys(&SiteDocument::TDMREP, origin);
+        if self
+            .client
+            .call(&tdmrep.script(&FORGET), self.write_timeout())
+            .await
+            .is_err()
+        {
+            return false;
+        }
+        let keys = self.keys(&SiteDocument::ROBOTS_TXT, origin);
         match self.client.call(&keys.script(&FORGET), self.write_timeout()).await {
             Ok(Value::Int(at)) => self.tell(&keys.copy, at, Notice::Forgotten(origin.clone())).await,
             _ => false,
@@ -208,8 +223,8 @@ impl Fleet {
         10 * self.client.call_timeout
     }
 
-    pub(super) fn keys(&self, origin: &Origin) -> Keys {
-        let base = format!("{}:{{{origin}}}", self.prefix);
+    pub(super) fn keys(&self, document: &SiteDocument, origin: &Origin) -> Keys {
+        let base = format!("{}:{{{}}}", self.prefix, document.name(origin));
         Keys {
             copy: format!("{base}:copy:{}", self.fetched_as),
             lease: format!("{base}:lease:{}", self.fetched_as),

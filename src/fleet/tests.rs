@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
 use crate::{
-    copy::{Fetched, Freshness, OriginState, Policy, Received},
+    copy::{Fetched, Freshness, OriginState, Policy, Received, SiteDocument},
     origin::Origin,
 };
 
@@ -181,7 +181,8 @@ fn text(state: &OriginState) -> &[u8] {
 }
 
 async fn ask(gate: &Fleet, known: &OriginState) -> CopyOrLease {
-    gate.copy_or_lease(&site(), known, &Policy::default()).await
+    gate.copy_or_lease(&SiteDocument::ROBOTS_TXT, &site(), known, &Policy::default())
+        .await
 }
 
 async fn lease(gate: &Fleet) -> Lease {
@@ -299,7 +300,7 @@ async fn a_stale_token_stays_stale_when_the_server_loses_its_memory() {
 async fn tokens_grow_whatever_the_server_has_kept() {
     let Some(server) = Server::start() else { return };
     let gate = server.gate().await;
-    let key = gate.keys(&site()).token;
+    let key = gate.keys(&SiteDocument::ROBOTS_TXT, &site()).token;
     let mut last = lease(&gate).await.token();
     for garbage in ["-1", "9007199254740993", "1e300", "inf", "nan", "token", ""] {
         server.command(&[b"SET", key.as_bytes(), garbage.as_bytes()]).await;
@@ -344,7 +345,7 @@ async fn a_lease_whose_answer_was_lost_ends_with_the_fetch() {
             }
         };
         assert_eq!(text(&copy(&second).await), expected);
-        let lease = second.keys(&site()).lease;
+        let lease = second.keys(&SiteDocument::ROBOTS_TXT, &site()).lease;
         let left = server.command(&[b"EXISTS", lease.as_bytes()]).await;
         assert_eq!(left, redis::Value::Int(0), "no gate has to wait for it");
     }
@@ -354,7 +355,7 @@ async fn a_lease_whose_answer_was_lost_ends_with_the_fetch() {
 async fn a_lease_that_no_gate_wrote_keeps_no_gate_waiting() {
     let Some(server) = Server::start() else { return };
     let gate = server.gate().await;
-    let key = gate.keys(&site()).lease;
+    let key = gate.keys(&SiteDocument::ROBOTS_TXT, &site()).lease;
     for forged in [
         &[&b"SET"[..], key.as_bytes(), b"forged"][..],
         &[b"SET", key.as_bytes(), b"forged", b"PX", b"60000"],
@@ -417,7 +418,7 @@ async fn what_does_not_fit_is_counted_and_fetched_anew() {
     writer
         .end(lease(&writer).await, Some(Arc::new(fetched("# a", SystemTime::now()))))
         .await;
-    let key = writer.keys(&site()).copy;
+    let key = writer.keys(&SiteDocument::ROBOTS_TXT, &site()).copy;
     let redis::Value::BulkString(value) = server.command(&[b"GET", key.as_bytes()]).await else {
         panic!("a copy is there");
     };
@@ -444,10 +445,19 @@ async fn what_does_not_fit_is_counted_and_fetched_anew() {
     assert_eq!(text(&copy(&reader).await), b"# b");
 
     server
-        .command(&[b"SET", reader.keys(&other).copy.as_bytes(), &value])
+        .command(&[
+            b"SET",
+            reader.keys(&SiteDocument::ROBOTS_TXT, &other).copy.as_bytes(),
+            &value,
+        ])
         .await;
     let asked = reader
-        .copy_or_lease(&other, &OriginState::unknown(), &Policy::default())
+        .copy_or_lease(
+            &SiteDocument::ROBOTS_TXT,
+            &other,
+            &OriginState::unknown(),
+            &Policy::default(),
+        )
         .await;
     assert!(matches!(asked, CopyOrLease::Fetch(_)));
     assert_eq!(get(&reader.counts.rejected[Rejection::Misplaced as usize]), 1);

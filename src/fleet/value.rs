@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     copy::{OriginState, Saved, Sha256},
-    robots::LIMIT,
     text::words,
 };
 
@@ -95,7 +94,7 @@ pub(super) fn decode(
         return Err(Rejection::Misplaced);
     }
     let text = match head.state.copy {
-        Some(_) => Some(inflate(text).ok_or(Rejection::Corrupt)?),
+        Some(ref copy) => Some(inflate(text, copy.max_bytes()).ok_or(Rejection::Corrupt)?),
         None => None,
     };
     let state = head.state.restore(text.as_deref()).ok_or(Rejection::Corrupt)?;
@@ -120,19 +119,20 @@ pub(super) fn stamp(value: &[u8]) -> &[u8] {
     value.get(..STAMP).unwrap_or(value)
 }
 
-/// Decompresses a text. Returns `None` if the text is longer than the part of a robots.txt that is read.
-fn inflate(text: &[u8]) -> Option<Vec<u8>> {
+/// Decompresses a text. Returns `None` if the text is longer than `max_bytes`.
+fn inflate(text: &[u8], max_bytes: usize) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
-    let limit = u64::try_from(LIMIT).unwrap_or(u64::MAX);
+    let limit = u64::try_from(max_bytes).unwrap_or(u64::MAX);
     DeflateDecoder::new(text).take(limit + 1).read_to_end(&mut whole).ok()?;
-    (whole.len() <= LIMIT).then_some(whole)
+    (whole.len() <= max_bytes).then_some(whole)
 }
 
 const VERSION: u8 = 1;
 const TAG: usize = 32;
 /// Version and tag.
 pub(super) const STAMP: usize = 1 + TAG;
-/// The largest text, even if it does not compress, and the state that is stored with it.
+/// The largest robots.txt, even if it does not compress, and the state that is stored with it. A `tdmrep.json` of up to
+/// 1 MiB fits if it compresses, as JSON does.
 pub(super) const MAX_BYTES: usize = 640 * 1024;
 /// How much the clocks of gates can differ.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);
@@ -143,7 +143,10 @@ const LONGEST_LIFE: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copy::{Fetched, Freshness, Policy, Received};
+    use crate::{
+        copy::{Fetched, Freshness, Policy, Received},
+        robots::LIMIT,
+    };
 
     const KEY: &str = "robotgate:{https://a.example}:copy:0";
 

@@ -22,6 +22,7 @@ fn snapshot() -> Snapshot {
             max_bytes: 2000,
             fetches: 1,
         },
+        tdmrep_bytes: 300,
         pace_waiting: 2,
         copies: vec![("rules", 2), ("unreachable", 0)],
         disk: Some(DiskUse {

@@ -204,6 +204,11 @@ impl MetricsCollector {
             "Finished fetches of a robots.txt, by result.",
             labelled("result", metrics.fetches.iter()),
         )?;
+        page.counters(
+            "robotgate_tdmrep_fetches",
+            "Finished fetches of a tdmrep.json, by result.",
+            labelled("result", metrics.tdmrep_fetches.iter()),
+        )?;
         page.gauge(
             "robotgate_robots_fetches_running",
             "Fetches of a robots.txt that run or wait for their turn.",
@@ -228,6 +233,11 @@ impl MetricsCollector {
             "robotgate_cache_memory_bytes",
             "Memory that copies of robots.txt files use, in bytes.",
             memory.bytes,
+        )?;
+        page.gauge(
+            "robotgate_tdmrep_memory_bytes",
+            "Memory that copies of tdmrep.json files use, in bytes.",
+            snapshot.tdmrep_bytes,
         )?;
         page.gauge(
             "robotgate_cache_memory_max_bytes",

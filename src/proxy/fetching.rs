@@ -11,11 +11,9 @@ use super::{
 use crate::{
     audit::{AuditLog, Instance, Line, Recent, RedactQuery, Redirect, Reserved, RobotsRecord, SharedRecord},
     config::Config,
-    copy::{AnswerKind, Fetched, LastAnswer, OriginState, RobotsCopy, Sha256},
+    copy::{AnswerKind, Fetched, LastAnswer, OriginState, RobotsCopy, Sha256, SiteDocument},
     evidence::{Evidence, SeenText, Sighting},
-    fetch::{
-        Document, Fetch, FetchPermit, Fetcher, FinishedFetch, Learned, LookupError, Requester, SharedCopy, Traced,
-    },
+    fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, Learned, LookupError, Requester, SharedCopy, Traced},
     fleet::Fleet,
     metrics::{FetchResult, Metrics},
     origin::{Origin, Target},
@@ -62,7 +60,7 @@ impl Fetch for LoggedFetcher {
     }
 
     async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
-        self.trace(permit, &Document::ROBOTS_TXT, origin, etag).await
+        self.trace(permit, &SiteDocument::ROBOTS_TXT, origin, etag).await
     }
 
     async fn store_evidence(&self, copy: &RobotsCopy) -> Result<(), LookupError> {
@@ -142,7 +140,7 @@ impl LoggedFetcher {
     pub(super) async fn trace(
         &self,
         permit: &FetchPermit,
-        document: &'static Document,
+        document: &'static SiteDocument,
         origin: &Origin,
         etag: Option<&str>,
     ) -> Traced {
@@ -276,7 +274,7 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
 /// Records the request of a fetch at its origin. If the last response asks for a pause, records the pause at the origin
 /// that sent this response. A redirect to another site must not let a site hold up any other: it delays no request to
 /// that site, and it can pause that site only if it leads to the site's own document.
-fn note_pace(pacer: &SharedPacer, document: &Document, origin: &Origin, traced: &Traced, began: Instant) {
+fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, traced: &Traced, began: Instant) {
     // Record the request again, because connecting may have taken a while.
     pacer.note_request(origin);
     if let Fetched::Received(received) = &traced.fetched

@@ -26,6 +26,7 @@ use crate::{
     audit::{AuditError, AuditLog, GenerationFields, Instance, LogFormat, Output, Recent},
     authority::{self, Authority, AuthorityError, Leaves},
     config::{Cache, Config, HttpsMode},
+    copy::OriginState,
     decision::Terms,
     egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
     evidence::{Evidence, EvidenceError},
@@ -277,7 +278,8 @@ impl Generation {
             changes: changes.clone(),
         };
         let fetcher = Arc::new(fetcher);
-        let tdmrep_before = before.and_then(|before| before.tdmrep.as_ref());
+        let same_store = before.filter(|before| Arc::ptr_eq(&before.store, &store));
+        let tdmrep_before = same_store.and_then(|before| before.tdmrep.as_ref());
         let tdmrep = TdmrepFiles::new(&config, tdmrep_before, &store, &fetcher);
         Ok(Self {
             number,
@@ -367,6 +369,11 @@ impl Generation {
         if let Some(files) = &self.tdmrep {
             files.store.forget(origin);
         }
+    }
+
+    /// Returns what is known in memory of the `tdmrep.json` of an origin.
+    pub fn held_tdmrep(&self, origin: &Origin) -> Option<Arc<OriginState>> {
+        self.tdmrep.as_ref()?.store.held(origin)
     }
 
     /// Returns the store of the copies.

@@ -1,5 +1,6 @@
-//! Keeps the `tdmrep.json` files of sites in the same way as their robots.txt files: in a [`Store`] of their own, in
-//! memory only. It exists only if a bot does text and data mining and the configuration reads the files.
+//! Keeps the `tdmrep.json` files of sites in the same way as their robots.txt files, in a [`Store`] of their own. It
+//! shares the file on disk with the robots.txt files. It exists only if a bot does text and data mining and the
+//! configuration reads the files.
 //!
 //! [`crate::decision`] says which decisions need the file.
 
@@ -14,8 +15,10 @@ use super::{
 use crate::{
     audit::{Line, Reserved, TdmrepRecord},
     config::Config,
-    copy::{Fetched, Lookup, Meaning, OriginState, Policy, RobotsCopy},
-    fetch::{Document, Fetch, FetchPermit, FinishedFetch, LookupError, Requester, SharedCopy, Traced},
+    copy::{Fetched, Lookup, Meaning, OriginState, Policy, RobotsCopy, SiteDocument},
+    fetch::{Fetch, FetchPermit, FinishedFetch, LookupError, Requester, SharedCopy, Traced},
+    fleet::Fleet,
+    metrics::FetchResult,
     origin::Origin,
     ratelimited::ratelimited,
     store::{Query, Store},
@@ -29,8 +32,7 @@ pub(super) struct TdmrepFiles {
     fetcher: Arc<TdmrepFetcher>,
 }
 
-/// Fetches `tdmrep.json` files under the same limits as robots.txt files, and logs each fetch. A fleet does not share
-/// them.
+/// Fetches `tdmrep.json` files under the same limits as robots.txt files, and logs each fetch.
 struct TdmrepFetcher(Arc<LoggedFetcher>);
 
 /// How `cache.max-bytes` is divided.
@@ -44,8 +46,8 @@ pub(super) struct MemoryShares {
 // === impl TdmrepFiles ===
 
 impl TdmrepFiles {
-    /// Returns the files that `config` needs; `None` if it needs none. Keeps the store of `before`. Fetches are ended
-    /// together with those of `robots`.
+    /// Returns the files that `config` needs; `None` if it needs none. Keeps the store of `before`, which shares the file
+    /// on disk of `robots`. Fetches are ended together with those of `robots`.
     pub(super) fn new(
         config: &Config,
         before: Option<&Self>,
@@ -53,7 +55,7 @@ impl TdmrepFiles {
         fetcher: &Arc<LoggedFetcher>,
     ) -> Option<Self> {
         let bytes = MemoryShares::of(config).tdmrep;
-        let store = || Arc::new(Store::new(bytes, None).replacing(robots));
+        let store = || Arc::new(Store::beside(robots, &SiteDocument::TDMREP, bytes));
         (bytes > 0).then(|| Self {
             store: before.map_or_else(store, |before| before.store.clone()),
             fetcher: Arc::new(TdmrepFetcher(fetcher.clone())),
@@ -113,11 +115,11 @@ impl Fetch for TdmrepFetcher {
     }
 
     async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
-        self.0.trace(permit, &Document::TDMREP, origin, etag).await
+        self.0.trace(permit, &SiteDocument::TDMREP, origin, etag).await
     }
 
     fn meaning(fetched: &Fetched, policy: &Policy, at: SystemTime) -> Meaning {
-        fetched.meaning_as_tdmrep(Document::TDMREP.max_bytes, policy, at)
+        fetched.meaning_as_tdmrep(SiteDocument::TDMREP.max_bytes, policy, at)
     }
 
     async fn store_evidence(&self, copy: &RobotsCopy) -> Result<(), LookupError> {
@@ -129,11 +131,18 @@ impl Fetch for TdmrepFetcher {
     }
 
     fn finished(&self, finished: &FinishedFetch<'_>, reservation: Reserved) {
+        self.0
+            .metrics
+            .fetched_tdmrep(FetchResult::from(&finished.traced.fetched));
         reservation.append(&self.line(finished));
     }
 
-    fn took_shared_copy(&self, _shared: &SharedCopy<'_>, _reservation: Reserved) {
-        // Never called, because there is no fleet.
+    fn fleet(&self) -> Option<&Arc<Fleet>> {
+        self.0.fleet.as_ref()
+    }
+
+    fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Reserved) {
+        reservation.append(&self.shared_line(shared));
     }
 }
 
@@ -146,37 +155,90 @@ impl TdmrepFetcher {
             after,
             at,
             policy,
-        } = finished;
+        } = *finished;
         let bytes = match &traced.fetched {
             Fetched::Received(received) => Some(received.bytes()),
             _ => None,
         };
-        let is_too_long = bytes.is_some_and(|bytes| bytes > Document::TDMREP.max_bytes);
+        let is_too_long = bytes.is_some_and(|bytes| bytes > SiteDocument::TDMREP.max_bytes);
         let error = error_of(traced, after).or_else(|| is_too_long.then(|| "it is longer than 1 MiB".to_owned()));
         if let Some(error) = &error {
             ratelimited!(info, %origin, %error, "the tdmrep.json could not be fetched");
         }
+        let states = [before, after];
         TdmrepRecord {
-            time: Timestamp(*at),
-            origin: &origin.to_string(),
-            tdmrep_url: &format!("{origin}{}", Document::TDMREP.path),
             redirects: self.0.redirects(traced),
             status: traced.status(),
             upstream: traced.upstream().map(|address| address.to_string()),
             bytes,
-            duration_us: micros(traced.took),
+            duration_us: Some(micros(traced.took)),
             error: error.as_deref().map(|error| plain_message(error, MAX_ERROR)).as_deref(),
+            ..self.record(
+                &origin.to_string(),
+                &SiteDocument::TDMREP.name(origin),
+                states,
+                at,
+                policy,
+            )
+        }
+        .line()
+    }
+
+    fn shared_line(&self, shared: &SharedCopy<'_>) -> Line {
+        let SharedCopy {
+            origin,
+            before,
+            after,
+            at,
+            policy,
+        } = *shared;
+        TdmrepRecord {
+            source: "fleet",
+            fetched: after.last_fetch().map(Timestamp),
+            ..self.record(
+                &origin.to_string(),
+                &SiteDocument::TDMREP.name(origin),
+                [before, after],
+                at,
+                policy,
+            )
+        }
+        .line()
+    }
+
+    /// Returns the record of a file that was fetched at `at`, without the fields about the response. `states` are the
+    /// states of the origin before and after.
+    fn record<'a>(
+        &'a self,
+        origin: &'a str,
+        url: &'a str,
+        states: [&OriginState; 2],
+        at: SystemTime,
+        policy: &Policy,
+    ) -> TdmrepRecord<'a> {
+        let [before, after] = states;
+        TdmrepRecord {
+            time: Timestamp(at),
+            origin,
+            tdmrep_url: url,
+            source: "site",
+            fetched: Some(Timestamp(at)),
+            redirects: Vec::new(),
+            status: None,
+            upstream: None,
+            bytes: None,
+            duration_us: None,
+            error: None,
             held: holds(before),
             holds: holds(after),
             held_sha256: before.current().map(|copy| copy.sha256),
             tdmrep_sha256: after.current().map(|copy| copy.sha256),
             entries: after.current().and_then(|copy| Some(copy.tdmrep.as_ref()?.len())),
-            tdmrep_expires: after.source_fetch(*at, policy).expires.map(Timestamp),
+            tdmrep_expires: after.source_fetch(at, policy).expires.map(Timestamp),
             failing_since: after.failing_since().map(Timestamp),
             config: self.0.config,
             instance: self.0.instance.as_str(),
         }
-        .line()
     }
 }
 

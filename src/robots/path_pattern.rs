@@ -19,6 +19,12 @@ impl PathPattern {
         is_short.then(|| Self(escape::of_pattern(Profile::Google, pattern.as_bytes()).into()))
     }
 
+    /// Returns the pattern, with the same escapes as a rule of a robots.txt.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Returns how many bytes [`matches`](Self::matches) searches at most. Only a `*` needs a search of the whole path,
     /// and of the whole pattern.
     #[must_use]

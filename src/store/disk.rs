@@ -31,7 +31,6 @@ use crate::{
     copy::OriginState,
     database::{Check, Kind, guarded, open_existing, open_patiently},
     files::{self, may_make_in},
-    origin::Origin,
     ratelimited::ratelimited,
 };
 
@@ -145,12 +144,11 @@ impl Disk {
         self.shared.max_bytes.store(options.max_bytes, Ordering::Relaxed);
     }
 
-    /// Reads the state of an origin.
+    /// Reads the state that is stored under [`name`](crate::copy::SiteDocument::name).
     ///
     /// # Errors
     /// Fails if the file cannot be read now.
-    pub(super) async fn recall(&self, origin: &Origin) -> Result<Option<Arc<OriginState>>, FileError> {
-        let name = origin.to_string();
+    pub(super) async fn recall(&self, name: String) -> Result<Option<Arc<OriginState>>, FileError> {
         let part = {
             let queue = self.shared.lock();
             match queue.find(&name) {
@@ -181,24 +179,24 @@ impl Disk {
         })
     }
 
-    /// Queues the state of an origin for writing. `complete` is whether the state includes everything in the file. If
+    /// Queues a state for writing under `name`. `complete` is whether the state includes everything in the file. If
     /// not, the writer merges it with the state in the file.
-    pub(super) fn keep(&self, origin: &Origin, state: Arc<OriginState>, complete: bool) {
-        self.change(origin, Change::Keep { state, complete });
+    pub(super) fn keep(&self, name: String, state: Arc<OriginState>, complete: bool) {
+        self.change(name, Change::Keep { state, complete });
     }
 
-    /// Queues the removal of an origin.
-    pub(super) fn forget(&self, origin: &Origin) {
-        self.change(origin, Change::Forget);
+    /// Queues the removal of what is stored under `name`.
+    pub(super) fn forget(&self, name: String) {
+        self.change(name, Change::Forget);
     }
 
-    fn change(&self, origin: &Origin, change: Change) {
+    fn change(&self, name: String, change: Change) {
         let mut queue = self.shared.lock();
         if queue.closed {
             return;
         }
         let is_first = !queue.has_work();
-        let has_room = queue.put(origin.to_string(), change);
+        let has_room = queue.put(name, change);
         if is_first {
             // If other changes were already queued, the writer is awake.
             self.shared.work.notify_one();

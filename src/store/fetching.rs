@@ -233,7 +233,7 @@ impl Store {
                     fetcher.learned(&Learned { origin, before, after });
                 }
                 if let Some(disk) = self.disk.as_ref().filter(|_| is_remembered) {
-                    disk.keep(origin, after, slot.is_recalled());
+                    disk.keep(self.document.name(origin), after, slot.is_recalled());
                 }
                 self.weigh_anew(origin, slot);
                 return;
@@ -253,7 +253,9 @@ impl Store {
             origin, slot, policy, ..
         } = *begun;
         let forgotten = slot.forgotten();
-        let asked = fleet.copy_or_lease(origin, &slot.state.load_full(), policy).await;
+        let asked = fleet
+            .copy_or_lease(self.document, origin, &slot.state.load_full(), policy)
+            .await;
         let (shared, flow) = match asked {
             CopyOrLease::Copy(state) => (Some(state), ControlFlow::Break(())),
             CopyOrLease::Fetch(task) => (task.earlier, ControlFlow::Continue(task.lease)),
@@ -290,7 +292,7 @@ impl Store {
                 let (before, after) = (&before, &after);
                 begun.fetcher.learned(&Learned { origin, before, after });
                 if let Some(disk) = &self.disk {
-                    disk.keep(origin, after.clone(), slot.is_recalled());
+                    disk.keep(self.document.name(origin), after.clone(), slot.is_recalled());
                 }
                 self.weigh_anew(origin, slot);
                 return flow;

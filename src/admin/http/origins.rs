@@ -21,6 +21,7 @@ use crate::{
         stats::{Count, Running, Stats},
         view,
     },
+    copy::OriginState,
     origin::Origin,
     store::{Disk, VerdictCounts},
 };
@@ -226,7 +227,11 @@ impl Context {
             return self.with_file(move |file| view::detail(file, &wanted, &policy)).await;
         }
         let held = self.live.store().held(origin).filter(|state| state.is_known());
-        Ok(held.map(|state| Detail::of(origin, (*state).clone(), &policy, SystemTime::now())))
+        let tdmrep = self.live.generation().held_tdmrep(origin);
+        let detail = |state: Arc<OriginState>| {
+            Detail::of(origin, (*state).clone(), tdmrep.as_deref(), &policy, SystemTime::now())
+        };
+        Ok(held.map(detail))
     }
 
     fn count_verdicts(&self, row: &mut Row) {

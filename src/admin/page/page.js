@@ -793,7 +793,7 @@ async function showOrigin(origin) {
             make(
               "li",
               {},
-              `line ${line}: ${field}: `,
+              field === "tdmrep.json" ? `tdmrep.json, entry ${line}: ` : `line ${line}: ${field}: `,
               data(key == null ? value : `${path == null ? "" : `${path} `}${key}=${value}`),
               agents.length > 0 && [" for ", data(agents.join(", "))],
             ),

@@ -33,7 +33,7 @@ fn failing(state: &OriginState, at: SystemTime) -> OriginState {
 
 fn detail(state: OriginState, now: SystemTime) -> Detail {
     let origin = "https://a.example".parse().unwrap();
-    Detail::of(&origin, state, &Policy::default(), now)
+    Detail::of(&origin, state, None, &Policy::default(), now)
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_row_shows_what_a_status_means_in_the_current_profile() {
     let failure = Failure::from(FetchError::Status(429));
     let state = after(&OriginState::unknown(), Meaning::Failed(failure), 429, noon());
     assert_eq!(detail(state.clone(), noon()).row.holds, "unreachable");
-    let detail = Detail::of(&origin, state, &policy, noon());
+    let detail = Detail::of(&origin, state, None, &policy, noon());
     assert_eq!((&*detail.row.holds, &*detail.profile), ("no-robots", "rfc9309"));
 }
 

@@ -14,7 +14,7 @@ use crate::{
         source,
     },
     config::Config,
-    copy::{Lookup, Policy, Sha256},
+    copy::{Lookup, Policy, Sha256, SiteDocument},
     decision::Decision,
     explanation::FetchRecord,
     fetch::within_limit,
@@ -82,7 +82,11 @@ impl Source {
     }
 
     pub(super) fn fetch(config: &Config, origin: &Origin) -> Result<Self, SourceError> {
-        Ok(Self::Live(Box::new(live::fetch(config, origin)?)))
+        Ok(Self::Live(Box::new(live::fetch(
+            config,
+            &SiteDocument::ROBOTS_TXT,
+            origin,
+        )?)))
     }
 
     /// Returns what is known about the robots.txt, under `policy`; `None` if none was needed.

@@ -14,6 +14,7 @@ use crate::{
         colour::{Colour, Paint},
         columns::{columns, cut},
         config_option,
+        live::Live,
     },
     decision::{Decision, Reason, Scope, Verdict},
     explanation::{AudienceStatement, Report},
@@ -24,12 +25,12 @@ use crate::{
 
 /// Returns the whole report.
 ///
-/// If bots may not reach the URL's host, `alone` is the report on what the robots.txt alone says. `config` is the file
+/// `tdmrep` is the fetch of the site's `tdmrep.json`, if there was one. If bots may not reach the URL's host, `alone` is the report on what the robots.txt alone says. `config` is the file
 /// that `--config` names, if any.
 pub(super) fn write(
     report: &Report<'_>,
     alone: Option<&Report<'_>>,
-    source: &Source,
+    (source, tdmrep): (&Source, Option<&Live>),
     config: Option<&Path>,
     paint: Paint,
 ) -> String {
@@ -45,7 +46,7 @@ pub(super) fn write(
         let _ = rules::write(deciding, why, paint, width, &mut out);
     }
     let _ = usage::write(deciding, paint, &mut out);
-    let _ = fetch::write(source, paint, &mut out);
+    let _ = fetch::write(source, tdmrep, paint, &mut out);
     let _ = statements(report, paint, &mut out);
     match (config, source) {
         (None, _) => out.push_str(

@@ -14,7 +14,7 @@ use crate::{
         load, source,
     },
     config::ConfigError,
-    copy::{Answer, Fetched},
+    copy::{Answer, Fetched, SiteDocument},
     files::Unreadable,
     origin::{Target, TargetError},
     text::plain,
@@ -110,7 +110,7 @@ impl Source {
             source_name: self.to_string(),
             error,
         })?;
-        let live = live::fetch(&config, &origin)?;
+        let live = live::fetch(&config, &SiteDocument::ROBOTS_TXT, &origin)?;
         Ok(LintInput {
             name: plain(&origin.robots_url(), MAX_NAME).into_owned(),
             body: live.body_as_read(),

@@ -39,10 +39,7 @@ impl Display for Way<'_> {
                 writeln!(f, "  {bytes} byte{plural} in {took:.3} s")?;
             }
             (_, None, Some(detour)) => {
-                writeln!(
-                    f,
-                    "  {detour}, which is treated as no robots.txt; that took {took:.3} s"
-                )?;
+                writeln!(f, "  {detour}, which is treated like a 404; that took {took:.3} s")?;
             }
             // The content of such a response is not read, so only its time is shown.
             (_, None, None) => writeln!(f, "  answered in {took:.3} s")?,

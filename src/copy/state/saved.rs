@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Content, Failure, FailureSeries, FetchError, LastResponse, OriginState, RobotsCopy};
 use crate::{
-    copy::Sha256,
-    robots::{LIMIT, Profile},
+    copy::{Sha256, SiteDocument},
+    robots::Profile,
     text::{micros, micros_since_1970},
 };
 
@@ -49,6 +49,9 @@ pub struct SavedCopy {
     /// save this.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     whole: bool,
+    /// Whether the text is a `tdmrep.json`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    tdmrep: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,12 +121,13 @@ impl OriginState {
             }),
             copy: self.last_good.as_deref().map(|copy| SavedCopy {
                 sha256: copy.sha256,
-                // A text is never longer than the size limit of a robots.txt.
+                // A text is never longer than the size limit of its document.
                 bytes: u32::try_from(copy.robots.body().len()).unwrap_or(u32::MAX),
                 fetched: micros_since_1970(copy.fetched),
                 status: copy.status,
                 etag: copy.etag.clone(),
                 whole: copy.complete,
+                tdmrep: copy.tdmrep.is_some(),
             }),
         }
     }
@@ -141,7 +145,7 @@ impl Saved {
     /// because then the data is damaged.
     pub fn restore(self, text: Option<&[u8]>) -> Option<OriginState> {
         let last_good = match (&self.copy, text) {
-            (Some(saved), Some(text)) if text.len() <= LIMIT && saved.sha256 == Sha256::of(text) => {
+            (Some(saved), Some(text)) if text.len() <= saved.max_bytes() && saved.sha256 == Sha256::of(text) => {
                 Some(saved.with(self.profile, text))
             }
             (None, None) => None,
@@ -203,13 +207,25 @@ impl Saved {
 // === impl SavedCopy ===
 
 impl SavedCopy {
+    /// Returns the maximum length of the text in bytes.
+    pub fn max_bytes(&self) -> usize {
+        match self.tdmrep {
+            true => SiteDocument::TDMREP.max_bytes,
+            false => SiteDocument::ROBOTS_TXT.max_bytes,
+        }
+    }
+
     fn with(&self, profile: Profile, text: &[u8]) -> RobotsCopy {
+        let parse = match self.tdmrep {
+            true => RobotsCopy::of_tdmrep,
+            false => RobotsCopy::new,
+        };
         RobotsCopy {
             sha256: self.sha256,
             status: self.status,
             etag: self.etag.clone(),
             complete: self.whole,
-            ..RobotsCopy::new(profile, text, time(self.fetched).unwrap_or(SystemTime::UNIX_EPOCH))
+            ..parse(profile, text, time(self.fetched).unwrap_or(SystemTime::UNIX_EPOCH))
         }
     }
 }

@@ -13,7 +13,11 @@ use super::{
     queue::Change,
     tables::{ABOUT, ORIGINS, RECORD_BYTES, Record, TEXTS, Tables, USES, known},
 };
-use crate::{copy::OriginState, database::FileError};
+use crate::{
+    copy::{OriginState, SiteDocument},
+    database::FileError,
+    origin::Origin,
+};
 
 /// An open file.
 pub struct CopyFile {
@@ -25,7 +29,8 @@ pub struct CopyFile {
 /// Statistics of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Contents {
-    pub origins: u64,
+    /// Number of origins whose robots.txt is known, and of those whose `tdmrep.json` is, together.
+    pub records: u64,
     pub texts: u64,
     /// Size of all texts in bytes. A text that several origins share is counted once.
     pub text_bytes: u64,
@@ -55,7 +60,7 @@ impl CopyFile {
             held: AtomicU64::new(0),
         };
         let contents = file.contents()?;
-        let held = contents.text_bytes + contents.origins * RECORD_BYTES;
+        let held = contents.text_bytes + contents.records * RECORD_BYTES;
         file.held.store(held, Ordering::Relaxed);
         Ok(file)
     }
@@ -74,7 +79,7 @@ impl CopyFile {
         let uses = self.database.begin_read()?.open_table(USES)?;
         let mut times = Vec::new();
         let mut failed = None;
-        self.each(|_, record| {
+        self.each_record("", |_, record| {
             let text = record
                 .copy()
                 .map(|copy| (u64::from(copy.bytes), uses.get(&copy.sha256.0)));
@@ -102,7 +107,7 @@ impl CopyFile {
             return Ok(0);
         };
         let mut forgotten = HashMap::new();
-        self.each(|origin, record| {
+        self.each_record("", |origin, record| {
             if last_use(record) <= until {
                 forgotten.insert(origin.to_owned(), Change::Forget);
             }
@@ -187,36 +192,42 @@ impl CopyFile {
         Ok(collected)
     }
 
-    /// Forgets an origin. Returns whether it was known.
+    /// Forgets the robots.txt and the `tdmrep.json` of an origin. Returns whether any of them was known.
     ///
     /// # Errors
     /// Fails if the file cannot be read or written.
-    pub fn forget(&self, origin: &str) -> Result<bool, FileError> {
-        let is_known = {
+    pub fn forget(&self, origin: &Origin) -> Result<bool, FileError> {
+        let mut known = HashMap::new();
+        {
             let transaction = self.database.begin_read()?;
-            transaction.open_table(ORIGINS)?.get(origin)?.is_some()
-        };
-        if is_known {
-            self.write(&HashMap::from([(origin.to_owned(), Change::Forget)]))?;
+            let origins = transaction.open_table(ORIGINS)?;
+            for document in [SiteDocument::ROBOTS_TXT, SiteDocument::TDMREP] {
+                let name = document.name(origin);
+                if origins.get(&*name)?.is_some() {
+                    known.insert(name, Change::Forget);
+                }
+            }
         }
-        Ok(is_known)
+        if !known.is_empty() {
+            self.write(&known)?;
+        }
+        Ok(!known.is_empty())
     }
 
-    /// Calls `each` with every origin, sorted by name, until it returns `false`.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read.
-    pub fn each(&self, each: impl FnMut(&str, Record) -> bool) -> Result<(), FileError> {
-        self.each_from("", each)
-    }
-
-    /// Calls `each` like [`each`](Self::each), from the origin `start` on. With it, a caller can read the file in
-    /// parts: during one long transaction, the file could not reuse the space of pages that the transaction might still
-    /// read.
+    /// Calls `each` with every origin whose robots.txt is stored, sorted by name, from the origin `start` on, until it
+    /// returns `false`. With `start`, a caller can read the file in parts: during one long transaction, the file could
+    /// not reuse the space of pages that the transaction might still read.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
     pub fn each_from(&self, start: &str, mut each: impl FnMut(&str, Record) -> bool) -> Result<(), FileError> {
+        self.each_record(start, |name, record| {
+            !SiteDocument::is_robots_txt(name) || each(name, record)
+        })
+    }
+
+    /// Calls `each` like [`each_from`](Self::each_from), with the records of all documents.
+    fn each_record(&self, start: &str, mut each: impl FnMut(&str, Record) -> bool) -> Result<(), FileError> {
         let transaction = self.database.begin_read()?;
         let origins = transaction.open_table(ORIGINS)?;
         for entry in origins.range(start..)? {
@@ -240,7 +251,7 @@ impl CopyFile {
         let transaction = self.database.begin_read()?;
         let texts = transaction.open_table(TEXTS)?;
         Ok(Contents {
-            origins: transaction.open_table(ORIGINS)?.len()?,
+            records: transaction.open_table(ORIGINS)?.len()?,
             texts: texts.len()?,
             text_bytes: texts.stats()?.stored_bytes().saturating_sub(32 * texts.len()?),
         })

@@ -7,8 +7,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    copy::{Fetched, Freshness, Policy, Received, Saved},
-    origin::{HostPort, Scheme},
+    copy::{Fetched, Freshness, Meaning, Policy, Received, RobotsCopy, Saved, SiteDocument},
+    origin::Origin,
 };
 
 /// A folder with one file of copies.
@@ -49,12 +49,12 @@ impl Bench {
 
 impl Disk {
     async fn knows(&self, host: &str) -> Option<Saved> {
-        let state = self.recall(&origin(host)).await.expect("the file can be read");
+        let state = self.recall(name(host)).await.expect("the file can be read");
         state.map(|state| state.save())
     }
 
     fn learns(&self, host: &str, state: &OriginState) {
-        self.keep(&origin(host), Arc::new(state.clone()), true);
+        self.keep(name(host), Arc::new(state.clone()), true);
     }
 
     async fn flushed(&self) {
@@ -66,8 +66,23 @@ impl Disk {
     }
 }
 
-fn origin(host: &str) -> Origin {
-    Origin::new(Scheme::Https, HostPort::parse(host.as_bytes()).expect("a host"))
+fn name(host: &str) -> String {
+    format!("https://{host}")
+}
+
+/// Returns a state with a `tdmrep.json`.
+fn reserves(body: &str) -> OriginState {
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
+    let policy = Policy::default();
+    let copy = RobotsCopy::of_tdmrep(policy.profile, body.as_bytes(), now);
+    OriginState::unknown().after(
+        Meaning::Rules(copy.into()),
+        200,
+        Freshness::default(),
+        now,
+        0.5,
+        &policy,
+    )
 }
 
 /// Returns `state` after one more fetch.
@@ -124,7 +139,7 @@ async fn states_survive_a_restart() {
     let disk = bench.open();
     for (host, state) in &states {
         let found = disk
-            .recall(&origin(host))
+            .recall(name(host))
             .await
             .expect("it can be read")
             .expect("it is known");
@@ -148,11 +163,54 @@ async fn a_state_can_be_recalled_before_it_is_written() {
         disk.learns("a.example", &state);
         assert_eq!(disk.knows("a.example").await, Some(state.save()), "round {round}");
     }
-    disk.forget(&origin("a.example"));
+    disk.forget(name("a.example"));
     assert_eq!(disk.knows("a.example").await, None, "at once, too");
     disk.flushed().await;
     assert_eq!(disk.knows("a.example").await, None);
     assert_eq!(disk.waiting(), 0);
+}
+
+#[tokio::test]
+async fn a_tdmrep_json_is_stored_beside_the_robots_txt() {
+    let bench = Bench::new();
+    let disk = bench.open();
+    let origin: Origin = "https://a.example".parse().expect("an origin");
+    let tdmrep = SiteDocument::TDMREP.name(&origin);
+    // Longer than a robots.txt can be.
+    let text = format!(
+        r#"[{{"location": "/p", "tdm-reservation": 1}}{}]"#,
+        " ".repeat(SiteDocument::ROBOTS_TXT.max_bytes)
+    );
+    disk.learns("a.example", &rules(RULES));
+    disk.keep(tdmrep.clone(), Arc::new(reserves(&text)), true);
+    disk.flushed().await;
+    Bench::close(disk);
+
+    let disk = bench.open();
+    let found = disk.recall(tdmrep.clone()).await.expect("read").expect("known");
+    assert_eq!(*found, reserves(&text));
+    let reservation = found.current().expect("a copy").tdmrep.as_ref().expect("a tdmrep.json");
+    assert!(
+        reservation
+            .find(b"/p", &mut 1000)
+            .expect("short")
+            .expect("an entry")
+            .reserved
+    );
+    assert_eq!(disk.knows("a.example").await, Some(rules(RULES).save()));
+    let mut listed = Vec::new();
+    let list = |name: &str, _| {
+        listed.push(name.to_owned());
+        true
+    };
+    disk.with_file(|file| file.each_from("", list)).expect("read");
+    assert_eq!(listed, ["https://a.example"], "only robots.txt files are listed");
+    assert_eq!(disk.contents().records, 2);
+
+    assert!(disk.with_file(|file| file.forget(&origin)).expect("written"));
+    assert_eq!(disk.knows("a.example").await, None);
+    assert_eq!(disk.recall(tdmrep).await.expect("read"), None);
+    assert_eq!(disk.contents(), Contents::default());
 }
 
 #[tokio::test]
@@ -165,7 +223,7 @@ async fn a_shared_text_is_stored_once_and_removed_with_its_last_origin() {
         disk.flushed().await;
     }
     let one = Contents {
-        origins: 3,
+        records: 3,
         texts: 1,
         text_bytes: RULES.len() as u64,
     };
@@ -174,16 +232,16 @@ async fn a_shared_text_is_stored_once_and_removed_with_its_last_origin() {
     // Storing the same copy again must not increase the number of origins that use its text.
     disk.learns("a.example", &then(&rules(RULES), 10, 200, RULES));
     disk.flushed().await;
-    disk.forget(&origin("a.example"));
+    disk.forget(name("a.example"));
     disk.learns("b.example", &rules("User-agent: *\nDisallow: /other\n"));
     disk.flushed().await;
     assert_eq!(disk.contents().texts, 2);
     assert_eq!(disk.knows("c.example").await, Some(rules(RULES).save()));
 
-    disk.forget(&origin("c.example"));
+    disk.forget(name("c.example"));
     disk.flushed().await;
     assert_eq!(disk.contents().texts, 1);
-    disk.forget(&origin("b.example"));
+    disk.forget(name("b.example"));
     disk.flushed().await;
     assert_eq!(disk.contents(), Contents::default());
 }
@@ -197,7 +255,7 @@ async fn a_404_keeps_the_last_good_copy_on_disk() {
     disk.learns("a.example", &gone);
     Bench::close(disk);
     let disk = bench.open();
-    let found = disk.recall(&origin("a.example")).await.expect("read").expect("known");
+    let found = disk.recall(name("a.example")).await.expect("read").expect("known");
     assert_eq!(found.text(), Some(RULES.as_bytes()));
 }
 
@@ -209,9 +267,9 @@ async fn a_state_begun_without_the_file_is_merged_with_the_saved_one() {
     disk.learns("a.example", &failing);
     disk.flushed().await;
     let anew = then(&OriginState::unknown(), 100_000, 503, "");
-    disk.keep(&origin("a.example"), Arc::new(anew.clone()), false);
+    disk.keep(name("a.example"), Arc::new(anew.clone()), false);
     disk.flushed().await;
-    let found = disk.recall(&origin("a.example")).await.expect("read").expect("known");
+    let found = disk.recall(name("a.example")).await.expect("read").expect("known");
     assert_eq!(found.save(), anew.resuming(&failing).save());
     assert_eq!(
         found.failing_since(),
@@ -231,14 +289,14 @@ async fn an_unwritten_partial_state_is_merged_when_it_is_recalled() {
     // `false`: this state does not include the one in the file, as if the file could not be read. `recall` must merge
     // the two, even if the new one is not written yet.
     let anew = then(&OriginState::unknown(), 100_000, 503, "");
-    disk.keep(&origin("a.example"), Arc::new(anew.clone()), false);
-    let recalled = disk.recall(&origin("a.example")).await.expect("read").expect("known");
+    disk.keep(name("a.example"), Arc::new(anew.clone()), false);
+    let recalled = disk.recall(name("a.example")).await.expect("read").expect("known");
     assert_eq!(recalled.failing_since(), failing.failing_since());
     assert_eq!(recalled.text(), Some(RULES.as_bytes()));
     // A state that is based on the merged one is complete, so nothing is lost.
     disk.learns("a.example", &then(&recalled, 110_000, 503, ""));
     disk.flushed().await;
-    let found = disk.recall(&origin("a.example")).await.expect("read").expect("known");
+    let found = disk.recall(name("a.example")).await.expect("read").expect("known");
     assert_eq!(found.failing_since(), failing.failing_since());
     assert_eq!(found.text(), Some(RULES.as_bytes()));
 }
@@ -253,7 +311,7 @@ async fn after_an_error_the_file_is_reopened_without_loss() {
         let failed: Result<(), _> = disk.with_file(|_| Err(std::io::Error::other("a bad sector").into()));
         assert!(failed.is_err());
         let state = loop {
-            match disk.recall(&origin("a.example")).await {
+            match disk.recall(name("a.example")).await {
                 Ok(state) => break state,
                 Err(FileError::Closed) => tokio::task::yield_now().await,
                 Err(other) => panic!("{other}"),

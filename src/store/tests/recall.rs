@@ -85,7 +85,11 @@ async fn an_expired_copy_from_disk_is_fetched_before_it_is_used() {
     let then = SystemTime::now() - 25 * HOUR;
     let meaning = rules(OLD).meaning(&POLICY, then);
     let old = OriginState::unknown().after(meaning, 200, Freshness::default(), then, 0.0, &POLICY);
-    bench.store.disk().expect("a disk").keep(&nth(1), Arc::new(old), true);
+    bench
+        .store
+        .disk()
+        .expect("a disk")
+        .keep(nth(1).to_string(), Arc::new(old), true);
     let lookup = bench.fetch(&mut calls, &nth(1), answered(503, "")).await;
     assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));
     assert_eq!(
@@ -108,7 +112,11 @@ async fn a_failing_origin_gets_its_copy_from_disk_before_the_retry() {
         0.0,
         &POLICY,
     );
-    bench.store.disk().expect("a disk").keep(&nth(1), Arc::new(old), true);
+    bench
+        .store
+        .disk()
+        .expect("a disk")
+        .keep(nth(1).to_string(), Arc::new(old), true);
     // The fetch that failed just now started without knowing the copy on disk.
     bench.known_since(&nth(1), Duration::ZERO, &answered(503, ""));
     let lookup = bench.lookup(&nth(1)).await;

@@ -8,7 +8,7 @@
 use libfuzzer_sys::{Corpus, fuzz_target};
 use robotgate::{
     egress::Guard,
-    fuzzing::{Document, Hop, request_bytes},
+    fuzzing::{SiteDocument, Hop, request_bytes},
     origin::{Host, Origin},
 };
 use url::Url;
@@ -28,7 +28,7 @@ fuzz_target!(init: seeds::write("redirects", SEEDS), |data: &[u8]| -> Corpus {
     let Some(origin) = first else {
         return Corpus::Reject;
     };
-    let mut hop = Hop::first(&Document::ROBOTS_TXT, &origin);
+    let mut hop = Hop::first(&SiteDocument::ROBOTS_TXT, &origin);
     the_request_matches_the_logged_url(&hop);
     for location in lines {
         hop = match hop.redirected(Some(location)) {

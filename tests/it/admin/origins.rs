@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{escaped, get, problem};
-use crate::support::{Gate, NAME, Origin, wait};
+use crate::support::{Gate, NAME, Origin, Reply, wait};
 
 const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
@@ -139,13 +139,17 @@ async fn the_details_of_an_origin_show_a_failure() {
 }
 
 #[tokio::test]
-async fn the_details_of_an_origin_say_what_its_robots_txt_says_about_use() {
+async fn the_details_of_an_origin_say_what_the_site_says_about_use() {
     let robots = "License: https://a.example/rsl.xml\nContent-Signal: search=no\nUser-agent: *\nDisallow: /private\n\
                   Content-Signal: search=yes, ai-train=no, other=no\n\nUser-agent: AcmeBot\nUser-agent: OtherBot\n\
                   Content-Usage: /a/ train-ai=n\n";
     for cache in CACHES {
-        let origin = Origin::start().robots(robots).spawn().await;
-        let gate = gate_with(cache).await;
+        let file = r#"[{"location": "/b/*", "tdm-reservation": 1}]"#;
+        let origin = Origin::start().robots(robots);
+        let origin = origin.reply("/.well-known/tdmrep.json", Reply::ok("application/json", file));
+        let origin = origin.spawn().await;
+        let miner = "[[bot]]\nname = 'm'\nuser-agents = ['TestBot']\npurposes = ['tdm']\n";
+        let gate = gate_with(&format!("{cache}\n{miner}")).await;
         gate.get(&origin.url("/")).await;
         let path = format!("/api/v1/origins/detail?origin={}", escaped(&origin.url("")));
         let detail = wait::until_async("the origin", async || {
@@ -163,6 +167,7 @@ async fn the_details_of_an_origin_say_what_its_robots_txt_says_about_use() {
                 of(5, &["*"], "Content-Signal", None, Some("search"), "yes"),
                 of(5, &["*"], "Content-Signal", None, Some("ai-train"), "no"),
                 of(9, &both, "Content-Usage", Some("/a/"), Some("train-ai"), "n"),
+                of(1, &[], "tdmrep.json", Some("/b/*"), Some("tdm-reservation"), "1"),
             ]),
             "{cache}"
         );

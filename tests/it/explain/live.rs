@@ -63,6 +63,71 @@ Fetched:
 }
 
 #[tokio::test]
+async fn for_text_and_data_mining_the_tdmrep_json_is_fetched_too() {
+    let file = r#"[{"location": "/mine", "tdm-reservation": 1}]"#;
+    let origin = Origin::start().robots("User-agent: *\nDisallow: /private\n");
+    let origin = origin
+        .reply("/.well-known/tdmrep.json", Reply::ok("application/json", file))
+        .spawn()
+        .await;
+    let gate = Gate::with("[usage]\ntdmrep = 'enforce'").await;
+    let (config, url) = (gate.file("robotgate.toml"), origin.url("/mine"));
+    let args = [
+        "--config",
+        text(&config),
+        "--agent",
+        "ExampleBot",
+        "--purpose",
+        "tdm",
+        &url,
+    ];
+    let output = explain(&args).await;
+    let expected = "\
+REFUSED  http://shop.example:PORT/mine
+entry 1 of /.well-known/tdmrep.json says tdm-reservation=1, which forbids the purpose tdm
+for ExampleBot
+The site does not allow what this bot uses content for ([[bot]] purposes, [usage]).
+
+  1 | User-agent: *
+
+Considered 1 rule in the group of * (line 1), as no group names ExampleBot.
+
+What the site says about the use:
+  tdm  entry 1 of tdmrep.json: tdm-reservation=1  forbidden, enforced
+
+Fetched:
+  200  http://shop.example:PORT/robots.txt
+  33 bytes in TIME s
+  valid for 24 h
+  200  http://shop.example:PORT/.well-known/tdmrep.json
+  45 bytes in TIME s
+  valid for 24 h
+";
+    let shown = output.masked(&origin);
+    assert!(shown.starts_with(expected), "{shown}");
+    assert_eq!(output.code, Some(1));
+    let json = explain(&[&args[..], &["--json"]].concat()).await.json();
+    assert_eq!(json["usage"]["refused"]["entry"], 1, "{json:#}");
+    assert_eq!(json["tdmrep_asked"], true);
+
+    origin.change("/.well-known/tdmrep.json", Reply::status(500));
+    let shown = explain(&args).await.masked(&origin);
+    assert!(shown.starts_with("ALLOWED"), "{shown}");
+    assert!(
+        shown.contains("  500  http://shop.example:PORT/.well-known/tdmrep.json\n"),
+        "{shown}"
+    );
+    let disallowed = origin.url("/private");
+    let before = origin.count("/.well-known/tdmrep.json");
+    explain(&[&args[..6], &[&*disallowed]].concat()).await;
+    assert_eq!(
+        origin.count("/.well-known/tdmrep.json"),
+        before,
+        "robots.txt decides without it"
+    );
+}
+
+#[tokio::test]
 async fn a_missing_robots_txt_is_shown_with_its_status() {
     let origin = Origin::start().spawn().await;
     let gate = Gate::start().await;
@@ -160,7 +225,7 @@ async fn a_redirect_loop_is_shown() {
         .await;
     let gate = Gate::start().await;
     let output = fetched(&gate, &origin, &[]).await.masked(&origin);
-    let sentence = "  redirects in a circle, which is treated as no robots.txt; that took TIME s\n";
+    let sentence = "  redirects in a circle, which is treated like a 404; that took TIME s\n";
     assert!(output.contains(sentence), "{output}");
     let sentence =
         "The site's robots.txt redirects in a circle, which is treated as no robots.txt: everything is allowed.\n";

@@ -127,8 +127,8 @@ Other lines of the file:
     );
 
     let output = of(&["tdm"], &[]).await;
-    let note = "This command does not fetch /.well-known/tdmrep.json, which the proxy asks the site for and which may \
-                forbid the purpose tdm.\n";
+    let note = "With --robots, this command does not ask the site for its /.well-known/tdmrep.json, which may forbid the \
+                purpose tdm.\n";
     assert!(output.out.contains(note), "{}", output.out);
     assert_eq!(of(&["tdm"], &["--json"]).await.json()["tdmrep_asked"], false);
 

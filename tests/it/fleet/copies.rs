@@ -97,6 +97,58 @@ async fn a_copy_of_another_gate_decides_and_the_log_and_the_list_say_so() {
 }
 
 #[tokio::test]
+async fn a_tdmrep_json_is_fetched_by_one_gate_and_forgotten_by_all() {
+    const PATH: &str = "/.well-known/tdmrep.json";
+    needs!("redis-server");
+    wait::until_async("an attempt without a late answer", async || {
+        let server = Redis::start().await;
+        let file = r#"[{"location": "/reserved", "tdm-reservation": 1}]"#;
+        let site = Origin::start().robots(ROBOTS).anything("page");
+        let origin = site.reply(PATH, Reply::ok("application/json", file)).spawn().await;
+        let miner = format!(
+            "[fleet]\nurl = '{}'\n[usage]\ntdmrep = 'enforce'\n\
+             [[bot]]\nname = 'm'\nuser-agents = ['TestBot']\npurposes = ['tdm']\n",
+            server.url()
+        );
+        let gates = [Gate::with(&miner).await, Gate::with(&miner).await];
+        for gate in &gates {
+            connected(gate).await;
+            refused(&gate.get(&origin.url("/reserved")).await, "usage");
+        }
+        origin.change(PATH, Reply::status(404));
+        let fetched = origin.count(PATH);
+        assert_eq!(
+            cache(&gates[0], &["forget", &origin.url("")]).await.code,
+            Some(0),
+            "the fleet was told"
+        );
+        wait::until_async("the second gate to forget it", async || {
+            (gates[1].get(&origin.url("/reserved")).await.status == 200).then_some(())
+        })
+        .await;
+        allowed(&gates[0].get(&origin.url("/reserved")).await, "no-rule");
+        if has_failed_calls(&[&gates[0], &gates[1]]).await {
+            return None;
+        }
+        assert_eq!((fetched, origin.count(PATH)), (1, 2));
+        let sources = |gate: &Gate| {
+            let records = gate.events("tdmrep").into_iter();
+            records.map(|record| record["source"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(sources(&gates[0]), ["site", "fleet"]);
+        assert_eq!(sources(&gates[1]), ["fleet", "site"]);
+        let shared = &gates[1].events("tdmrep")[0];
+        let read = &gates[0].events("tdmrep")[0];
+        for field in ["fetched", "tdmrep_sha256", "entries", "tdmrep_expires"] {
+            assert!(!shared[field].is_null(), "{field}: {shared:#}");
+            assert_eq!(shared[field], read[field], "{field}");
+        }
+        Some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_an_operator_has_forgotten_no_gate_knows() {
     needs!("redis-server");
     wait::until_async("an attempt without a late answer", async || {

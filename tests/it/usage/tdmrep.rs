@@ -347,6 +347,32 @@ async fn the_last_answer_counts_while_the_site_fails() {
 }
 
 #[tokio::test]
+async fn a_file_survives_a_restart_and_an_outage_of_the_site() {
+    let origin = site(file(FILE)).await;
+    let mut gate = Gate::with(MINER).await;
+    let url = origin.url("/reserved");
+    reserved(&gate.get(&url).await, "3");
+    assert_eq!(gate.stop().await.code(), Some(0));
+    gate.start_again().await;
+    reserved(&gate.get(&url).await, "3");
+    assert_eq!(origin.count(PATH), 1, "it was read from disk");
+
+    // Without a file on disk, the site would now say nothing.
+    origin.change(PATH, Reply::status(503));
+    gate.stop().await;
+    gate.reconfigure(&format!("{MINER}\n{BRIEF}"));
+    gate.start_again().await;
+    wait::until_async("a failure", async || {
+        reserved(&gate.get(&url).await, "3");
+        fetched(&gate, &origin)["failing_since"].is_string().then_some(())
+    })
+    .await;
+    gate.kill().await;
+    gate.start_again().await;
+    reserved(&gate.get(&url).await, "3");
+}
+
+#[tokio::test]
 async fn an_unchanged_file_is_confirmed_by_a_304() {
     let origin = Origin::start()
         .robots(ROBOTS)

@@ -20,7 +20,7 @@ fn show_prints_the_current_answer_and_the_text() {
         &policy,
     );
     let now = then + Duration::from_secs(90);
-    let detail = Detail::of(&"http://a.example".parse().unwrap(), state, &policy, now);
+    let detail = Detail::of(&"http://a.example".parse().unwrap(), state, None, &policy, now);
     insta::assert_snapshot!(report(&detail, &policy.unreachable, now, Paint::none()), @r"
     Origin:           http://a.example
     Holds:            rules
@@ -48,7 +48,7 @@ fn show_says_when_a_failing_site_is_tried_again_and_how_long_it_is_refused() {
         state.after(Meaning::Failed(failure), 500, Freshness::default(), at, 0.0, &policy)
     };
     let shown = |state: OriginState, policy: &Policy, now| {
-        let detail = Detail::of(&"http://a.example".parse().unwrap(), state, policy, now);
+        let detail = Detail::of(&"http://a.example".parse().unwrap(), state, None, policy, now);
         report(&detail, &policy.unreachable, now, Paint::none())
     };
     let never = fail(OriginState::unknown(), then);

@@ -1,4 +1,4 @@
-//! Describes where the robots.txt came from: a file, or a fetch and its redirects.
+//! Describes where the robots.txt came from, a file or a fetch and its redirects, and the fetch of the `tdmrep.json`.
 
 use std::fmt::{Result, Write as _};
 
@@ -6,9 +6,10 @@ use super::count;
 use crate::cli::{
     colour::{Colour, Paint},
     explain::source::Source,
+    live::Live,
 };
 
-pub(super) fn write(source: &Source, paint: Paint, out: &mut String) -> Result {
+pub(super) fn write(source: &Source, tdmrep: Option<&Live>, paint: Paint, out: &mut String) -> Result {
     match source {
         Source::Unasked => Ok(()),
         Source::File(file) => {
@@ -20,7 +21,8 @@ pub(super) fn write(source: &Source, paint: Paint, out: &mut String) -> Result {
         }
         Source::Live(live) => {
             writeln!(out, "\n{}", paint.in_colour(Colour::Strong, "Fetched:"))?;
-            write!(out, "{}", live.way())
+            write!(out, "{}", live.way())?;
+            tdmrep.map_or(Ok(()), |tdmrep| write!(out, "{}", tdmrep.way()))
         }
     }
 }

@@ -44,8 +44,8 @@ pub(super) fn write(report: &Report<'_>, paint: Paint, out: &mut String) -> Resu
     match report.tdmrep_asked {
         Some(false) => writeln!(
             out,
-            "This command does not fetch /.well-known/tdmrep.json, which the proxy asks the site for and which may \
-             forbid the purpose tdm."
+            "With --robots, this command does not ask the site for its /.well-known/tdmrep.json, which may forbid the \
+             purpose tdm."
         ),
         Some(true) | None => Ok(()),
     }

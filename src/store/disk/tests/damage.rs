@@ -26,7 +26,7 @@ fn filled() -> (Bench, HashMap<String, Saved>) {
 }
 
 fn recalled(disk: &Disk, host: &str) -> Option<Saved> {
-    let name = origin(host).to_string();
+    let name = name(host);
     let state = disk.with_file(|file| file.read(&name)).ok()??;
     Some(state.save())
 }

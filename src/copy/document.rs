@@ -1,20 +1,20 @@
 //! The documents of a site that robotgate fetches for its decisions.
 
-use crate::robots;
+use crate::{origin::Origin, robots};
 
 /// A document with a fixed path on each site.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Document {
+pub struct SiteDocument {
     pub path: &'static str,
     /// The value of the request's `Accept` field.
-    pub(super) accept: &'static str,
+    pub accept: &'static str,
     /// Maximum decoded bytes of the document that are used.
     pub max_bytes: usize,
 }
 
-// === impl Document ===
+// === impl SiteDocument ===
 
-impl Document {
+impl SiteDocument {
     pub const ROBOTS_TXT: Self = Self {
         path: "/robots.txt",
         accept: "text/plain,*/*;q=0.8",
@@ -26,4 +26,20 @@ impl Document {
         accept: "application/json,*/*;q=0.8",
         max_bytes: 1024 * 1024,
     };
+
+    /// Returns the name under which the document of `origin` is stored: the origin for its robots.txt, the URL for any
+    /// other document.
+    #[must_use]
+    pub fn name(&self, origin: &Origin) -> String {
+        match *self == Self::ROBOTS_TXT {
+            true => origin.to_string(),
+            false => format!("{origin}{}", self.path),
+        }
+    }
+
+    /// Returns whether `name` is the name of a robots.txt.
+    #[must_use]
+    pub fn is_robots_txt(name: &str) -> bool {
+        !name.ends_with(Self::TDMREP.path)
+    }
 }
