@@ -1,5 +1,5 @@
-//! The file of the copies, a redb database. Reads and writes are whole transactions, and they block. The module
-//! `tables` documents the tables.
+//! The database file (redb) that stores the robots.txt copies. Each read or write is a transaction of its own, and
+//! blocks. The module `tables` documents the tables.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{copy::OriginState, database::FileError};
 
-/// An open file.
+/// An open database file with robots.txt copies.
 pub struct CopyFile {
     database: Database,
     /// Approximate size of the texts and records, in bytes.
@@ -45,7 +45,7 @@ impl CopyFile {
             None => {
                 let transaction = database.begin_write()?;
                 transaction.open_table(ABOUT)?.insert(VERSION_KEY, VERSION)?;
-                // This creates the tables, so that readers can rely on them.
+                // Create the tables, so that later read transactions find them.
                 drop(Tables::open(&transaction)?);
                 transaction.commit()?;
             }
@@ -78,8 +78,8 @@ impl CopyFile {
             let text = record
                 .copy()
                 .map(|copy| (u64::from(copy.bytes), uses.get(&copy.sha256.0)));
-            // Several origins can share a text. Each gets an equal share of its bytes, because the text is removed with
-            // the last of them.
+            // A text that several origins share is removed with the last of them. So each of them counts for an equal
+            // share of its bytes.
             let text = match text {
                 Some((bytes, Ok(uses))) => bytes / uses.map_or(1, |uses| uses.value().max(1)),
                 Some((_, Err(error))) => return failed.replace(error).is_some_and(|_| false),
@@ -137,8 +137,7 @@ impl CopyFile {
     /// Fails if the file cannot be written.
     pub fn write(&self, changes: &HashMap<String, Change>) -> Result<(), FileError> {
         let mut transaction = self.database.begin_write()?;
-        // Without this option, opening the file after the process was killed would first scan the file for the pages in
-        // use.
+        // After a kill, the file can then be opened without a scan for the pages in use.
         transaction.set_quick_repair(true);
         let held;
         {
@@ -153,11 +152,8 @@ impl CopyFile {
         Ok(())
     }
 
-    /// Forgets origins whose state expired before `oldest`. Checks at most `limit` origins from the name `start` on,
-    /// and returns where to continue.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read or written.
+    /// Forgets origins whose robots.txt expired before `oldest`. Checks at most `limit` origins, from the name `start`
+    /// on, and returns where to continue.
     pub fn collect(&self, oldest: SystemTime, start: &str, limit: usize) -> Result<Collected, FileError> {
         let mut collected = Collected::default();
         let mut old = HashMap::new();
@@ -166,7 +162,7 @@ impl CopyFile {
             let origins = transaction.open_table(ORIGINS)?;
             for entry in origins.range(start..)?.take(limit) {
                 let (origin, record) = entry?;
-                // The next name in byte order.
+                // The smallest name that comes after this origin's, in byte order.
                 collected.next = Some(format!("{}\0", origin.value()));
                 let last = Record::decode(origin.value(), record.value())
                     .and_then(Record::outline)
@@ -202,7 +198,7 @@ impl CopyFile {
         Ok(is_known)
     }
 
-    /// Calls `each` with every origin, sorted by name, until it returns `false`.
+    /// Calls `each` with every origin, sorted by name, until `each` returns `false`.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
@@ -210,9 +206,8 @@ impl CopyFile {
         self.each_from("", each)
     }
 
-    /// Calls `each` like [`each`](Self::each), from the origin `start` on. With it, a caller can read the file in
-    /// parts: during one long transaction, the file could not reuse the space of pages that the transaction might still
-    /// read.
+    /// Calls `each` like [`each`](Self::each), from the origin `start` on. This lets a caller read a large file in
+    /// parts. During one long transaction, the file could not reuse the space of old pages, and would grow.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
@@ -247,7 +242,7 @@ impl CopyFile {
     }
 }
 
-/// Result of one pass of [`CopyFile::collect`].
+/// The result of one pass of [`CopyFile::collect`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     pub seen: usize,
@@ -256,8 +251,8 @@ pub struct Collected {
     pub next: Option<String>,
 }
 
-/// Returns the version of the tables' format, or `None` for a new file. Begins no write transaction, so a file can be
-/// read even if the disk is full.
+/// Returns the version of the tables' format, or `None` for a new file. Does not write, so it works even if the disk is
+/// full.
 fn version(database: &Database) -> Result<Option<u64>, FileError> {
     let transaction = database.begin_read()?;
     match transaction.open_table(ABOUT) {
