@@ -1,4 +1,4 @@
-//! Fetches robots.txt files for the gate, and logs each fetch before a decision is based on it.
+//! Fetches robots.txt files to decide requests. Logs each fetch before any decision is based on it.
 
 use std::{borrow::Cow, sync::Arc, time::Instant};
 
@@ -24,23 +24,23 @@ use crate::{
     text::{Timestamp, micros, plain, plain_message},
 };
 
-/// The fetcher of one configuration, with the log and the metrics that it reports to.
+/// Fetches robots.txt files by one configuration, and reports each fetch to the log and the metrics.
 pub(super) struct LoggedFetcher {
     pub(super) fetcher: Fetcher,
     pub(super) audit: Arc<AuditLog>,
     pub(super) metrics: Arc<Metrics>,
-    /// The pacer of the sites. Fetches do not wait for a turn there, but they delay the requests after them.
+    /// Limits how fast sites get requests. A fetch of a robots.txt does not wait, but delays the requests after it.
     pub(super) pacer: Option<SharedPacer>,
     pub(super) fleet: Option<Arc<Fleet>>,
     pub(super) evidence: Option<Arc<Evidence>>,
-    /// Whether a copy may be used only if its text was stored as evidence.
+    /// Whether a robots.txt may be used only after its text was stored as evidence.
     pub(super) evidence_required: bool,
-    /// What the log leaves out of queries.
+    /// Which parts of URL queries the log leaves out.
     pub(super) redact_query: RedactQuery,
     /// The number of the configuration's generation.
     pub(super) config: u64,
     pub(super) seen_texts: Arc<SeenTexts>,
-    /// The configuration, the decisions in memory and the run, to say what a changed robots.txt means.
+    /// The next four fields are used to record what a changed robots.txt means for recent requests.
     pub(super) settings: Arc<Config>,
     pub(super) recent: Arc<Recent>,
     pub(super) instance: Instance,
@@ -72,7 +72,7 @@ impl Fetch for LoggedFetcher {
         let stored = evidence.put(copy.sha256, copy.robots.body()).await;
         match stored {
             Err(_) if self.evidence_required => Err(LookupError::NotStored),
-            // The store logs its problems itself.
+            // The evidence store logs its failures itself.
             _ => Ok(()),
         }
     }
@@ -100,7 +100,7 @@ impl Fetch for LoggedFetcher {
     }
 
     fn learned(&self, learned: &Learned<'_>) {
-        // A failure says nothing about the file.
+        // A failed fetch does not say whether the robots.txt changed.
         let Some(after) = learned
             .after
             .last_answer()
@@ -138,7 +138,7 @@ impl Fetch for LoggedFetcher {
 // === impl LoggedFetcher ===
 
 impl LoggedFetcher {
-    /// Fetches a document of `origin`, and notes the request for the pace of the site.
+    /// Fetches a document of `origin`. Counts the request for the pace of the site.
     pub(super) async fn trace(
         &self,
         permit: &FetchPermit,
@@ -157,7 +157,7 @@ impl LoggedFetcher {
         traced
     }
 
-    /// Returns the redirects of a fetch for its record.
+    /// Returns the redirects that a fetch followed, in the form for the log.
     pub(super) fn redirects(&self, traced: &Traced) -> Vec<Redirect<'static>> {
         let redirects = traced.redirects().map(|(status, to)| Redirect {
             status,
@@ -200,7 +200,7 @@ impl LoggedFetcher {
             duration_us: micros(traced.took),
             error: error.as_deref().map(|error| plain_message(error, MAX_ERROR)).as_deref(),
             held: before.is_known().then(|| held.holds().as_str()),
-            // If the first fetch was cut off, there is no copy that could have expired.
+            // If the first fetch of this origin was cut off, there is no earlier answer that could have expired.
             holds: match after.is_known() {
                 true => holds.holds().as_str(),
                 false => AnswerKind::Unreachable.as_str(),
@@ -247,7 +247,7 @@ impl LoggedFetcher {
     }
 }
 
-/// Returns why a fetch has no usable response. `after` is the state of the origin after it.
+/// Returns why a fetch gave no usable robots.txt. `after` is the state of the origin after the fetch.
 pub(super) fn error_of(traced: &Traced, after: &OriginState) -> Option<String> {
     match &traced.fetched {
         Fetched::Failed(failure) => Some(failure.error.to_string()),
@@ -273,11 +273,13 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
     answer.copy.map(|copy| copy.sha256)
 }
 
-/// Records the request of a fetch at its origin. If the last response asks for a pause, records the pause at the origin
-/// that sent this response. A redirect to another site must not let a site hold up any other: it delays no request to
-/// that site, and it can pause that site only if it leads to the site's own document.
+/// Counts a fetch as a request for the pace of the site. If the last response asks for a pause, the site that sent this
+/// response gets the pause.
+///
+/// A redirect to another site must not let one site slow down another. So a redirect delays no requests to the other
+/// site. It can pause them only if it leads to that site's own document.
 fn note_pace(pacer: &SharedPacer, document: &Document, origin: &Origin, traced: &Traced, began: Instant) {
-    // Record the request again, because connecting may have taken a while.
+    // The request was counted when the fetch began. Count it again now, because connecting may have taken a while.
     pacer.note_request(origin);
     if let Fetched::Received(received) = &traced.fetched
         && matches!(received.status, 429 | 503)
@@ -289,8 +291,8 @@ fn note_pace(pacer: &SharedPacer, document: &Document, origin: &Origin, traced: 
     }
 }
 
-/// Approximate size of a fetch's line in the log, in bytes. The log has room for the lines of the largest number of
-/// simultaneous fetches that `robots.max-fetches` allows (10,000).
+/// Approximate size of a fetch's line in the log, in bytes. The log has room for the lines of 10,000 simultaneous
+/// fetches, which is the most that `robots.max-fetches` allows.
 const LINE: usize = 424;
 /// Maximum length of a redirect's target in the log, in bytes.
 const MAX_URL: usize = 2 * 1024;

@@ -23,7 +23,7 @@ pub(in crate::proxy) async fn answer_and_close(
     exchange.status = sent.await.is_ok().then(|| answer.head.status.as_u16());
     exchange.passed.set((0, answer.body.len() as u64));
     exchange.complete().await;
-    // The client may have closed first.
+    // An error means that the client has already closed the connection.
     let _ = stream.shutdown().await;
     linger(&mut stream, LINGER).await;
 }
