@@ -18,7 +18,7 @@ use crate::store::DiskOptions;
 /// Allowed memory for robots.txt copies. Two copies of the largest size have to fit. More than a tebibyte probably has
 /// the wrong unit.
 const LIMITS: (RangeInclusive<u64>, &str) = (1 << 20..=1 << 40, "from 1MiB to 1TiB");
-/// Allowed sizes of the cache file. Several robots.txt files of the largest size have to fit. A larger value than this
+/// Allowed sizes of the cache file. Several robots.txt files of the largest size have to fit. More than a pebibyte
 /// probably has the wrong unit.
 const DISK_LIMITS: (RangeInclusive<u64>, &str) = (16 << 20..=1 << 50, "from 16MiB to 1024TiB");
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
