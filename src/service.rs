@@ -44,7 +44,7 @@ use crate::{
     store::Disk,
 };
 
-/// The daemon.
+/// The daemon: robotgate as a service that runs until a signal ends it.
 #[derive(Debug)]
 pub struct Service;
 

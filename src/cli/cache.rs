@@ -107,7 +107,7 @@ pub fn run(args: &CacheArgs) -> ExitCode {
 // === impl CacheArgs ===
 
 impl CacheArgs {
-    /// Runs `ask` on the stored robots.txt copies, which the configuration named by the arguments says where to find.
+    /// Runs `ask` on the stored robots.txt copies. The configuration that the arguments name says where they are.
     fn ask<T>(&self, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         self.ask_of(&load(self.config.as_deref())?, ask)
     }

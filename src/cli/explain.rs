@@ -123,7 +123,7 @@ fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(D
         }
         (Begun::NeedsCopy(undecided), given) => {
             let source = given.map_or_else(|| Source::fetch(config, undecided.origin()), Ok)?;
-            // `lookup` returns `None` only without a file and without a fetch, and here there was one of them.
+            // This does not fail: `lookup` returns `None` only if nothing was read or fetched.
             let lookup = source
                 .lookup(policy)
                 .unwrap_or_else(|| unreachable!("a file or a fetch was looked at"));

@@ -300,8 +300,8 @@ fn credential(text: &str, named: &Named) -> Result<Box<str>, String> {
             "\"{text}\" has to be in a credentials file, but none is configured; write credentials = \
              \"credentials\" in [identity]"
         )),
-        // Accept the name even if the file has no such credential: no client can then prove to be the bot. If it were
-        // ignored, removing a credential from the file would let clients be the bot without proof.
+        // Accept the name even if the file has no such credential: no client can then prove to be the bot. If the name
+        // were ignored, removing a credential from the file would let clients be the bot without proof.
         Named::File(_) | Named::Unread => Ok(text.into()),
     }
 }

@@ -75,7 +75,7 @@ struct Search<'s> {
     span: &'s Range<usize>,
     /// The dotted key at which the search is now.
     here: String,
-    /// The width and the dotted key of the smallest range so far that encloses the one sought.
+    /// The smallest range so far that encloses `span`: its width and its dotted key.
     best: Option<(usize, String)>,
 }
 

@@ -14,7 +14,7 @@ use crate::{files, pem};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fleet {
     pub settings: Settings,
-    /// How fast bots may send requests while robotgate cannot use the server.
+    /// How fast bots may send requests while robotgate cannot use the fleet's server.
     pub on_loss: OnLoss,
     /// Number of robotgates in the fleet, for [`OnLoss::Share`].
     pub size: u32,

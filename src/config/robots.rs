@@ -85,8 +85,8 @@ impl Robots {
 
 /// Reads `default-ttl`, `min-ttl` and `max-ttl`.
 ///
-/// The defaults of the first two are lowered if the key that is set requires it, so `max-ttl = "1h"` alone is valid.
-/// `max-ttl` is larger than its default only if the file says so.
+/// If `default-ttl` or `min-ttl` is not set, its default is lowered where another key requires that. So `max-ttl =
+/// "1h"` alone is valid. `max-ttl` is larger than its default only if the file says so.
 fn ttls(table: &Table<'_>, policy: &Policy) -> [Duration; 3] {
     let keys = ["default-ttl", "min-ttl", "max-ttl"];
     let [raw_default, raw_min, max] = keys.map(|key| table.time(key, TTLS));

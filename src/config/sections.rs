@@ -29,9 +29,9 @@ const KEEPS: RangeInclusive<Duration> = DAY..=Duration::from_secs(3650 * 24 * 60
 /// The `[refusals]` section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusals {
-    /// The status when a rule of a robots.txt disallows the request: 403 or 451.
+    /// The status of a refusal because of a rule in a robots.txt: 403 or 451.
     pub status: StatusCode,
-    /// The status when the robots.txt is unreachable: 403 or 503.
+    /// The status of a refusal because the robots.txt is unreachable: 403 or 503.
     pub unreachable_status: StatusCode,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Table<'c> {
 
 type Value<'c> = Spanned<DeValue<'c>>;
 
-// What a value should have been, in error messages.
+// Descriptions of the type that a value must have, for error messages.
 const TEXT: &str = "a string in quotes";
 const LIST: &str = "a list in brackets";
 const TABLE: &str = "a table";

@@ -17,7 +17,7 @@ pub(super) struct CachedResponse<'a> {
     pub(super) status: StatusCode,
     /// `None` if the origin said that there is no robots.txt.
     pub(super) copy: Option<&'a RobotsCopy>,
-    /// Time since the origin sent or confirmed the response. It is fresh until its age reaches `life`.
+    /// How long ago the origin sent or confirmed the response. The response is fresh until `age` reaches `life`.
     pub(super) age: Duration,
     pub(super) life: Duration,
     pub(super) found: CacheStatus,
@@ -43,7 +43,7 @@ pub(super) fn is_there(decision: &Decision) -> bool {
 pub(super) fn is_known(request: &HeaderMap, etag: &str) -> bool {
     let fields = request.get_all(header::IF_NONE_MATCH);
     let tags = fields.iter().filter_map(|value| value.to_str().ok());
-    // A tag that contains a comma is not found here. Its client then gets the whole response.
+    // A tag that contains a comma is not found here. The client then gets the whole response.
     tags.flat_map(|tags| tags.split(','))
         .map(str::trim)
         .any(|tag| tag == "*" || opaque(tag) == opaque(etag))

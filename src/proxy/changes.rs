@@ -119,7 +119,8 @@ impl ChangeNotes {
     }
 
     fn work(&self) {
-        // `Ended` also notes the end if a comparison panics. The next change then starts another thread.
+        // When this is dropped, it notes that the work has ended, even if a comparison panics. The next change then
+        // starts another thread.
         let _ended = Ended(self);
         while let Some((change, is_closing)) = self.next() {
             let compared = (!is_closing).then(|| change.compare());
@@ -354,17 +355,18 @@ fn statements(all: &[ChangedStatement], cut: &mut bool) -> Vec<ChangedStatement>
     listed.collect()
 }
 
-/// Maximum number of waiting changes.
+/// Maximum number of robots.txt changes that wait to be recorded.
 const MAX_WAITING: usize = 1000;
-/// Maximum memory of the copies of the waiting changes, in bytes.
+/// Maximum memory of the robots.txt copies in waiting changes, in bytes.
 const MAX_WEIGHT: usize = 64 * 1024 * 1024;
 /// How long robotgate decides recent requests again for one changed robots.txt, at most.
 const MAX_TIME: Duration = Duration::from_secs(2);
 /// Maximum number of requests that the log line of one change lists as examples.
 const MAX_EXAMPLES: usize = 5;
-/// Maximum number of listed groups, of listed statements, and of the listed agents and rules of one group.
+/// Maximum number of groups that the log line of one change lists. The same maximum applies to statements, and to the
+/// agents and the rules of one group.
 const MAX_LISTED: usize = 20;
-/// Maximum number of listed rules of all groups together.
+/// Maximum number of rules that the log line of one change lists, in all groups together.
 const MAX_RULES: usize = 100;
 /// Maximum length of a rule in the log, in bytes.
 const MAX_RULE: usize = 200;

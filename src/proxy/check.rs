@@ -29,8 +29,8 @@ pub enum Unusable {
 /// Problems that are no errors, because a start or a reload may succeed despite them.
 #[derive(Debug)]
 pub struct Warnings {
-    /// Addresses that are in use, and the keys that name them. Either the running robotgate uses them, as expected, or
-    /// another program does.
+    /// Addresses that are in use, and the configuration keys that name them. Either the running robotgate uses them, as
+    /// expected, or another program does.
     pub taken: Vec<(SocketAddr, &'static str)>,
     /// Why robots.txt files cannot be kept on disk. With this problem, a start continues without the disk, but a reload
     /// fails.

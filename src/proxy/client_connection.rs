@@ -79,7 +79,7 @@ impl ClientConnection {
         }
     }
 
-    /// Returns the client's address as the operational log may show it.
+    /// Returns the client's address for the operational log, masked if the configuration says so (`audit.mask-client`).
     pub(super) fn client_for_log(&self) -> SocketAddr {
         self.guard.for_log(self.client)
     }

@@ -48,7 +48,7 @@ struct Table {
     /// Maximum number of connections for which the process may open files. A client's connection takes two files: its
     /// own socket, and the socket of a connection to an origin.
     room: usize,
-    /// Number of clients in the table at which unneeded entries are evicted.
+    /// When the table has this many clients, robotgate removes the entries that it no longer needs.
     sweep_at: usize,
 }
 
@@ -98,7 +98,7 @@ impl Clients {
         self.mask.store(mask.map(Arc::new));
     }
 
-    /// Returns a client's address as the operational log may show it.
+    /// Returns a client's address for the operational log, masked if the configuration says so (`audit.mask-client`).
     pub(super) fn for_log(&self, client: SocketAddr) -> SocketAddr {
         self.mask.load().as_ref().map_or(client, |mask| mask.client(client))
     }
@@ -269,7 +269,7 @@ impl ConnectionGuard {
         self.clients.count_exceeded(limit, client);
     }
 
-    /// Returns a client's address as the operational log may show it.
+    /// Returns a client's address for the operational log, masked if the configuration says so (`audit.mask-client`).
     pub(super) fn for_log(&self, client: SocketAddr) -> SocketAddr {
         self.clients.for_log(client)
     }
@@ -327,9 +327,10 @@ fn key_of(address: IpAddr) -> IpAddr {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Below this number of clients, no entries are evicted.
+/// While the table has fewer clients than this, it keeps all entries.
 const MANY: usize = 1024;
-/// Number of files for other purposes than connections: logs, copies, name servers, fetches of robots.txt files.
+/// Number of files that the process opens for other purposes than client connections: logs, the file of robots.txt
+/// copies, name servers and fetches.
 const OTHER_FILES: usize = 64;
 /// One client may have this fraction, one quarter, of the connections for which the process may open files.
 const SHARES: usize = 4;

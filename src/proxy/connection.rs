@@ -38,7 +38,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
         let mut head = match head {
             Ok(head) => head,
             Err(HeadError::Gone) => {
-                // For the first head, this means that the client sent nothing on this connection.
+                // If this was to be the first head, the client sent nothing at all on this connection.
                 if left + 1 == most {
                     rejections::log_silent_close(begun.elapsed(), context).await;
                 }
@@ -55,7 +55,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             }
             // Some clients begin TLS without waiting for the response, so there can be bytes after the head.
             wire.unread(head.bytes.split_off(head.len));
-            // A client that has sent its next request has read the last response, so no bytes are unsent.
+            // A client that has sent its next request has read the last response, so all bytes have been sent.
             let Some((stream, early)) = wire.into_stream() else {
                 return;
             };

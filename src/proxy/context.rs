@@ -96,7 +96,7 @@ impl Running {
         let running = self.clone();
         // Boxed, because a future that contains another future by value would reserve memory for it twice.
         let serving = Box::pin(serving);
-        // Take the token before the task begins, so that a stop waits for the task from now on.
+        // This token makes a stop wait for the task. Take it now, because the task begins a little later.
         let token = self.tasks.token();
         tokio::spawn(async move {
             running.track(serving).await;

@@ -67,7 +67,7 @@ pub(super) struct Exchange {
     tunnel: Option<GaugeGuard>,
     /// The site's permission, by its pace, to send the request. The exchange holds it while the request runs.
     pub(super) turn: Option<Turn>,
-    /// How long the request waited for its turn at the site.
+    /// How long the request waited until the site's pace allowed it.
     pace_wait: Duration,
     /// What the origin's response says about using its content for the bot's purposes.
     said: Vec<UseStatement>,

@@ -24,7 +24,7 @@ use crate::{
     text::{Timestamp, micros, plain, plain_message},
 };
 
-/// Fetches robots.txt files by one configuration, and reports each fetch to the log and the metrics.
+/// Fetches robots.txt files with the settings of one configuration, and reports each fetch to the log and the metrics.
 pub(super) struct LoggedFetcher {
     pub(super) fetcher: Fetcher,
     pub(super) audit: Arc<AuditLog>,

@@ -65,8 +65,8 @@ fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) ->
     }
 }
 
-/// Decides a request. Logs only fetches. robotgate limits the fetches and the long decisions of each `requester`, so
-/// the decision may have to wait for those of other requesters.
+/// Decides a request. The only log lines that this writes are those of fetches. Fetches and long decisions count
+/// against the limits of `requester`, and a long decision may have to wait for those of others.
 ///
 /// # Errors
 /// Fails if the decision needs the robots.txt or the `tdmrep.json` and no fetch can start, or if a long decision waits

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{fetch::TOO_MANY_FETCHES, ratelimited::EventCounter};
 
-/// A limit of the configuration.
+/// A limit for clients, which the configuration sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
     Connections,
@@ -53,7 +53,7 @@ pub(super) struct Resets {
     allowance: Mutex<Allowance>,
     /// Number of requests that are being served, including cancelled ones.
     pub(super) served: AtomicU32,
-    /// Cancelled once the client has cancelled too many requests.
+    /// This token is cancelled once the client has cancelled too many requests.
     pub(super) enough: CancellationToken,
 }
 
@@ -187,7 +187,7 @@ impl Allowance {
         }
     }
 
-    /// Takes one from the allowance, which is `amount` for each `time`. Returns `false` if the allowance is used up.
+    /// Uses one of the `amount` that a client may use in each `time`. Returns `false` if all are used up.
     pub(super) fn take(&mut self, amount: u32, time: Duration, now: Instant) -> bool {
         self.left = self.refilled(amount, time, now);
         self.at = now;

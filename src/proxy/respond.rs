@@ -102,8 +102,8 @@ impl DecisionTexts<'_> {
             let seconds = micros_since_1970(not_before).div_ceil(1_000_000);
             let _ = write!(out, "; not-before=@{seconds}");
         }
-        // If `report` does not let a request through, the reason is one that `report` cannot change. To name `report`
-        // would then contradict the status.
+        // A bot with the enforcement `report` is refused for some reasons nevertheless. To name `report` would then
+        // contradict the status of the response.
         if self.enforcement == Enforcement::Report && self.forwarded {
             out.push_str("; enforcement=");
             out.push_str(self.enforcement.as_str());
@@ -117,7 +117,7 @@ impl DecisionTexts<'_> {
         let strings = [
             ("rule", self.rule.as_deref()),
             ("group", self.rule_group()),
-            // The client of an allowed request need not know this, so leave it out.
+            // Keep the field of an allowed request short: its client does not need the name of the bot.
             ("bot", self.bot.as_deref().filter(|_| self.verdict != Verdict::Allow)),
             ("robots", Some(&*self.robots_url)),
             ("id", Some(self.id)),

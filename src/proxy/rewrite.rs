@@ -39,7 +39,7 @@ pub(super) fn to_origin(
         }
     }
     if request.version == Version::HTTP_2 {
-        // The field asks to be told when to send the content. robotgate has already told the client.
+        // `Expect` asks to be told when to send the content. robotgate has already told the client.
         request.remove_header(&header::EXPECT);
     }
     if upgrades {

@@ -87,7 +87,8 @@ pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, cont
 
 /// The requests of one HTTP/2 connection. Each has its own stream.
 struct Streams {
-    /// Owned, because pingora serves each stream in a separate task, which can end after the task of its connection.
+    /// An owned value, because pingora serves each stream in a separate task, which can end after the task of its
+    /// connection.
     context: Context,
     max_streams: u32,
     max_resets: u32,
@@ -115,9 +116,9 @@ impl Streams {
             },
             max_streams: proxy.limits.http2_streams,
             max_resets: proxy.limits.http2_resets,
-            // For this limit, HTTP/2 counts 32 bytes more for each field (RFC 9113 §6.5.2). It is higher than
-            // robotgate's own limit, so that a client which exceeds only that one gets a response that says so. The
-            // library refuses a larger head.
+            // HTTP/2 counts 32 bytes more for each field (RFC 9113 §6.5.2). Besides, a client that only exceeds
+            // robotgate's own limit must get a response that says so. So this limit is twice as high. The library
+            // refuses a larger head.
             max_header_list: u32::try_from(2 * proxy.head.bytes).unwrap_or(u32::MAX),
             changed: Notify::new(),
             left: AtomicU32::new(proxy.limits.connection_requests),

@@ -64,7 +64,7 @@ impl TdmrepFiles {
     /// Looks up the `tdmrep.json` of `origin`, and fetches it first if necessary.
     ///
     /// # Errors
-    /// Fails if a fetch is needed but cannot start, for a reason other than the origin.
+    /// Fails if a fetch is needed but cannot start, and the origin is not the cause.
     pub(super) async fn look_up(
         &self,
         generation: &Generation,

@@ -25,7 +25,7 @@ enum Status {
     Serving {
         generation: u64,
         connections: usize,
-        /// When and why the last reload was rejected. `None` if it was not.
+        /// When and why the last reload was rejected. `None` if it was accepted.
         rejected: Option<(SystemTime, String)>,
     },
     Draining {

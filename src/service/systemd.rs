@@ -68,7 +68,7 @@ impl Notifier {
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.notify(&[NotifyState::Reloading, now]),
-            // A newer systemd ends a service that reports a reload without the time. So report nothing.
+            // Report nothing: a newer systemd ends a service that reports a reload without the time.
             Err(error) => tracing::debug!(%error, "cannot tell systemd about a reload"),
         }
     }
@@ -81,7 +81,7 @@ impl Notifier {
     /// Sets the line that `systemctl status` shows. Unchanged text is not sent again, so this can be called often.
     pub fn status(&self, text: &str) {
         let Some(sent) = &self.0 else { return };
-        // The first line of an error says what is wrong.
+        // If the text is an error, its first line says what is wrong.
         let text = plain(text.lines().next().unwrap_or_default(), MAX_STATUS);
         let mut last = sent.status.lock().unwrap_or_else(PoisonError::into_inner);
         if *last != text {
@@ -111,9 +111,10 @@ impl Notifier {
         self.notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name_of(address))]);
     }
 
-    /// Tells the watchdog of systemd for as long as the daemon lives that it is alive. systemd kills the daemon if it
-    /// hears nothing for `WatchdogSec`, so this sends twice within that time. It sends only after a newly spawned task
-    /// has run: if all worker threads are blocked, it sends nothing. Returns immediately if the watchdog is off.
+    /// Tells the watchdog of systemd, for as long as the daemon lives, that the daemon is alive. systemd kills the
+    /// daemon if it hears nothing for `WatchdogSec`, so this sends a message twice within that time. It sends one only
+    /// after a newly spawned task has run: if all worker threads are blocked, it sends nothing. Returns immediately if
+    /// the watchdog is off.
     pub async fn watchdog_task(self) {
         let Some(within) = sd_notify::watchdog_enabled().filter(|_| self.0.is_some()) else {
             return;

@@ -60,7 +60,7 @@ struct History<'a> {
     versions: &'a [Version],
 }
 
-/// The JSON of a comparison.
+/// A comparison of two versions, as it is printed in JSON.
 #[derive(Debug, Serialize)]
 struct Difference<'a> {
     origin: String,

@@ -119,7 +119,7 @@ fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) 
     out
 }
 
-/// Says what robotgate's answer about a site means for requests.
+/// Says what `holds`, which is what robotgate knows of a site, means for requests to this site.
 fn meaning(holds: &str) -> &'static str {
     match holds {
         "rules" => "the rules below decide",

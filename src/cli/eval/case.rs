@@ -52,7 +52,7 @@ struct EvalOutput<'a> {
     /// What `Content-Usage` lines say for each label: `y`, `n` or null. If the path is disallowed, this is null as a
     /// whole.
     usage: Option<Labels>,
-    /// The `Content-Usage` lines that apply.
+    /// The numbers of the `Content-Usage` lines that apply to the path.
     usage_lines: Vec<u32>,
     /// What `Content-Signal` lines say for each label: `yes`, `no` or null.
     signals: Labels,

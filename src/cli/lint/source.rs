@@ -43,7 +43,7 @@ pub(super) struct LintInput {
 pub(super) struct Absence {
     /// The sentence to print.
     pub(super) text: String,
-    /// Whether this is a fault that somebody should mend. To have no robots.txt is none.
+    /// Whether this is a fault that somebody should mend. It is no fault to have no robots.txt.
     pub(super) is_fault: bool,
 }
 

@@ -112,8 +112,7 @@ async fn ask(
     address: SocketAddr,
     target: &Target,
 ) -> Result<Relayed, Broken> {
-    // The address was checked before connecting, but robotgate may since have begun to listen on it. Nothing has been
-    // sent yet.
+    // Check the address again: robotgate may have begun to listen on it after the first check.
     let generation = &exchange.generation;
     generation.egress.check_again(address).map_err(Fault::from)?;
     let head = head_for_origin(client, server.version(), target, generation)?;

@@ -84,8 +84,8 @@ impl Generation {
 /// Logs in `audit` that another robotgate of the fleet made this one forget an origin.
 pub(super) fn log_forget_by_fleet(audit: &AuditLog, origin: &Origin, store: &Store) {
     let in_memory = store.held(origin).is_some_and(|state| state.is_known());
-    // A message of the fleet must not wait for the disk. If the origin is not in memory but may be on disk, log that it
-    // is unknown.
+    // A message of the fleet must not wait for the disk. So if the origin is not in memory but may be on disk, log that
+    // nobody knows whether robotgate had it.
     let known = (in_memory || store.disk().is_none()).then_some(in_memory);
     log_forget(audit, origin, "fleet", known);
 }

@@ -4,7 +4,7 @@
 use super::HeadError;
 use crate::origin::{HostPort, HostPortError, Scheme, TargetForm, unsendable};
 
-/// Refuses a target with a character that robotgate must not send in one (see [`unsendable`]).
+/// Refuses a request target with a character that robotgate must not forward (see [`unsendable`]).
 pub(super) fn check_target(target: &[u8]) -> Result<(), HeadError> {
     unsendable(target).map_or(Ok(()), |byte| Err(HeadError::TargetCharacter(char::from(byte))))
 }
@@ -75,7 +75,8 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     };
     if !is_usual(authority) {
         let there = HostPort::parse(authority).map_err(HeadError::TargetHost)?;
-        // If `http` cannot parse the authority, pingora would ignore the target without an error.
+        // If the library `http` cannot parse the authority, pingora would ignore the request target without an error.
+        // So refuse it here.
         if http::uri::Authority::try_from(authority).is_err() {
             return Err(match Scheme::parse(scheme) {
                 None => HeadError::TargetScheme,
