@@ -1,4 +1,4 @@
-//! Tests that copies that were evicted from memory, or known before a restart, are read back from disk.
+//! Tests that robots.txt copies are read back from disk after they were evicted from memory, or after a restart.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn disk(folder: &Path) -> Disk {
     Disk::open(&folder.join("robots.redb"), options, 1 << 20).expect("the copies open")
 }
 
-/// Creates a store with `max_bytes` of memory and a file in `folder`.
+/// Creates a store that keeps `max_bytes` in memory, and all copies in a file in `folder`.
 fn bench(folder: &Path, max_bytes: u64) -> (Bench, Calls) {
     Bench::with(Store::new(max_bytes, Some(disk(folder))), 1000)
 }
@@ -109,7 +109,7 @@ async fn a_failing_origin_gets_its_copy_from_disk_before_the_retry() {
         &POLICY,
     );
     bench.store.disk().expect("a disk").keep(&nth(1), Arc::new(old), true);
-    // The fetch that failed just now started without knowing the copy on disk.
+    // The fetch that just failed had started before the copy on disk was read.
     bench.known_since(&nth(1), Duration::ZERO, &answered(503, ""));
     let lookup = bench.lookup(&nth(1)).await;
     assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));
