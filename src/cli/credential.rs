@@ -111,7 +111,7 @@ fn configured(file: Option<&Path>) -> Result<(Config, PathBuf), CredentialError>
     Ok((config, path))
 }
 
-/// Adds a secret to the credentials file. The output suggests commands, in which `option` is the `--config` option.
+/// Adds a secret to the credentials file. `option` is the `--config` option of the commands that the output suggests.
 fn add(config: &Config, path: &Path, name: &str, stdin: bool, option: &str) -> Result<String, CredentialError> {
     if !is_name(name) {
         return Err(CredentialError::Name(name.to_owned()));

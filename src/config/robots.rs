@@ -34,8 +34,8 @@ const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=DAY;
 /// The `[robots]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Robots {
-    /// The profile, how long copies are valid, and what failures mean. The section's code has checked that `min_ttl` ≤
-    /// `default_ttl` ≤ `max_ttl`, and that no wait before a retry exceeds the longest one.
+    /// The profile, how long copies are valid, and what failures mean. The section's code has checked two things:
+    /// `min_ttl` ≤ `default_ttl` ≤ `max_ttl`, and no wait before a retry exceeds the longest one.
     pub policy: Policy,
     /// Whether each path is also checked in the form that common servers make of it when they decode it
     /// ([`crate::origin::Strict`]).

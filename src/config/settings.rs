@@ -106,7 +106,7 @@ impl Settings {
         let (entry, _) = key.rsplit_once('.').unwrap_or_default();
         let is_in = |list: &str| entry.strip_prefix(list).is_some_and(|name| name.starts_with('.'));
         let sets = |name: &str| self.0.contains_key(&format!("{entry}.{name}"));
-        // Every entry sets its name. So if the name is not set, the entry does not exist.
+        // Every entry, such as a `[[bot]]`, sets its name. So if the name is not set, the entry does not exist.
         let has_no_entry = NAMED.into_iter().any(is_in) && !NAMES.into_iter().any(sets);
         if has_no_entry { NO_ENTRY } else { DEFAULT }.to_owned()
     }

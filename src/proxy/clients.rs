@@ -224,10 +224,10 @@ impl Client {
 // === impl ConnectionGuard ===
 
 impl ConnectionGuard {
-    /// Begins a request.
+    /// Counts one more request of the client, until the returned guard is dropped.
     ///
     /// # Errors
-    /// Fails if the client has reached its limit of requests under way.
+    /// Fails if the client has reached its limit of requests at the same time.
     pub(super) fn begin_request(self: &Arc<Self>, limits: &Limits) -> Result<RequestGuard, Limit> {
         let before = self.client.requests.fetch_add(1, Ordering::Relaxed);
         // Create the guard before the check, because dropping it restores the count.

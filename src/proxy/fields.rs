@@ -302,7 +302,7 @@ mod tests {
             ),
             ("robotgate-2, robotgate", Some("robotgate-2")),
             ("cdn,\tROBOTGATE; error=e", Some("cdn")),
-            // These values are not lists of items.
+            // A member that names no proxy is removed. A value that is not a list is removed as a whole.
             ("(robotgate); error=e, cdn", Some("cdn")),
             ("\"robot\\gate\"; error=e", None),
             ("cdn; details=\"x, robotgate; error=e", None),

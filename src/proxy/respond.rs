@@ -407,8 +407,8 @@ impl OwnResponse {
     }
 }
 
-/// Adds what the site says about the use of its content, as parameters. If the request is forwarded, leaves out where
-/// the site says so, because the parameter `line` then belongs to the rule.
+/// Adds what the site says about the use of its content, as parameters. If the request is forwarded, leaves out the
+/// place where the site says it, because the parameter `line` then belongs to the rule.
 fn push_usage(out: &mut String, usage: &UsageReport) {
     use std::fmt::Write as _;
 

@@ -122,7 +122,8 @@ pub(super) fn to_client(
     let is_bare = response.status.is_informational()
         || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     if is_bare {
-        // These responses have no content, so they must not say where it ends (RFC 9112 §6.1, RFC 9110 §8.6).
+        // A response with one of these statuses has no content, so it must not say where its content ends (RFC 9112
+        // §6.1, RFC 9110 §8.6).
         response.remove_header(&header::TRANSFER_ENCODING);
     }
     if response.status.is_informational() {

@@ -154,7 +154,8 @@ const ORIGIN: &str = "ORIGIN";
 /// Printed for a value that is unknown.
 const NONE: &str = "-";
 const GAP: &str = "  ";
-/// Minimum width for an origin in columns. A third of them show the end of the origin, so its port is always visible.
+/// Minimum width for an origin in columns. A third of these columns show the end of the origin, so its port is always
+/// visible.
 const MIN_ORIGIN: usize = 19;
 /// Maximum length of printed values in bytes.
 const MAX_ORIGIN: usize = 500;

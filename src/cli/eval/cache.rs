@@ -20,7 +20,7 @@ pub(super) struct Cache {
 // === impl Cache ===
 
 impl Cache {
-    /// Creates an empty cache for files that are read by `profile`.
+    /// Creates an empty cache for robots.txt files. `profile` says how these files are read.
     pub(super) fn new(profile: Profile) -> Self {
         Self {
             profile,

@@ -116,7 +116,7 @@ pub(super) fn answer(
 // === impl Files ===
 
 impl Files {
-    /// Creates empty caches for files that are read by `profile`.
+    /// Creates empty caches for robots.txt files. `profile` says how these files are read.
     pub(super) fn new(profile: Profile) -> Self {
         Self {
             text: Cache::new(profile),

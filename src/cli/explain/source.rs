@@ -85,7 +85,8 @@ impl Source {
         Ok(Self::Live(Box::new(live::fetch(config, origin)?)))
     }
 
-    /// Returns what is known of the robots.txt, read by `policy`. Returns `None` if the decision needed none.
+    /// Returns what is known of the robots.txt. `policy` says what that means for requests. Returns `None` if the
+    /// decision needed no robots.txt.
     pub(super) fn lookup(&self, policy: &Policy) -> Option<Lookup> {
         match self {
             Self::Unasked => None,

@@ -21,7 +21,7 @@ pub(in crate::proxy) struct Count {
 /// How a tunnel ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::proxy) enum TunnelEnd {
-    /// Both sides have closed.
+    /// The client and the origin have both closed their side.
     Both,
     ClientBroke,
     OriginBroke,
