@@ -91,8 +91,8 @@ impl Wire {
         self.lock().out.len()
     }
 
-    /// Becomes ready when the other side has closed or broken the connection. Until then, keeps the bytes that the
-    /// other side sends in a buffer. While that buffer is full, this does not notice the end.
+    /// Becomes ready when the other side has closed or broken the connection. Until then, stores in a buffer what the
+    /// other side sends. While that buffer is full, this does not notice the end.
     pub fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.lock();
         while inner.ahead.len() < MAX_AHEAD {

@@ -19,7 +19,7 @@ pub(super) struct Opening {
     follows_retry: bool,
     /// Number of bytes before the ClientHello.
     skipped: usize,
-    /// Number of bytes that `acceptor` has got.
+    /// How many of the client's bytes `acceptor` has got.
     given: usize,
     /// Number of bytes of the ClientHello, including the heads of its TLS records. 0 if there is no ClientHello.
     hello_length: usize,
