@@ -102,7 +102,7 @@ impl<'t> History<'t> {
         Ok(())
     }
 
-    /// Removes the oldest version of an origin that has more than [`MAX_VERSIONS`].
+    /// If an origin has more than [`MAX_VERSIONS`] versions, removes the oldest one.
     fn keep_few(&mut self, origin: &str, bytes: &mut u64) -> Result<(), FileError> {
         let oldest = {
             let mut versions = self.versions.range((origin, 0)..=(origin, u64::MAX))?;
