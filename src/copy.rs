@@ -2,8 +2,8 @@
 //! means.
 //!
 //! This is a state machine. Each fetch turns the [`OriginState`] of an origin into a new one. The state and the current
-//! time give the answer. It does no I/O and reads no clock. [`crate::store`] keeps the copies, [`crate::fetch`] fetches
-//! them.
+//! time say what applies to the origin. It does no I/O and reads no clock. [`crate::store`] keeps the copies,
+//! [`crate::fetch`] fetches them.
 
 mod clock;
 mod failure;

@@ -69,8 +69,8 @@ pub struct Decision {
     pub question: Question,
     /// What the cache knew of the origin's robots.txt. `None` if the decision did not need it.
     pub lookup: Option<Lookup>,
-    /// Why bots may not reach the origin, if no robots.txt was needed to know that; or how much too long its
-    /// `Crawl-delay` is.
+    /// Why bots may not reach the origin, if no robots.txt was needed to know that. Or a message that its `Crawl-delay`
+    /// is too long.
     pub prohibited: Option<String>,
     /// When the request may come again. `None` unless it came too early.
     pub deferral: Option<Deferral>,
@@ -127,7 +127,8 @@ impl Decision {
     }
 
     fn refused_for_pace(mut self, verdict: Verdict) -> Self {
-        // A use that the site forbids did not refuse this request, because the bot's enforcement is `report`.
+        // A use that the site forbids did not refuse this request, because the bot's enforcement is `report`. So it is
+        // not the reason now.
         if let Some(usage) = &mut self.usage {
             usage.refused = None;
         }

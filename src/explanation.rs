@@ -123,7 +123,7 @@ pub(crate) fn needs_proof(config: &Config, user_agent: &str) -> bool {
     matches!(unproven, Identity::Refused(IdentityMismatch::Unproven { .. }))
 }
 
-/// Returns the kinds of proof that the bot accepts that this User-Agent names.
+/// Returns the kinds of proof that are accepted for the bot that this User-Agent names.
 fn proofs_of(config: &Config, user_agent: &str) -> String {
     let fields = [user_agent.as_bytes()];
     match config

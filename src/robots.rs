@@ -209,9 +209,9 @@ impl RobotsTxt {
         }
     }
 
-    /// Returns the rules for `agent`, exactly as Google's parser picks them. It cuts each user-agent in the file after
-    /// the leading letters, `-` and `_`, and compares the rest with `agent`, ignoring case. If none is equal, the rules
-    /// for `*` apply (RFC 9309 §2.2.1). An empty `agent` equals a user-agent of which nothing is left.
+    /// Returns the rules for `agent`, exactly as Google's parser picks them. Of each user-agent in the file, it takes
+    /// only the letters, `-` and `_` at the start, and compares them with `agent`, ignoring case. If none is equal, the
+    /// rules for `*` apply (RFC 9309 §2.2.1). An empty `agent` equals a user-agent that begins with another character.
     #[must_use]
     pub fn agent(&self, agent: &str) -> Agent<'_> {
         match &self.rules {

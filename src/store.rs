@@ -378,7 +378,7 @@ impl Store {
 
     /// Inserts an origin's slot again, so that the cache takes its new weight into account.
     fn weigh_anew(&self, origin: &Origin, slot: &Arc<Slot>) {
-        // If the cache evicted this slot in the meantime, the origin can have a new one, which must stay.
+        // The cache may have evicted this slot, and the origin may have a new one. Then keep the new one.
         let is_another = |held: Held| !Arc::ptr_eq(&held.slot, slot);
         if !self.slots.peek(origin).is_some_and(is_another) {
             self.slots.insert(origin.clone(), Held::new(origin, slot.clone()));

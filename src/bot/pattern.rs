@@ -73,7 +73,7 @@ impl fmt::Display for AgentPattern {
     }
 }
 
-/// Returns whether a name can begin at `at`: that is not in the middle of a token.
+/// Returns whether a name can begin at `at`. It cannot in the middle of a token.
 pub(super) fn may_begin(field: &[u8], at: usize) -> bool {
     at == 0 || !is_token_byte(field[at - 1]) || !is_token_byte(field[at])
 }

@@ -222,7 +222,7 @@ impl Bots {
         }
     }
 
-    /// Returns whether the proof is one of any bot.
+    /// Returns whether this is a proof of any bot in the configuration.
     pub fn accept(&self, proof: &Proof<'_>) -> bool {
         self.bound().any(|(index, bot)| proof.covers(index, bot))
     }
@@ -336,7 +336,7 @@ impl<'a> Proof<'a> {
 // === impl LoggedProof ===
 
 impl LoggedProof<'_> {
-    /// Returns whether the bot still has the entry.
+    /// Returns whether the configuration still lists this proof for the bot.
     fn is_in(&self, bindings: &Bindings) -> bool {
         match self.kind {
             ProofKind::Credential => bindings.credentials.iter().any(|name| **name == *self.name),

@@ -7,10 +7,10 @@
 
 use std::time::{Duration, SystemTime};
 
-/// What the wall clock and the clock of the time since the machine's start showed last.
+/// The last values of two clocks: the wall clock, and the time since the machine's start.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockReadings {
-    /// What the wall clock showed first, or first after it was last set back. Each later jump forward is added.
+    /// The first value of the wall clock, or the first after it was last set back. Each later jump forward is added.
     began: SystemTime,
     wall: SystemTime,
     running: Duration,

@@ -94,9 +94,9 @@ impl Failure {
     /// Returns how long to wait before the next fetch. `attempt` counts the failures in a row, from 1. Not for an
     /// origin that has failed for very long: it is retried hourly.
     ///
-    /// If the origin sent `Retry-After`, this is that time, within bounds. Otherwise it is one second if robotgate
-    /// itself failed, `retry.first` if bots may not reach the origin, and `retry.busy` after 429 and 503. For any other
-    /// failure, it is `retry.first`, doubled with each attempt.
+    /// If the origin sent `Retry-After`, the delay is that time, within bounds. Otherwise, it is one second if
+    /// robotgate itself failed, `retry.first` if bots may not reach the origin, and `retry.busy` after 429 and 503. For
+    /// any other failure, it is `retry.first`, doubled with each attempt.
     pub fn retry_delay(&self, attempt: u32, retry: &Retry) -> Duration {
         if let Some(requested) = self.retry_after {
             return requested.max(MIN_RETRY_AFTER).min(retry.longest);

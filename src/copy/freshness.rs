@@ -1,5 +1,5 @@
-//! How long a response stays fresh, by its own headers (RFC 9111 §4.2, RFC 9309 §2.4). Pure: the caller passes the time
-//! of receipt.
+//! How long a response stays fresh, by its own headers (RFC 9111 §4.2, RFC 9309 §2.4). The caller passes the time of
+//! receipt.
 
 use std::time::{Duration, SystemTime};
 

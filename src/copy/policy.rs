@@ -1,4 +1,4 @@
-//! How long copies stay fresh and what failures mean, as configured.
+//! The configured policy: how long a robots.txt is used, and what failed fetches mean.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::Freshness;
 use crate::robots::Profile;
 
-/// How long copies stay fresh and what failures mean. The defaults are those of the specification.
+/// How long a robots.txt is used, and what failed fetches mean. The defaults are those of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     /// Whether robots.txt is read as Google's parser does or by RFC 9309. This includes the meaning of a response's
@@ -15,7 +15,7 @@ pub struct Policy {
     pub profile: Profile,
     /// How long a robots.txt is used if its response does not say (RFC 9309 §2.4).
     pub default_ttl: Duration,
-    /// How long the site is taken to have no robots.txt, if that response does not say.
+    /// How long it counts that a site has no robots.txt, if the response does not say.
     pub no_robots_ttl: Duration,
     /// The shortest and longest lifetime. A response can specify a lifetime between them.
     pub min_ttl: Duration,
@@ -30,7 +30,7 @@ pub struct Policy {
 pub struct Unreachable {
     /// How long everything is disallowed, from the first failure on.
     pub deny_for: Duration,
-    /// What applies after that.
+    /// What applies after `deny_for`.
     pub then: Then,
     /// What applies after `deny_for` if `then` is [`Then::LastCopy`], but there never was a copy.
     pub without_copy: WithoutCopy,

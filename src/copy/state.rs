@@ -35,7 +35,7 @@ pub struct OriginState {
     shared: bool,
 }
 
-/// The last response, kept when a later fetch fails.
+/// The last response. It stays when a later fetch fails.
 #[derive(Debug, Clone, PartialEq)]
 struct LastResponse {
     meaning: Content,

@@ -42,7 +42,7 @@ pub struct Subject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// The path is visible. `alone` is false if the response can concern another resource than the path: the method is
-    /// not GET or HEAD, or a field names another resource. Only for `/robots.txt` does this matter.
+    /// not GET or HEAD, or a field names another resource. This matters only for `/robots.txt`.
     Path { alone: bool },
     /// A CONNECT. Unless robotgate intercepts it, the content is not visible, so the decision applies to the origin as
     /// a whole.
@@ -247,8 +247,8 @@ impl Question {
         Some(self.into_decision(Ruling::refused(reason), None, prohibited))
     }
 
-    /// Returns the names by which the robots.txt is searched. Most clients send no User-Agent with a CONNECT. If the
-    /// host is in `[[https.tunnel]]`, the rules for `*` apply to such a client.
+    /// Returns the name or names under which the robots.txt is searched for rules. Most clients send no User-Agent with
+    /// a CONNECT. If the host is in `[[https.tunnel]]`, the rules for `*` apply to such a client.
     pub(super) fn robots_identity(&self) -> RobotsIdentity<'_> {
         let robots_identity = RobotsIdentity::new(&self.subject.identity, self.terms.unidentified);
         match (robots_identity, &self.scope) {
@@ -458,9 +458,9 @@ pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdic
     }
 }
 
-/// Returns the reading of the path that decides, and the rule that matches it. The first disallowed reading decides. If
-/// none is disallowed, the path as sent decides. Returns `None` if all readings together take more work than `left`;
-/// see [`Agent::decide_within`].
+/// A path can be read in several ways ([`Readings`]). The first reading that the rules disallow decides. If none is
+/// disallowed, the path as sent decides. Returns this reading and the rule that matches it. Returns `None` if all
+/// readings together take more work than `left`; see [`Agent::decide_within`].
 fn strictest(agent: Agent<'_>, readings: &Readings<'_>, left: &mut usize) -> Option<(Reading, Match)> {
     let sent = agent.decide_within(&readings.sent, left)?;
     if !sent.allowed {

@@ -90,7 +90,7 @@ reasons! {
             site works again, the operator ends the wait with `robotgate cache forget ORIGIN`. In [robots.unreachable] the operator sets how long robotgate \
             refuses a site that fails.",
     }
-    /// The robots.txt has been unreachable for so long that the last good copy decides again.
+    /// The robots.txt has been unreachable for so long that the rules of its last good copy apply again.
     LastCopy = "last-copy" {
         phrase: "Disallowed by robots.txt",
         sentence: "The site's robots.txt has been unreachable for so long that its last good copy decides.",

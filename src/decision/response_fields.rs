@@ -56,8 +56,8 @@ pub(super) fn said(
 /// directives apply only to the bot `examplebot`. The name `*` means all bots.
 ///
 /// A colon also separates a directive from its value, as in `unavailable_after: 25 Jun 2010 15:00:00`. So the text
-/// before a colon is a bot's name only if a known directive or nothing follows the colon. If robotgate does not know a
-/// directive with a value, such as `max-new: 3`, it does not take `max-new` for a bot.
+/// before a colon is a bot's name only if a known directive or nothing follows the colon. In `new-directive: 3`, which
+/// robotgate does not know, it does not take `new-directive` for a bot.
 fn forbidden_by_robots_tag(value: &[u8], is_bot: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static Label> {
     let mut applies = true;
     value.split(|byte| *byte == b',').filter_map(move |item| {

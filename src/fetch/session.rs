@@ -69,7 +69,8 @@ impl Session {
             server,
             address,
             reused,
-            // Unless the idle timeout is shorter, the total timeout must end the fetch, so it has to come first.
+            // If the idle timeout is not the shorter one, the total timeout has to end the fetch. So make the idle
+            // timeout longer.
             silence: match idle < total {
                 true => idle,
                 false => total + Duration::from_secs(1),

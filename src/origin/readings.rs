@@ -17,8 +17,9 @@ pub use self::strict::Strict;
 pub struct Readings<'a> {
     /// The path and query as sent. Only an empty path becomes `/`, as in Google's parser (`GetPathParamsQuery`).
     pub sent: Cow<'a, [u8]>,
-    /// The normalised path (RFC 3986 §6.2.2): `%7e` becomes `~`, other hex digits are in upper case, everything outside
-    /// printable ASCII is escaped, and `/./` and `/../` are resolved. `None` if that changes nothing.
+    /// The normalised path (RFC 3986 §6.2.2): `%7e` becomes `~`, the hex digits of other escapes are in upper case,
+    /// everything outside printable ASCII is escaped, and `/./` and `/../` are resolved. `None` if that changes
+    /// nothing.
     pub resolved: Option<Vec<u8>>,
     /// The same as `resolved`, but `%7e` becomes `%7E` and not `~`. This is for a rule with such a needless escape:
     /// without this reading, a request for `/%7euser` would not match a rule for `/%7Euser`. Escaped dots are resolved

@@ -13,7 +13,7 @@ use super::{
 #[derive(Clone, Copy, Debug)]
 pub struct Agent<'a> {
     robots: &'a RobotsTxt,
-    /// The agent's set of rules; see [`super::ruleset`].
+    /// Number of the agent's set of rules; see [`super::ruleset`]. `None` if no rules apply.
     set: Option<u32>,
     group: Option<&'a str>,
     specific: bool,
@@ -42,7 +42,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Creates an agent that the file does not name. `set` contains the rules for `*`.
+    /// Creates an agent that the file does not name. `set` is the number of the set of rules for `*`.
     pub(super) fn unnamed(robots: &'a RobotsTxt, set: Option<u32>) -> Self {
         Self {
             robots,

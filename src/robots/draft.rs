@@ -117,7 +117,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns the offset of `part` in the body.
+    /// Returns the offset of `part` in the file.
     fn offset_of(&self, part: &[u8]) -> usize {
         let offset = part.as_ptr().addr().wrapping_sub(self.body.as_ptr().addr());
         debug_assert!(offset <= self.body.len());

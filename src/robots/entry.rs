@@ -19,21 +19,22 @@ pub(super) struct Entry<W> {
     literal: u16,
     /// Length of the normalized pattern, including wildcards.
     length: u16,
-    /// The upper bits contain the rule's kind and the shape. In a table, the lower bits say how far the parent entry is
-    /// away, or, for a pattern with wildcards, which bytes a path must contain.
+    /// The upper bits contain the rule's kind and the shape. In a table, the lower bits say how many entries before
+    /// this one its parent is (see [`super::index`]). For a pattern with wildcards, they say which bytes a path must
+    /// contain.
     link: u16,
 }
 
 /// How a pattern is matched.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Shape {
-    /// Matches a path that begins with the literal.
+    /// No wildcard: matches every path that begins with the pattern.
     Prefix,
-    /// Matches only the literal itself.
+    /// Ends in `$` and has no `*`: matches only the path that equals the pattern before the `$`.
     Exact,
-    /// The pattern has a `*` after the literal.
+    /// Contains a `*`, and not only at the end.
     Wild,
-    /// Like `Wild`, but the pattern ends in `$`, so the path must end as the pattern does.
+    /// Contains a `*` and ends in `$`, so the path must end as the pattern does.
     WildToEnd,
 }
 
@@ -95,7 +96,7 @@ impl Entry<u32> {
         }
     }
 
-    /// Records that the parent entry is `distance` entries before this one.
+    /// Records that the parent of this pattern (see [`super::index`]) is `distance` entries before it.
     pub(super) fn linked(self, distance: usize) -> Self {
         let distance = u16::try_from(distance).map_or(DISTANCE, |distance| distance.min(DISTANCE));
         Self {
@@ -208,7 +209,8 @@ impl<W: Offset> Entry<W> {
         let start = self.start.at();
         match self.shape() {
             Shape::Prefix | Shape::Exact => &text[start..start + self.literal_len()],
-            // Cut off the last byte: the `$`. In the entry of an index page's directory, another byte is in its place.
+            // Cut off the last byte, which is the `$`. For the directory of an index page, it is the byte after the
+            // directory.
             Shape::WildToEnd => &text[start..start + usize::from(self.length) - 1],
             Shape::Wild => {
                 let pattern = &text[start..start + usize::from(self.length)];

@@ -25,7 +25,7 @@ pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     for unit in Units(inner) {
         in_query |= matches!(unit, Unit::Raw(b'?'));
         match (profile, unit) {
-            // Escape this `$`: only at the end of a pattern has it a special meaning.
+            // Escape this `$`, because it has a special meaning only at the end of a pattern.
             (Profile::Rfc9309, Unit::Raw(b'$')) => push_escaped(&mut spelled, b'$'),
             (Profile::Rfc9309, Unit::Escaped(octet)) if is_the_same_plain(octet, in_query) => {
                 spelled.push(octet.into())

@@ -45,7 +45,7 @@ impl Classes {
                 rare = class;
             }
         }
-        // A pattern with bytes of only one class gets that class twice.
+        // If all bytes of the pattern are in one class, return that class twice.
         let rare = if rare == 0 { rarest } else { rare };
         u16::from(rarest) | u16::from(rare) << 6
     }

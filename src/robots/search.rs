@@ -80,8 +80,8 @@ impl<'a> Search<'a> {
 
     /// Searches patterns without wildcards. They are sorted as bytes.
     pub(super) fn literals<W: Offset>(&mut self, entries: &[Entry<W>]) {
-        // Find the last pattern that sorts before the path or equals it. Only this one can match, its parent, the
-        // parent of that, and so on.
+        // Find the last pattern that sorts before the path or equals it. Only this one, its parent, the parent of its
+        // parent and so on can match.
         let after = entries.partition_point(|entry| entry.is_up_to(self.text, self.path, self.head));
         let Some(mut at) = after.checked_sub(1) else {
             return;
@@ -103,7 +103,8 @@ impl<'a> Search<'a> {
             at -= distance;
             steps += 1;
             if steps == SHALLOW {
-                // Many patterns begin with each other. Find how many bytes match here: a longer parent cannot match.
+                // There are many patterns of which each begins with the next. Find out how many bytes of this one
+                // match, because longer ones cannot match.
                 shared = common_prefix(entry.literal(self.text), self.path);
             }
         }

@@ -22,11 +22,11 @@ pub enum SiteAccess {
 /// The rank of the strongest pattern of each kind. Patterns that match no path do not count.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HighestRanks {
-    /// Patterns that match every path.
+    /// Rank of the strongest pattern that matches every path.
     universal: Rank,
-    /// Patterns that disallow some path.
+    /// Rank of the strongest pattern that disallows some path.
     disallow: Rank,
-    /// Patterns that allow some path.
+    /// Rank of the strongest pattern that allows some path.
     allow: Rank,
 }
 

@@ -51,8 +51,8 @@ pub struct Preference {
 pub struct SitePreference {
     /// `false` if any line forbids the use.
     pub allowed: bool,
-    /// Number of the line, from 1. If lines about all paths and lines about some paths say so, this is one of the
-    /// former.
+    /// Number of the line, from 1. If lines about all paths and lines about some paths say so, this is a line about all
+    /// paths.
     pub line: u32,
     /// Whether this applies to all paths of the site.
     pub everywhere: bool,

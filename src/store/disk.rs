@@ -202,7 +202,7 @@ impl Disk {
         let is_first = !queue.has_work();
         let has_room = queue.put(origin.to_string(), change);
         if is_first {
-            // If other changes were already queued, the writer is awake.
+            // Wake the writer. If other changes were queued before this one, it is awake already.
             self.shared.work.notify_one();
         }
         drop(queue);

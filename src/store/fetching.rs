@@ -83,7 +83,7 @@ impl Store {
         let slot = running.slot;
         let mut found = slot.state.load_full();
         if !found.is_under(policy) {
-            // The fetch may have begun before a reload, with another profile.
+            // The fetch may have begun before a reload, with another profile. Then parse the robots.txt again.
             found = self.reread(&slot, origin, policy).await;
         }
         if pending || Arc::ptr_eq(&found, state) {

@@ -289,8 +289,8 @@ mod tests {
         let (in_flight, limiter) = (Arc::<InFlightFetches>::default(), Arc::new(FetchLimiter::new(1)));
         let origin = Origin::new(Scheme::Https, HostPort::parse(b"a.example").expect("a host"));
         let [first, second] = [1, 2].map(|client| queued(&in_flight, &limiter, &origin, client));
-        // Two handles can be dropped at the same moment: each then still sees the reference of the other. This clone
-        // plays the other reference.
+        // Two handles can be dropped at the same moment: each then still sees the reference of the other. Here, this
+        // clone is that other reference.
         let held_by_first = first.fetch.clone();
         drop(first);
         assert_eq!(in_flight.len(), 1, "one waits still");

@@ -114,7 +114,7 @@ impl Fault {
         Self::TlsProtocol(bounded(cause.unwrap_or(&text)))
     }
 
-    /// Returns the value of `error` in `Proxy-Status` (RFC 9209 §2.3).
+    /// Returns the error type of the fault for the `Proxy-Status` field (RFC 9209 §2.3).
     pub fn proxy_error(&self) -> ProxyError {
         match self {
             Self::Egress(EgressError::Resolve(ResolveError::Timeout)) => ProxyError::DnsTimeout,

@@ -88,7 +88,8 @@ struct State {
     bounds: Bounds,
 }
 
-/// Counts a stream of its connection until it is dropped.
+/// Counts an open stream of the connection until this value is dropped. If the response has not ended by then, the
+/// stream counts as cancelled.
 #[derive(Debug)]
 struct StreamPermit {
     state: Arc<State>,

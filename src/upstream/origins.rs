@@ -23,7 +23,7 @@ use super::{
 };
 use crate::origin::{Origin, Scheme};
 
-/// Connections to origins. A set of its own exists for each file of root certificates.
+/// Connections to origins. There is one such set for each file of root certificates.
 pub struct Origins {
     connector: TransportConnector,
     /// HTTP/1.1 connections that wait for their next request.

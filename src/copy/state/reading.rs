@@ -48,7 +48,7 @@ impl OriginState {
         self.copies().map(|copy| copy.robots.body().len()).sum::<usize>() > LARGE
     }
 
-    /// Turns the last failure into an answer if its status is an answer under `policy`.
+    /// If the status of the last failure is no failure under `policy`, turns it into a response.
     fn with_failures_under(self, policy: &Policy) -> Self {
         let Some(failing) = &self.failing else { return self };
         let status = match failing.last.error {
@@ -67,7 +67,7 @@ impl OriginState {
         }
     }
 
-    /// Turns the last answer into a failure if its status is a failure under `policy`.
+    /// If the status of the last response is a failure under `policy`, turns it into a failure.
     fn with_answers_under(self, policy: &Policy) -> Self {
         let Some(answered) = &self.answered else { return self };
         let fails = match answered.meaning {

@@ -77,7 +77,7 @@ struct SavedFailing {
     attempts: u32,
     tried: u64,
     retry: u64,
-    /// HTTP status, if the failure was a status.
+    /// HTTP status, if the failure was a response with an error status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     error: String,

@@ -62,18 +62,18 @@ enum Escapes {
 /// What a path contains that different servers read differently.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PathFeatures {
-    /// `//` or `%2F` occurs.
+    /// The path contains `//` or `%2F`.
     slash: bool,
-    /// `\` or `%5C` occurs.
+    /// The path contains `\` or `%5C`.
     backslash: bool,
     semicolon: bool,
-    /// `%3B` occurs.
+    /// The path contains `%3B`, an escaped `;`.
     escaped_semicolon: bool,
-    /// An escape of a reserved character other than `/` occurs, such as `%3A` for `:`.
+    /// The path contains an escape of a reserved character other than `/`, such as `%3A` for `:`.
     reserved: bool,
-    /// An escape of a character that needs none occurs in the path or the query, such as `%7E` for `~`.
+    /// The path or the query contains an escape of a character that needs none, such as `%7E` for `~`.
     unreserved: bool,
-    /// Two dots in a row occur, escaped or not.
+    /// The path contains two dots in a row, escaped or not.
     dots: bool,
     /// The path begins with two slashes or backslashes.
     authority: bool,

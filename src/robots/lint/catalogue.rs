@@ -85,7 +85,8 @@ catalogue! {
 
     /// An unknown key that looks like a known one.
     MisspeltKey = "misspelt-key", Error;
-    /// A line that begins with a key but lacks the colon. With more than one word after the key, it is lost.
+    /// A line that begins with a key but has no colon and is not just two words, such as `Disallow /a /b`. It is
+    /// ignored.
     LostRecord = "lost-record", Error;
     /// A second record (`key: value`) on the same line. It becomes part of the value of the first one.
     SwallowedRecord = "swallowed-record", Error;

@@ -157,9 +157,9 @@ impl<'a> Scope<'a> {
         if heir == Some(at) || heir.map_or(RuleKind::Allow, |heir| self.rules[heir].kind) != kind {
             return None;
         }
-        // Look for rules of the opposite kind that win against the heir but not against this rule, and can match some
-        // of the same paths. If this pattern has no `*`, check only rules with a `*`. A rule without one matches all of
-        // this rule's paths or none, and would be the heir.
+        // The heir is the rule that would decide without this one. Look for rules of the opposite kind that win against
+        // the heir but not against this rule, and can match some of the same paths. If this pattern has no `*`, check
+        // only rules with a `*`. A rule without one matches all of this rule's paths or none, and would be the heir.
         let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
         let least = heir.map_or(0, |heir| self.patterns[heir].len());
         let next = rivals.partition_point(|length| *length < least);

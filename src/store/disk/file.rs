@@ -137,7 +137,7 @@ impl CopyFile {
     /// Fails if the file cannot be written.
     pub fn write(&self, changes: &HashMap<String, Change>) -> Result<(), FileError> {
         let mut transaction = self.database.begin_write()?;
-        // After a kill, the file can then be opened without a scan for the pages in use.
+        // Without this option, opening the file after a kill would take a scan of the whole file for pages in use.
         transaction.set_quick_repair(true);
         let held;
         {

@@ -35,7 +35,7 @@ pub struct Stream {
     permit: StreamPermit,
 }
 
-/// The part of the response that has arrived.
+/// How much of the response has arrived.
 #[derive(Debug)]
 enum Response {
     HeadRead(ResponseFuture),
