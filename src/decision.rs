@@ -69,8 +69,8 @@ pub struct Decision {
     pub question: Question,
     /// What the cache knew of the origin's robots.txt. `None` if the decision did not need it.
     pub lookup: Option<Lookup>,
-    /// Why bots may not reach the origin, if no robots.txt was needed to know that. Or a message that its `Crawl-delay`
-    /// is too long.
+    /// Why bots may not reach the origin, if this was known without its robots.txt. For a site whose `Crawl-delay` is
+    /// too long, this says so.
     pub prohibited: Option<String>,
     /// When the request may come again. `None` unless it came too early.
     pub deferral: Option<Deferral>,

@@ -109,7 +109,7 @@ impl Lookup {
     /// Returns the fetch that the answer is based on.
     pub fn source_fetch(&self, policy: &Policy) -> SourceFetch {
         match self.answer(policy) {
-            // The known state has expired, and the fetch of a new one is still running, so no fetch can be named.
+            // There is no fetch to return: the known state has expired, and the fetch of a new one is still running.
             Answer::Unreachable(_) if self.pending => SourceFetch::default(),
             Answer::LastCopy(copy, _) if self.pending => self.state.source_fetch_of(copy, None),
             _ => self.state.source_fetch(self.at, policy),

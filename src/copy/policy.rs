@@ -30,9 +30,9 @@ pub struct Policy {
 pub struct Unreachable {
     /// How long everything is disallowed, from the first failure on.
     pub deny_for: Duration,
-    /// What applies after `deny_for`.
+    /// What applies to an origin that has failed for longer than `deny_for`.
     pub then: Then,
-    /// What applies after `deny_for` if `then` is [`Then::LastCopy`], but there never was a copy.
+    /// What applies to such an origin if `then` is [`Then::LastCopy`], but its robots.txt was never fetched.
     pub without_copy: WithoutCopy,
     pub retry: Retry,
 }

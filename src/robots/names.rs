@@ -174,7 +174,7 @@ fn utf8(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-/// Returns the bytes of `name` that are not in its [`Head`].
+/// Returns the bytes of `name` after the first eight, which its [`Head`] contains.
 fn rest(name: &[u8]) -> &[u8] {
     name.get(Head::BYTES..).unwrap_or_default()
 }

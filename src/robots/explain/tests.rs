@@ -33,8 +33,8 @@ fn each_loser_has_its_reason() {
                 (4, NeverMatches),
             ],
         ),
-        // The nearest rule is the one of which the path begins with the most bytes. What comes after a `*` does not
-        // count.
+        // The path begins with three bytes of the pattern `/p/x`, but with only one of the other pattern, because bytes
+        // after a `*` do not count. So the rule for `/p/x` is the nearest.
         (
             "disallow: /*/*?*ls=\ndisallow: /p/x",
             "/p/a?l",

@@ -69,7 +69,7 @@ impl<'t> Tables<'t> {
         let record = Record::of(state);
         let digest = record.text_digest();
         if let (Some(digest), Some(text)) = (digest, state.text()) {
-            // Compare the whole text: a damaged one is then written again.
+            // Compare the whole text, so that a damaged one is written again.
             let is_there = self.texts.get(&digest.0)?.is_some_and(|there| there.value() == text);
             if !is_there {
                 let before = self
