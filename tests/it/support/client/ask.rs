@@ -101,7 +101,7 @@ impl<'a> Ask<'a> {
     /// Sends the request and reads the response.
     ///
     /// # Errors
-    /// If the connection fails before the response. If the request itself is awaited, it panics instead.
+    /// If the connection fails before the response. (Awaiting the request instead of calling this panics then.)
     pub async fn send(self) -> io::Result<Response> {
         let what = format!("the response to {} {}", self.message.method, self.message.target);
         let exchange = async {
