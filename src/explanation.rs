@@ -18,7 +18,7 @@ use crate::{
 /// A decision, and everything that explains it.
 pub(crate) struct Report<'a> {
     pub(crate) decision: &'a Decision,
-    /// The User-Agent and the URL, as the user typed them.
+    /// The User-Agent and the URL, as they were given.
     pub(crate) user_agent: &'a str,
     pub(crate) url: &'a str,
     /// The rules that won and lost, if the rules of a robots.txt decided.
@@ -51,7 +51,7 @@ pub(crate) struct AudienceStatement<'a> {
 // === impl Report ===
 
 impl<'a> Report<'a> {
-    /// Creates the report on `decision`. `user_agent` and `url` are what the user typed. `body` is the text of the
+    /// Creates the report on `decision`. `user_agent` and `url` are shown as they were given. `body` is the text of the
     /// robots.txt, if there is one.
     pub(crate) fn new(
         config: &Config,

@@ -272,7 +272,7 @@ impl RobotsTxt {
         &self.text[..self.length as usize]
     }
 
-    /// Returns the lines of the file that are not rules; see [`statements`].
+    /// Returns the lines of the file that are neither rules nor user-agents, such as sitemaps; see [`statements`].
     ///
     /// ```
     /// let robots = robotgate::robots::RobotsTxt::parse(b"Sitemap: https://example.com/map.xml");

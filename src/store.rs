@@ -64,8 +64,7 @@ pub struct Query<'a, F> {
     pub origin: &'a Origin,
     pub fetcher: &'a Arc<F>,
     pub policy: &'a Policy,
-    /// The client that the request comes from. If the lookup needs a fetch, the limit on fetches of this client
-    /// applies.
+    /// The client or operator who asks. If the lookup needs a fetch, the limit on their fetches applies.
     pub requester: Requester,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Entry<W> {
 /// How a pattern is matched.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Shape {
-    /// No wildcard: matches every path that begins with the pattern.
+    /// No wildcard, except at the end: matches every path that begins with the literal part.
     Prefix,
     /// Ends in `$` and has no `*`: matches only the path that equals the pattern before the `$`.
     Exact,

@@ -15,7 +15,7 @@ pub enum Answer<'s> {
     NoRobots,
     Soft404,
     Unreachable(Option<&'s Failure>),
-    /// The last copy with rules decides, because the origin has failed for long. The second value is the last failure.
+    /// The last copy with rules decides, because the origin fails. The second value is the last failure.
     LastCopy(&'s Arc<RobotsCopy>, &'s Failure),
     UnreachableTooLong(&'s Failure),
 }
