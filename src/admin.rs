@@ -1,9 +1,9 @@
-//! The admin API, over HTTP ([`http`]). It is served on the admin listener, where it reports everything that the proxy
-//! knows, and on a socket next to the cache file, for the command `robotgate cache`.
+//! The admin API, over HTTP ([`http`]). Operators reach it at the address of the admin listener. It tells them
+//! everything that the proxy knows. The command `robotgate cache` reaches it through a socket next to the cache file.
 //!
 //! Only one process can open the cache file. While a proxy has it open, the command asks the proxy over the socket
-//! (`socket`). Otherwise it opens the file itself ([`Copies`]). Both read the file through `view`, so their answers are
-//! the same.
+//! (`socket`). Otherwise it opens the file itself ([`Copies`]). The proxy and the command read the file with the same
+//! code, `view`, so their answers are the same.
 //!
 //! This module decides nothing, and no bot's request waits for it.
 

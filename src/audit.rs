@@ -1,12 +1,13 @@
-//! The audit log: one JSON object a line. The log alone explains every decision. At a terminal, it is text.
+//! The audit log: one JSON object a line. A decision can be explained from the log alone. At a terminal, the log is
+//! text instead of JSON.
 //!
 //! A `decision` reaches the operating system before robotgate forwards or refuses the request. A `completion` follows
-//! when the exchange has ended. If the origin's response forbids what the bot uses content for, a `withdrawn` record is
-//! between them, and reaches the operating system before the refusal is sent. A `robots` record describes a fetch of a
-//! robots.txt and precedes every decision based on it, and a `robots-changed` record says what another text changed. A
-//! `tdmrep` record is the same as `robots` for a `tdmrep.json`. No record is dropped: requests wait for a slow disk, and
-//! are not forwarded if it accepts nothing. A `start`, a `stop`, a `reload` and a `forget` say what happened to
-//! robotgate itself.
+//! when the exchange has ended. If the origin's response forbids what the bot uses content for, robotgate refuses the
+//! request after all. It logs a `withdrawn` record before it sends that refusal. A `robots` record describes a fetch of
+//! a robots.txt. It precedes every decision that uses the fetched text. If a site's robots.txt has changed, a
+//! `robots-changed` record says what is different. A `tdmrep` record describes a fetch of a `tdmrep.json`. The records
+//! `start`, `stop`, `reload` and `forget` say what happened to robotgate itself. No record is dropped: if the disk is
+//! slow, requests wait, and if it accepts no data, they are not forwarded.
 
 mod counts;
 mod decision;

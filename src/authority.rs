@@ -1,14 +1,14 @@
 //! The local certificate authority. Bots trust its certificate, and it signs a leaf certificate for each host whose
 //! TLS is intercepted.
 //!
-//! - [`Authority`] holds the certificate and its signing key. It loads the pair from two files or creates it, and
-//!   mints leaves.
-//! - [`Leaves`] caches a TLS server configuration for each name.
+//! - [`Authority`] holds the certificate and its key. It loads the two from files or creates them, and signs leaf
+//!   certificates.
+//! - [`Leaves`] keeps a TLS server configuration with a leaf certificate for each host name.
 //!
-//! It never overwrites or deletes an existing certificate or key, mints for a wildcard, lets a leaf outlive its
-//! issuer, prints a private key, or reads the clock (time comes in as a parameter, or from the clock given to
-//! [`Leaves`]). It does not judge whether a host *should* be intercepted or whether the origin's certificate is good;
-//! callers do that first.
+//! It never overwrites or deletes an existing certificate or key. It never issues a leaf for a wildcard, or one that is
+//! valid longer than the authority. It never prints a private key. It never reads the clock: the time is a parameter,
+//! or comes from the clock that [`Leaves`] is given. Callers have to decide before whether to intercept a host, and
+//! whether the origin's certificate is good.
 
 use std::{
     fmt,
@@ -60,23 +60,24 @@ pub struct Authority {
 pub enum Provenance {
     /// Both files existed.
     Loaded,
-    /// Neither file existed, or this process completed an interrupted creation. No client trusts the certificate yet.
+    /// The files were created now, so no client trusts the certificate yet. Or this process completed a creation that
+    /// was interrupted.
     Created,
 }
 
 // === impl Authority ===
 
 impl Authority {
-    /// Loads the pair, or creates it if *neither* file exists.
+    /// Loads the certificate and its key from two files, or creates them if *neither* file exists.
     ///
-    /// Creates missing directories with mode 0700, the key with 0600 and the certificate with 0644. Processes that
-    /// start at the same time agree on one pair, and the next start completes a creation that was killed halfway.
-    /// Blocks on the file system; meant for start-up.
+    /// Creates missing directories with mode 0700, the key with 0600 and the certificate with 0644. If several
+    /// processes start at the same time, all get the same pair. If a process is killed while it creates the files, the
+    /// next start completes them. Blocks on the file system, so call it only at the start.
     ///
     /// # Errors
     ///
-    /// Fails if only one of the files exists, the pair does not match or must not sign (see [`AuthorityError`]), or a
-    /// file cannot be read or written. Never overwrites an existing file.
+    /// Fails if only one of the files exists, the two do not belong together, the certificate may not sign others (see
+    /// [`AuthorityError`]), or a file cannot be read or written. Never overwrites an existing file.
     pub fn load_or_create(
         certificate: &Path,
         key: &Path,
@@ -89,7 +90,8 @@ impl Authority {
                 pair.tidy();
                 return Ok((authority, Provenance::Loaded));
             }
-            // If the directory does not exist, it contains no unfinished file.
+            // One file is missing, and so is its directory. So there is no unfinished file of an interrupted creation
+            // either.
             Presence::Half { present, missing } if !files::folder_of(missing).is_dir() => {
                 return Err(AuthorityError::half(present, missing));
             }
@@ -98,7 +100,7 @@ impl Authority {
         }
 
         let lock = pair.lock()?;
-        // Another process might have created the pair while this one waited for the lock.
+        // While this process waited for the lock, another one can have created the files.
         let origin = match pair.presence()? {
             Presence::Both => Provenance::Loaded,
             Presence::Half { present, missing } => {
@@ -120,7 +122,7 @@ impl Authority {
         Ok((authority, origin))
     }
 
-    /// Checks whether a pair could be created at these paths. Creates nothing.
+    /// Checks whether the certificate and its key could be created at these paths. Creates nothing.
     ///
     /// # Errors
     ///
@@ -133,11 +135,12 @@ impl Authority {
         Ok(())
     }
 
-    /// Loads the pair. Creates nothing.
+    /// Loads the certificate and its key. Creates nothing.
     ///
     /// # Errors
     ///
-    /// Fails in the same cases as [`Self::load_or_create`], and with [`AuthorityError::Missing`] if neither file exists.
+    /// Fails in the same cases as [`Self::load_or_create`], and with [`AuthorityError::Missing`] if neither file
+    /// exists.
     pub fn load(certificate: &Path, key: &Path, now: SystemTime) -> Result<Self, AuthorityError> {
         let pair = Pair::new(certificate, key);
         match pair.settled_presence()? {
@@ -150,8 +153,8 @@ impl Authority {
         }
     }
 
-    /// Returns all certificates of the file as PEM (RFC 7468), in the file's order and without its other contents.
-    /// Clients need to trust these.
+    /// Returns all certificates of the file as PEM (RFC 7468), in the file's order. Clients have to trust these. Other
+    /// contents of the file are left out.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
@@ -161,8 +164,8 @@ impl Authority {
         self.chain.issuer()
     }
 
-    /// Returns the SHA-256 digest of [`Self::certificate_der`] as upper-case hexadecimal octets between colons, the
-    /// format of `openssl x509 -fingerprint -sha256` and browsers.
+    /// Returns the SHA-256 digest of [`Self::certificate_der`], as upper-case hexadecimal digits with colons between
+    /// the bytes. `openssl x509 -fingerprint -sha256` and browsers show it in the same way.
     pub fn fingerprint(&self) -> String {
         Sha256::digest(self.certificate_der())
             .iter()
@@ -176,8 +179,8 @@ impl Authority {
         &self.chain.subject
     }
 
-    /// Returns the requirements of RFC 5280 §4.2.1 for authorities that the certificates in the file do not meet. Most
-    /// clients do not check them, but strict ones refuse the leaves. Empty for a certificate that robotgate created.
+    /// Returns what RFC 5280 §4.2.1 requires of an authority's certificates and these lack. Most clients do not check
+    /// it, but strict ones refuse the leaf certificates. Empty for a certificate that robotgate created.
     pub fn lacks(&self) -> &[&'static str] {
         &self.chain.lacks
     }
@@ -187,20 +190,20 @@ impl Authority {
         self.chain.validity.not_before
     }
 
-    /// Returns the last moment at which all certificates of the file are valid. No leaf outlives it.
+    /// Returns the last moment at which all certificates of the file are valid. No leaf certificate is valid longer.
     pub fn not_after(&self) -> SystemTime {
         self.chain.validity.not_after
     }
 
-    /// Mints a leaf for `name` with a fresh key. The leaf is valid from an hour before `now` until [`LEAF_LIFE`] after
-    /// it, within the authority's own validity.
+    /// Issues a leaf certificate for the host `name`, with a new key. It is valid from an hour before `now` until
+    /// [`LEAF_LIFE`] after it, but only while the authority is valid too.
     ///
-    /// This is CPU work: about a tenth of a millisecond with a P-256 authority, and several milliseconds with a large
-    /// RSA key. Call it outside asynchronous threads.
+    /// This takes CPU time: about a tenth of a millisecond if the authority has a P-256 key, and several milliseconds
+    /// if it has a large RSA key. Do not call it on asynchronous threads.
     ///
     /// # Errors
     ///
-    /// Fails if no certificate can carry the name, or `now` is outside the authority's validity.
+    /// Fails if a certificate cannot contain the name, or the authority is not valid at `now`.
     pub fn mint(&self, name: &Host, now: SystemTime) -> Result<CertifiedKey, MintError> {
         self.mint_valid(name, self.leaf_validity(now)?)
     }
@@ -230,7 +233,7 @@ impl Authority {
         Ok(authority)
     }
 
-    /// Logs problems that do not yet prevent signing.
+    /// Logs what may soon go wrong with the certificate, such as its expiry, or what strict clients object to.
     fn warn(&self, now: SystemTime) {
         let subject = self.subject();
         if !self.lacks().is_empty() {
@@ -281,5 +284,5 @@ impl fmt::Debug for Authority {
     }
 }
 
-/// How long before the authority's certificate expires the warnings start.
+/// Warnings begin this long before the authority's certificate expires.
 const SOON: Duration = Duration::from_secs(30 * 24 * 60 * 60);

@@ -1,8 +1,8 @@
 //! Identifies the client: maps its proof and its User-Agent field to a configured bot or to a product token.
 //!
-//! Pure: it does no I/O, allocates nothing for a request, and never decides what a bot may fetch. A User-Agent proves
-//! nothing, because any client can send any name. A credential, a client certificate or an address is a proof
-//! (`proof`); each identifies the bots that the configuration binds to it.
+//! It does no I/O, allocates nothing for a request, and does not decide what a bot may fetch. A User-Agent proves
+//! nothing, because any client can send any name. A proof (`proof`) is a credential, a client certificate or an
+//! address. The configuration says which bots each proof identifies.
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
@@ -31,14 +31,14 @@ pub use proof::{Bindings, LoggedProof, Presented, PresentedCredential, Proof, Pr
 pub struct Bot {
     /// The name in the log. It is unique in the configuration, ignoring ASCII case.
     pub name: Arc<str>,
-    /// Patterns for the User-Agent field. The bot is recognised if any of them matches.
+    /// Patterns for the User-Agent field. A request whose field matches any of them is from this bot.
     pub user_agents: Vec<AgentPattern>,
-    /// Product tokens to look for in a robots.txt, in this order. `*` is always tried last, so it is not listed.
+    /// Product tokens to look for in a robots.txt, in this order. `*` is not listed, because it is always tried last.
     pub robots_agents: Vec<Box<str>>,
     pub enforcement: Enforcement,
-    /// Hosts at which the bot is exempt from robots.txt, regardless of its `enforcement` elsewhere.
+    /// Hosts for which the bot is exempt from robots.txt, whatever its `enforcement` is for other hosts.
     pub exempt_hosts: Vec<HostPattern>,
-    /// The minimum time between two requests of the bot to the same site. Used only with a `[pace]` section.
+    /// The minimum time between two requests of the bot to the same site. It has no effect without a `[pace]` section.
     pub delay: Option<Duration>,
     /// What the bot uses content for.
     pub purposes: Purposes,
@@ -47,17 +47,18 @@ pub struct Bot {
 }
 
 words! {
-    /// What a disallow means for a bot. The same word is used in the configuration, the log and the header.
+    /// What happens if robots.txt disallows a request of the bot. The configuration, the log and the header use the
+    /// same word.
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Enforcement {
         /// The request is refused.
         #[default]
         Enforce = "enforce",
-        /// The request is forwarded, and the log says that it would have been refused otherwise.
+        /// The request is forwarded, and the log says that it is disallowed.
         Report = "report",
-        /// No robots.txt is consulted. For user-triggered fetchers and security scanners, which RFC 9309 does not
-        /// cover.
+        /// No robots.txt is consulted. This is for fetchers that a user triggers and for security scanners, to which
+        /// RFC 9309 does not apply.
         Exempt = "exempt",
     }
 }
@@ -80,22 +81,22 @@ words! {
 pub enum Identity<'h> {
     /// A configured bot.
     Bot(Arc<Bot>),
-    /// The product token of the User-Agent field, as sent, if it names no configured bot.
+    /// A bot that is not configured: the product token of its User-Agent field, as sent.
     Token(Cow<'h, str>),
     /// The request names no bot for which a robots.txt could have rules.
     Unidentified(Cause),
-    /// The client is not served, because it does not prove who it claims to be.
+    /// The client is not served, because it does not prove which bot it is.
     Refused(IdentityMismatch),
 }
 
-/// Why the name that a client claims does not match its proof.
+/// Why a client has not proved that it is the bot that it claims to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdentityMismatch {
-    /// The proof is valid, but the User-Agent names none of the bots that it identifies.
+    /// The proof is valid, but for other bots than the User-Agent names.
     Agent,
     /// A required proof is missing, or the credential is invalid.
     Unproven {
-        /// The kinds of proof that would be sufficient.
+        /// The kinds of proof that the bot accepts.
         by: ProofKinds,
     },
 }
@@ -126,7 +127,7 @@ impl Bot {
 // === impl Identity ===
 
 impl Identity<'_> {
-    /// Returns the same identity without a borrow from the request.
+    /// Returns the same identity, without references into the request.
     #[must_use]
     pub fn into_owned(self) -> Identity<'static> {
         match self {
@@ -158,7 +159,7 @@ impl IdentityMismatch {
         }
     }
 
-    /// Returns whether presenting a credential would help.
+    /// Returns whether the client should be asked for a credential, because one would be accepted.
     pub fn asks_for_credential(self) -> bool {
         matches!(self, Self::Unproven { by } if by.credential)
     }

@@ -1,7 +1,7 @@
 //! The subcommands, one file each. They read arguments, call the library and print. They contain no logic.
 //!
-//! They share the modules `live` (fetching a robots.txt for a person), `source` (reading a robots.txt file),
-//! `complaint` (errors on stderr) and `progress` (signs of progress).
+//! Some modules are for several subcommands: `live` fetches a robots.txt for a person, `source` reads a robots.txt
+//! file, `complaint` prints errors on stderr, and `progress` shows that something takes long.
 
 pub mod ca;
 pub mod cache;
@@ -93,21 +93,21 @@ impl Cli {
     }
 }
 
-/// Loads the configuration in `file`, or the built-in one if there is no file, without reading the credentials file.
-/// For commands that need no credentials, because their user often has no permission to read that file.
+/// Loads the configuration in `file`, or the built-in one if there is no file. Does not read the credentials file:
+/// these commands need no credentials, and their user often has no permission to read that file.
 fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
     file.map_or_else(|| Ok(Config::default()), Config::load_without_credentials)
 }
 
-/// Returns `--config FILE` with a space before it, to be shown as part of a command. Returns nothing if there is no
-/// file.
+/// Returns `--config FILE` with a space before it, to show it as part of a command. Returns an empty text if there is
+/// no file.
 fn config_option(file: Option<&Path>) -> String {
     file.map_or_else(String::new, |file| option("config", &file.to_string_lossy()))
 }
 
-/// Returns an option and its value, quoted for a shell, with a space before them.
+/// Returns an option and its value, quoted for a shell, with a space before the option.
 fn option(name: &str, value: &str) -> String {
-    // A shell script can have the options in a comment, and a line break in a value would end the comment.
+    // Remove line breaks from the value: a shell script may have the option in a comment, which a line break would end.
     format!(" --{name} {}", shell_word(&plain(value, usize::MAX)))
 }
 
@@ -117,7 +117,7 @@ fn fail(error: &dyn std::fmt::Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Writes to standard output. It is not an error if the reader has closed it.
+/// Writes to standard output. If the reader of the output has closed it, that is no error.
 fn print(text: impl AsRef<[u8]>) -> ExitCode {
     match io::stdout().write_all(text.as_ref()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -127,7 +127,7 @@ fn print(text: impl AsRef<[u8]>) -> ExitCode {
     }
 }
 
-/// Reports a usage error, with what to type instead.
+/// Reports a usage error. `message` also says what to type instead.
 fn misused(message: &str) -> ExitCode {
     complaint::say(&message);
     ExitCode::from(2)

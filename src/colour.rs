@@ -1,4 +1,4 @@
-//! Colours for terminal output.
+//! Writes text in colour on a terminal.
 
 use std::fmt::{Display, from_fn};
 
@@ -22,8 +22,8 @@ pub(crate) enum Colour {
 // === impl Paint ===
 
 impl Paint {
-    /// Enables colour if `output` is a terminal that supports it. The environment variables `NO_COLOR`, `CLICOLOR` and
-    /// `CLICOLOR_FORCE` override this (no-color.org, bixense.com/clicolors).
+    /// Uses colour if `output` is a terminal that supports it. The environment variables `NO_COLOR`, `CLICOLOR` and
+    /// `CLICOLOR_FORCE` can override this (no-color.org, bixense.com/clicolors).
     pub(crate) fn for_output(output: &impl RawStream) -> Self {
         Self(AutoStream::choice(output) != ColorChoice::Never)
     }

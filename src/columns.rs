@@ -6,15 +6,15 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::text::plain;
 
-/// Returns the width of the terminal on standard output in columns, or the value of `COLUMNS` if standard output is not
-/// a terminal. Limited to 40 to 200; 100 if unknown.
+/// Returns the width of the terminal on standard output, in columns. If standard output is not a terminal, returns the
+/// value of `COLUMNS`. The result is between 40 and 200, and 100 if neither is known.
 pub(crate) fn columns() -> usize {
     columns_of(io::stdout())
 }
 
 /// Returns the width of the terminal behind `output`, in the same way as [`columns`].
 pub(crate) fn columns_of(output: impl AsFd) -> usize {
-    // The terminal comes first, because shells set COLUMNS but do not export it.
+    // The terminal is asked first. `COLUMNS` is usually not in the environment: shells set it, but do not export it.
     let terminal = rustix::termios::tcgetwinsize(output).ok();
     let columns = terminal
         .map(|size| usize::from(size.ws_col))
@@ -25,22 +25,22 @@ pub(crate) fn columns_of(output: impl AsFd) -> usize {
 
 /// Escapes `text` for a terminal and truncates it to `columns`.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
-    // Only few characters take more than four bytes for each column.
+    // `plain` limits bytes, not columns. Few characters take more than four bytes for each column.
     cut_end(&plain(text, 4 * columns), columns).into_owned()
 }
 
-/// Truncates `text` to `columns` at its end. Escapes nothing.
+/// Cuts off the end of `text` so that it fits into `columns`. Escapes nothing.
 pub(crate) fn cut_end(text: &str, columns: usize) -> Cow<'_, str> {
     cut_from(text, columns, 0)
 }
 
-/// Shortens `text` to `columns` by removing its middle, for texts such as URLs whose end is as important as the
-/// beginning. Escapes nothing.
+/// Removes the middle of `text` so that it fits into `columns`. This is for texts whose end is as important as the
+/// beginning, such as URLs. Escapes nothing.
 pub(crate) fn cut_middle(text: &str, columns: usize) -> Cow<'_, str> {
     cut_from(text, columns, columns.saturating_sub(1) / 3)
 }
 
-/// Shortens `text` to `columns`. A shortened text ends with the last `tail` columns of `text`.
+/// Shortens `text` to `columns`. If that is necessary, the last `tail` columns of it stay.
 fn cut_from(text: &str, columns: usize, tail: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
@@ -62,8 +62,8 @@ fn bytes_of(characters: impl Iterator<Item = char>, columns: usize) -> usize {
     characters.take_while(fits).map(char::len_utf8).sum()
 }
 
-/// Wraps `text` between words into lines of at most `columns`, and indents all lines but the first by `indent` spaces.
-/// Cuts out the middle of a URL that is longer than a line; other long words stay whole. Escapes nothing.
+/// Wraps `text` between words into lines of at most `columns`. Indents all lines but the first by `indent` spaces. A
+/// URL that is longer than a line loses its middle; other long words stay whole. Escapes nothing.
 pub(crate) fn filled(text: &str, columns: usize, indent: usize) -> String {
     let mut out = String::with_capacity(text.len());
     let mut used = 0;
@@ -90,7 +90,7 @@ pub(crate) fn filled(text: &str, columns: usize, indent: usize) -> String {
     out
 }
 
-/// Returns the width of the widest text in columns.
+/// Returns the width of the widest of the texts, in columns.
 pub(crate) fn widest<'t>(texts: impl IntoIterator<Item = &'t str>) -> usize {
     texts.into_iter().map(|text| text.width()).max().unwrap_or(0)
 }

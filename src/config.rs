@@ -1,9 +1,11 @@
-//! The configuration: parses a TOML file into a checked [`Config`], or into a list of everything that is wrong with it.
+//! The configuration: parses a TOML file into a checked [`Config`], or into a list of everything that is wrong with the
+//! file.
 //!
 //! Each section takes its keys from a `Table` and builds checked values, so code that uses a [`Config`] need not check
-//! them again. Each default is defined in one place: where its key is read, or in the `Default` of its type. Nothing
-//! here panics, opens a socket or creates a file. Loading reads only the file itself and the certificates and
-//! credentials that it names.
+//! them again. Each default is defined in one place: where its key is read, or in the `Default` of its type.
+//!
+//! Nothing here panics, opens a socket or creates a file. To load a configuration, this module reads only the file
+//! itself, and the certificates and credentials that the file names.
 
 use std::fs;
 use std::path::Path;
@@ -69,25 +71,29 @@ pub struct Config {
     pub proxy: Proxy,
     /// `[https]`: how a CONNECT is handled, and which certificates robotgate trusts.
     pub https: Https,
-    /// `[robots]`: how robots.txt files are read and fetched, how long they are kept, and what failures mean.
+    /// `[robots]`: how robotgate reads and fetches robots.txt files, how long it keeps them, and what a failed fetch
+    /// means.
     pub robots: Robots,
     /// `[refusals]`: the statuses that refused requests get.
     pub refusals: Refusals,
-    /// `[cache]`: how much is kept in memory, and what is kept on disk.
+    /// `[cache]`: how much robotgate keeps in memory, and what it keeps on disk.
     pub cache: Cache,
-    /// `[evidence]`: the store of the texts that decisions are based on; `None` if they are not stored.
+    /// `[evidence]`: the store of the robots.txt texts that decisions are based on. `None` if they are not stored.
     pub evidence: Option<EvidenceOptions>,
-    /// `evidence.seal-path` and `evidence.seal-origin`: where and as what the audit log is sealed.
+    /// `evidence.seal-path` and `evidence.seal-origin`: the folder of the sealed audit log, and the name of the log in
+    /// its signed checkpoints.
     pub seal: SealOptions,
     /// `evidence.seal`: whether the proxy itself seals the audit log.
     pub seals: bool,
-    /// `[fleet]`: the server by which several robotgates share copies; `None` without `fleet.url`.
+    /// `[fleet]`: the server through which several robotgates share robots.txt copies. `None` if `fleet.url` is not
+    /// set.
     pub fleet: Option<Fleet>,
-    /// `[egress]`: which addresses bots may reach, and which name servers are used.
+    /// `[egress]`: which addresses bots may reach, and which name servers robotgate asks.
     pub egress: Egress,
-    /// `[pace]`: how fast bots may go at one site. Without the section it is `None`, and nothing is limited.
+    /// `[pace]`: how fast bots may send requests to one site. Without this section it is `None`, and nothing is
+    /// limited.
     pub pace: Option<Pace>,
-    /// `[usage]`: what happens if a site forbids the purposes of a bot.
+    /// `[usage]`: what robotgate does if a site forbids to use its content for a bot's purposes.
     pub usage: UsagePolicy,
     /// `[audit]`: where the audit log is written.
     pub audit: Audit,
@@ -95,13 +101,13 @@ pub struct Config {
     pub admin: Admin,
     /// `[identity]`: what happens to requests that name no bot, and how clients prove who they are.
     pub identity: IdentityRules,
-    /// `[[bot]]`, in the file's order.
+    /// `[[bot]]`, in the order of the file.
     pub bots: Bots,
-    /// `[[expect]]`, in the file's order. [`crate::expect`] runs them.
+    /// `[[expect]]`, in the order of the file. [`crate::expect`] runs these cases.
     pub expect: Vec<Expectation>,
     /// The keys that the file sets.
     pub settings: Settings,
-    /// Everything that the file sets, as one text in a fixed form, and its digest.
+    /// Everything that the file sets, as one text in a fixed form, and the digest of this text.
     pub canonical: Canonical,
 }
 
@@ -118,8 +124,8 @@ impl Config {
     }
 
     /// Does the same as [`Config::load`], but does not read the credentials file. Every credential that a bot names is
-    /// accepted, and a bot that names no credential gets the one with its own name. Used by commands that create
-    /// credentials, or do not need them.
+    /// accepted. A bot that names none gets the credential with its own name. Commands that create credentials, or do
+    /// not need them, use this.
     ///
     /// # Errors
     ///
@@ -128,8 +134,8 @@ impl Config {
         Self::load_by(path, Reads::NoSecrets)
     }
 
-    /// Like [`Config::load`], but reads none of the files that the configuration names. For decisions, as far as they
-    /// need no file.
+    /// Does the same as [`Config::load`], but reads none of the files that the configuration names. This is enough for
+    /// decisions that need no such file.
     ///
     /// # Errors
     ///
@@ -138,7 +144,7 @@ impl Config {
         Self::load_by(path, Reads::Nothing)
     }
 
-    /// Like [`Config::load_alone`], with a given text. `file_name` appears in errors.
+    /// Does the same as [`Config::load_alone`] with a text instead of a file. `file_name` appears in errors.
     ///
     /// # Errors
     ///
@@ -172,7 +178,7 @@ impl Config {
         }
     }
 
-    /// Parses a configuration text. `file_name` appears in errors; relative paths start at `base_dir`.
+    /// Parses a configuration text. `file_name` appears in errors. Relative paths start at `base_dir`.
     ///
     /// # Errors
     ///
@@ -205,7 +211,7 @@ impl Config {
         let (document, syntax_errors) = DeTable::parse_recoverable(text);
         let document = document.get_ref();
         let (mut config, complaints) = match syntax_errors.first() {
-            // Later syntax errors usually follow from the first, so only the first is reported.
+            // Report only the first syntax error, because later ones usually follow from it.
             Some(error) => {
                 return invalid(
                     file_name,
@@ -224,7 +230,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Returns the defaults in a given environment: the configuration of an empty file.
+    /// Returns the configuration of an empty file: the default of each key, in a given environment.
     pub fn built_in(environment: &Environment) -> Self {
         // An empty file has no mistakes.
         Self::read(
@@ -234,7 +240,7 @@ impl Config {
         .0
     }
 
-    /// Reads the document into a configuration, and collects its mistakes.
+    /// Reads all sections of the document, and collects the mistakes.
     fn read(document: &DeTable<'_>, checker: Checker<'_>) -> (Self, Vec<Complaint>) {
         let config = Table::file(document, &checker, |file| {
             let proxy = file.table("proxy", Proxy::read);
@@ -295,7 +301,7 @@ impl Config {
         (config, checker.into_complaints())
     }
 
-    /// Returns the name of another key whose path is the same as `path`, the value of `key`.
+    /// Returns the name of another key that has the same path as `key`. `path` is the value of `key`.
     fn conflicting_use(&self, key: &str, path: Option<&Path>) -> Option<&'static str> {
         let audit = match &self.audit.output {
             Output::File(path) => Some(&**path),
@@ -318,7 +324,7 @@ impl Config {
     }
 
     /// Returns warnings about a valid configuration, as sentences for `check` and for the log of a start or a reload.
-    /// `file` is the file that the configuration was read from. Resolves the real paths of folders.
+    /// The configuration was read from `file`. Asks the file system for the real paths of folders.
     pub fn warnings(&self, file: &Path, now: SystemTime) -> Vec<String> {
         let ended = self.https.tunnels.iter().filter(|tunnel| !tunnel.holds(now));
         let ended = ended.map(|tunnel| {
@@ -335,9 +341,9 @@ impl Config {
             .collect()
     }
 
-    /// Returns the bots without `robots-agents` whose name differs from all names in their `user-agents`, each with the
-    /// first of these names. A site that writes rules for that name probably means the bot, but robotgate does not look
-    /// for it.
+    /// Finds bots that a site may mean by a name for which robotgate does not look in its robots.txt. These bots have
+    /// no `robots-agents`, and all names in their `user-agents` differ from the bot's own name. Returns each with the
+    /// first of its `user-agents`.
     pub fn bots_looked_up_by_name(&self) -> Vec<(&str, &str)> {
         let is_set = |bot: &Bot| {
             let key = format!("bot.{}.robots-agents", bot.name);
@@ -360,7 +366,7 @@ impl Config {
             .collect()
     }
 
-    /// Returns a warning if copies from the shared server are not authenticated.
+    /// Returns a warning if the robots.txt copies from the fleet's server are not authenticated.
     fn fleet_has_no_key(&self) -> Option<String> {
         let fleet = self.fleet.as_ref()?;
         fleet.settings.key.is_none().then(|| {
@@ -372,8 +378,8 @@ impl Config {
         })
     }
 
-    /// Returns the files with secrets that the configuration names. If one of them changes, the configuration is
-    /// reloaded.
+    /// Returns the files with secrets that the configuration names. robotgate watches them, and reloads if one of them
+    /// changes.
     pub fn secret_files(&self) -> Vec<&Path> {
         let named = [&self.identity.credentials, &self.admin.token_file];
         let of_fleet = self.fleet.iter().flat_map(|fleet| &fleet.secret_files);
@@ -385,8 +391,8 @@ impl Config {
             .collect()
     }
 
-    /// Returns a warning if the audit log is in a watched folder, because each of its lines would then wake the
-    /// watcher.
+    /// Returns a warning if the audit log is in a folder that robotgate watches for changes. Each line of the log would
+    /// then wake the watcher.
     fn audit_is_watched(&self, file: &Path) -> Option<String> {
         let Output::File(log) = &self.audit.output else {
             return None;
@@ -419,7 +425,7 @@ fn invalid<T>(name: &str, text: &str, document: &DeTable<'_>, complaints: Vec<Co
 /// Returns the error for a configuration file that is not UTF-8, the only encoding of TOML.
 fn not_text(name: &str, bytes: &[u8], valid_up_to: usize) -> ConfigError {
     let text = String::from_utf8_lossy(bytes);
-    // Up to this offset, the lossy text has the same bytes as the file.
+    // Replacing invalid bytes has changed nothing before this offset, so the offset is right for `text` too.
     let complaint = Complaint {
         span: valid_up_to..valid_up_to + 1,
         missing: None,

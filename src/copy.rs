@@ -1,8 +1,9 @@
 //! Everything that is known of an origin's robots.txt: which copy is current, when to fetch again, what a failure
 //! means.
 //!
-//! A state machine: an event and a time go in, a new [`OriginState`] comes out. A state and a time give the answer. It
-//! does no I/O and reads no clock. [`crate::store`] keeps the copies, [`crate::fetch`] fetches them.
+//! This is a state machine. Each fetch turns the [`OriginState`] of an origin into a new one. The state and the current
+//! time say what applies to the origin. It does no I/O and reads no clock. [`crate::store`] keeps the copies,
+//! [`crate::fetch`] fetches them.
 
 mod clock;
 mod document;

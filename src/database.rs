@@ -1,5 +1,5 @@
-//! Opens a redb database with care: the file of cached robots.txt files ([`crate::store`]) and the store of evidence
-//! ([`crate::evidence`]). Renames a damaged file to a dated name and starts a new one.
+//! Opens a redb database: the file of cached robots.txt files ([`crate::store`]) or the store of evidence
+//! ([`crate::evidence`]). If the file is damaged, renames it and starts a new one.
 //!
 //! It never deletes a file that another program created, and never touches a file that another process has open.
 
@@ -17,11 +17,11 @@ use redb::{Builder, Database};
 
 use crate::text::Timestamp;
 
-/// A kind of database, and the words for it in log lines.
+/// A kind of database: how to open it, and the words for it in log messages.
 pub(crate) struct Kind<T> {
-    /// The name of the file, as in "the file of cached robots.txt files".
+    /// The name of the file in log messages, such as "the file of cached robots.txt files".
     pub(crate) name: &'static str,
-    /// The consequence of moving a damaged file aside.
+    /// What is lost if a damaged file is renamed.
     pub(crate) loss: &'static str,
     /// Creates the tables of a new database and checks those of an old one.
     pub(crate) wrap: fn(Database) -> Result<T, FileError>,
@@ -34,8 +34,8 @@ pub(crate) enum Check {
     Skip,
 }
 
-/// Opens the file like [`open`]. If it is locked, waits a little, because the process that has it open might be about
-/// to end.
+/// Opens the file like [`open`]. If another process has it open, waits a little, because that process may be about to
+/// end.
 pub(crate) fn open_patiently<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Result<T, FileError> {
     let started = Instant::now();
     loop {
@@ -46,7 +46,7 @@ pub(crate) fn open_patiently<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize,
     }
 }
 
-/// Opens the file at `path` or creates it. Moves a damaged file aside first.
+/// Opens the file at `path`, or creates it. If the file is damaged, renames it and creates a new one.
 fn open<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Result<T, FileError> {
     if let Some(folder) = path.parent() {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -56,7 +56,7 @@ fn open<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Res
         })?;
     }
     let mut options = OpenOptions::new();
-    // The files reveal which sites the bots visit, so not all users may read them.
+    // The file tells which sites the bots visit, so not all users may read it.
     options.read(true).write(true).mode(0o640);
     let (file, is_new) = match options.clone().create_new(true).open(path) {
         Ok(file) => (file, true),
@@ -70,7 +70,8 @@ fn open<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Res
             open(kind, path, cache_bytes, check)
         }
         Err(error) if is_new && !matches!(error, FileError::Locked) => {
-            // The file is empty. If it were left there, the next start would treat it as damaged.
+            // Creating the database failed and left an empty file. The next start would take that for damaged, so it is
+            // removed.
             let _ = fs::remove_file(path);
             Err(error)
         }
@@ -103,18 +104,18 @@ fn open_database<T>(kind: &Kind<T>, file: File, path: &Path, cache_bytes: usize,
     })
 }
 
-/// Renames a damaged file that no other process has open.
+/// Renames a damaged file, so that a new one can be created in its place. Fails if another process has it open.
 fn move_aside<T>(kind: &Kind<T>, path: &Path, damaged: &File, what: &str) -> Result<(), FileError> {
     let stays = |why: String| FileError::Stays {
         what: what.to_owned(),
         why,
     };
-    // While this process holds the lock, others find the file locked and retry.
+    // From here on, other processes see that the file is locked, and try again later.
     damaged.try_lock().map_err(|_| FileError::Locked)?;
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let there = fs::metadata(path).ok().map(identity);
     if there != Some(identity(damaged.metadata()?)) {
-        // Another process has already moved the file aside.
+        // The path already names another file, so another process has renamed the damaged one.
         return Ok(());
     }
     let mut beside = path.as_os_str().to_owned();
@@ -127,7 +128,7 @@ fn move_aside<T>(kind: &Kind<T>, path: &Path, damaged: &File, what: &str) -> Res
         )));
     }
     let mut aside = beside.into_os_string();
-    // Some programs take the part before a colon for a host name.
+    // The time is written without colons, because some programs take the text before a colon for a host name.
     aside.push(Timestamp(SystemTime::now()).to_string().replace(':', ""));
     fs::rename(path, &aside).map_err(|error| {
         stays(format!(
@@ -144,7 +145,7 @@ fn move_aside<T>(kind: &Kind<T>, path: &Path, damaged: &File, what: &str) -> Res
     Ok(())
 }
 
-/// Counts the files in the folder of `start` whose names begin with the file name of `start`.
+/// Counts the files whose path begins with `start`.
 fn count_named_like(start: &Path) -> io::Result<usize> {
     let folder = start.parent().filter(|folder| !folder.as_os_str().is_empty());
     let name = start.file_name().unwrap_or_default().as_encoded_bytes();
@@ -155,10 +156,10 @@ fn count_named_like(start: &Path) -> io::Result<usize> {
     Ok(count)
 }
 
-/// Runs `work` on the database and reports a panic as damage, because the database can panic if the file contains bytes
-/// that it did not write. The standard library also prints the panic.
+/// Runs `work` on the database. If the database panics, returns an error that the file is damaged: it panics if the
+/// file contains bytes that it did not write. The standard library also prints the panic.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, FileError>) -> Result<T, FileError> {
-    // The file is closed after a panic, so its half-done changes are never used.
+    // After a panic, the file is closed, so half-done changes are never used.
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|panic| Err(FileError::Damaged(text_of(&*panic))))
 }
@@ -169,7 +170,7 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "reading it failed".to_owned())
 }
 
-/// How long a writer pauses after an error.
+/// How long to wait before the next attempt to write, after errors.
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
     /// Number of errors since the last success.
@@ -191,7 +192,7 @@ impl Pause {
     }
 }
 
-/// Why the file cannot be used. The message says what to do, unless only the caller knows.
+/// Why the file cannot be used. The message says what to do, unless that depends on the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error("another process has it open; give each robotgate its own file")]
@@ -200,12 +201,13 @@ pub enum FileError {
     Later(String),
     #[error("it is damaged ({0})")]
     Damaged(String),
-    /// The file is damaged, and could not be moved aside.
+    /// The file is damaged, but could not be renamed.
     #[error("it is damaged ({what}) and cannot be moved aside: {why}")]
     Stays { what: String, why: String },
     #[error("{0}; check the path, its permissions and the room on the disk")]
     Io(#[from] io::Error),
-    /// The file was closed after an error and the writer will open it again, or the program is ending.
+    /// The file is closed at present: after an error, until the writer opens it again, or because the program is
+    /// ending.
     #[error("it is closed")]
     Closed,
 }
@@ -226,14 +228,14 @@ impl From<redb::Error> for FileError {
             E::PreviousIo | E::DatabaseClosed | E::LockPoisoned(_) | E::TransactionPoisoned => {
                 Self::Io(io::Error::other(error.to_string()))
             }
-            // The file has a format or tables that no version of robotgate writes.
+            // No version of robotgate writes such a format or such tables, so the file is damaged.
             error => Self::Damaged(error.to_string()),
         }
     }
 }
 
-/// Returns whether the error means that the database's format is newer than this version of redb supports. redb reports
-/// that as corruption. If the version number is implausible, the file is damaged.
+/// Returns whether a later version of redb wrote the file. redb reports that as corruption and names the version number
+/// in the message. If that number is implausible, the file really is damaged.
 fn is_later_format(what: &str) -> bool {
     let found = what
         .strip_prefix("Expected file format version")
@@ -243,7 +245,7 @@ fn is_later_format(what: &str) -> bool {
         .is_some_and(|found: u8| found < 20)
 }
 
-/// Implements `From` for the error types of redb's operations, so that `?` works on them.
+/// Implements `From` for the error types of redb, so that `?` converts them.
 macro_rules! from_parts {
     ($($part:ident),*) => {
         $(impl From<redb::$part> for FileError {
@@ -256,12 +258,12 @@ macro_rules! from_parts {
 
 from_parts!(DatabaseError, TransactionError, TableError, StorageError, CommitError);
 
-/// Pause before the first retry after a failed write.
+/// How long to wait after the first failed write.
 const RETRY: Duration = Duration::from_secs(1);
-/// Maximum number of times that the pause doubles.
+/// How often the wait is doubled at most.
 const MAX_DOUBLINGS: u32 = 4;
-/// Maximum number of damaged files next to the path, so that a failing disk does not fill up with them.
+/// Maximum number of renamed damaged files in the folder. Without a limit, a failing disk could fill up with them.
 const MAX_ASIDE: usize = 8;
-/// How long to wait for a locked file.
+/// How long to wait for a file that another process has open.
 const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(50);

@@ -1,5 +1,6 @@
 //! Decides whether a bot may fetch a URL. A [`Question`] goes in, a [`Decision`] comes out: a verdict, its reason, and
-//! the data that it is based on. No I/O and no clock. A path whose readings are equal is decided without an allocation.
+//! the data that it is based on. No I/O and no clock. A path that normalizing does not change is decided without an
+//! allocation.
 //!
 //! All decisions are made here: for the proxy, for a CONNECT, for callers that ask in advance and for a configuration's
 //! own cases. Everything that reports a decision (header, body, log, metrics, API, `explain`, page) uses the same
@@ -57,22 +58,24 @@ pub struct Decision {
     pub verdict: Verdict,
     pub reason: Reason,
     pub enforcement: Enforcement,
-    /// Whether the request is forwarded to the origin. A denied request is forwarded if the bot's enforcement is
-    /// `report`, but never if it is refused for a reason other than the site's robots.txt.
+    /// Whether the request is forwarded to the origin. If the bot's enforcement is `report`, a request that the site's
+    /// robots.txt disallows is forwarded too.
     pub forwarded: bool,
-    /// The rule of the copy that decided. `None` if no rule matched or no rules were consulted.
+    /// The rule that decided. `None` if no rule of the robots.txt matched, or if robots.txt was not consulted.
     pub rule: Option<RuleId>,
-    /// The reading of the path that the rules decided on. `None` if no rules decided, or if they decided without a
-    /// path.
+    /// The form of the path that decided: as sent, normalized or strict. `None` if no rules were consulted, or if they
+    /// decided without a path.
     pub reading: Option<Reading>,
     pub question: Question,
-    /// What was known of the origin. `None` if no copy was needed.
+    /// What the cache knew of the origin's robots.txt. `None` if the decision did not need it.
     pub lookup: Option<Lookup>,
-    /// Why bots may not reach the origin, if that was clear without a copy.
+    /// Why bots may not reach the origin, if this was known without its robots.txt. For a site whose `Crawl-delay` is
+    /// too long, this says so.
     pub prohibited: Option<String>,
     /// When the request may come again. `None` unless it came too early.
     pub deferral: Option<Deferral>,
-    /// What the site says about the purposes of the bot. `None` if the bot has none, or if they did not matter.
+    /// What the site says about the purposes of the bot. `None` if the bot has no purposes, or if the decision did not
+    /// depend on them.
     pub usage: Option<Box<UsageReport>>,
 }
 
@@ -85,7 +88,8 @@ pub enum Exemption<'a> {
     Enforcement,
 }
 
-/// When a request came that was too early for its site, when it may come again, and why not earlier.
+/// A request came too early for its site. Says when it came (`at`), when it may come again, and which limit makes it
+/// wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deferral {
     pub at: SystemTime,
@@ -123,7 +127,8 @@ impl Decision {
     }
 
     fn refused_for_pace(mut self, verdict: Verdict) -> Self {
-        // The use did not refuse the request, because the bot is only reported.
+        // A use that the site forbids did not refuse this request, because the bot's enforcement is `report`. So it is
+        // not the reason now.
         if let Some(usage) = &mut self.usage {
             usage.refused = None;
         }
@@ -169,7 +174,7 @@ impl Decision {
     pub fn sentence(&self) -> &'static str {
         match (self.reason, self.verdict, self.target().origin.scheme) {
             (Reason::Rule, Verdict::Allow, _) => "A rule of the site's robots.txt allows this URL.",
-            // Almost all such requests come through a CONNECT.
+            // Almost all requests for an https:// URL come through a CONNECT, so the sentence mentions it.
             (Reason::Unauthenticated, _, Scheme::Https) => {
                 "The client does not prove which bot it is, and the configuration requires it. Inside a CONNECT, the \
                  proof that came with the CONNECT applies."
@@ -216,22 +221,23 @@ impl Decision {
         (self.reason == Reason::Exempt).then(by)
     }
 
-    /// Returns the answer that the lookup found, if there was a lookup.
+    /// Returns what the looked-up robots.txt copy means for the request. `None` if no copy was looked up.
     pub fn answer(&self) -> Option<Answer<'_>> {
         Some(self.lookup.as_ref()?.answer(&self.question.terms.policy))
     }
 
-    /// Returns the copy that decided.
+    /// Returns the robots.txt copy that decided.
     pub fn copy(&self) -> Option<&RobotsCopy> {
         self.answer()?.copy().map(|copy| &**copy)
     }
 
-    /// Returns the bot's token that has its own group in the copy, or else its first token. `None` without a copy.
+    /// Returns the first product token of the bot that has its own group in the robots.txt, or else the bot's first
+    /// token. `None` if no robots.txt was consulted.
     pub fn agent(&self) -> Option<&str> {
         self.matched_agent().map(|(token, _)| token)
     }
 
-    /// Returns the name of the group whose rules were considered, as in the robots.txt.
+    /// Returns the name of the group that applies to the bot, as the robots.txt writes it.
     pub fn group(&self) -> Option<&str> {
         self.matched_agent().and_then(|(_, agent)| agent.group())
     }
@@ -241,12 +247,12 @@ impl Decision {
         self.matched_agent().is_some_and(|(_, agent)| agent.is_specific())
     }
 
-    /// Returns the bot's token, whether or not a copy was consulted.
+    /// Returns the bot's product token, whether or not a robots.txt was consulted.
     pub fn token(&self) -> &str {
         self.agent().unwrap_or_else(|| self.question.robots_identity().token())
     }
 
-    /// Returns the bot's token and its group in the copy. `None` without a copy.
+    /// Returns the bot's product token and its group in the robots.txt. `None` if no robots.txt was consulted.
     pub(crate) fn matched_agent(&self) -> Option<(&str, Agent<'_>)> {
         Some(self.question.robots_identity().pick(&self.copy()?.robots))
     }
@@ -256,19 +262,19 @@ impl Decision {
         Some(self.copy()?.robots.rule(self.rule?))
     }
 
-    /// Returns the reading that decided, and the path in that reading.
+    /// Returns the form of the path that decided (as sent, normalized or strict), and the path in this form.
     pub fn read(&self) -> Option<(Reading, Vec<u8>)> {
         let readings = readings(self.target().decided_path(), self.question.terms.strict_paths);
         Some((self.reading?, readings.text(self.reading?).into_owned()))
     }
 
-    /// Returns the same as [`read`](Self::read), but `None` if the reading is the path as sent.
+    /// Returns the same as [`read`](Self::read), but `None` if the path decided as it was sent.
     pub fn read_as(&self) -> Option<(Reading, Vec<u8>)> {
         self.reading.filter(|reading| *reading != Reading::Sent)?;
         self.read()
     }
 
-    /// Returns the fetch that the decision is based on.
+    /// Returns the fetch of the robots.txt that the decision is based on.
     pub fn source_fetch(&self) -> SourceFetch {
         let policy = &self.question.terms.policy;
         self.lookup

@@ -1,7 +1,7 @@
 //! Turns an origin's host into addresses that bots may reach. robotgate connects only to these addresses.
 //!
-//! A name is resolved once for a connection, and robotgate connects to exactly the address that it checked. So a name
-//! cannot evade the check by resolving to another address the second time. This module opens no connections.
+//! robotgate resolves a name once for each connection, and connects to exactly the address that it checked. So a name
+//! cannot evade the check by resolving to another address later. This module opens no connections.
 
 mod guard;
 mod listening;
@@ -20,12 +20,12 @@ pub use self::{
 };
 use crate::origin::Host;
 
-/// The resolver, and the guard that checks its results.
+/// Resolves names, and checks with the guard which addresses bots may reach.
 #[derive(Debug, Clone)]
 pub struct Egress {
     pub resolver: Resolver,
     pub guard: Guard,
-    /// Addresses that are never allowed, regardless of the guard.
+    /// The addresses on which robotgate listens. They are never allowed, whatever the guard says.
     pub listening: Listening,
 }
 
@@ -44,12 +44,13 @@ impl Egress {
     /// Checks a destination without resolving its name.
     ///
     /// # Errors
-    /// Fails if bots must not reach the host, regardless of its address.
+    /// Fails if bots must not reach the host, whatever its address is.
     pub fn screen(&self, host: &Host, port: u16) -> Result<(), Prohibited> {
         screen(&self.guard, &self.listening, host, port)
     }
 
-    /// Returns the checked addresses of `host` in the order in which to try them. The list is never empty.
+    /// Resolves `host`, and returns the addresses that bots may reach, in the order in which to try them. There is at
+    /// least one.
     ///
     /// # Errors
     /// Fails if the name has no address, or none that bots may reach.
@@ -78,8 +79,9 @@ impl Egress {
         }
     }
 
-    /// Checks again that an address is not one of robotgate's own listeners, after connecting and before sending. In
-    /// the meantime, robotgate can have opened a listener there; it registers a listener before any client can connect.
+    /// Checks again that robotgate itself does not listen on an address. Call this after connecting and before sending,
+    /// because robotgate can have started to listen there since the first check. It registers a listener before anybody
+    /// can connect to it, so this check is reliable.
     ///
     /// # Errors
     /// Fails if robotgate now listens there.
@@ -98,7 +100,7 @@ impl Egress {
 /// Checks a destination against `guard` and robotgate's own listeners without resolving its name.
 ///
 /// # Errors
-/// Fails if bots must not reach the host, regardless of its address.
+/// Fails if bots must not reach the host, whatever its address is.
 pub fn screen(guard: &Guard, listening: &Listening, host: &Host, port: u16) -> Result<(), Prohibited> {
     guard.screen(host, port)?;
     match host {

@@ -1,11 +1,11 @@
-//! The store of evidence: the robots.txt texts and configurations that decisions were based on, each under its SHA-256.
-//! With them, a decision in the audit log can be checked and replayed months later.
+//! The store of evidence keeps the robots.txt texts and configurations that decisions were based on, each under its
+//! SHA-256. With them, a decision in the audit log can be checked months later: robotgate decides the request again.
 //!
 //! The store also records which text each origin had, and when ([`EvidenceReader::history`]).
 //!
 //! A text is stored before the first decision that is based on it. A separate thread writes the texts, many in one
-//! transaction. A decision on a copy that is already in memory writes nothing. If the store fails, robotgate still
-//! decides requests, unless the configuration forbids it ([`EvidenceOptions::required`]).
+//! transaction. A decision with a robots.txt copy that is already in memory writes nothing. If the store fails,
+//! robotgate still decides requests, unless the configuration forbids it ([`EvidenceOptions::required`]).
 //!
 //! The file is open only while something is written, so that [`EvidenceReader`] can read it while a proxy runs, and
 //! several robotgates can share one file.
@@ -35,17 +35,16 @@ use crate::{
     files::{self, may_make_in},
 };
 
-/// The `[evidence]` section.
+/// The `[evidence]` section of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvidenceOptions {
-    /// The file. It need not exist yet.
+    /// The file of the store. It need not exist yet.
     pub path: PathBuf,
     /// How long to keep a text after the last day on which it was in use.
     pub keep: Duration,
-    /// Maximum bytes of the compressed texts. If they exceed it, the store removes the texts that have been out of use
-    /// for the longest time.
+    /// Maximum bytes of the compressed texts. Above that, the store removes the texts that were last used longest ago.
     pub max_bytes: u64,
-    /// Whether requests are refused if the robots.txt that would decide them could not be stored.
+    /// Whether requests are refused if the robots.txt that decides them could not be stored.
     pub required: bool,
 }
 
@@ -59,38 +58,37 @@ pub struct Evidence {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvidenceState {
     pub texts: u64,
-    /// Bytes of the texts, compressed, and their maximum.
+    /// Size of the compressed texts, and the configured maximum of that, in bytes.
     pub bytes: u64,
     pub max_bytes: u64,
-    /// Number of texts that could not be stored before a decision was based on them.
+    /// How often a decision used a text that could not be stored before.
     pub failures: u64,
-    /// Why texts cannot be stored now, and what to do. It contains no path.
+    /// Why texts cannot be stored at present, and what to do. Contains no path.
     pub trouble: Option<String>,
 }
 
-/// The error for a text that was not stored in time.
+/// A text was not stored in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the robots.txt could not be stored as evidence")]
 pub struct NotStored;
 
-/// The error for a store that is required and cannot be used.
+/// The configuration requires the store, but it cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]
 pub struct EvidenceError {
     pub path: PathBuf,
-    /// The reason. It contains no path.
+    /// Why the store cannot be used. Contains no path.
     pub why: String,
 }
 
 // === impl Evidence ===
 
 impl Evidence {
-    /// Starts the store and stores the text of the configuration. Blocks until the text is stored, for at most
-    /// `MAX_START`.
+    /// Starts the store, and stores the text of the configuration in it. Waits for that for at most `MAX_START`.
     ///
     /// # Errors
-    /// Fails if the store is required and the text could not be stored. If the store is not required, it tries again
-    /// later.
+    /// Fails if the configuration's text could not be stored in that time and the store is required. If the store is
+    /// not required, it tries again in the background.
     pub fn start(options: &EvidenceOptions, config: &Arc<str>) -> Result<Self, EvidenceError> {
         let shared = Arc::new(Shared::new(options));
         let writer = std::thread::Builder::new().name("evidence".to_owned()).spawn({
@@ -109,11 +107,10 @@ impl Evidence {
         Ok(evidence)
     }
 
-    /// Stores the text of a configuration that is about to become the current one. Blocks until the text is stored, for
-    /// at most `MAX_START`.
+    /// Stores the text of a new configuration before the configuration is used. Waits for that for at most `MAX_START`.
     ///
     /// # Errors
-    /// Fails if the text is `required` and could not be stored.
+    /// Fails if the text could not be stored in that time and the store is `required`.
     pub fn set_config(&self, config: &Arc<str>, required: bool) -> Result<(), EvidenceError> {
         let sha256 = self.shared.set_config(config);
         if self.shared.wait_until_stored(&sha256, Instant::now() + MAX_START) {
@@ -132,7 +129,7 @@ impl Evidence {
     /// Checks whether texts could be stored at `path`. Does not create the file.
     ///
     /// # Errors
-    /// Fails if this user cannot read or write the file or create it.
+    /// Fails if this user may not read and write the file, or may not create it.
     pub fn check(path: &Path) -> Result<(), EvidenceError> {
         let looked = match files::open_to_write(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -146,11 +143,11 @@ impl Evidence {
         })
     }
 
-    /// Stores a text. Returns when the text is on disk, or immediately if this process has stored it before.
+    /// Stores a text. Returns when the text is on disk, or at once if this process stored it before.
     ///
     /// # Errors
-    /// Fails if the text was not stored within a second, or if texts cannot be stored now. The text then stays in the
-    /// queue if there is room in memory.
+    /// Fails if the text was not stored within a second, or if texts cannot be stored at present. The text is then
+    /// stored later, if it fits into the queue.
     pub async fn put(&self, sha256: Sha256, text: &[u8]) -> Result<(), NotStored> {
         let stored = match self.shared.place(sha256, text, day_of(SystemTime::now())) {
             Place::Stored => return Ok(()),
@@ -166,8 +163,9 @@ impl Evidence {
         }
     }
 
-    /// Records a site's response, and also its previous response if that was different. Does not wait until they are
-    /// stored. A response that stays the same is stored once a day.
+    /// Records what a site answered when its robots.txt was fetched. `before` is the previous answer, if that was
+    /// different. Does not wait until this is stored. If a site always gives the same answer, that is stored once a
+    /// day.
     pub fn saw(&self, before: Option<Sighting>, seen: Sighting) {
         let day = day_of(seen.at);
         self.shared.saw(before, seen, day);
@@ -177,12 +175,12 @@ impl Evidence {
         &self.shared.path
     }
 
-    /// Changes the limits. To change the path, start a new store.
+    /// Changes the limits of the store. Its path stays: a new path needs a new store.
     pub fn set_options(&self, options: &EvidenceOptions) {
         self.shared.set_limits(options);
     }
 
-    /// Returns why texts cannot be stored now, and what to do. The text contains no path.
+    /// Returns why texts cannot be stored at present, and what to do. The text contains no path.
     pub fn trouble(&self) -> Option<String> {
         self.shared
             .trouble
@@ -191,7 +189,7 @@ impl Evidence {
             .clone()
     }
 
-    /// Returns whether texts cannot be stored now. Takes no lock.
+    /// Returns whether texts cannot be stored at present. Takes no lock, so it is fast.
     pub fn is_failing(&self) -> bool {
         self.shared.is_failing.load(Ordering::Relaxed)
     }
@@ -206,19 +204,19 @@ impl Evidence {
         }
     }
 
-    /// Writes all queued texts and ends the writer thread, at the end of the program. Blocks.
+    /// Writes all queued texts and ends the writer thread, at the end of the program. Blocks until then.
     pub fn close(&self) {
         self.shared.close();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
-            // The panic of a writer has already been printed on stderr.
+            // If the writer panicked, the panic is already on stderr.
             let _ = writer.join();
         }
     }
 }
 
 impl Drop for Evidence {
-    /// Tells the writer to end after it has written everything. Does not wait for the writer.
+    /// Tells the writer thread to write everything and end. Does not wait for that.
     fn drop(&mut self) {
         self.shared.close();
     }
@@ -232,7 +230,7 @@ impl fmt::Debug for Evidence {
     }
 }
 
-/// How long a fetch waits until its text is stored. Storing takes some milliseconds, unless the disk fails.
+/// How long a fetch waits until its text is stored. Storing takes some milliseconds if the disk works.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 /// How long a start or a reload waits until its configuration is stored.
 const MAX_START: Duration = Duration::from_secs(4);

@@ -1,5 +1,5 @@
-//! Runs the `[[expect]]` cases of a configuration: each says how the configuration must decide for a bot and a URL,
-//! with the robots.txt in the case. Nothing is fetched.
+//! Runs the `[[expect]]` cases of a configuration. Each case contains a bot, a URL and a robots.txt, and says what the
+//! decision must be. Nothing is fetched.
 //!
 //! A configuration that does not meet its own cases is rejected, both at the start and at a reload.
 
@@ -52,7 +52,7 @@ pub fn load(file: &Path) -> Result<Config, LoadError> {
     }))
 }
 
-/// Returns the line and the complaint of each case that is not met.
+/// Returns the cases that the configuration does not meet: the line of each, and how its decision differs.
 pub(crate) fn unmet(config: &Config) -> Vec<(usize, String)> {
     config
         .expect
@@ -66,7 +66,7 @@ pub(crate) fn is_met(expectation: &Expectation, config: &Config) -> bool {
     complaint(expectation, config).is_none()
 }
 
-/// Describes in a sentence how the decision differs from the case.
+/// Says in a sentence how the decision differs from the case. `None` if it does not.
 fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
     let target = match Target::parse(&expectation.url) {
         Ok(target) => target,
@@ -105,12 +105,12 @@ fn decide(expectation: &Expectation, target: Target, config: &Config) -> Decisio
             undecided.decide(Lookup::given(expectation.robots.as_bytes(), SystemTime::now(), policy))
         }
     };
-    // A case has no tdmrep.json.
+    // Decide without a `tdmrep.json`, because a case contains none.
     decision.without_tdmrep()
 }
 
-/// The time at which cases are decided. It is before the end of every `[[https.tunnel]]`, so that a case that is met
-/// stays so as long as the file does not change.
+/// The time at which cases are decided: before the end of every `[[https.tunnel]]`. So the result of a case changes
+/// only if the file changes.
 const ALWAYS: SystemTime = SystemTime::UNIX_EPOCH;
 
 // === impl Unmet ===
@@ -173,8 +173,8 @@ mod tests {
             ("https.mode = \"tunnel\"\n", "http://a.example/public", "allow"),
             ("https.mode = \"refuse\"\n", "https://a.example/public", "deny"),
             ("egress.deny = [\"a.example\"]\n", "http://a.example/public", "deny"),
-            // In a case, an entry of `https.tunnel` applies even after its `until`. Otherwise, the case could fail from
-            // some day on, and a file that was valid would prevent a start.
+            // In a case, an entry of `https.tunnel` applies even after its `until`. Otherwise, the case would fail from
+            // that day on, and robotgate would not start any longer with this file.
             (
                 "https.tunnel = [{ host = \"a.example\", reason = \"pinned\", until = 2020-01-01 }]\n",
                 "https://a.example/private",

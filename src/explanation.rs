@@ -15,20 +15,20 @@ use crate::{
     usage::{UseRefusal, UseStatement},
 };
 
-/// Everything about a decision.
+/// A decision, and everything that explains it.
 pub(crate) struct Report<'a> {
     pub(crate) decision: &'a Decision,
-    /// The User-Agent and the URL, as given.
+    /// The User-Agent and the URL, as they were given.
     pub(crate) user_agent: &'a str,
     pub(crate) url: &'a str,
     /// The rules that won and lost, if the rules of a robots.txt decided.
     pub(crate) why: Option<Why<'a>>,
     pub(crate) statements: Vec<AudienceStatement<'a>>,
-    /// The kind of file that was received, if it is not a robots.txt.
+    /// What kind of file the site sent, if it is not a robots.txt.
     pub(crate) disguise: Option<Disguise>,
-    /// The proofs that would be sufficient, if the proxy accepts this User-Agent only with a proof.
+    /// The kinds of proof that the bot accepts, if the proxy does not serve it without one.
     pub(crate) proofs: Option<String>,
-    /// Whether the site was asked for its `tdmrep.json`. `None` if that does not matter.
+    /// Whether robotgate requested the site's `tdmrep.json`. `None` if the file does not matter.
     pub(crate) tdmrep_asked: Option<bool>,
 }
 
@@ -36,13 +36,13 @@ pub(crate) struct Report<'a> {
 pub(crate) struct Why<'a> {
     pub(crate) explanation: Explanation<'a>,
     pub(crate) body: &'a [u8],
-    /// The reading that decided, unless it is the path as sent.
+    /// The form of the path that decided, and the path in this form. `None` if the path decided as sent.
     pub(crate) read_as: Option<(Reading, Vec<u8>)>,
-    /// The line that decided.
+    /// Number of the line in the robots.txt that decided.
     pub(crate) line: Option<u32>,
 }
 
-/// A statement, and whether it applies to the bot. `applies` is `None` without a bot.
+/// A statement of the robots.txt, and whether it applies to the bot. `applies` is `None` if no bot was given.
 pub(crate) struct AudienceStatement<'a> {
     pub(crate) statement: Statement<'a>,
     pub(crate) applies: Option<bool>,
@@ -51,7 +51,7 @@ pub(crate) struct AudienceStatement<'a> {
 // === impl Report ===
 
 impl<'a> Report<'a> {
-    /// Creates the report on `decision`. `user_agent` and `url` are shown as given. `body` is the text of the
+    /// Creates the report on `decision`. `user_agent` and `url` are shown as they were given. `body` is the text of the
     /// robots.txt, if there is one.
     pub(crate) fn new(
         config: &Config,
@@ -66,15 +66,15 @@ impl<'a> Report<'a> {
             false => Choice::Everyone,
         };
         let why = body.and_then(|body| {
-            // No rules decide if they are too complex, or if no copy is needed.
+            // There is no explanation if no rules decided: the robots.txt is too complex, or it was not needed.
             let (reading, path) = match &decision.question.scope {
-                // A rule that decides for the whole site is the one that decides its root.
+                // If a rule decides for the whole site, it is the one that decides `/`.
                 Scope::Tunnel { .. } => (Reading::Sent, decision.rule.map(|_| b"/".to_vec())?),
                 Scope::Path { .. } => decision.read()?,
             };
             let mut explanation = explain(profile, body, choice, &path);
             if decision.reason == Reason::Usage {
-                // The rules allow the URL, so none of them decided.
+                // The rules allow the URL, and a forbidden use refuses it. So no rule decided.
                 explanation.rule = None;
                 explanation.competitors.clear();
             }
@@ -102,12 +102,12 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns whether the site was asked for its `tdmrep.json`, if that matters.
+/// Returns whether robotgate requested the site's `tdmrep.json`. `None` if the file does not matter.
 fn is_tdmrep_asked(usage: &UsageReport) -> Option<bool> {
     usage.tdmrep.map(|state| state != TdmrepState::NotAsked)
 }
 
-/// Returns the line of the robots.txt that decided: that of the rule, or of the statement that forbids a use.
+/// Returns the number of the line in the robots.txt that decided: a rule, or a statement that forbids a use.
 pub(crate) fn deciding_line(decision: &Decision) -> Option<u32> {
     let refused = decision.usage.as_deref().and_then(|usage| usage.refused.as_ref());
     let statement = refused.and_then(UseRefusal::statement);
@@ -123,7 +123,7 @@ pub(crate) fn needs_proof(config: &Config, user_agent: &str) -> bool {
     matches!(unproven, Identity::Refused(IdentityMismatch::Unproven { .. }))
 }
 
-/// Returns the proofs that are sufficient for the bot that this User-Agent names.
+/// Returns the kinds of proof that are accepted for the bot that this User-Agent names.
 fn proofs_of(config: &Config, user_agent: &str) -> String {
     let fields = [user_agent.as_bytes()];
     match config
@@ -131,12 +131,12 @@ fn proofs_of(config: &Config, user_agent: &str) -> String {
         .identify_by(fields, &Proof::Assumed, config.identity.required)
     {
         Identity::Bot(bot) if bot.bindings.bind() => bot.bindings.kinds().to_string(),
-        // `identity.required` demands a proof of every client.
+        // The bot needs no proof of its own, but `identity.required` demands one of every client.
         _ => "a credential, a certificate or its network".to_owned(),
     }
 }
 
-/// Adds to each statement whether it applies to the bot. Without a bot, that is `None`.
+/// Adds to each statement whether it applies to the bot, or `None` if no bot was given.
 fn with_applies<'a>(
     statements: Vec<Statement<'a>>,
     identity: &Identity<'_>,

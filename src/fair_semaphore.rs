@@ -1,5 +1,5 @@
-//! A semaphore that is fair between keys: it hands out permits to the keys in turn, no matter how many permits a
-//! single key waits for. It reads no clock.
+//! A semaphore that is fair between keys. Each permit is for a key, such as a client. If permits are scarce, the keys
+//! get them in turn, however many permits one key waits for. It reads no clock.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-/// A fixed number of permits. Each is taken on behalf of a key `K`.
+/// A semaphore with a fixed number of permits. Each permit is taken for a key of type `K`.
 pub(crate) struct FairSemaphore<K: Eq + Hash + Clone> {
     state: Mutex<State<K>>,
 }
@@ -19,9 +19,9 @@ pub(crate) struct FairSemaphore<K: Eq + Hash + Clone> {
 pub(crate) struct FairPermit<K: Eq + Hash + Clone>(Arc<FairSemaphore<K>>);
 
 struct State<K: Eq + Hash + Clone> {
-    /// Number of free permits. While it is above zero, no task waits.
+    /// Number of free permits. If any are free, no task waits.
     free: usize,
-    /// The waiting tasks of each key in order of arrival. No list is empty.
+    /// For each key, its waiting tasks in the order in which they came. A key without waiting tasks has no entry.
     waiting: HashMap<K, VecDeque<oneshot::Sender<FairPermit<K>>>>,
     /// The keys of `waiting`, in the order in which they get the next permits.
     round: VecDeque<K>,
@@ -40,7 +40,7 @@ impl<K: Eq + Hash + Clone> FairSemaphore<K> {
         })
     }
 
-    /// Waits for a permit. Cancel safe: if the caller stops waiting, its permit is passed to the next waiting task.
+    /// Waits for a permit. If the caller stops waiting, the next waiting task gets its permit.
     pub(crate) async fn take(self: &Arc<Self>, key: K) -> FairPermit<K> {
         let receiver = {
             let mut state = self.state();
@@ -52,7 +52,7 @@ impl<K: Eq + Hash + Clone> FairSemaphore<K> {
         };
         match receiver.await {
             Ok(permit) => permit,
-            // `self` owns the waiting lists, so no sender is dropped while its receiver waits.
+            // This cannot happen: each sender is in `self`, and is dropped only after it has sent.
             Err(_) => unreachable!("a turn is sent before its sender is dropped"),
         }
     }
@@ -80,7 +80,7 @@ impl<K: Eq + Hash + Clone> State<K> {
         receiver
     }
 
-    /// Removes and returns the next sender whose receiver still waits.
+    /// Removes and returns the sender of the next task that still waits.
     fn next(&mut self) -> Option<oneshot::Sender<FairPermit<K>>> {
         while let Some(key) = self.round.pop_front() {
             let list = self.waiting.get_mut(&key)?;
@@ -110,7 +110,8 @@ impl<K: Eq + Hash + Clone> Drop for FairPermit<K> {
             next
         };
         if let Some(next) = next {
-            // If the receiver has just stopped waiting, `send` returns the permit, and dropping it passes it on.
+            // If the task stops waiting at this moment, `send` returns the permit. Dropping it passes it on to the next
+            // task.
             drop(next.send(FairPermit(self.0.clone())));
         }
     }
@@ -141,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Lets the waiting tasks take the only permit one after the other, and returns their order.
+    /// Passes the only permit from one waiting task to the next, and returns the order of the tasks.
     fn order(permit: FairPermit<char>, waiting: Vec<(&'static str, Waiting)>) -> Vec<&'static str> {
         let (mut permit, mut waiting, mut order) = (Some(permit), waiting, Vec::new());
         while permit.take().is_some() {
@@ -179,7 +180,7 @@ mod tests {
         let (gone, receiver, last) = (wait(&semaphore, 'a'), wait(&semaphore, 'b'), wait(&semaphore, 'c'));
         drop(gone);
         drop(permit);
-        // The permit was already sent to this task, which drops its receiver without having received it.
+        // The permit was already sent to this task. The task stops waiting before it receives it.
         drop(receiver);
         let [mut last] = [last];
         let permit = poll(&mut last);

@@ -1,9 +1,9 @@
-//! Fetches a robots.txt: the I/O of RFC 9309 §2.3, with limits against hostile servers. A `tdmrep.json` is fetched in the
-//! same way ([`SiteDocument`]). This module does not interpret the result.
+//! Fetches a robots.txt: the I/O of RFC 9309 §2.3, with limits against hostile servers. Fetches a `tdmrep.json` in the
+//! same way ([`Document`]). This module does not interpret what it fetched.
 //!
-//! The request is a GET without cookies or credentials. It is unconditional, or its condition is an entity tag that the
-//! same origin sent. Up to five redirects are followed, also to other origins. The egress guard checks each of them
-//! (RFC 9309 §2.3.1.2).
+//! The request is a GET without cookies or credentials. If the same origin sent an entity tag (ETag) earlier, the
+//! request contains it as a condition. Up to five redirects are followed, also to other origins (RFC 9309 §2.3.1.2).
+//! The egress guard checks each of them.
 
 mod body;
 mod hop;
@@ -34,26 +34,26 @@ use crate::{
     upstream::{Fault, Origins},
 };
 
-/// Fetches a document of origins: their robots.txt, or another one that is kept in the same way.
+/// Fetches one kind of document of origins, such as their robots.txt.
 #[async_trait]
 pub trait Fetch: Send + Sync + 'static {
     /// Space in the audit log that is reserved for the record of a fetch.
     type Reservation: Send + 'static;
 
-    /// Queues a fetch. It starts when the limiter grants it a permit.
+    /// Queues a fetch, which starts once the [`FetchLimiter`] lets it. Returns its permit.
     ///
     /// # Errors
     /// Fails if the requester has reached its limit of fetches.
     fn enter(&self, requester: Requester) -> Result<FetchPermit, LookupError>;
 
-    /// Reserves space in the audit log for the record of the fetch. Without it, nothing is fetched.
+    /// Reserves space in the audit log for the record of the fetch. Callers fetch only after this has succeeded.
     ///
     /// # Errors
     /// Fails if the audit log cannot be written.
     async fn reserve(&self) -> Result<Self::Reservation, LookupError>;
 
-    /// Waits until the limiter grants the permit, and fetches. The implementation limits the time. With `etag`, the
-    /// request is conditional, so the origin can respond with "not modified".
+    /// Waits until `permit` lets the fetch start, and fetches. The implementation limits the time. With an `etag`, the
+    /// origin can answer that the document has not changed (304).
     async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced;
 
     /// Returns what the result of a fetch says about the origin. Parses the document, which can take a while.
@@ -61,10 +61,10 @@ pub trait Fetch: Send + Sync + 'static {
         fetched.meaning(policy, at)
     }
 
-    /// Stores the text of a copy as evidence, before a decision is based on it.
+    /// Stores the text of a robots.txt as evidence, before it is used for a decision.
     ///
     /// # Errors
-    /// Fails if the configuration requires the text to be stored and that failed. The copy must not be used then.
+    /// Fails if the text could not be stored, and the configuration requires that. The copy must then not be used.
     async fn store_evidence(&self, _copy: &RobotsCopy) -> Result<(), LookupError> {
         Ok(())
     }
@@ -77,23 +77,24 @@ pub trait Fetch: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Called for each fetch before its result is used, even for a fetch that was dropped ([`FetchError::CutOff`]), to
-    /// record it.
+    /// Records a fetch. This is called for each one before its result is used, even if the fetch was cancelled
+    /// ([`FetchError::CutOff`]).
     fn finished(&self, finished: &FinishedFetch<'_>, reservation: Self::Reservation);
 
-    /// Returns the fleet, which is asked for a copy before each fetch. `None` if there is no fleet.
+    /// Returns the fleet of robotgates. It is asked for the document before each fetch. `None` if robotgate runs alone.
     fn fleet(&self) -> Option<&Arc<Fleet>> {
         None
     }
 
-    /// Called for each copy that another robotgate of the fleet fetched, before the copy is used.
+    /// Records a robots.txt that another robotgate of the fleet has fetched. This is called before it is used.
     fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Self::Reservation);
 
-    /// Called after the result of a fetch, by this or another gate, has become the state of the origin. Must not block.
+    /// Called after a fetch, by this or another robotgate of the fleet, has changed the state of the origin. Must not
+    /// block.
     fn learned(&self, _learned: &Learned<'_>) {}
 }
 
-/// The states of an origin before and after a fetch of this or another gate.
+/// The state of an origin before and after a fetch. This or another robotgate of the fleet made the fetch.
 #[derive(Debug)]
 pub struct Learned<'a> {
     pub origin: &'a Origin,
@@ -101,7 +102,7 @@ pub struct Learned<'a> {
     pub after: &'a OriginState,
 }
 
-/// A copy that another robotgate of the fleet fetched, with the states of the origin before and after.
+/// A robots.txt that another robotgate of the fleet has fetched, and how it changed the state of the origin.
 #[derive(Debug)]
 pub struct SharedCopy<'a> {
     pub origin: &'a Origin,
@@ -126,7 +127,7 @@ pub struct FinishedFetch<'a> {
     pub policy: &'a Policy,
 }
 
-/// Why a lookup could not fetch the robots.txt. The origin is not the cause, so its state does not change.
+/// Why a lookup could not fetch a robots.txt, if the origin is not the cause. The origin's state then does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     #[error("{TOO_MANY_FETCHES}")]
@@ -144,17 +145,17 @@ pub enum LookupError {
 pub const TOO_MANY_FETCHES: &str = "this client has reached its limit of robots.txt fetches under way \
      (proxy.max-client-fetches, or less if `ulimit -n` is low)";
 
-/// Fetches robots.txt over the network.
+/// Fetches documents such as robots.txt over the network.
 pub struct Fetcher {
-    /// The connection pool, shared with page requests.
+    /// The connections to origins. Requests for pages use them too.
     origins: Arc<Origins>,
     egress: Egress,
     options: FetcherOptions,
     /// Whether to offer HTTP/2 to servers.
     http2: bool,
-    /// Timeout for connecting and the TLS handshake of one hop.
+    /// Timeout for connecting to one server, including the TLS handshake.
     connect_timeout: Duration,
-    /// How long an idle connection waits for another request.
+    /// How long an idle connection is kept for another request.
     kept_for: Duration,
     limiter: Arc<FetchLimiter>,
 }
@@ -163,7 +164,7 @@ pub struct Fetcher {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetcherOptions {
     pub user_agent: http::HeaderValue,
-    /// Timeout of a whole fetch including redirects, from the moment it may start.
+    /// Timeout of a whole fetch, including redirects. It begins when the fetch starts.
     pub total_timeout: Duration,
     /// How long a server may send nothing. Each received byte restarts the timeout.
     pub idle_timeout: Duration,
@@ -197,9 +198,9 @@ impl From<Fault> for FetchError {
 // === impl Fetcher ===
 
 impl Fetcher {
-    /// Creates a fetcher that connects through `egress` with connections from `origins`, and offers HTTP/2 in addition
-    /// to HTTP/1.1 if `http2` is set. Idle connections stay open for other requests for `kept_for`. Fetchers with the
-    /// same `limiter` share its limit of concurrent fetches.
+    /// Creates a fetcher. It resolves and checks addresses with `egress`, takes connections from `origins`, and keeps
+    /// them for other requests for `kept_for`. If `http2` is set, it offers HTTP/2 to servers. Fetchers with the same
+    /// `limiter` share its limit of concurrent fetches.
     pub fn new(
         egress: Egress,
         origins: Arc<Origins>,
@@ -220,7 +221,7 @@ impl Fetcher {
         }
     }
 
-    /// Queues a fetch. It starts when the limiter grants it a permit.
+    /// Queues a fetch, which starts once the [`FetchLimiter`] lets it. Returns its permit.
     ///
     /// # Errors
     /// Fails if the requester has reached its limit of fetches.
@@ -228,8 +229,8 @@ impl Fetcher {
         self.limiter.enter(requester)
     }
 
-    /// Waits until the limiter grants `permit` and fetches a document of `origin`. With `etag`, the request is
-    /// conditional, so the origin can respond with "not modified".
+    /// Waits until `permit` lets the fetch start, and fetches a document of `origin`. With an `etag`, the origin can
+    /// answer that the document has not changed (304).
     pub async fn trace(
         &self,
         permit: &FetchPermit,
@@ -258,8 +259,8 @@ impl Fetcher {
         if let Some(etag) = etag {
             let end = first.ask(self, Some(etag), note(hops, &first)).await;
             match end.map_err(Failure::of_origin)? {
-                // Some servers respond to a conditional request with a client error, but serve the rules without the
-                // condition. After a 429, no second request is sent.
+                // Some servers answer a request with an ETag with a client error, so send it again without the ETag.
+                // After a 429 (too many requests), do not.
                 HopEnd::Received(received) if matches!(received.status, 400..=428 | 430..=499) => {}
                 end => return self.follow_redirects(end, hops).await,
             }
@@ -268,8 +269,7 @@ impl Fetcher {
         self.follow_redirects(end.map_err(Failure::of_origin)?, hops).await
     }
 
-    /// Follows redirects to their end. The further requests are unconditional, because an entity tag belongs to one
-    /// URL.
+    /// Follows redirects to their end. These requests contain no entity tag, because it belongs to another URL.
     async fn follow_redirects(&self, mut end: HopEnd, hops: &mut Vec<TracedHop>) -> Result<Fetched, Failure> {
         for _ in 0..MAX_REDIRECTS {
             let HopEnd::Redirect { to, .. } = end else { break };
@@ -287,7 +287,7 @@ impl Fetcher {
     }
 }
 
-/// Adds a hop to the trace and returns it, so that its address and status can be filled in.
+/// Adds a request to the trace, and returns the entry, into which the caller writes the address and the status.
 fn note<'h>(hops: &'h mut Vec<TracedHop>, hop: &Hop) -> &'h mut TracedHop {
     hops.push_mut(TracedHop {
         url: hop.url(),

@@ -1,6 +1,7 @@
-//! Reads files, and has the steps that are common to replacing any whole file.
-//! Reading never blocks: a pipe without a writer would block a reload forever. A file with a secret that others can
-//! read is refused.
+//! Reads files, and helps to replace whole files.
+//!
+//! Reading never blocks: a pipe without a writer could otherwise block a reload forever. A file with a secret is
+//! refused if other users can read it.
 
 use std::{
     ffi::OsString,
@@ -15,7 +16,7 @@ use std::{
 
 use rustix::fs::{Access, OFlags};
 
-/// The error for a secret that cannot be read.
+/// Why a file with a secret cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     #[error("cannot read {}: {source}{}", path.display(), hint(source))]
@@ -24,8 +25,7 @@ pub enum SecretError {
     Exposed(#[from] Exposure),
 }
 
-/// The error for a secret file whose mode grants permissions to users who must not have them. Its `Display` names the
-/// command that fixes the mode.
+/// The file's mode gives permissions to users who must not have them. The message names the command that corrects it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{path}: its mode is {mode:04o}, so {who}; run: chmod {kept:o} {path}",
@@ -38,8 +38,8 @@ pub struct Exposure {
     mode: u32,
 }
 
-/// Displays why a file cannot be read and what to do about it, without the system's error number. In a message, it
-/// follows the name of the file.
+/// Writes why a file cannot be read and what to do about it, without the system's error number. The caller writes the
+/// name of the file before it.
 pub(crate) struct Unreadable<'a>(pub(crate) &'a io::Error);
 
 /// Opens a file for reading and returns it with its metadata.
@@ -52,7 +52,7 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
         // Without this flag, opening a pipe blocks until it has a writer. Regular files ignore the flag.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(path)?;
-    // Use the metadata of the open file, because the path could already name another file.
+    // Reads the metadata of the open file, because the path may already name another file.
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
@@ -88,8 +88,8 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Waits for the lock that a process holds while it replaces files in `folder`. Returns `None` if another process has
-/// held the lock for ten seconds.
+/// Takes the lock that a process must hold while it replaces files in `folder`. Waits if another process holds it.
+/// Returns `None` if that takes longer than ten seconds.
 ///
 /// # Errors
 /// Fails if the folder does not exist or the system does not support locks there.
@@ -105,7 +105,7 @@ pub(crate) fn lock(folder: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Returns the temporary name of the file `path`, which it has until it is complete.
+/// Returns the temporary name that a new file has until it is complete and gets the name `path`.
 pub(crate) fn unfinished(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -113,8 +113,8 @@ pub(crate) fn unfinished(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Creates the file `unfinished`, readable only by its owner. Replaces an existing file: the caller holds the lock, so
-/// the process that left the file has ended.
+/// Creates the file `unfinished`, which only its owner can read. The caller must hold the lock of the folder. If the
+/// file exists, the process that left it has ended, so it is replaced.
 ///
 /// # Errors
 /// Fails if the file cannot be created.
@@ -130,23 +130,23 @@ pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
         .open(unfinished)
 }
 
-/// Checks whether this user could create a file in `folder`, which need not exist yet. Creates nothing.
+/// Checks whether this user could create a file in `folder`. The folder need not exist yet. Creates nothing.
 ///
 /// # Errors
 /// Fails if the user could not create a file there.
 pub(crate) fn may_make_in(folder: &Path) -> io::Result<()> {
     let there = folder.ancestors().find(|folder| folder.exists());
-    // The last ancestor of a relative path is empty and means the working directory.
+    // A relative path such as `a/b` ends with an empty ancestor, which means the working directory.
     let there = there.filter(|folder| !folder.as_os_str().is_empty());
     rustix::fs::access(there.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK)?;
     Ok(())
 }
 
-/// Reads a file with a secret. The owner may read and write it, and the group may read it, so that a service can read a
-/// file that only root can write. Other users must not have access.
+/// Reads a file with a secret. Other users must have no access to it. The file's group may read it, so that a service
+/// can read a file that only root can change.
 ///
 /// # Errors
-/// Fails if the mode grants more permissions, the file cannot be read, or it is not a regular file.
+/// Fails if the mode allows more than that, or the file cannot be read or is not a regular file.
 pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
     read_secret_with(path).map(|(contents, _)| contents)
 }
@@ -171,7 +171,7 @@ pub fn read_secret_with(path: &Path) -> Result<(Vec<u8>, Metadata), SecretError>
     Ok((contents, metadata))
 }
 
-/// Describes the permissions in a file's mode that must be removed.
+/// Says in words which permissions of a file's mode must be removed.
 fn who(mode: u32) -> &'static str {
     match mode & OTHERS {
         0 => "its group can change it",
@@ -211,12 +211,12 @@ impl Display for Unreadable<'_> {
     }
 }
 
-/// Number of attempts to lock. A process holds the lock for milliseconds, so ten seconds are enough for many processes
-/// on a slow disk.
+/// How often to try to take the lock, ten seconds in all. A process holds it for milliseconds, so that is enough for
+/// many processes on a slow disk.
 const LOCK_TRIES: u32 = 500;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const OTHERS: u32 = 0o007;
-/// The permissions of the group to write and execute.
+/// The permissions of the group to write and to execute.
 const GROUP_CHANGES: u32 = 0o030;
 
 #[cfg(test)]

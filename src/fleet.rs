@@ -1,10 +1,10 @@
 //! Shares copies of robots.txt between several gates through a Redis or Valkey server. A *gate* is one running
-//! robotgate, as a member of a fleet. One gate fetches a robots.txt for all gates, and all gates together keep one
-//! pace.
+//! robotgate, as a member of a fleet. One gate fetches a robots.txt for all gates. The limits of how fast bots send
+//! requests to a site hold for all gates together.
 //!
 //! No gate depends on the server. If the server does not answer in time, the gate fetches as if it were alone. A gate
 //! trusts a copy from the server no more than an origin's own response. The server stores nothing about bots or their
-//! requests. A decision on a copy in memory makes no call.
+//! requests. A decision that finds a robots.txt copy in memory makes no call to the server.
 
 mod breaker;
 mod client;
@@ -42,31 +42,32 @@ pub use self::{
 };
 use crate::{copy::Sha256, robots::Profile};
 
-/// A gate's membership of a fleet.
+/// This gate as a member of a fleet.
 pub struct Fleet {
     client: Arc<Client>,
     listeners: Arc<Listeners>,
-    /// The name of this gate. The gate gets a new name each time it joins.
+    /// The name of this gate, which is random and new each time it joins.
     name: String,
     prefix: String,
-    /// The digest of [`FetchedAs`] in hex, which is part of each key.
+    /// The digest of the profile and the User-Agent with which this gate fetches, in hex. It is a part of the keys
+    /// under which the server stores copies.
     fetched_as: String,
     /// The channel for messages between the gates, and the key that the gates share.
     channel: Channel,
-    /// How long to wait for another gate's fetch.
+    /// How long to wait at most while another gate fetches a robots.txt.
     longest_wait: Duration,
     counts: Arc<Counts>,
 }
 
-/// Counters since the start, across all reloads.
+/// Counters since the program's start, which go on after a reload.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Calls of the server, and how many of them failed.
+    /// Number of calls to the server (`calls`), and how many of them failed (`errors`).
     pub calls: AtomicU64,
     pub errors: AtomicU64,
-    /// Copies of other gates that this gate used.
+    /// Number of robots.txt copies that this gate used and other gates had fetched.
     pub copies_used: AtomicU64,
-    /// Copies that were ignored, by [`Rejection`].
+    /// Number of robots.txt copies that were ignored, for each [`Rejection`].
     pub rejected: [AtomicU64; Rejection::ALL.len()],
 }
 
@@ -79,30 +80,30 @@ pub enum FleetError {
     Tls(#[from] rustls::Error),
 }
 
-/// The tasks that wait for another gate's fetch, by the key of the copy.
+/// The tasks that wait while another gate fetches a robots.txt. The map's key is the server's key for that robots.txt.
 #[derive(Debug, Default)]
 struct Listeners(Mutex<HashMap<String, Weak<Notify>>>);
 
-/// Registers a task that waits for another gate's fetch. Dropping it ends the registration.
+/// The registration of a task that waits while another gate fetches a robots.txt. Dropping it ends the registration.
 struct FetchListener {
     notify: Arc<Notify>,
     key: String,
     listeners: Arc<Listeners>,
 }
 
-/// The settings that a copy depends on, in addition to its origin. Gates whose settings differ share no copies.
+/// How this gate fetches a robots.txt. Gates with different profiles or User-Agents share no copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchedAs<'a> {
     pub profile: Profile,
     pub user_agent: &'a HeaderValue,
-    /// The longest time for a fetch.
+    /// The time limit for a fetch.
     pub timeout: Duration,
 }
 
 // === impl Fleet ===
 
 impl Fleet {
-    /// Joins a fleet. Starts to connect, and does not wait for the connection. Calls `on_notice` with the messages of
+    /// Joins a fleet. Connects in the background and does not wait for that. Calls `on_notice` with the messages of
     /// other gates. Needs a tokio runtime.
     ///
     /// # Errors
@@ -151,22 +152,23 @@ impl Fleet {
         })
     }
 
-    /// Returns why the server is not used now, or `None` while it is used.
+    /// Returns why the server cannot be used now, or `None` if it is used.
     pub fn error(&self) -> Option<String> {
         self.client.error()
     }
 
-    /// Returns why this gate does not receive the messages of the other gates, or `None` while it does.
+    /// Returns why this gate does not receive the messages of the other gates, or `None` if it receives them.
     pub fn subscription_error(&self) -> Option<String> {
         self.client.subscription_error()
     }
 
-    /// Returns whether the server is used now.
+    /// Returns whether the gate calls the server at present. It does not after failed calls.
     pub(crate) fn is_used(&self) -> bool {
         self.client.is_used()
     }
 
-    /// Registers a task that waits for the end of another gate's fetch.
+    /// Registers a task that wants to be woken when another gate's fetch ends. `key` is the server's key for the
+    /// robots.txt.
     fn listen(&self, key: &str) -> FetchListener {
         let notify = Arc::<Notify>::default();
         self.listeners.lock().insert(key.to_owned(), Arc::downgrade(&notify));
@@ -186,18 +188,19 @@ impl fmt::Debug for Fleet {
     }
 }
 
-/// Handles a message that the server pushes.
+/// Handles a message that the server sends without being asked, because this gate has subscribed to it.
 fn handle_push(push: PushInfo, name: &str, channel: &Channel, listeners: &Listeners, inbox: &mpsc::Sender<Message>) {
     let payload = Msg::from_push_info(push).and_then(|message| message.get_payload::<String>().ok());
     let Some(payload) = payload else { return };
     if let Some(key) = payload.strip_prefix(FETCHED) {
         let listener = listeners.lock().get(key).and_then(Weak::upgrade);
         if let Some(listener) = listener {
-            // A task that is not waiting yet receives the notification when it starts to wait.
+            // If the task does not wait yet, it gets this notification when it starts to wait.
             listener.notify_one();
         }
     } else if let Some(message) = channel.read(&payload)
-        // This gate's own message about a pause applies, too: the fleet's pause can be longer than the gate's own.
+        // Ignores a message that this gate itself sent, except about a pause: the server can have made the pause longer
+        // than the one that this gate knows.
         && !(message.by == name && matches!(message.notice, Notice::Forgotten(_)))
         && inbox.try_send(message).is_err()
     {
@@ -209,7 +212,8 @@ fn handle_push(push: PushInfo, name: &str, channel: &Channel, listeners: &Listen
 
 impl Listeners {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<Notify>>> {
-        // Each change is a single insertion or removal.
+        // A panic of another thread cannot leave the map half-changed, because each change is one insertion or removal.
+        // So a poisoned lock can be used.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -225,7 +229,7 @@ impl FetchListener {
 impl Drop for FetchListener {
     fn drop(&mut self) {
         let mut listeners = self.listeners.lock();
-        // The entry may belong to a later task.
+        // Another task may have replaced the entry since. That entry must stay.
         if listeners
             .get(&self.key)
             .is_some_and(|held| held.as_ptr() == Arc::as_ptr(&self.notify))

@@ -1,5 +1,5 @@
-//! Exposes private items to the fuzz targets in `tests/fuzz`. Compiled only with `--cfg fuzzing`, which cargo-fuzz
-//! sets. It only passes calls through and contains no logic.
+//! Gives the fuzz targets in `tests/fuzz` access to private functions. Compiled only with `--cfg fuzzing`, which
+//! cargo-fuzz sets. Contains no logic.
 
 use http::HeaderValue;
 use pingora::protocols::http::v1::client::http_req_header_to_wire;
@@ -12,12 +12,12 @@ pub use crate::{
     proxy::fuzzing::{ParsedRequest, Taken, take},
 };
 
-/// Returns the line and the error message of each `[[expect]]` case that the configuration does not meet.
+/// Returns the `[[expect]]` cases that the configuration does not meet, each as its line number and an error message.
 pub fn unmet(config: &Config) -> Vec<(usize, String)> {
     crate::expect::unmet(config)
 }
 
-/// Returns the bytes of the request that a hop of a fetch sends to the origin.
+/// Returns the bytes of a request for a robots.txt. `hop` is the first request of a fetch, or one after a redirect.
 ///
 /// # Errors
 /// Fails if the request cannot be serialised.

@@ -13,8 +13,8 @@
 //!                                       └─ audit: one JSON line, before a byte goes upstream
 //! ```
 //!
-//! A pure core decides, and a thin shell does the I/O. The core takes values, such as the time and a response from the
-//! network, and returns values.
+//! A pure core decides, and a thin shell does the I/O. The core is functions that take values, such as the time or a
+//! response from the network, and return values.
 //!
 //! # Code map
 //!
@@ -25,27 +25,33 @@
 //!   [`robots::statements`] lists what else the file says, [`robots::lint()`] finds mistakes in it, and
 //!   [`robots::changes()`] compares two files.
 //! - [`origin`]: scheme, host and port; the target of a request ([`origin::Target`]); and the readings of its path.
-//! - [`bot`]: finds the configured bot or the product token, from a client's proof and its User-Agent.
-//! - [`copy`]: the state machine of an origin: the current copy, when to fetch again, what a failure means.
+//! - [`bot`]: finds out which configured bot sends a request, from the client's credential and its User-Agent. For any
+//!   other bot, finds the name to look for in a robots.txt.
+//! - [`copy`]: what robotgate knows of an origin's robots.txt, as a state machine: the current copy, when to fetch
+//!   again, and what a failure means.
 //! - [`usage`]: what bots use content for, the vocabularies in which sites speak of that, and the policy for each.
-//! - [`pace`]: the state machine of the requests to an origin: gaps, pauses, and whose turn is next.
+//! - [`pace`]: how fast requests to an origin may follow each other, as a state machine: the time between two requests,
+//!   pauses, and which request is next.
 //! - [`decision`]: takes one [`decision::Question`] and returns one [`decision::Decision`], for the proxy, a CONNECT,
-//!   the API, `explain` and `[[expect]]`. The header, the log, the metrics, the API, `explain` and the page are views
-//!   of it.
+//!   the API, `explain` and `[[expect]]`. The response header, the log, the metrics, the API, `explain` and the page
+//!   all show this decision.
 //! - [`trust`]: how to make each kind of client trust the proxy, and which clients do not.
 //!
 //! The shell:
 //!
-//! - [`store`]: the copies in memory, and all copies on disk (`store::disk`). [`fetch`]: fetches a robots.txt.
-//! - [`fleet`]: shares copies and one pace with other robotgates through a Redis or Valkey server.
-//! - [`evidence`]: keeps the texts that decisions rest on, by their SHA-256, and which of them each site had, and when.
-//!   `database`: opens redb files with care.
+//! - [`store`]: keeps robots.txt copies in memory and on disk (`store::disk`). [`fetch`]: fetches a robots.txt.
+//! - [`fleet`]: shares robots.txt copies with other robotgates through a Redis or Valkey server, and keeps to one pace
+//!   with them.
+//! - [`evidence`]: keeps the robots.txt texts that decisions are based on, by their SHA-256, and records which of them
+//!   each site had, and when. `database`: opens files of the database redb, and handles damaged ones.
 //! - [`egress`]: resolves names to checked addresses. [`upstream`]: makes, keeps and shares connections to origins,
 //!   sends a request and receives its response over HTTP/1.1 and HTTP/2, and defines the errors. `wire`: a connection
-//!   whose writes never wait.
+//!   whose writes never wait, because it buffers them.
 //! - `pacer`: keeps a limiter ([`pace`]) for each origin, and wakes the requests that wait there.
-//! - [`proxy`]: listens, takes CONNECTs, intercepts, forwards and refuses. Its documentation follows one request.
-//! - [`authority`]: the local certificate authority and its leaves.
+//! - [`proxy`]: accepts connections, serves CONNECTs, forwards requests and refuses them. Its documentation follows one
+//!   request.
+//! - [`authority`]: the local certificate authority, and the certificates that it issues for the hosts of intercepted
+//!   connections.
 //! - [`audit`]: the log of decisions, of the fetches that they are based on, and of what happens to robotgate itself.
 //! - [`metrics`]: counts events as they happen, and writes them when Prometheus requests them. Its labels are closed
 //!   lists or names of bots, never a host.
@@ -56,14 +62,15 @@
 //!   has options defines their type, such as [`copy::Policy`], which the configuration then contains.
 //! - `explanation`: why a URL would be allowed or refused, with the rules that won and lost.
 //! - [`replay`]: decides the lines of an audit log again, with the texts of [`evidence`]; or as if the configuration, a
-//!   robots.txt or the User-Agent had been otherwise.
+//!   robots.txt or the User-Agent had been different.
 //! - [`report`]: summarises audit logs for people.
-//! - [`mod@seal`]: makes later changes of the audit log evident, by a signed Merkle tree of its lines.
+//! - [`mod@seal`]: makes it possible to find later changes of the audit log, by a signed Merkle tree of its lines.
 //! - [`expect`]: checks a configuration against its own `[[expect]]` cases.
 //! - `files`: reads files. It refuses pipes, which could block forever, and secrets that others can read.
-//! - `fair_semaphore`: permits for work that only a few may do at the same time, fair between clients. `ratelimited`:
-//!   log lines that are written at most once a second. `colour`: colour, where a terminal shows it. `columns`: a
-//!   terminal's width, and text that fits into it. [`text`]: makes text from outside safe to show, and formats times.
+//! - `fair_semaphore`: limits how much work of a kind runs at the same time, and shares this fairly between clients.
+//!   `ratelimited`: log lines that are written at most once a second. `colour`: colour, where a terminal shows it.
+//!   `columns`: a terminal's width, and text that fits into it. [`text`]: makes text from outside safe to show, and
+//!   formats times.
 //! - [`service`]: the daemon around all this: starts, reloads and stops, records the result of the last reload, reports
 //!   it to systemd, and takes sockets from systemd.
 //! - [`cli`]: one file for each subcommand. They share [`cli::live`], which fetches a robots.txt for a person,
@@ -74,41 +81,45 @@
 //!
 //! - `tests/it`: runs the program between an origin that can misbehave and real clients. It also checks the engine
 //!   against a plain model and the stated cases in `tests/cases`.
-//! - `tests/bench`: measures how long the engine takes to parse and decide, and compares the proxy with others. `cost`
-//!   counts the allocations, instructions and system calls of an exchange and a decision, and fails above recorded
-//!   numbers.
+//! - `tests/bench`: measures how long robotgate takes to parse a robots.txt and to decide, and compares the proxy with
+//!   others. `cost` counts the allocations, instructions and system calls of an exchange and of a decision, and fails
+//!   if there are more than the recorded numbers.
 //! - `tests/fuzz`: fuzzes the engine, a request's target and sender, a robots.txt's redirects, the configuration and
-//!   whole exchanges. This separate package reaches private code through `fuzzing`, a module that ordinary builds lack.
+//!   whole exchanges. This separate package reaches private code through the module `fuzzing`, which ordinary builds do
+//!   not have.
 //!
 //! # Invariants
 //!
-//! - robotgate connects only to the address that it checked: [`egress`] hands out socket addresses, and nothing else
-//!   resolves the name of an origin. It never hands out an address that robotgate listens on.
-//! - Every request inside an intercepted CONNECT is decided on its own. It inherits nothing from the CONNECT but the
-//!   proof of who sends it.
+//! - robotgate connects only to the address that it checked: only [`egress`] resolves the name of an origin, and it
+//!   returns checked socket addresses. It never returns an address on which robotgate listens.
+//! - Every request inside an intercepted CONNECT is decided on its own. It takes nothing from the CONNECT but the
+//!   credential, which proves who sends it.
 //! - No byte is sent upstream, and no refusal to the client, before the decision is in the audit log. The fetch that
 //!   the decision is based on is in the log before the decision.
-//! - [`usage`], [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket. No
-//!   module imports a module that imports it. [`decision::Question::begin`] and
-//!   [`decision::Question::before_interception`] are the only ways to a [`decision::Decision`]. `tests/it/modules.rs`
-//!   checks the first two.
-//! - While robotgate runs, it never uses an older copy in place of the last fetch. After a restart, a copy that has not
-//!   expired can be older than a fetch that could not be written. A copy that cannot be read back is fetched again.
-//! - The proof in a CONNECT says which bot sends the requests in the tunnel, but not what the bot may do. Each request
-//!   looks the bot up in the current configuration. No secret is kept, and none reaches a log, an error or an origin.
+//! - [`usage`], [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket.
+//!   No module imports a module that imports it. [`decision::Question::begin`] and
+//!   [`decision::Question::before_interception`] are the only functions that begin a [`decision::Decision`].
+//!   `tests/it/modules.rs` checks the first two.
+//! - While robotgate runs, it never uses an older robots.txt copy in place of the last fetch. After a restart, a copy
+//!   from disk that has not expired can be older than the last fetch, if that fetch could not be written to disk. A
+//!   copy that cannot be read from disk is fetched again.
+//! - The credential in a CONNECT says which bot sends the requests in the tunnel, but not what the bot may do. Each
+//!   request looks the bot up in the current configuration. No secret is kept, and none reaches a log, an error or an
+//!   origin.
 //! - A message that two parsers could read in two ways is refused before robotgate interprets it. robotgate forwards no
 //!   message as received, but writes a new one.
-//! - If systemd keeps the sockets, no connection is refused during a restart. A stop closes none in the middle of a
-//!   request.
-//! - Over HTTP/1.1, a reused connection to an origin carries only requests that can be sent twice. A connection is
-//!   closed after it carried content, and serves no other request while an exchange on it is unfinished.
+//! - If systemd keeps the listening sockets, no connection is refused during a restart. A stop closes no connection in
+//!   the middle of a request, unless that request takes too long.
+//! - Over HTTP/1.1, robotgate reuses a connection to an origin only for requests that it can send twice. It closes a
+//!   connection after a request with content, and begins no request on a connection before the last exchange on it has
+//!   ended.
 //! - Over HTTP/1.1, the request for a robots.txt is the first on its connection. So the response to another request
 //!   cannot be mistaken for the robots.txt.
 //! - Limits bound what a client may have at the same time, and what robotgate remembers of clients.
 //! - The admin listener changes nothing, and bots neither reach it nor wait for it. Changes go through the socket next
 //!   to the cache file, which only the proxy's own user and root can open.
-//! - There is one list of reasons: [`decision::Reason`] feeds the header, the log, the metrics and the refusal's text.
-//!   There is one list of errors: [`upstream::ProxyError`].
+//! - There is one list of reasons, [`decision::Reason`]: the response header, the log, the metrics and the text of a
+//!   refusal take their words from it. There is one list of errors, [`upstream::ProxyError`].
 //! - Counting takes no lock, allocates nothing and formats nothing while a request is served.
 //! - `robotgate.internal` is a site of the proxy itself (`proxy::internal_site`), not an origin. Requests for it are
 //!   never resolved, forwarded or decided on.

@@ -1,8 +1,8 @@
-//! Metrics: counters, gauges and histograms, and their exposition for Prometheus.
+//! Metrics: counters, gauges and histograms, and the text with them that Prometheus reads.
 //!
 //! While a request is served, counting only updates atomics: it never locks, allocates, formats or reads a clock. The
-//! text is produced at each scrape, together with a [`Snapshot`] of values that are read only then. Labels never
-//! contain a host and have few values: closed lists, or the names of configured bots.
+//! text is made each time Prometheus asks for it (a scrape), together with a [`Snapshot`] of values that are read only
+//! then. Labels never contain a host and have few values: fixed lists, or the names of configured bots.
 
 mod bots;
 mod change_effect;
@@ -50,27 +50,28 @@ use crate::{
     usage::{Purpose, UseStatement, Vocabulary, VocabularyPolicy},
 };
 
-/// Everything counted since the start, across reloads.
+/// Everything that was counted since the start. Reloads do not reset it.
 #[derive(Debug)]
 pub struct Metrics {
     started: SystemTime,
-    /// Decisions by the name of the bot. Locked only during a reload or a scrape.
+    /// The decisions about each configured bot, by its name. This is locked only during a reload or a scrape.
     bots: Mutex<BTreeMap<Arc<str>, Arc<Decisions>>>,
-    /// Decisions about bots that are not configured, and about those beyond [`MAX_BOTS`].
+    /// Decisions about all other bots: those that are not configured, and configured ones beyond [`MAX_BOTS`].
     other: Arc<Decisions>,
     /// Decisions about requests that name no bot.
     unidentified: Arc<Decisions>,
-    /// Requests by outcome, for each method.
+    /// For each method, the number of requests with each outcome.
     requests: [Counts<Outcome>; Method::COUNT],
     responses: Counts<Class>,
-    /// Withdrawn responses by the purpose that they forbid, for each vocabulary.
+    /// Responses that a bot did not get because the site forbids the use: for each vocabulary, their number for each
+    /// purpose.
     withdrawn: [Counts<Purpose>; Vocabulary::COUNT],
-    /// Decisions by the purpose that the site forbids, for each vocabulary; first those that only report, then those
-    /// that enforce.
+    /// Decisions in which the site forbids a purpose of the bot: for each vocabulary, their number for each purpose.
+    /// The first list is for decisions that are only reported, the second for those that are enforced.
     forbidden: [[Counts<Purpose>; Vocabulary::COUNT]; 2],
     errors: Counts<ProxyError>,
     malformed: AtomicU64,
-    /// Bytes of content from and to clients.
+    /// Bytes of content that clients sent and received.
     bytes: ShardedCounters,
     decision: Histogram,
     robots_wait: Histogram,
@@ -86,17 +87,17 @@ pub struct Metrics {
     tunnels: Gauges<Tunnel>,
     tunnels_opened: Counts<Tunnel>,
     distrust: Counts<RejectionKind>,
-    /// Counters of the audit logs.
+    /// Counters of the lines and bytes in the audit log.
     pub audit: Arc<AuditCounts>,
     pub reloads: Reloads,
-    /// Counters of the fleet.
+    /// Counters of the calls to the fleet's server, and of the copies from it.
     pub fleet: Arc<fleet::Counts>,
-    /// Number of leaf certificates minted by any authority.
+    /// Number of leaf certificates that were issued, over all authorities.
     pub leaves_minted: Arc<AtomicU64>,
 }
 
-/// Results of reloads. Times are in microseconds since 1970. At the start, both times are set as if a reload had
-/// succeeded then, but no reload is counted.
+/// The results of configuration reloads. Times are in microseconds since 1970. The start counts as a successful reload
+/// for the times, but not for the numbers.
 #[derive(Debug)]
 pub struct Reloads {
     last: AtomicU64,
@@ -105,29 +106,29 @@ pub struct Reloads {
     rejected: AtomicU64,
 }
 
-/// How an exchange ended.
+/// What is counted at the end of an exchange.
 #[derive(Debug, Clone, Copy)]
 pub struct ExchangeEnd {
     pub method: Method,
     pub outcome: Outcome,
-    /// The status that the client received, if any.
+    /// The status that the client received; `None` if it received no response.
     pub status: Option<u16>,
     pub error: Option<ProxyError>,
-    /// Bytes of content from and to the client.
+    /// Bytes of content that the client sent (`bytes_in`) and received (`bytes_out`).
     pub bytes_in: u64,
     pub bytes_out: u64,
-    /// Time from the request's head to the end. `None` for a tunnel or a WebSocket, because its users decide how long
-    /// it lasts.
+    /// Time from the request's head to the end of the exchange. `None` for a tunnel or a WebSocket, because its users
+    /// decide how long it lasts.
     pub took: Option<Duration>,
 }
 
-/// Values read at scrape time.
+/// Values that are read when Prometheus asks for the metrics.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    /// The generation of the configuration.
+    /// The number of the current configuration: 1 at the start, one more with each reload.
     pub generation: u64,
     pub draining: bool,
-    /// Number of times that each limit was exceeded, by the limit's key in `[proxy]`.
+    /// How often each limit was exceeded. A limit is named by its key in `[proxy]`.
     pub limits: Vec<(&'static str, u64)>,
     pub memory: Memory,
     /// Memory that the `tdmrep.json` files use, in bytes.
@@ -136,38 +137,38 @@ pub struct Snapshot {
     pub pace_waiting: usize,
     /// Number of origins in memory for each state of their robots.txt.
     pub copies: Vec<(&'static str, u64)>,
-    /// Statistics of the copies on disk. `None` if the copies are only in memory.
+    /// The robots.txt copies on disk. `None` if copies are only kept in memory.
     pub disk: Option<DiskUse>,
-    /// Whether copies that should be on disk are only in memory, or cannot be written now.
+    /// Whether robots.txt copies that should be on disk are only in memory, or cannot be written at present.
     pub disk_fails: bool,
-    /// The store of evidence, if there is one.
+    /// The state of the store of evidence, if there is one.
     pub evidence: Option<EvidenceState>,
-    /// The sealing of the audit log, if the proxy seals it.
+    /// The state of the sealing of the audit log, if the proxy seals it.
     pub seal: Option<SealState>,
-    /// Whether the server of the fleet is used; `None` without a fleet.
+    /// Whether the fleet's server can be used; `None` without a fleet.
     pub fleet_connected: Option<bool>,
-    /// Number of cached leaf certificates.
+    /// Number of leaf certificates in memory.
     pub leaves: usize,
-    /// Maximum number of concurrent connections, and of concurrent fetches.
+    /// Maximum number of connections at the same time, and of fetches at the same time.
     pub connections_max: usize,
     pub fetches_max: usize,
-    /// When the authority's certificate expires, if there is an authority.
+    /// When the certificate of the local authority expires; `None` without an authority.
     pub authority_ends: Option<SystemTime>,
-    /// Number of bytes that wait to be written to the audit log, and whether its output accepts no bytes now.
+    /// Number of bytes that wait to be written to the audit log, and whether its output accepts no bytes at present.
     pub audit_waiting_bytes: usize,
     pub audit_stalled: bool,
     pub process: Process,
 }
 
-/// Statistics of the copies on disk.
+/// How much room the robots.txt copies take on disk.
 #[derive(Debug, Clone, Copy)]
 pub struct DiskUse {
-    /// Number of bytes of texts and records, and its maximum. `None` while the file cannot be used.
+    /// Bytes that the copies take (`None` while the file cannot be used), and their maximum.
     pub bytes: Option<u64>,
     pub max_bytes: u64,
-    /// Number of origins that wait to be written.
+    /// Number of origins whose copies wait to be written.
     pub waiting: usize,
-    /// Number of failed writes.
+    /// Number of writes that failed.
     pub failures: u64,
 }
 
@@ -209,10 +210,10 @@ impl Default for Metrics {
     }
 }
 
-/// Methods that count an event.
+/// The methods that count something.
 impl Metrics {
-    /// Records how long a decision took, not including `waited`, the time that the request waited for a robots.txt.
-    /// `waited` is `None` if there was no lookup.
+    /// Records how long a decision took. `waited` is how long the request waited for a robots.txt, which is not a part
+    /// of `took`; `None` if the decision needed no robots.txt.
     pub fn decision_took(&self, took: Duration, waited: Option<Duration>) {
         self.decision.observe(took);
         if let Some(waited) = waited {
@@ -230,8 +231,8 @@ impl Metrics {
         self.audit_wait.observe(waited);
     }
 
-    /// Counts what a site forbids a bot for one request: what `said` forbids, each purpose only once for a vocabulary,
-    /// and not if `counted` forbids it as well.
+    /// Counts the purposes that a site forbids a bot for one request. `said` are the site's statements. Each purpose
+    /// counts once for a vocabulary. What `counted` already forbids does not count again.
     pub fn forbidden(&self, counted: &[UseStatement], said: &[UseStatement]) {
         for (at, statement) in said.iter().enumerate().filter(|(_, statement)| !statement.allowed) {
             let is_same = |other: &UseStatement| {
@@ -260,7 +261,7 @@ impl Metrics {
         }
     }
 
-    /// Counts an error response that was sent before an exchange began.
+    /// Counts an error response that was sent before there was an exchange.
     pub fn early_error(&self, error: ProxyError, status: u16) {
         self.errors.add(error);
         if let Some(class) = Class::of(status) {
@@ -273,7 +274,7 @@ impl Metrics {
         self.withdrawn[statement.vocabulary.index()].add(statement.purpose);
     }
 
-    /// Counts a request that was refused as malformed.
+    /// Counts a request that was refused because it is malformed.
     pub fn malformed(&self) {
         self.malformed.fetch_add(1, Ordering::Relaxed);
     }
@@ -289,34 +290,34 @@ impl Metrics {
         self.fetch.observe(took);
     }
 
-    /// Counts a robots.txt that differs from the previous one.
+    /// Counts a robots.txt that has changed, by the effect of the change.
     pub fn robots_changed(&self, effect: ChangeEffect) {
         self.robots_changes.add(effect);
     }
 
-    /// Counts a client connection as open until the result is dropped.
+    /// Counts a client connection as open until the returned guard is dropped.
     #[must_use]
     pub fn connection_opened(&self, listener: Listener) -> GaugeGuard {
         self.connections_accepted.add(listener);
         self.connections.enter(listener)
     }
 
-    /// Counts a tunnel as open until the result is dropped.
+    /// Counts a tunnel as open until the returned guard is dropped.
     #[must_use]
     pub fn tunnel_opened(&self, tunnel: Tunnel) -> GaugeGuard {
         self.tunnels_opened.add(tunnel);
         self.tunnels.enter(tunnel)
     }
 
-    /// Counts a client that refused the authority's certificate or disconnected after it received the certificate.
+    /// Counts a client that refused the local authority's certificate, or disconnected when it received it.
     pub fn distrusted(&self, kind: RejectionKind) {
         self.distrust.add(kind);
     }
 
     /// Returns the counters of the decisions about the bot with this name.
     fn decisions_of(&self, name: &Arc<str>) -> Arc<Decisions> {
-        // A bot whose name is one of these label values shares their series, because no two series can have the same
-        // labels.
+        // `other` and `none` are also label values of their own. A bot with such a name shares their counters, because
+        // no two series may have the same labels.
         if **name == *OTHER || **name == *NONE {
             return if **name == *OTHER {
                 self.other.clone()
@@ -332,7 +333,7 @@ impl Metrics {
     }
 }
 
-/// Methods that read the counters.
+/// The methods that read what was counted.
 impl Metrics {
     pub fn started(&self) -> SystemTime {
         self.started
@@ -351,7 +352,7 @@ impl Metrics {
         self.requests.iter().map(Counts::total).sum()
     }
 
-    /// Returns the number of exchanges that robotgate itself ended, for example because it was stopped.
+    /// Returns the number of requests that robotgate itself ended early, for example because it was stopped.
     pub fn aborted(&self) -> u64 {
         let mut counts = self.errors.iter();
         counts
@@ -400,7 +401,7 @@ impl Default for Reloads {
 }
 
 impl Reloads {
-    /// Records a reload that ended at `at`. `went_well` means that the new configuration is in use.
+    /// Records a reload that ended at `at`. `went_well` says whether the new configuration is used.
     pub fn note(&self, went_well: bool, at: SystemTime) {
         let at = micros_since_1970(at);
         self.last.store(at, Ordering::Relaxed);
@@ -417,10 +418,10 @@ impl Reloads {
 /// Indices of the counters in `Metrics::bytes`.
 const RECEIVED: usize = 0;
 const SENT: usize = 1;
-/// Maximum number of bots with their own label value. Each needs a series for every combination of the other labels
-/// that occurs.
+/// Maximum number of bots that have a label value of their own. Each of them adds one series for each combination of
+/// the other labels.
 const MAX_BOTS: usize = 1000;
-/// Label values for bots without their own label and for requests that name no bot.
+/// Label values for bots that have no label value of their own (`other`), and for requests that name no bot (`none`).
 const OTHER: &str = "other";
 const NONE: &str = "none";
 

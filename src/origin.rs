@@ -1,8 +1,8 @@
 //! The **origin** that a robots.txt applies to: scheme, host and port (RFC 6454 §4, RFC 9309 §2.3).
 //!
-//! Hosts are normalised here, so that later comparisons only compare bytes. A normalised host is in lower case, has no
-//! trailing dot, uses punycode for IDN, and has IPv4 addresses of any spelling in dotted decimal. This module never
-//! resolves a name.
+//! Hosts are normalised here, so that they can be compared byte by byte. A normalised host is in lower case and has no
+//! trailing dot. International names are in punycode, and IPv4 addresses in dotted decimal. This module resolves no
+//! name.
 
 mod host_port;
 mod pattern;
@@ -30,12 +30,12 @@ pub enum Scheme {
     Https,
 }
 
-/// A normalised host, as described in the module's documentation.
+/// A normalised host: in lower case, without a trailing dot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Host {
-    /// A name: lower-case ASCII, without a trailing dot.
+    /// A name in lower-case ASCII, without a trailing dot.
     Name(Arc<str>),
-    /// An IP address. All spellings of an address are equal.
+    /// An IP address. It does not matter how it was written.
     Ip(IpAddr),
 }
 
@@ -107,7 +107,7 @@ impl fmt::Display for Host {
 // === impl Origin ===
 
 impl Origin {
-    /// Creates the origin of `authority` under `scheme`. The port defaults to that of the scheme.
+    /// Creates the origin of a scheme, a host and a port. Without a port, it is the scheme's default port.
     pub fn new(scheme: Scheme, authority: HostPort) -> Self {
         Self {
             scheme,
@@ -119,7 +119,7 @@ impl Origin {
     /// Returns the URL of this origin's robots.txt (RFC 9309 §2.3).
     pub fn robots_url(&self) -> String {
         let mut url = String::with_capacity(128);
-        // Writing to a string cannot fail.
+        // Writing to a string never fails.
         let _ = write!(url, "{self}/robots.txt");
         url
     }
@@ -133,22 +133,22 @@ impl Origin {
         }
     }
 
-    /// Returns whether this is the proxy's internal site, with any scheme and port. Public DNS never contains the name:
-    /// ICANN's resolution of 29 July 2024 reserves `.internal`. The site has no robots.txt, and requests for it are not
-    /// decided.
+    /// Returns whether this is the proxy's internal site, with any scheme and port. Public DNS will never have this
+    /// name, because ICANN reserved `.internal` on 29 July 2024. The site has no robots.txt, and requests for it are
+    /// not decided.
     pub fn is_internal_site(&self) -> bool {
         matches!(&self.host, Host::Name(name) if **name == *INTERNAL_SITE)
     }
 
-    /// Returns whether `authority` names this origin. If it has no port, it is assumed to have the scheme's default
-    /// port.
+    /// Returns whether `authority`, a host and a port, names this origin. Without a port, the scheme's default port
+    /// counts.
     pub fn is_named_by(&self, authority: &HostPort) -> bool {
         self.host == authority.host && self.port == authority.port.unwrap_or(self.scheme.default_port())
     }
 }
 
 impl fmt::Display for Origin {
-    /// Writes the serialised origin (RFC 6454 §6.2): no default port, no trailing slash.
+    /// Writes the origin as in a URL (RFC 6454 §6.2), without a default port and without a slash at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.scheme.as_str())?;
         f.write_str("://")?;
@@ -163,7 +163,7 @@ impl fmt::Display for Origin {
 impl FromStr for Origin {
     type Err = HostPortError;
 
-    /// Parses a scheme, a host and an optional port. A path is an error.
+    /// Parses a scheme, a host and an optional port. Fails if there is a path.
     fn from_str(text: &str) -> Result<Self, HostPortError> {
         let (scheme, authority) = text.split_once("://").ok_or(HostPortError::NoHost)?;
         let scheme = Scheme::parse(scheme.as_bytes()).ok_or(HostPortError::NoHost)?;

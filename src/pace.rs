@@ -1,8 +1,8 @@
-//! Limits how fast bots send requests to one origin: the gap between requests, how many run at once, and the pauses
-//! that the site asks for.
+//! Limits how fast bots send requests to one origin: by a gap between requests, by the number of requests at the same
+//! time, and by the pauses that the site asks for.
 //!
-//! [`Limiter`] is a state machine. It receives events and the time, and [`Limiter::next`] says whether the first
-//! waiting request may be sent now, or when to call it again. It does no I/O and reads no clock. `crate::pacer` keeps a
+//! [`Limiter`] is a state machine. It is told what happens and when. [`Limiter::next`] then says whether the first
+//! waiting request may be sent now, or when to ask again. It does no I/O and reads no clock. `crate::pacer` keeps a
 //! limiter for each origin and wakes the requests.
 
 mod backoff;
@@ -18,26 +18,26 @@ pub use self::{
 use crate::text::words;
 
 words! {
-    /// Why a request has to wait.
+    /// Which limit makes a request wait.
     pub enum Cause {
-        /// `pace.delay`.
+        /// The gap that `pace.delay` configures.
         Delay = "delay",
-        /// The `delay` of the bot.
+        /// The gap that the `delay` of the bot configures.
         BotDelay = "bot-delay",
-        /// The site's `Crawl-delay`.
+        /// The gap that the site's `Crawl-delay` asks for.
         CrawlDelay = "crawl-delay",
-        /// The site responded to a request with 429 or 503.
+        /// A pause, because the site responded to a request with 429 or 503.
         Pause = "pause",
-        /// `pace.concurrency`.
+        /// `pace.concurrency`: as many requests as allowed are running.
         Concurrency = "concurrency",
-        /// Too many requests wait for the site, or for all sites together.
+        /// Too many requests already wait for the site, or for all sites together.
         Waiting = "waiting",
         /// The fleet's server cannot be used, and `fleet.on-loss` is `refuse`.
         Fleet = "fleet",
     }
 }
 
-/// When a request may be sent, and why not earlier.
+/// The earliest time at which a request may be sent, and which limit delays it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Later {
     pub at: std::time::Instant,

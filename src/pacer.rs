@@ -1,7 +1,8 @@
-//! Keeps a [`Limiter`](crate::pace::Limiter) for each origin, and wakes requests when they have their turn.
+//! Keeps a [`Limiter`](crate::pace::Limiter) for each origin, and wakes requests when they may be sent.
 //!
 //! [`Limiter::next`](crate::pace::Limiter::next) decides which request of this gate (one running robotgate, as a member
-//! of a fleet) is next. In a fleet, that request then gets its time from the server ([`SharedPacer`]).
+//! of a fleet) gets its turn next. In a fleet, that request must then get a time from the fleet's server
+//! ([`SharedPacer`]).
 
 mod fleet_pace;
 mod origin_pacer;
@@ -34,26 +35,27 @@ use crate::{
 /// The limiters of all origins.
 pub(crate) struct Pacer {
     shards: Box<[Mutex<Shard>]>,
-    /// Spreads origins over the shards.
+    /// Chooses the shard of an origin.
     hasher: RandomState,
     waiting: Arc<Waiting>,
-    /// Whether requests are sent without waiting, because the limits were removed.
+    /// Whether requests are sent without waiting, because a reload removed the limits.
     is_lifted: AtomicBool,
-    /// Notifies the requests that wait for a slot of the fleet of new limits: `None` if the limits were removed.
+    /// Tells the requests that wait for a time from the fleet's server that a reload changed the limits. `None` if it
+    /// removed them.
     reloaded: watch::Sender<Option<Policy>>,
 }
 
 #[derive(Default)]
 struct Shard {
     pacers: HashMap<Origin, Arc<OriginPacer>>,
-    /// Number of origins at which the next sweep removes idle origins.
+    /// If the shard has this many origins, those that no request has used for long are removed.
     sweep_at: usize,
 }
 
 // === impl Pacer ===
 
 impl Pacer {
-    /// Creates a pacer for at most `max_waiting` waiting requests.
+    /// Creates a pacer. At most `max_waiting` requests may wait at the same time.
     pub(crate) fn new(max_waiting: usize) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -67,7 +69,7 @@ impl Pacer {
         }
     }
 
-    /// Applies the limits of another policy to later requests and to waiting requests.
+    /// Applies new limits after a reload, also to requests that already wait.
     pub(crate) fn reconfigure(&self, policy: &Policy) {
         self.waiting.most.store(policy.max_waiting, Ordering::Relaxed);
         self.each(|pacer| pacer.reconfigure(policy));
@@ -79,11 +81,10 @@ impl Pacer {
         self.waiting.now.load(Ordering::Relaxed)
     }
 
-    /// Waits for the turn of a request of `bot`. Cancel safe: if the caller stops waiting, the next request gets the
-    /// turn.
+    /// Waits until a request of `bot` may be sent. If the caller stops waiting, the next request gets the turn.
     ///
     /// # Errors
-    /// Fails if the wait would be too long, or too many requests wait.
+    /// Fails if the request would have to wait too long, or too many requests wait.
     pub(crate) async fn turn(&self, origin: &Origin, bot: &str, limits: Limits) -> Result<Turn, TooEarly> {
         let pacer = self.pacer(origin);
         if self.is_lifted() {
@@ -98,20 +99,20 @@ impl Pacer {
         pacer.state().limiter.not_before(now(), &bot.into(), limits)
     }
 
-    /// Records a request that is sent without a turn.
+    /// Records a request that did not ask for a turn. The gap to the next request begins with it too.
     pub(crate) fn note_request(&self, origin: &Origin) {
         let pacer = self.pacer(origin);
         pacer.note_request();
     }
 
-    /// Records a response 429 or 503 to a request that began at `began`. `asked` is the value of its `Retry-After`.
-    /// Returns the spread that sets the jitter.
+    /// Records that a request, which began at `began`, got a 429 or 503. `asked` is the response's `Retry-After`.
+    /// Returns the random number (0 to 1) that set the jitter of the pause.
     pub(crate) fn note_busy(&self, origin: &Origin, began: Instant, asked: Option<Duration>) -> f64 {
         self.pacer(origin).note_busy(began, asked)
     }
 
-    /// Records a pause that another gate reported, if this gate knows the origin. Otherwise, the server reports the
-    /// pause with the first request.
+    /// Records a pause that another gate reported. Does nothing if this gate does not know the origin: the server will
+    /// report the pause when the first request asks for a time.
     pub(crate) fn pause(&self, origin: &Origin, left: Duration) {
         let pacer = self.shard(origin).pacers.get(origin).cloned();
         if let Some(pacer) = pacer {
@@ -119,7 +120,7 @@ impl Pacer {
         }
     }
 
-    /// Returns whether all requests are sent without waiting.
+    /// Returns whether a reload removed the limits, so that all requests are sent without waiting.
     fn is_lifted(&self) -> bool {
         self.is_lifted.load(Ordering::Relaxed)
     }
@@ -129,7 +130,7 @@ impl Pacer {
         now()
     }
 
-    /// Gives all waiting requests their turn, and lets later requests be sent without waiting.
+    /// Removes the limits: sends all waiting requests at once, and later requests without waiting.
     pub(crate) fn lift(&self) {
         self.is_lifted.store(true, Ordering::Relaxed);
         self.each(OriginPacer::release);
@@ -143,7 +144,7 @@ impl Pacer {
         }
     }
 
-    /// Returns the number of origins.
+    /// Returns the number of origins in memory.
     #[cfg(test)]
     fn origins(&self) -> usize {
         self.shards.iter().map(|shard| lock(shard).pacers.len()).sum()
@@ -177,14 +178,15 @@ impl fmt::Debug for Pacer {
 // === impl Shard ===
 
 impl Shard {
-    /// Removes idle origins. If the shard is still full, removes unused origins, and then all origins that no request
-    /// uses.
+    /// Removes origins that behave as if they were new. If the shard is still full, removes those without a request or
+    /// a pause, and then all those that no request uses.
     fn make_room(&mut self) {
         if self.pacers.len() < self.sweep_at.max(MIN_SWEEP) {
             return;
         }
         let now = now();
-        // The shard is locked, so a pacer with a single reference cannot get another.
+        // If there is only one reference to a pacer, the map holds it, and no request uses it. No other thread can add
+        // a reference now, because the shard is locked.
         let forget = |pacers: &mut HashMap<Origin, Arc<OriginPacer>>, is_dispensable: fn(&State, Instant) -> bool| {
             pacers.retain(|_, pacer| Arc::strong_count(pacer) > 1 || !is_dispensable(&pacer.state(), now));
         };
@@ -204,12 +206,12 @@ fn now() -> Instant {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Code under these locks cannot panic halfway through a change.
+    // A panic of another thread cannot leave a half-made change, so a poisoned lock can be used.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const SHARDS: usize = 16;
-/// A shard with fewer than `MIN_SWEEP` origins removes none. It has more than `MAX_SHARD` only if more are in use.
+/// Below `MIN_SWEEP` origins, a shard removes none. It has more than `MAX_SHARD` only if requests are using them.
 const MIN_SWEEP: usize = 64;
 const MAX_SHARD: usize = 16 * 1024;
 

@@ -1,4 +1,4 @@
-//! Certificates in PEM (RFC 7468).
+//! Reads and writes certificates as PEM (RFC 7468).
 
 use data_encoding::BASE64;
 use rustls::{
@@ -9,7 +9,7 @@ use rustls::{
     },
 };
 
-/// Why a PEM file cannot be read. Line numbers start at 1.
+/// Why a PEM file cannot be read. Lines are counted from 1.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PemError {
     #[error("line {0} is not base64")]
@@ -24,8 +24,8 @@ pub(crate) enum PemError {
     Other(usize),
 }
 
-/// Returns the certificates in a PEM file, each with the number of the line at which its block begins, from 1. Skips
-/// blocks of other kinds.
+/// Returns the certificates in a PEM file, each with the number of its first line, counted from 1. Skips blocks that
+/// are no certificates.
 ///
 /// # Errors
 /// Fails if a block cannot be read.
@@ -44,7 +44,7 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<(usize, CertificateDer<'sta
     Ok(found)
 }
 
-/// Returns what is wrong with the block `text`, which begins at line number `line`.
+/// Returns what is wrong with the PEM block `text`, which begins at the line number `line`.
 fn explain(error: &Error, text: &[u8], line: usize) -> PemError {
     match error {
         Error::Base64Decode(_) => {
@@ -61,17 +61,17 @@ fn explain(error: &Error, text: &[u8], line: usize) -> PemError {
     }
 }
 
-/// Returns the certificates of a PEM file. There is at least one, and each can be used as a root.
+/// Returns the certificates of a PEM file. Checks that there is at least one, and that each can be used as a root.
 ///
 /// # Errors
-/// The error is a message to be shown after the name of the file.
+/// The error is a text that the caller shows after the name of the file.
 pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates = certificates(pem).map_err(|error| format!("cannot be read: {error}"))?;
     if certificates.is_empty() {
         return Err("contains no certificate; write a PEM file with \"-----BEGIN CERTIFICATE-----\" in it".to_owned());
     }
     for (line, certificate) in &certificates {
-        // Only rustls can tell whether it accepts the certificate, so add it to a temporary store.
+        // Only rustls can tell whether it accepts a certificate, so this adds it to a temporary store.
         RootCertStore::empty()
             .add(certificate.clone())
             .map_err(|error| match error {
@@ -88,7 +88,7 @@ pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> 
 pub(crate) fn certificate(der: &CertificateDer<'_>) -> String {
     let mut lines = vec!["-----BEGIN CERTIFICATE-----"];
     let base64 = BASE64.encode(der);
-    // Base64 is ASCII, so every index is between two characters.
+    // Base64 is ASCII, so a slice never cuts a character.
     lines.extend(
         (0..base64.len())
             .step_by(COLUMNS)
@@ -98,5 +98,5 @@ pub(crate) fn certificate(der: &CertificateDer<'_>) -> String {
     lines.join("\n")
 }
 
-/// Length of a line: writers must wrap lines at exactly 64 characters (RFC 7468 §2).
+/// Length of a line. Writers of PEM must wrap lines at exactly 64 characters (RFC 7468 §2).
 const COLUMNS: usize = 64;

@@ -1,27 +1,33 @@
-//! Listens, takes CONNECTs, intercepts, forwards and refuses, with pingora. It asks [`crate::decision`] and never
-//! decides itself.
+//! The proxy: it accepts connections, and forwards or refuses each request. It is built on the library pingora. It asks
+//! [`crate::decision`] whether a request is allowed, and never decides that itself.
 //!
 //! How a request is served:
 //!
-//! 1. `listen` (`accept`) accepts a connection and admits its client (`clients`, within `limits`). It terminates the
-//!    TLS of `[proxy.tls]` (`server_tls`) and passes the connection to `connection`, with the objects that are needed
-//!    to serve it (`context`) and a description of it for its requests (`client_connection`).
+//! 1. `listen` (`accept`) accepts a connection, if `clients` and `limits` allow its client one more. If the listener
+//!    has `[proxy.tls]`, `server_tls` terminates the TLS. `client_connection` describes the connection, and `context`
+//!    has the objects that are needed to serve it.
 //! 2. `connection` reads one request head after the other (`head`). It passes a CONNECT to `connect`, which refuses it,
-//!    opens a blind `tunnel`, or intercepts it (`intercept`). The requests inside an interception are served like those
-//!    of any other connection, or as HTTP/2 (`streams`). Any other request becomes a `client`.
-//! 3. `gate` serves the request, from top to bottom. `target` finds the origin. `judge` identifies the bot, gets the
-//!    copy and asks [`crate::decision`]; `fetching` fetches and logs a robots.txt for it, and `tdmrep` a `tdmrep.json`.
-//!    A request for an origin whose fetch is under way waits for that fetch ([`crate::store`], in `store::fetching`).
-//!    `pacing` waits for the request's turn at the site. `exchange` writes the line in the audit log, and withdraws a
-//!    response that forbids the use. Then the client gets a refusal
-//!    (`respond`), the copy itself (`cached_response`), a page of the internal site (`http://robotgate.internal/`,
-//!    `internal_site`), or the origin's response: `gate/forward` sends the request on a connection of
-//!    [`crate::upstream`], and `relay` passes heads (`rewrite`, `fields`, `websocket`) and content both ways. All waits
-//!    share one `timer`.
+//!    opens a blind `tunnel`, or intercepts it (`intercept`). The requests inside an intercepted CONNECT are served
+//!    like those of any other connection, or as HTTP/2 (`streams`). Any other request becomes a `client`.
+//! 3. `gate` serves the request, from top to bottom:
+//!    - `target` finds the origin.
+//!    - `judge` identifies the bot, gets the robots.txt copy and asks [`crate::decision`]. `fetching` fetches and logs
+//!      a robots.txt for it, and `tdmrep` a `tdmrep.json`. If a fetch for the same origin is already under way, the
+//!      request waits for that fetch ([`crate::store`], in `store::fetching`).
+//!    - `pacing` waits until the site's pace allows the request.
+//!    - `exchange` writes the line in the audit log, and withdraws a response that forbids the use.
+//! 4. The client gets one of these responses:
+//!    - a refusal (`respond`)
+//!    - the robots.txt copy itself (`cached_response`)
+//!    - a page of the internal site, `http://robotgate.internal/` (`internal_site`)
+//!    - the origin's response: `gate/forward` sends the request on a connection of [`crate::upstream`], and `relay`
+//!      passes heads (`rewrite`, `fields`, `websocket`) and content both ways
 //!
-//! `changes` notes which sites changed their robots.txt, and what that means. `rejections` logs clients that reject
-//! the certificates of the interception. [`crate::metrics`] counts events, and
-//! `snapshot` reads the other values when the metrics are requested.
+//! All waits of a connection share one `timer`.
+//!
+//! `changes` notes which sites changed their robots.txt, and what that means. `rejections` logs clients that do not
+//! trust the certificates of the interception. [`crate::metrics`] counts events, and `snapshot` reads the other values
+//! when the metrics are requested.
 
 mod cached_response;
 mod changes;

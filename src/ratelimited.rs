@@ -1,6 +1,5 @@
-//! Rate-limited lines of the operational log, for events that clients or sites can cause as often as they like. Each
-//! place in the source logs at most one line a second, with the number of events so far, so no client or site can flood
-//! the log.
+//! Limits the lines of the operational log about events that clients or sites can cause as often as they like. Each
+//! place in the source logs at most one line a second, with the number of events so far. So nobody can flood the log.
 
 use std::{
     sync::{
@@ -14,12 +13,13 @@ use std::{
 #[derive(Debug)]
 pub(crate) struct EventCounter {
     total: AtomicU64,
-    /// When an event was last logged, in milliseconds since the clock's start, plus one; 0 before the first time.
+    /// When an event was last logged: milliseconds since the program's clock started, plus one. 0 if none was logged
+    /// yet.
     last_logged: AtomicU64,
 }
 
-/// Logs like `tracing`'s macro of that level, but at most once a second for each place in the source. The field `total`
-/// is the number of events since the program started.
+/// Logs like the macro of `tracing` for that level, but at most once a second for each place in the source. Adds the
+/// field `total`, which is the number of events since the program started.
 macro_rules! ratelimited {
     ($level:ident, $($line:tt)+) => {{
         static COUNT: $crate::ratelimited::EventCounter = $crate::ratelimited::EventCounter::new();
@@ -40,13 +40,13 @@ impl EventCounter {
         }
     }
 
-    /// Counts an event. Returns the total if the event is to be logged, because none was logged within the last second.
+    /// Counts an event. If no event was logged within the last second, returns the total, and the caller logs it.
     pub(crate) fn note(&self, now: Duration) -> Option<u64> {
         let total = self.total.fetch_add(1, Ordering::Relaxed) + 1;
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
         let last_logged = self.last_logged.load(Ordering::Relaxed);
         let is_due = last_logged == 0 || now.saturating_sub(last_logged) >= LOG_INTERVAL_MS;
-        // Of several simultaneous events, only one succeeds here and is logged.
+        // If several events happen at the same moment, only one of them gets past this, and is logged.
         let claim = || {
             self.last_logged
                 .compare_exchange(last_logged, now, Ordering::Relaxed, Ordering::Relaxed)
@@ -59,7 +59,7 @@ impl EventCounter {
     }
 }
 
-/// Returns the time since the first call. [`ratelimited!`] uses it as its clock.
+/// Returns the time since this was first called. [`ratelimited!`] uses it as a clock.
 pub(crate) fn since_start() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed()

@@ -1,8 +1,8 @@
-//! Decides a logged decision again, from its line in the audit log, the configuration and the robots.txt.
-//! [`what_if()`](fn@what_if) decides it under the assumption that one of these was different. No I/O and no clock.
+//! Decides a logged request again, from its line in the audit log, the configuration and the robots.txt.
+//! [`what_if()`](fn@what_if) decides it as if one of these had been different. No I/O and no clock.
 //!
-//! [`crate::decision`] decides, as it does for the proxy. The line itself says who sent the request, and how the fetch
-//! of the robots.txt ended.
+//! The decision itself is made by [`crate::decision`], as in the proxy. The log line says who sent the request, and how
+//! the fetch of the robots.txt ended.
 
 mod batch;
 mod cases;
@@ -41,18 +41,19 @@ use crate::{
     origin::{Reading, Target},
 };
 
-/// The result of replaying a logged decision.
+/// The result of deciding a logged request again.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     Same,
-    /// The engine now has a different verdict or reason.
+    /// The new decision differs from the logged one, in these fields.
     Different(Vec<Difference>),
-    /// The network or the time of the request decided, so there is nothing to decide again.
+    /// The network or the time decided the request, for example because it came too early. This cannot be decided
+    /// again.
     AsLogged,
     NotReplayable(Missing),
 }
 
-/// A field of the line that would now be different.
+/// A field of the log line that has a different value in the new decision.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Difference {
     pub field: &'static str,
@@ -60,7 +61,7 @@ pub struct Difference {
     pub now: Option<String>,
 }
 
-/// Why a decision cannot be replayed.
+/// Why a logged request cannot be decided again.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Missing {
     #[error("the line does not name its configuration, because an earlier version of robotgate wrote it")]
@@ -87,10 +88,10 @@ pub enum Missing {
     Malformed(&'static str),
 }
 
-/// The texts that a line names, as far as the store has them.
+/// The robots.txt and the `tdmrep.json` that a log line names by their digests. `None` if the store does not have one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Texts<'t> {
-    /// The robots.txt, read with the profile of the configuration that decides.
+    /// The robots.txt, parsed with the profile of the configuration that is used now.
     pub robots: Option<&'t Arc<RobotsCopy>>,
     pub tdmrep: Option<&'t TdmRep>,
 }
@@ -98,7 +99,7 @@ pub struct Texts<'t> {
 // === impl Missing ===
 
 impl Missing {
-    /// Returns the digest of the text that is missing or invalid.
+    /// Returns the digest of the text that is missing or cannot be used.
     pub fn sha256(&self) -> Option<Sha256> {
         match self {
             Self::Config(sha256) | Self::BadConfig(sha256) | Self::Text(sha256) | Self::Tdmrep(sha256) => Some(*sha256),
@@ -106,7 +107,7 @@ impl Missing {
         }
     }
 
-    /// Returns the reason without a digest, so that equal reasons can be counted together.
+    /// Returns the reason without the digest in it, so that equal reasons can be counted together.
     pub fn reason(&self) -> String {
         let text = self.to_string();
         match self
@@ -131,12 +132,13 @@ impl Difference {
     }
 }
 
-/// Decides `logged` again with its `texts`, and compares the result with the line.
+/// Decides the request of a log line again, and compares the result with the line.
 pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) -> Outcome {
     let mut differences = contradictions(logged, config);
     let is_pace = logged.reason == Reason::Pace.as_str();
     let decided = match is_as_logged(logged) {
-        // Only a request that the rules allow waits for its turn.
+        // The request came too early. It waited for its turn only because the robots.txt allowed it, so that is decided
+        // again.
         true if is_pace && logged.robots_sha256.is_some() => decide(logged, config, texts).map(Some),
         true => Ok(None),
         false => decide(logged, config, texts).map(Some),
@@ -155,20 +157,21 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
     }
 }
 
-/// Returns whether the network (the address of the host, a credential) or the time of the request (its turn at the
-/// site) decided.
+/// Returns whether the network (the host's address, a credential) or the time (the request's turn at the site) decided.
+/// A replay does not know these.
 pub fn is_as_logged(logged: &LoggedDecision<'_>) -> bool {
     [Reason::Egress, Reason::Pace, Reason::Unauthenticated, Reason::Identity]
         .iter()
         .any(|reason| reason.as_str() == logged.reason)
 }
 
-/// Decides `logged` again.
+/// Decides the request of a log line again.
 ///
 /// # Errors
-/// Fails if information is missing that the decision was based on.
+/// Fails if the line or the store lacks something that the decision depends on.
 pub fn decide(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) -> Result<Decision, Missing> {
-    // A rule or a statement may look at what was left out. Without a text, there is none.
+    // Parts of the URL may be left out of the log, and a rule or statement may depend on them. If there is no
+    // robots.txt and no `tdmrep.json`, nothing can depend on them.
     if logged.robots_sha256.is_some() || logged.tdmrep_sha256().is_some() {
         check_whole(logged, Some(config))?;
     }
@@ -182,8 +185,8 @@ pub fn decide(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
     with_tdmrep(decision, logged, texts.tdmrep)
 }
 
-/// Completes a decision with the `tdmrep.json` that the line names, if the decision depends on one. If the line names
-/// none, the site had none.
+/// Completes a decision that depends on the site's `tdmrep.json`. `file` is the one that the log line names. If the
+/// line names none, the site had none.
 fn with_tdmrep(decision: Decision, logged: &LoggedDecision<'_>, file: Option<&TdmRep>) -> Result<Decision, Missing> {
     if !decision.wants_tdmrep() {
         return Ok(decision);
@@ -201,7 +204,7 @@ fn with_tdmrep(decision: Decision, logged: &LoggedDecision<'_>, file: Option<&Td
     }
 }
 
-/// Returns the question that the request put to the engine.
+/// Builds the question for [`crate::decision`] from a log line.
 fn ask(logged: &LoggedDecision<'_>, config: &Config) -> Result<Question, Missing> {
     let target = target(logged)?;
     let scope = scope(logged, &target, config)?;
@@ -215,14 +218,15 @@ fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
     Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))
 }
 
-/// Checks that `audit.redact-query` left out no part of the URL. `config` is the configuration that decided.
+/// Checks that the log line has the whole URL: `audit.redact-query` can have left out parts of it. `config` is the
+/// configuration that the proxy used.
 fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) -> Result<(), Missing> {
     if logged.url.ends_with("?redacted") {
         return Err(Missing::Redacted);
     }
     let hides_value = match config {
         Some(config) => config.audit.privacy.redact_query.hides_value(&logged.url),
-        // The value could really be `redacted`, but the line does not say so.
+        // The parameter's real value could also be `redacted`. The line does not tell, so this is treated as left out.
         None => logged.url.contains("=redacted"),
     };
     match hides_value {
@@ -231,7 +235,7 @@ fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) -> Result<(
     }
 }
 
-/// Returns the tunnel exception of `config` that applied to the host at the time of the line.
+/// Returns the `[[https.tunnel]]` entry of `config` that was valid for the host at the time of the line.
 fn exception(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> Result<Option<Arc<str>>, Missing> {
     if config.https.tunnels.is_empty() {
         return Ok(None);
@@ -247,7 +251,8 @@ fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> Resul
         let exception = exception(logged, target, config)?;
         return Ok(Scope::Tunnel { exception });
     }
-    // Whether the request was for the robots.txt alone depends on header fields that the log does not have.
+    // Whether this request was only for the robots.txt depends on header fields that the log does not have. So the
+    // logged reason says it.
     Ok(Scope::Path {
         alone: [Reason::RobotsFile, Reason::Pace]
             .iter()
@@ -269,7 +274,7 @@ fn question(identity: Identity<'_>, target: Target, scope: Scope, config: &Confi
 
 fn identity<'l>(logged: &'l LoggedDecision<'_>, config: &Config) -> Result<Identity<'l>, Missing> {
     Ok(match (logged.bot.as_deref(), &*logged.identity) {
-        // All causes lead to the same decision.
+        // The log does not say why no bot was identified. Every cause leads to the same decision.
         (None, _) => Identity::Unidentified(Cause::Missing),
         (Some(token), "product-token") => Identity::Token(Cow::Borrowed(token)),
         (Some(name), _) => {
@@ -279,7 +284,7 @@ fn identity<'l>(logged: &'l LoggedDecision<'_>, config: &Config) -> Result<Ident
     })
 }
 
-/// Returns how the request had found the fetch that it stopped waiting for, if it did.
+/// If the request stopped waiting for a fetch of the robots.txt, returns in which state it had found that fetch.
 fn pending_fetch(logged: &LoggedDecision<'_>) -> Option<CacheStatus> {
     let error = logged.robots_error.as_deref()?;
     let statuses = [
@@ -290,20 +295,21 @@ fn pending_fetch(logged: &LoggedDecision<'_>) -> Option<CacheStatus> {
     found.map(|(_, status)| status)
 }
 
-/// Returns what the proxy knew of the origin, as far as the line says.
+/// Builds what the proxy knew of the origin's robots.txt at that time, as far as the log line says.
 fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<RobotsCopy>>) -> Result<Lookup, Missing> {
     let is = |reason: Reason| reason.as_str() == logged.reason;
-    // A use is refused only if the robots.txt, or the lack of one, lets the request through.
+    // With the reason `usage`, the robots.txt let the request through, and only then was the use refused. So the state
+    // can be the same as for `reason`.
     let lets_through = |reason| is(reason) || is(Reason::Usage);
     let status = logged.robots_status.unwrap_or(0);
     let unknown = OriginState::unknown();
     let start = SystemTime::UNIX_EPOCH + START;
     let after = |state: &OriginState, meaning| state.after(meaning, status, Freshness::default(), start, 0.0, policy);
     let failed = || Meaning::Failed(FetchError::Earlier("it could not be fetched".to_owned()).into());
-    // At this time, the copies have expired, and failures have lasted long enough.
+    // A time so late that all copies have expired, and that failures have lasted longer than `unreachable.deny_for`.
     let late = start + policy.unreachable.deny_for + YEARS;
     let pending = pending_fetch(logged);
-    // A Crawl-delay that is too long is an error of the pace, and not of the copy.
+    // With the reason `pace`, `robots_error` says that the Crawl-delay is too long. The robots.txt was fetched.
     let is_failing = logged.robots_error.is_some() && !is(Reason::Pace);
     let (state, at) = match (text, logged.robots_sha256) {
         (Some(copy), _) => {
@@ -326,7 +332,7 @@ fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<Robots
         (None, None) if (500..=599).contains(&status) && lets_through(Reason::Soft404) && policy.soft_404 => {
             (after(&unknown, Meaning::Soft404), start)
         }
-        // A chain of redirects that was too long.
+        // A last status of 3xx means that there were too many redirects, which counts as no robots.txt.
         (None, None) if (300..=399).contains(&status) => (after(&unknown, Meaning::NoRobots), start),
         (None, None) if status != 0 => {
             let received = Received {
@@ -339,7 +345,8 @@ fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<Robots
                 redirected: false,
             };
             match Meaning::of(&received, policy, start) {
-                // If there were rules, the line would have a digest.
+                // This status would have given rules, and then the line would have their digest. So the line is
+                // malformed.
                 Meaning::Rules(_) => return Err(Missing::Malformed("robots_sha256")),
                 meaning => (after(&unknown, meaning), start),
             }
@@ -357,13 +364,13 @@ fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<Robots
     })
 }
 
-/// Returns the fields that contradict the rest of the line, regardless of the decision.
+/// Returns the fields that contradict other fields of the same line, whatever the decision was.
 fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Vec<Difference> {
     let mut differences = Vec::new();
     let mut differ = |field, logged: Option<&str>, now: Option<&str>| {
         differences.extend(Difference::between(field, logged, now));
     };
-    // A URL that was shortened, or has an escaped character, can be invalid.
+    // The log may have shortened the URL or escaped a character in it. Then it may not parse, and is not compared.
     if let Ok(Target { origin, .. }) = Target::parse(&logged.url) {
         differ("origin", Some(&logged.origin), Some(&origin.to_string()));
         if let Some(robots_url) = &logged.robots_url {
@@ -373,7 +380,8 @@ fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Vec<Differenc
     let is = |reason: Reason| reason.as_str() == logged.reason;
     let is_unknown_client = is(Reason::Unauthenticated) || is(Reason::Identity);
     if is_as_logged(logged) {
-        // If a Crawl-delay is too long, the verdict is `deny`.
+        // The verdict of a request that came too early is `defer`. It is `deny` only if the site's Crawl-delay is too
+        // long.
         let verdict = match is(Reason::Pace) && logged.verdict != Verdict::Deny.as_str() {
             true => Verdict::Defer,
             false => Verdict::Deny,
@@ -432,7 +440,8 @@ fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<Difference> 
     );
     let read_as = texts.read_as.as_ref().map(|(_, path)| &**path);
     differ("read_as", logged.read_as.as_deref(), read_as);
-    // The line of a decision that needs no copy can still name a copy, and the text of that copy can be missing now.
+    // A decision that needs no robots.txt copy can still name one in its line. The store may not have that copy any
+    // more, so the fields that come from it are not compared.
     if decision.lookup.is_some() || logged.robots_sha256.is_none() {
         differ("agent", logged.agent.as_deref(), texts.agent.as_deref());
         differ("group", logged.group.as_deref(), texts.group.as_deref());
@@ -441,12 +450,12 @@ fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<Difference> 
     differences
 }
 
-/// Compares what the site says about the purposes, and why they are refused.
+/// Compares what the site says about the purposes of the bot, and why a purpose is refused.
 fn differences_of_usage(logged: Option<&LoggedUsage>, now: Option<&UsageReport>) -> Vec<Difference> {
     if logged.is_none() && now.is_none() {
         return Vec::new();
     }
-    // A report has only texts and numbers, so it can be serialized.
+    // A report has only texts and numbers, so turning it into JSON cannot fail.
     let now = now.and_then(|now| serde_json::to_value(now).ok());
     let now = |field| now.as_ref().map(|now| &now[field]);
     [
@@ -465,10 +474,10 @@ fn differences_of_usage(logged: Option<&LoggedUsage>, now: Option<&UsageReport>)
     .collect()
 }
 
-/// The time of the fetch in a replay, since 1970. No decision depends on its value, but failures are counted only from
-/// a plausible time.
+/// When a replay assumes that the robots.txt was fetched, since 1970. Any value would do for the decision, but it must
+/// be a plausible time, because failures are counted from it.
 const START: Duration = Duration::from_secs(2_000_000_000);
-/// A time after which every copy has expired.
+/// So long that every robots.txt copy has expired after it.
 const YEARS: Duration = Duration::from_secs(20 * 365 * 24 * 60 * 60);
 
 #[cfg(test)]

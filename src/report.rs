@@ -1,7 +1,7 @@
-//! Summarises audit logs for people: requests, refusals, exemptions, failures and changes, by bot, site, reason and
-//! rule.
+//! Summarises audit logs for people: counts requests, refusals, exemptions and failures by bot, site, reason and rule,
+//! and lists changes of robots.txt files.
 //!
-//! The memory that a report takes is bounded, however long the logs are. No I/O and no clock.
+//! A report takes a limited amount of memory, however long the logs are. No I/O and no clock.
 
 mod csv;
 mod document;
@@ -39,7 +39,7 @@ pub enum By {
     Rule,
 }
 
-/// The period that a report covers: from `since` on, and before `until`.
+/// The time that a report covers. `since` is included, `until` is not.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Period {
     pub since: Option<SystemTime>,
@@ -50,11 +50,11 @@ pub struct Period {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) requests: u64,
-    /// Requests that robotgate did not forward.
+    /// Number of requests that robotgate did not forward.
     pub(crate) refused: u64,
-    /// Requests that robotgate forwarded although the verdict was not `allow`.
+    /// Number of requests that robotgate forwarded although the verdict was not `allow`.
     pub(crate) despite: u64,
-    /// Requests with the reason `exempt`.
+    /// Number of requests with the reason `exempt`.
     pub(crate) exempt: u64,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Counts {
 pub struct Report {
     period: Period,
     lines: Lines,
-    /// The number of the log that is being read.
+    /// The number of the log file that is being read.
     log: usize,
     /// The times of the first and the last decision.
     decided: Option<(SystemTime, SystemTime)>,
@@ -71,7 +71,7 @@ pub struct Report {
     bots: Top,
     sites: Top,
     reasons: Top,
-    /// Requests by rule and site.
+    /// Requests by the rule that decided and its site.
     rules: Top,
     /// Requests that were forwarded although the verdict was not `allow`, by bot and reason.
     despite: Top,
@@ -91,14 +91,14 @@ pub struct Report {
     forwarded: Forwarded,
 }
 
-/// Numbers of lines read.
+/// Numbers of lines that were read from the logs.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lines {
     read: u64,
-    /// Lines that are not records of the log.
+    /// Lines that are no valid record of the log.
     unreadable: u64,
     empty: u64,
-    /// Lines before or after the period.
+    /// Lines whose time is not in the period.
     outside: u64,
 }
 
@@ -153,17 +153,18 @@ impl Report {
         }
     }
 
-    /// Begins another log. Lines of earlier versions do not say which robotgate wrote them, so the log identifies it.
+    /// Begins the next log file. Lines of earlier versions do not say which run of robotgate wrote them. Such lines
+    /// count as one run for each file.
     pub fn next_log(&mut self) {
         self.log += 1;
     }
 
-    /// Returns whether there are lines, but none of them is a record of the log.
+    /// Returns whether the logs have lines, but not one valid record.
     pub fn has_no_record(&self) -> bool {
         self.lines.unreadable > 0 && self.lines.unreadable == self.lines.read - self.lines.empty
     }
 
-    /// Adds lines of a log, and parses them on all cores. Pass some thousand at a time, in their order.
+    /// Adds the next lines of a log. They are parsed on all cores, so pass some thousand lines at a time.
     pub fn add(&mut self, lines: &[&[u8]]) {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let parsed = in_parallel(cores, lines, |line| Line::parse(line));
@@ -234,7 +235,7 @@ impl Report {
         let exemption = match (&record.exemption, &record.exception) {
             (Some(exemption), _) => Some(exemption.as_str()),
             (None, Some(exception)) => Some(exception.as_str()),
-            // Earlier versions did not log what exempted the request.
+            // Earlier versions did not log what exempted a request.
             (None, None) => (counts.exempt > 0).then_some("exempt"),
         };
         if let Some(exemption) = exemption {
@@ -242,7 +243,8 @@ impl Report {
         }
     }
 
-    /// Counts a forwarded request as refused, because the site's response forbids the use and the bot did not get it.
+    /// Counts a request as refused that was counted as forwarded: the site's response forbids the use, so the bot did
+    /// not get the response.
     fn withdraw(&mut self, record: &Record<'_>) {
         let Some(request) = self.forwarded.remove(record) else {
             return;
@@ -264,7 +266,7 @@ impl Report {
     }
 }
 
-/// Makes a text of the log safe for a terminal and limits its length. Most texts are unchanged.
+/// Escapes what is unsafe for a terminal in a text of the log, and limits its length. Most texts stay as they are.
 fn kept(text: &str) -> String {
     plain_message(text, MAX_TEXT).into_owned()
 }

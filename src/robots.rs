@@ -1,8 +1,9 @@
-//! robots.txt: parses a file once, picks the group for an agent, matches a path, and says which rule and line decided.
-//! It reads a file exactly as Google's open-source parser does, or to the letter of RFC 9309: see [`Profile`].
+//! The robots.txt engine: parses a file once, picks the group for an agent, matches a path, and says which rule and
+//! line decided. It reads a file exactly as Google's open-source parser does, or to the letter of RFC 9309: see
+//! [`Profile`].
 //!
-//! Never does I/O, never reads a clock, never allocates to decide. Does not cut a file at 500 KiB, which the fetcher
-//! does. In Google's profile, does not exempt `/robots.txt` itself, which [`crate::decision`] does.
+//! It does no I/O, reads no clock, and does not allocate to decide. It does not cut a file at 500 KiB: the fetcher does
+//! that. In Google's profile, rules can disallow `/robots.txt` itself: [`crate::decision`] allows it.
 //!
 //! How a file is parsed: `line` → `record` → `draft`, which compiles each pattern (`entry`, after `escape`) →
 //! `ruleset`, which finds the rules of each agent and lets `layout` lay them out as tables of an `index`. How a path is
@@ -80,24 +81,24 @@ use usage::UsageLines;
 /// let rule = robots.rule(refused.rule.expect("a rule forbids it"));
 /// assert_eq!((rule.line, &*rule.text), (2, "Disallow: /search"));
 ///
-/// // An agent that is not named may fetch everything if there is no group for `*`.
+/// // The file does not name BarBot and has no group for `*`, so BarBot may fetch everything.
 /// assert!(robots.agent("BarBot").decide(b"/search").allowed);
 /// ```
 #[derive(Debug)]
 pub struct RobotsTxt {
     profile: Profile,
-    /// The file as received, then a list of normalized patterns, then padding. Each entry of the list is the offset of
-    /// the pattern in the file (4 bytes) and its normalized form. Patterns that normalization does not change have no
-    /// entry.
+    /// The file as received, then a list of normalized patterns, then padding. Each entry of the list is the offset at
+    /// which a pattern is written in the file (4 bytes), followed by its normalized form. A pattern that normalization
+    /// does not change has no entry.
     text: Box<[u8]>,
-    /// Length of the file itself within `text`.
+    /// Length of the file, with which `text` begins.
     length: u32,
     rules: Rules,
-    /// The `Crawl-delay` lines, parsed from the text on first use.
+    /// The `Crawl-delay` lines of the file. They are parsed when they are first needed.
     crawl_delays: OnceLock<CrawlDelays>,
-    /// The lines about use, parsed from the text on first use.
+    /// The lines that say how content may be used, such as `Content-Usage`. They are parsed when they are first needed.
     usage: OnceLock<UsageLines>,
-    /// The memory that these lines take at most, in bytes.
+    /// The most memory that the lines about use can take once parsed, in bytes.
     usage_weight: usize,
 }
 
@@ -114,7 +115,7 @@ pub struct RobotsTxt {
 /// assert!(!google.agent("AnyBot").decide(b"/tpyo").allowed);
 /// assert!(rfc9309.agent("AnyBot").decide(b"/tpyo").allowed);
 ///
-/// // The RFC compares the meaning of escapes, Google their spelling.
+/// // `%62%61%7A` is an escaped `baz`. The RFC treats both as equal, Google does not.
 /// assert!(google.agent("AnyBot").decide(b"/baz").allowed);
 /// assert!(!rfc9309.agent("AnyBot").decide(b"/baz").allowed);
 /// ```
@@ -124,23 +125,23 @@ pub enum Profile {
     /// Exactly like Google's open-source parser.
     #[default]
     Google,
-    /// To the letter of RFC 9309: no typos, no missing colons, no special rule for index pages. Escapes are compared by
-    /// their meaning, and the robots.txt itself is always allowed (§2.2.2).
+    /// To the letter of RFC 9309: no typos, no missing colons, no special rule for index pages. An escape such as `%62`
+    /// equals its character, and the robots.txt itself is always allowed (§2.2.2).
     Rfc9309,
 }
 
-/// A reference to a rule of one [`RobotsTxt`]. It must not be used with any other file.
+/// A reference to a rule of one [`RobotsTxt`]. It has no meaning for another file.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RuleId {
     line: u32,
-    /// Offset in `RobotsTxt::text` of the pattern in the form in which it is compared.
+    /// Offset of the normalized pattern in `RobotsTxt::text`.
     start: u32,
 }
 
 /// Whether a rule allows or disallows paths (RFC 9309 §2.2.2).
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum RuleKind {
-    /// Allows paths. Ordered before `Disallow`, because it wins a tie.
+    /// Allows paths. Sorts before `Disallow`, because it wins if both patterns are equally long.
     Allow,
     /// Disallows paths, unless its pattern is empty.
     Disallow,
@@ -151,17 +152,17 @@ pub enum RuleKind {
 pub struct Rule<'a> {
     /// Allow or disallow, with typos corrected.
     pub kind: RuleKind,
-    /// The pattern in the form in which it is compared. In Google's profile, escapes are in upper case and non-ASCII
-    /// octets are escaped. It is ASCII, and its length in bytes decides which of several matching rules wins.
+    /// The normalized pattern. In Google's profile, escapes are in upper case and non-ASCII octets are escaped. It is
+    /// ASCII. If several rules match, the one with the longest normalized pattern wins.
     pub pattern: Cow<'a, str>,
-    /// The line as written, without its comment and surrounding white space. Octets that are not UTF-8 are replaced;
-    /// control characters are kept.
+    /// The line as written, without its comment and surrounding white space. Octets that are not UTF-8 are replaced.
+    /// Control characters stay.
     pub text: Cow<'a, str>,
     /// Line number, from 1. LF, CR and CRLF each end a line.
     pub line: u32,
 }
 
-/// The compiled rules, with the smallest integer type that suffices for offsets.
+/// The compiled rules. Offsets are stored in the smallest integer type that is large enough.
 #[derive(Debug)]
 enum Rules {
     Narrow(Ruleset<u16>),
@@ -184,7 +185,7 @@ impl RobotsTxt {
         Self::new(Draft::read(profile, body), body.len())
     }
 
-    /// Keeps a file that is not a robots.txt: it has no rules.
+    /// Keeps a file that is not a robots.txt, such as a `tdmrep.json`. It has no rules.
     #[must_use]
     pub fn without_rules(profile: Profile, body: &[u8]) -> Self {
         let body = &body[..body.len().min(line::MAX_BODY)];
@@ -193,7 +194,7 @@ impl RobotsTxt {
         Self::new(draft, body.len())
     }
 
-    /// Compiles a draft of a file with `length` bytes.
+    /// Compiles a parsed file (`draft`) of `length` bytes.
     fn new(draft: Draft<'_>, length: usize) -> Self {
         let (profile, usage_weight) = (draft.profile, draft.usage.weight());
         let (rules, text) = Ruleset::new(draft);
@@ -208,9 +209,9 @@ impl RobotsTxt {
         }
     }
 
-    /// Returns the rules for `agent`, exactly as Google's parser picks them: groups whose user-agent, cut to its
-    /// leading `[A-Za-z_-]*`, equals `agent` ignoring case, or else those for `*` (RFC 9309 §2.2.1). An empty `agent`
-    /// equals a user-agent that is cut to nothing.
+    /// Returns the rules for `agent`, exactly as Google's parser picks them. Of each user-agent in the file, it takes
+    /// only the letters, `-` and `_` at the start, and compares them with `agent`, ignoring case. If none is equal, the
+    /// rules for `*` apply (RFC 9309 §2.2.1). An empty `agent` equals a user-agent that begins with another character.
     #[must_use]
     pub fn agent(&self, agent: &str) -> Agent<'_> {
         match &self.rules {
@@ -220,8 +221,9 @@ impl RobotsTxt {
     }
 
     /// Returns the rules for a bot's configured product token, like [`agent`](Self::agent). Google's parser never finds
-    /// a token with other characters (`MJ12bot`). Here, such a token matches a user-agent whose first word, up to white
-    /// space or `/`, is the same ignoring case. An empty token gets the rules for `*`.
+    /// a token with other characters than letters, `-` and `_`, such as `MJ12bot`. This function compares such a token
+    /// with the first word of a user-agent, up to white space or `/`, ignoring case. An empty token gets the rules for
+    /// `*`.
     ///
     /// ```
     /// let robots = robotgate::robots::RobotsTxt::parse(b"User-agent: MJ12bot/1.4\nDisallow: /");
@@ -243,7 +245,7 @@ impl RobotsTxt {
     ///
     /// # Panics
     ///
-    /// Can panic for the id of another file's rule, but never for the id of a rule of this file.
+    /// Can panic if `id` belongs to another file. Never panics for an id of this file.
     #[must_use]
     pub fn rule(&self, id: RuleId) -> Rule<'_> {
         let body = self.body();
@@ -270,7 +272,7 @@ impl RobotsTxt {
         &self.text[..self.length as usize]
     }
 
-    /// Returns the lines of the file other than rules; see [`statements`].
+    /// Returns the lines of the file that are neither rules nor user-agents, such as sitemaps; see [`statements`].
     ///
     /// ```
     /// let robots = robotgate::robots::RobotsTxt::parse(b"Sitemap: https://example.com/map.xml");
@@ -282,7 +284,7 @@ impl RobotsTxt {
     }
 
     /// Returns the longest `Crawl-delay` for the agents of `choice`. A value that is not a whole or decimal number of
-    /// seconds is ignored. Parses the file for this once, on first use.
+    /// seconds is ignored. The first call parses the file again.
     ///
     /// ```
     /// use robotgate::robots::{Choice, RobotsTxt};
@@ -303,8 +305,8 @@ impl RobotsTxt {
         self.profile
     }
 
-    /// Returns the memory that the file uses, in bytes, without the allocator's overhead. For a cache with a size
-    /// limit.
+    /// Returns the memory that the file uses, in bytes, without the allocator's overhead. A cache with a size limit
+    /// needs this.
     #[must_use]
     pub fn weight(&self) -> usize {
         let rules = match &self.rules {
@@ -331,7 +333,8 @@ impl RobotsTxt {
     fn offset_of(&self, id: RuleId) -> usize {
         let (file, spelled) = self.text.split_at(self.length as usize);
         let start = id.start as usize;
-        // In `text`, a pattern that normalization changed comes after the offset at which it is written in the file.
+        // If normalization changed the pattern, `start` is after the file, and the four bytes before it are the offset
+        // in the file.
         let before = start.checked_sub(file.len()).and_then(|at| spelled[..at].last_chunk());
         before.map_or(start, |offset| u32::from_le_bytes(*offset) as usize)
     }

@@ -1,9 +1,9 @@
-//! Seals the audit log: makes later changes of its lines evident.
+//! Seals the audit log, so that anybody can find out later whether its lines were changed.
 //!
 //! The SHA-256 of each line is an entry of a Merkle tree (RFC 6962 §2.1). A folder holds the tree as tiles
 //! (c2sp.org/tlog-tiles), with a checkpoint that an Ed25519 key signs (c2sp.org/tlog-checkpoint). The lines stay in the
-//! log. Somebody who has the key could seal a changed log anew, but no such tree fits a checkpoint that was handed out
-//! before.
+//! log. Somebody who has the key could change the log and seal it anew. But the new tree does not fit a checkpoint that
+//! was handed out before.
 //!
 //! - `tree`, `note` and `compare` are pure: the tree and its tiles, signed notes, and the comparison of a log with the
 //!   entries.
@@ -13,10 +13,10 @@
 //!
 //! # Order of writes
 //!
-//! Sealing writes bundles of entries, then tiles, then the checkpoint, then its own position in the log. Each file gets
-//! its name when it is complete and on disk. A kill before the checkpoint leaves the old checkpoint, whose files are
-//! untouched; a kill after it leaves an old position, from which the next sealing compares the lines with their
-//! entries.
+//! Sealing writes bundles of entries, then tiles, then the checkpoint, then the position: the place in the log up to
+//! which it sealed. It writes each file under a temporary name, and renames it when it is complete and on disk. If the
+//! program is killed before it wrote the checkpoint, the old checkpoint and its files are still there. If it is killed
+//! after that, the position is old, and the next sealing compares the lines after it with their entries.
 
 mod background;
 mod compare;
@@ -44,14 +44,14 @@ pub use self::{
 };
 use crate::files::SecretError;
 
-/// Where and as what a log is sealed: `evidence.seal-path` and `evidence.seal-origin`.
+/// Where to seal a log, and its name: `evidence.seal-path` and `evidence.seal-origin`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealOptions {
-    /// The folder. It may not exist yet.
+    /// The folder for the tree, the checkpoint and the keys. It may not exist yet.
     pub path: PathBuf,
-    /// The name of the log in its checkpoints. `None` takes the folder's.
+    /// The name that the log must have in its checkpoints. `None` accepts the name that the folder already uses.
     pub origin: Option<String>,
-    /// The name for a new folder.
+    /// The name of the log in its checkpoints, if sealing creates the folder.
     pub new_origin: String,
 }
 
@@ -83,7 +83,8 @@ pub enum SealError {
     Origin { path: PathBuf, is: String, wanted: String },
     #[error("{}: no line of it is a record of an audit log", .0.display())]
     NoLog(PathBuf),
-    /// The log is not as it was sealed. Nothing changes that until somebody repairs the log or tells sealing to go on.
+    /// Lines of the log are not as they were sealed. Each further attempt fails too, until somebody repairs the log or
+    /// tells sealing to go on.
     #[error("{0}. {GO_ON}")]
     Differs(String),
     #[error("no line in these logs has the id {0}")]
@@ -93,7 +94,7 @@ pub enum SealError {
 }
 
 impl SealError {
-    /// Returns what makes an error of reading a file.
+    /// Returns a function that turns an I/O error of reading `path` into a `SealError`.
     pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> Self {
         move |error| Self::Read {
             path: path.to_owned(),
@@ -101,7 +102,7 @@ impl SealError {
         }
     }
 
-    /// Returns what makes an error of writing a file.
+    /// Returns a function that turns an I/O error of writing `path` into a `SealError`.
     pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> Self {
         move |error| Self::Write {
             path: path.to_owned(),
@@ -110,16 +111,16 @@ impl SealError {
     }
 }
 
-/// The text of an error without the system's number.
+/// Returns the text of an error without the number of the system's error, such as `(os error 2)`.
 fn without_number(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error ").next().unwrap_or_default().to_owned()
 }
 
-/// Checks the current checkpoint's signature and returns the checkpoint as it is.
+/// Checks the signature of the checkpoint in a folder, and returns the checkpoint's text.
 ///
 /// # Errors
-/// Fails if it cannot be read or its signature is wrong.
+/// Fails if the checkpoint cannot be read or its signature is wrong.
 pub fn checkpoint(folder: &Path) -> Result<String, SealError> {
     let folder = Folder(folder.to_owned());
     let chain = keys::Chain::load(&folder, &[])?;

@@ -1,9 +1,9 @@
-//! The daemon from start to stop. It applies a configuration, listens, reloads when the file changes or on SIGHUP, and
-//! reopens the audit log on SIGUSR1. It stops on SIGTERM or SIGINT, or when its terminal is closed, and lets running
-//! exchanges end first. If systemd started it, it reports all this to systemd, which also keeps the listening sockets
-//! across a restart.
+//! The daemon, from start to stop. It applies a configuration and listens. It reloads when the configuration file
+//! changes or on SIGHUP, and reopens the audit log on SIGUSR1. It stops on SIGTERM or SIGINT, or when its terminal is
+//! closed, and lets running exchanges end first. If systemd started it, it reports all this to systemd, which also
+//! keeps the listening sockets across a restart.
 //!
-//! It neither decides nor serves requests.
+//! This module neither decides nor serves requests.
 
 mod greeting;
 pub mod logging;
@@ -44,7 +44,7 @@ use crate::{
     store::Disk,
 };
 
-/// The daemon.
+/// The daemon: robotgate as a service that runs until a signal ends it.
 #[derive(Debug)]
 pub struct Service;
 
@@ -52,9 +52,9 @@ pub struct Service;
 struct Daemon {
     live: Arc<Live>,
     listeners: Arc<Listeners>,
-    /// Serves operators.
+    /// The server of the admin API and of the page for operators.
     admin_server: Arc<AdminServer>,
-    /// The socket next to the current cache file, to which `robotgate cache` connects.
+    /// The Unix socket next to the current cache file. `robotgate cache` connects to it.
     socket: Mutex<Option<Serving>>,
     reloads: Reloads,
     notifier: Notifier,
@@ -87,14 +87,14 @@ pub enum ServiceError {
 // === impl Service ===
 
 impl Service {
-    /// Runs with the configuration in `file`, or the built-in one, until a signal ends it. An audit log on standard
-    /// output is written in `log_format`.
+    /// Runs the daemon until a signal ends it. `file` is the configuration file. Without one, the built-in
+    /// configuration is used. `log_format` is the format of an audit log on standard output.
     ///
     /// # Errors
-    /// Fails if the configuration is invalid or a file or another resource that it names is not available. In these
-    /// cases, nothing was served, except with [`ServiceError::Listening`].
+    /// Fails if the configuration is invalid, or if a file or another resource that it names is not available. Nothing
+    /// was served then, except with [`ServiceError::Listening`].
     pub fn run(file: Option<&Path>, log_format: LogFormat) -> Result<(), ServiceError> {
-        // This comes first, because it changes the environment, which is only allowed in a single-threaded process.
+        // Do this first: it changes the environment, which is only allowed while the process has a single thread.
         let inherited = Inherited::from_env();
         let notifier = Notifier::from_env();
         let ended = Self::start(file, log_format, inherited, &notifier);
@@ -111,7 +111,7 @@ impl Service {
         notifier: &Notifier,
     ) -> Result<(), ServiceError> {
         raise_file_limit();
-        // The watcher starts before the file is read, so that no change is missed.
+        // Start the watcher before reading the file, so that no change is missed.
         let source = file.map(Source::begin);
         let config = file.map_or_else(|| Ok(Config::default()), expect::load)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -121,7 +121,7 @@ impl Service {
             .build()
             .map_err(ServiceError::Runtime)?;
         let ended = runtime.block_on(Self::serve(config, source, log_format, inherited, notifier));
-        // The remaining tasks have had time to end.
+        // The tasks that still run have had their time to end.
         runtime.shutdown_background();
         ended
     }
@@ -133,7 +133,7 @@ impl Service {
         mut inherited: Inherited,
         notifier: &Notifier,
     ) -> Result<(), ServiceError> {
-        // This comes before anything slow, so that no signal is missed.
+        // Do this before anything slow, so that no signal is missed.
         let mut stop = Stop::new().map_err(ServiceError::Signals)?;
         let hangup = signal(SignalKind::hangup()).map_err(ServiceError::Signals)?;
         let rotate = signal(SignalKind::user_defined1()).map_err(ServiceError::Signals)?;
@@ -175,7 +175,7 @@ impl Service {
             operators,
             ..
         } = &*daemon;
-        // Do this before the daemon reports that it is ready.
+        // Open the socket before the daemon reports that it is ready.
         daemon.answer_on_socket().await;
         announce(live, source.as_ref().map(Source::file));
         let generation = live.generation();
@@ -198,7 +198,7 @@ impl Service {
         let reloading = tokio::spawn(reload::run(daemon.clone(), source, hangup, stopping, report.clone()));
         let signal = tokio::select! {
             signal = stop.requested() => signal,
-            // This ends only if the task of a listener fails.
+            // This branch is taken only if the task of a listener has failed.
             () = listeners.failed() => {
                 daemon.close_socket().await;
                 close_files(live, INTERNAL_ERROR, None).await;
@@ -214,10 +214,10 @@ impl Service {
         ));
         tokio::spawn(report.drain(live.generation().config.proxy.shutdown_timeout));
         live.note_stop();
-        // An error means that there is no receiver left.
+        // An error only means that no task is left to tell.
         let _ = shutdown.send(true);
         let ending = async {
-            // A running reload can complete, unless it takes too long.
+            // A reload that is running may complete, unless it takes too long.
             let _ = tokio::time::timeout(RELOAD_TO_END, reloading).await;
             if !listeners.drain(live.generation().config.proxy.shutdown_timeout).await {
                 tracing::warn!("ended the exchanges that were still open");
@@ -243,10 +243,10 @@ impl Service {
 // === impl Daemon ===
 
 impl Daemon {
-    /// Opens the socket next to the current cache file.
+    /// Opens the Unix socket next to the current cache file, to which `robotgate cache` connects.
     async fn answer_on_socket(&self) {
         let mut socket = self.socket.lock().await;
-        // The old socket is closed first, because the new one might have the same path.
+        // Close the old socket first, because the new one may have the same path.
         if let Some(before) = socket.take() {
             before.stop().await;
         }
@@ -254,8 +254,8 @@ impl Daemon {
         *socket = (store.disk()).and_then(|disk| Serving::start(disk.path(), self.admin_server.clone()));
     }
 
-    /// Makes systemd keep the sockets that are open now across a restart, and release those in `before` that are closed
-    /// now.
+    /// Asks systemd to keep the sockets that are open now across a restart. Also asks it to close those in `before`
+    /// that robotgate has closed.
     fn have_sockets_kept(&self, before: &[SocketAddr]) {
         let open = self.listeners.open();
         for address in before
@@ -269,7 +269,7 @@ impl Daemon {
         }
     }
 
-    /// Closes the socket. Call this before closing the cache file.
+    /// Closes the Unix socket next to the cache file. Call this before closing the cache file.
     async fn close_socket(&self) {
         if let Some(socket) = self.socket.lock().await.take() {
             socket.stop().await;
@@ -277,8 +277,8 @@ impl Daemon {
     }
 }
 
-/// Logs that opening the cache file takes long, because another process has it open or it is being checked after a
-/// crash.
+/// Logs every second that opening the cache file takes long. Another process may have the file open, or the file is
+/// being checked after a crash.
 async fn log_slow_opening() {
     loop {
         tokio::time::sleep(OPENING_PERIOD).await;
@@ -289,13 +289,14 @@ async fn log_slow_opening() {
     }
 }
 
-/// Reopens the audit log on each signal, after log rotation has renamed its file. It does not read the configuration,
-/// so a mistake in the configuration file cannot prevent log rotation when the disk is full.
+/// Reopens the audit log on each signal, after log rotation has renamed the log's file. Does not read the
+/// configuration, so log rotation works even if the configuration file has a mistake.
 async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
     while requests.recv().await.is_some() {
-        // Logs of earlier generations write their remaining lines to their old files.
+        // Reopen only the log of the current generation. Those of earlier generations write their remaining lines to
+        // their old files.
         let generation = live.generation();
-        // Reopening accesses the disk, so it must not block a thread that serves requests.
+        // Reopening accesses the disk. So do not do it on a thread that serves requests.
         let reopening = tokio::task::spawn_blocking(move || generation.reopen_audit_log());
         match reopening.await {
             Ok(Ok(true)) => tracing::info!("audit log reopened"),
@@ -309,7 +310,8 @@ async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
     }
 }
 
-/// Raises the limit of open files, because each exchange takes two sockets and the usual soft limit is 1,024 files.
+/// Raises the limit of open files to the highest allowed value. Each exchange takes two sockets, and the usual limit is
+/// 1,024 files.
 fn raise_file_limit() {
     let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit.current = limit.maximum;
@@ -323,7 +325,7 @@ struct Stop {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
-    /// Whether the daemon was started at a terminal, which can be closed.
+    /// Whether the daemon was started at a terminal, which may be closed later.
     at_terminal: bool,
 }
 
@@ -344,7 +346,8 @@ impl Stop {
             tokio::select! {
                 _ = self.terminate.recv() => return "SIGTERM",
                 _ = self.interrupt.recv() => return "SIGINT",
-                // If the terminal was closed, stderr is no longer a terminal. Any other SIGHUP requests a reload.
+                // SIGHUP has two causes: if stderr is no longer a terminal, the terminal was closed. Otherwise,
+                // somebody requests a reload.
                 Some(()) = self.hangup.recv() => if self.at_terminal && !io::stderr().is_terminal() {
                     return "SIGHUP";
                 }
@@ -383,12 +386,14 @@ fn announce(live: &Live, file: Option<&Path>) {
     }
 }
 
-/// Ends the running fetches, logs the stop, and waits until all logs and copies are written, on blocking threads. Waits
-/// only for a limited time, because an output can block forever. `aborted` is the number of exchanges that had been
-/// aborted before the stop; `None` if the stop does not wait for open exchanges.
+/// Ends the running fetches, logs the stop, and waits until everything is written: the logs, the robots.txt copies and
+/// the evidence. Waits only for a limited time, because an output can block forever.
+///
+/// `aborted` is how many exchanges had been aborted before the stop. It is `None` if the stop does not wait for open
+/// exchanges.
 async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u64>) {
     let (logs, store) = (live.audit_logs(), live.store().clone());
-    // The fetches end before the logs are closed, because the logs need the records of these fetches.
+    // End the fetches before closing the logs, because the logs need the records of these fetches.
     let _ = tokio::time::timeout(MAX_WAIT, store.end_fetches()).await;
     let _ = tokio::time::timeout(MAX_WAIT, live.generation().finish_changes()).await;
     let cut_off = aborted.map(|before| live.metrics().aborted() - before);
@@ -403,7 +408,7 @@ async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u64>) {
         tokio::time::timeout(MAX_WAIT, closing_logs),
         tokio::time::timeout(MAX_WAIT, closing_copies),
     );
-    // The last lines are in the log now. What is not sealed in time is sealed after the next start.
+    // The logs are complete now, so seal them. Lines that are not sealed in time are sealed after the next start.
     let closing_seal = tokio::task::spawn_blocking(move || sealer.map(|sealer| sealer.close()));
     let _ = tokio::time::timeout(MAX_WAIT, closing_seal).await;
     if logs.is_err() {
@@ -417,7 +422,7 @@ async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u64>) {
     }
 }
 
-/// The cause of a stop without a signal, in the audit log.
+/// What the audit log shows as the cause of a stop that no signal caused.
 const INTERNAL_ERROR: &str = "internal error";
 /// Interval between log lines about a slow start.
 const OPENING_PERIOD: Duration = Duration::from_secs(1);

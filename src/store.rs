@@ -2,9 +2,9 @@
 //! necessary. Requests for the same origin share one fetch. Copies that were evicted from memory are read back from
 //! disk.
 //!
-//! Each running fetch has its own task, so a client that disconnects does not cancel it. A queued fetch is dropped when
-//! no request waits for it any longer; this does not change the origin's state. This module decides nothing; the state
-//! machine in [`crate::copy`] decides.
+//! Each running fetch has its own task, so a client that disconnects does not cancel the fetch. A queued fetch is
+//! dropped as soon as no request waits for it. This module does not decide what a response means or when to fetch: the
+//! state machine in [`crate::copy`] does.
 
 mod clocks;
 mod disk;
@@ -41,7 +41,7 @@ use crate::{
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, sync::Cache, sync::DefaultLifecycle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// The copies of one document of all origins: their robots.txt files, or their `tdmrep.json` files.
+/// The robots.txt copies of all origins.
 #[derive(Debug)]
 pub struct Store {
     document: &'static SiteDocument,
@@ -53,23 +53,23 @@ pub struct Store {
     disk: Option<Arc<Disk>>,
     /// Why there is no `disk` although the configuration asks for copies on disk.
     without_disk: Option<String>,
-    /// Failures before this time are retried at the next request. Microseconds since 1970.
+    /// A reload sets this time. Fetches that failed before it are retried at the next request. Microseconds since 1970.
     retry_from: AtomicU64,
     clocks: Clocks,
     spread: RandomState,
 }
 
-/// The input of a lookup: an origin, and everything that is needed to fetch its robots.txt.
+/// What a lookup needs: an origin, and everything to fetch its robots.txt.
 #[derive(Debug)]
 pub struct Query<'a, F> {
     pub origin: &'a Origin,
     pub fetcher: &'a Arc<F>,
     pub policy: &'a Policy,
-    /// The requester whose limit applies if the lookup needs a fetch.
+    /// The client or operator who asks. If the lookup needs a fetch, the limit on their fetches applies.
     pub requester: Requester,
 }
 
-/// Statistics of the copies in memory.
+/// Statistics of the robots.txt copies in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     pub origins: usize,
@@ -82,8 +82,8 @@ pub struct Memory {
 // === impl Store ===
 
 impl Store {
-    /// Creates a store that keeps about `max_bytes` in memory. With a `disk`, it stores all copies there too, and the
-    /// page cache of the file on disk is part of `max_bytes`.
+    /// Creates a store that keeps about `max_bytes` in memory. With a `disk`, it also stores all copies there, and the
+    /// page cache of that file is part of `max_bytes`.
     pub fn new(max_bytes: u64, disk: Option<Disk>) -> Self {
         let max_bytes = max_bytes - disk.as_ref().map_or(0, |_| Self::disk_share(max_bytes) as u64);
         let expected = usize::try_from(max_bytes / TYPICAL_WEIGHT).unwrap_or(usize::MAX);
@@ -100,7 +100,7 @@ impl Store {
                 DefaultHashBuilder::default(),
                 DefaultLifecycle::default(),
             ),
-            // The builder fails only if a capacity is missing.
+            // This cannot happen: the builder fails only if a capacity is missing, and all are given.
             Err(_) => Cache::with_weighter(expected.clamp(16, 1 << 16), max_bytes, HeldWeight),
         };
         Self {
@@ -137,14 +137,14 @@ impl Store {
         self.slots.set_capacity(max_bytes - share);
     }
 
-    /// Returns how many of `max_bytes` of memory are for the pages of the file on disk.
+    /// Returns which part of `max_bytes` of memory is the page cache of the file on disk.
     pub fn disk_share(max_bytes: u64) -> usize {
         let share = (max_bytes / 16).clamp(MIN_PAGES.min(max_bytes / 2), MAX_PAGES);
         // `share` is at most `MAX_PAGES`, so the conversion cannot fail.
         usize::try_from(share).unwrap_or(usize::MAX)
     }
 
-    /// Makes the next request for each failing origin retry the fetch.
+    /// Makes every failed fetch due: the next request for such an origin retries it.
     pub fn retry_failures(&self) {
         self.retry_from
             .store(micros_since_1970(SystemTime::now()), Ordering::Relaxed);
@@ -153,7 +153,7 @@ impl Store {
         }
     }
 
-    /// Stores the reason why there is no disk although the configuration asks for copies on disk, and what to do.
+    /// Records why there is no disk although the configuration asks for one, and what people can do about it.
     #[must_use]
     pub fn without_disk(mut self, why: String) -> Self {
         self.without_disk = Some(why);
@@ -181,7 +181,8 @@ impl Store {
         self.disk.as_deref()
     }
 
-    /// Returns why copies are not stored on disk although they should be, and what to do. The text contains no path.
+    /// Returns why robots.txt copies are not stored on disk although they should be, and what to do. The text names no
+    /// path.
     pub fn disk_trouble(&self) -> Option<String> {
         match &self.disk {
             Some(disk) => disk.trouble(),
@@ -209,8 +210,8 @@ impl Store {
         Some(self.slots.peek(origin)?.slot.state.load_full())
     }
 
-    /// Returns the first `limit` origins in memory, sorted by name, from the name `start` on, whose names contain
-    /// `filter`. Slow if there are many origins.
+    /// Returns up to `limit` origins in memory whose names contain `filter`, sorted by name, from the name `start` on.
+    /// Slow if there are many origins.
     pub fn list_held(&self, start: &str, filter: &str, limit: usize) -> Vec<(Origin, Arc<OriginState>)> {
         let mut first = BTreeMap::new();
         for (origin, held) in self.slots.iter() {
@@ -239,8 +240,7 @@ impl Store {
         if let Some(disk) = &self.disk {
             disk.forget(self.document.name(origin));
         }
-        // A lookup or a fetch can still be using a slot. If that slot is cleared, the fetch starts from an unknown
-        // origin.
+        // A lookup or a fetch may still use the origin's slot, so clear the slot before it is removed.
         let held = self.slots.get(origin).map(|held| held.slot);
         for slot in self.in_flight.of(origin).into_iter().chain(held) {
             slot.forget();
@@ -248,10 +248,11 @@ impl Store {
         self.slots.remove(origin);
     }
 
-    /// Returns the state of an origin, and fetches its robots.txt first if a fetch is due. Waits at most `wait`.
+    /// Returns the state of an origin. If its robots.txt has expired or is unknown, fetches it first, and waits for
+    /// that at most `wait`.
     ///
     /// # Errors
-    /// Fails if a fetch was due but could not start, for a reason other than the origin.
+    /// Fails if a fetch was needed but could not start, and the origin is not the cause.
     pub async fn lookup<F: Fetch>(
         self: &Arc<Self>,
         query: &Query<'_, F>,
@@ -260,14 +261,14 @@ impl Store {
         let Query { origin, policy, .. } = *query;
         let slot = self.slot(origin);
         let mut waited = Duration::ZERO;
-        // If a site fails, or memory has no fresh copy, the disk can still have a usable one.
+        // If the site fails, or the copy in memory has expired, the disk can still have a copy that is usable.
         let is_lacking = || {
             let state = slot.state.load();
             state.failing_since().is_some() || state.due(SystemTime::now(), policy) == Due::Now
         };
         if !slot.is_recalled() && is_lacking() {
             let started = Instant::now();
-            // If the disk hangs, there must be time left to fetch from the site.
+            // Wait for the disk only briefly, so that time is left to fetch from the site if the disk hangs.
             let patience = wait.min(MAX_DISK_WAIT);
             let _ = tokio::time::timeout(patience, self.recall(&slot, query)).await;
             waited = started.elapsed();
@@ -293,8 +294,8 @@ impl Store {
         Ok(lookup)
     }
 
-    /// Reads an origin's state back from disk. If the disk cannot be read, the slot stays unchanged, so that the next
-    /// lookup tries again.
+    /// Reads an origin's state back from disk. If that fails, the state in memory stays as it is, and the next lookup
+    /// tries again.
     async fn recall<F: Fetch>(&self, slot: &Arc<Slot>, query: &Query<'_, F>) {
         let Query { origin, policy, .. } = *query;
         let _turn = slot.turn.lock().await;
@@ -312,7 +313,8 @@ impl Store {
                     return;
                 }
                 slot.state.rcu(|state| match state.is_known() {
-                    // The origin was forgotten after its state had been read, so that state is ignored.
+                    // While the disk was read, an operator made robotgate forget the origin. So do not use what was
+                    // read.
                     _ if slot.forgotten() != forgotten => state.clone(),
                     true => Arc::new(state.resuming(&earlier)),
                     false => earlier.clone(),
@@ -324,8 +326,8 @@ impl Store {
         }
     }
 
-    /// Updates a state from disk with everything that has happened since it was written: clock jumps, a reload that
-    /// makes failures due again, and the profile of `policy`.
+    /// Applies to a state from disk what has happened since it was written: the clock was set, a reload made failed
+    /// fetches due again, or the profile changed.
     async fn brought_up_to_date(&self, earlier: Arc<OriginState>, policy: &Policy) -> Arc<OriginState> {
         let retry_from = Duration::from_micros(self.retry_from.load(Ordering::Relaxed));
         let jumps = self.clocks.jumps();
@@ -348,7 +350,7 @@ impl Store {
     }
 
     /// Returns the state of an origin under `policy`. If a reload has changed the profile, the first lookup parses the
-    /// copies again and the others wait for it. Fetches nothing.
+    /// robots.txt again, and others wait for it. Fetches nothing.
     async fn reread(&self, slot: &Arc<Slot>, origin: &Origin, policy: &Policy) -> Arc<OriginState> {
         let _turn = slot.turn.lock().await;
         loop {
@@ -358,11 +360,10 @@ impl Store {
             }
             let (earlier, policy) = (state.clone(), *policy);
             let reread = at_leisure(state.is_large(), move || earlier.under(&policy)).await;
-            // A panic has been printed already. If a state cannot be parsed again, use an unknown one, which allows
-            // nothing.
+            // Parsing panicked, which has been printed already. Use an unknown state, which allows nothing.
             let reread = Arc::new(reread.unwrap_or_else(OriginState::unknown));
             let before = slot.state.compare_and_swap(&state, reread.clone());
-            // If the states differ, a fetch has ended in the meantime, and its result is used instead.
+            // If the state was replaced in the meantime, a fetch has ended. Its result stays.
             if Arc::ptr_eq(&before, &state) {
                 self.weigh_anew(origin, slot);
                 return reread;
@@ -370,7 +371,7 @@ impl Store {
         }
     }
 
-    /// Corrects the recorded times if the machine's clock was set.
+    /// Corrects the recorded times if the machine's clock was set since the last call.
     fn watch_clock(&self, now: SystemTime) {
         let Some(jump) = self.clocks.look(now) else {
             return;
@@ -390,9 +391,9 @@ impl Store {
         }
     }
 
-    /// Inserts a slot again because its weight has changed.
+    /// Inserts an origin's slot again, so that the cache takes its new weight into account.
     fn weigh_anew(&self, origin: &Origin, slot: &Arc<Slot>) {
-        // If the slot was evicted in the meantime, it must not replace the origin's new slot.
+        // The cache may have evicted this slot, and the origin may have a new one. Then keep the new one.
         let is_another = |held: Held| !Arc::ptr_eq(&held.slot, slot);
         if !self.slots.peek(origin).is_some_and(is_another) {
             self.slots.insert(origin.clone(), Held::new(origin, slot.clone()));
@@ -403,7 +404,7 @@ impl Store {
         if let Some(held) = self.slots.get(origin) {
             return held.slot;
         }
-        // An origin can be evicted while its fetch still runs. Lookups of the origin then use the slot of that fetch.
+        // An origin can be evicted while its fetch runs. Use the slot into which this fetch will put its result.
         let fetching = self.in_flight.of(origin);
         let slot = fetching.unwrap_or_else(|| Arc::new(Slot::new(self.disk.is_none())));
         let made = self
@@ -416,7 +417,7 @@ impl Store {
     }
 }
 
-/// Runs `work` on a blocking thread if it takes long. Returns `None` if it panics there.
+/// Runs `work`, on a blocking thread if it takes long. Returns `None` if it panics there.
 async fn at_leisure<T: Send + 'static>(takes_long: bool, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     match takes_long {
         true => tokio::task::spawn_blocking(work).await.ok(),
@@ -428,11 +429,11 @@ async fn at_leisure<T: Send + 'static>(takes_long: bool, work: impl FnOnce() -> 
 const MAX_DISK_WAIT: Duration = Duration::from_secs(1);
 /// Minimum memory for the pages of the file on disk, in bytes.
 const MIN_PAGES: u64 = 64 * 1024;
-/// Maximum memory for these pages, in bytes.
+/// Maximum memory for them.
 const MAX_PAGES: u64 = 32 * 1024 * 1024;
-/// Assumed weight of an origin with a robots.txt of typical size, to estimate the table sizes of the cache.
+/// Memory of an origin with a typical robots.txt, in bytes. It serves to estimate how many origins the cache will hold.
 const TYPICAL_WEIGHT: u64 = 4096;
-/// Minimum size of a cache shard, in bytes. A shard must have room for several of the largest copies, because a copy
+/// Minimum size of a part (shard) of the cache, in bytes. Each must have room for several of the largest copies: a copy
 /// that does not fit would be fetched again for each request.
 const MIN_SHARD: u64 = 8 * 1024 * 1024;
 

@@ -1,5 +1,5 @@
-//! Makes text from outside safe for a log line, a terminal and a person: limited in length, and without characters that
-//! move a cursor, hide text or break a line. Also formats times as text and as numbers. Reads no clock.
+//! Makes text from outside safe to show in a log line or a terminal: limits its length, and escapes characters that
+//! move the cursor, hide text or break a line. Also formats times as text and as numbers. Reads no clock.
 
 use std::{
     borrow::Cow,
@@ -14,24 +14,24 @@ use time::{
     macros::format_description,
 };
 
-/// Displays a time as in the log: RFC 3339, UTC, with microseconds. All have the same length, so that sorted lines are
-/// in the order of time.
+/// Writes a time as in the log: RFC 3339 in UTC, with microseconds. All have the same length, so sorting them as text
+/// sorts them by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub SystemTime);
 
-/// Displays a time in seconds, as in RFC 3339, in UTC.
+/// Writes a time with seconds, as in RFC 3339, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Second(pub SystemTime);
 
-/// Displays a time in minutes, for people: `1994-11-06 08:49 UTC`.
+/// Writes a time for people, with minutes: `1994-11-06 08:49 UTC`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Minute(pub(crate) SystemTime);
 
-/// Displays a duration, for people: `5 h 1 min`.
+/// Writes a duration for people: `5 h 1 min`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span(pub(crate) Duration);
 
-/// Defines an enum whose variants have one word each, with a list of all variants in `ALL`.
+/// Defines an enum. Each variant has a word, which `as_str` returns. `ALL` lists the variants.
 macro_rules! words {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$value:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$about])*
@@ -61,10 +61,10 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// Escapes characters that are not plain, as in `\u{1b}`, and cuts the text after about `max` bytes. A backslash that
-/// looks like the beginning of an escape becomes `\u{5c}`, so that different texts never look the same.
+/// Escapes characters that are not plain, as in `\u{1b}`, and cuts the text after about `max` bytes. If the text itself
+/// contains `\u{`, that backslash becomes `\u{5c}`, so that different texts never look the same.
 pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
-    // Nearly all text is simple, and this check is quick.
+    // This quick check is enough for nearly all texts.
     let is_simple = || text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\\');
     if text.len() <= max && (is_simple() || text.chars().all(is_plain) && !text.contains(ESCAPE)) {
         return Cow::Borrowed(text);
@@ -72,8 +72,8 @@ pub fn plain(text: &str, max: usize) -> Cow<'_, str> {
     escaped(text, max, true)
 }
 
-/// Escapes like [`plain`], but for a message whose parts may already be escaped. Backslashes are not escaped, so that
-/// no text is escaped twice.
+/// Escapes like [`plain`], but leaves backslashes as they are. This is for a message whose parts may already be
+/// escaped: nothing is escaped twice.
 pub fn plain_message(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max && text.chars().all(is_plain) {
         return Cow::Borrowed(text);
@@ -98,8 +98,8 @@ fn escaped(text: &str, max: usize, backslashes: bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Escapes `text` like [`plain_message`] but keeps its lines, and puts `indent` before each line except the first. Also
-/// keeps tabs, so that a marker under a line has the right position.
+/// Escapes `text` like [`plain_message`], but keeps its line ends and tabs. Puts `indent` before each line except the
+/// first. With its tabs, a line with a marker under another line stays in the right position.
 pub fn plain_lines(text: &str, indent: &str) -> String {
     let line = |line: &str| {
         let cells: Vec<_> = line.split('\t').map(|cell| escaped(cell, usize::MAX, false)).collect();
@@ -109,9 +109,9 @@ pub fn plain_lines(text: &str, indent: &str) -> String {
     lines.join(&format!("\n{indent}"))
 }
 
-/// Returns whether a character is plain, which means safe to show. Controls, spaces other than U+0020, line and
-/// paragraph separators, marks that change the direction of text, and invisible characters (Unicode's
-/// `Default_Ignorable_Code_Point` and blank letters) are not plain.
+/// Returns whether a character is plain, which means safe to show. These are not plain: control characters, spaces
+/// other than U+0020, line and paragraph separators, characters that change the direction of text, and invisible
+/// characters (Unicode's `Default_Ignorable_Code_Point`, and letters that show nothing).
 pub(crate) fn is_plain(character: char) -> bool {
     !character.is_control()
         && !matches!(
@@ -123,20 +123,21 @@ pub(crate) fn is_plain(character: char) -> bool {
         )
 }
 
-/// The beginning of an escape.
+/// An escape begins with this.
 const ESCAPE: &str = "\\u{";
 
-/// Converts to microseconds. A duration of more than half a million years does not fit and becomes the maximum.
+/// Converts a duration to microseconds. If it is longer than half a million years, it does not fit, and the result is
+/// the maximum.
 pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Converts to microseconds since 1970. An earlier time comes from a wrong clock, and becomes 1970.
+/// Converts a time to microseconds since 1970. Returns 0 for an earlier time, which comes from a wrong clock.
 pub(crate) fn micros_since_1970(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, micros)
 }
 
-/// Converts `time` to UTC. Returns `None` outside the years 1 to 9999.
+/// Converts `time` to a date and time in UTC. Returns `None` outside the years 1 to 9999.
 pub(crate) fn calendar(time: SystemTime) -> Option<UtcDateTime> {
     let calendar = match time.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(since) => {
@@ -161,10 +162,11 @@ fn write_time(f: &mut fmt::Formatter<'_>, time: SystemTime, format: &[BorrowedFo
 // === impl Timestamp ===
 
 impl Timestamp {
-    /// Formats the time without a general formatter, because the log lines of one request contain four times.
+    /// Calls `then` with the text of the time. This is faster than a general formatter, which matters because the log
+    /// lines of one request contain four times.
     pub(crate) fn with_text<T>(self, then: impl FnOnce(&str) -> T) -> T {
         match calendar(self.0) {
-            // Digits and signs are ASCII, so this never fails.
+            // The text has only ASCII digits and signs, so this cannot fail.
             Some(time) if (0..=9999).contains(&time.year()) => {
                 then(std::str::from_utf8(&digits(time)).unwrap_or_default())
             }

@@ -6,8 +6,8 @@
 //!   itself.
 //! - [`Rejections`]: the clients that recently rejected the authority's certificates.
 //!
-//! Pure: it takes the certificate's data, the proxy's address and the time, and returns text. It reads no file, opens
-//! no socket, and knows no private key.
+//! It takes the certificate's data, the proxy's address and the time, and returns text. It reads no file, opens no
+//! socket, and knows no private key.
 
 pub mod clients;
 mod keystore;
@@ -25,16 +25,16 @@ pub use self::{
     settings::{BadProxy, Ca, Settings, is_plain, shell_word},
 };
 
-/// The public data of an authority.
+/// The public data of a certificate authority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     pub subject: String,
-    /// SHA-256, as upper-case hexadecimal octets between colons.
+    /// SHA-256 of the certificate, as upper-case hexadecimal digits with colons between the bytes.
     pub fingerprint: String,
     pub not_before: SystemTime,
     pub not_after: SystemTime,
     /// All certificates in the authority's file as PEM (RFC 7468).
     pub pem: String,
-    /// The certificate that signs leaves, as DER.
+    /// The certificate that signs leaf certificates, as DER.
     pub der: Vec<u8>,
 }

@@ -1,6 +1,7 @@
-//! Connections to origins ([`Origins`]): opened, kept for the next request (`pool`), and shared over HTTP/2 (`sharing`,
-//! [`http2`]). [`Server`] is one request and its response on a connection, over [`Http1`] or HTTP/2, and [`Fault`] is
-//! the error type. The fetcher of robots.txt files and the proxy use the same connections.
+//! Connections to origins ([`Origins`]): opens them, keeps them for the next request (`pool`), and shares them over
+//! HTTP/2 (`sharing`, [`http2`]). A [`Server`] is one request and its response on a connection, over HTTP/1.1
+//! ([`Http1`]) or HTTP/2. [`Fault`] is the error type. The fetcher of robots.txt files and the proxy use the same
+//! connections.
 
 mod certificate;
 mod fault;
@@ -32,9 +33,9 @@ use crate::{
 };
 
 words! {
-    /// The ways in which an exchange can fail, with their names in the `Proxy-Status` field, the audit log and the
-    /// metrics: an error type of RFC 9209 §2.3, or robotgate's own type if the RFC has none. This is the only list of
-    /// errors.
+    /// The ways in which a request and its response can fail. The names appear in the `Proxy-Status` field, the audit
+    /// log and the metrics. They are the error types of RFC 9209 §2.3, or robotgate's own where the RFC has none. This
+    /// is the only list of errors.
     pub enum ProxyError {
         DnsTimeout = "dns_timeout",
         DnsError = "dns_error",
@@ -69,8 +70,8 @@ words! {
 /// Checks that pingora would verify the certificate of `origin` for the origin's name.
 ///
 /// # Errors
-/// Fails if pingora would verify the certificate for another name: it replaces underscores in the first of three or
-/// more labels.
+/// Fails if pingora would verify the certificate for another name. If a name has three or more labels, pingora replaces
+/// the underscores in the first one.
 pub fn check_name(origin: &Origin) -> Result<(), Fault> {
     let Host::Name(name) = &origin.host else {
         return Ok(());
@@ -97,14 +98,14 @@ pub async fn connect(
     within: Duration,
 ) -> Result<Stream, Fault> {
     let peer = peer(origin, address, alpn);
-    // pingora's own timeouts would start a thread that then wakes up 100 times a second for ever.
+    // Do not use pingora's own timeouts: they start a thread that wakes up 100 times a second for ever.
     match tokio::time::timeout(within, connector.new_stream(&peer)).await {
         Ok(connected) => connected.map_err(|error| Fault::from_pingora(&error)),
         Err(_) => Err(Fault::ConnectionTimeout),
     }
 }
 
-/// Builds the pingora peer for `origin` at `address`.
+/// Builds pingora's description of the server to connect to.
 fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
     // pingora disables verification if the server name is empty. So an IP address is passed as the server name: rustls
     // then verifies the certificate for it and sends no SNI (RFC 6066 §3).
@@ -119,11 +120,11 @@ fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
 }
 
 /// Returns how long connecting to the next address may take. `left` addresses remain, and `spent` of the `total` time
-/// for all addresses has passed. An address that does not respond must leave time for the others.
+/// for all addresses has passed. An address that does not respond leaves time for the others.
 pub fn share_of(total: Duration, spent: Duration, left: usize) -> Duration {
     let left = u32::try_from(left.max(1)).unwrap_or(u32::MAX);
     (total.saturating_sub(spent) / left).max(MIN_CONNECT.min(total))
 }
 
-/// Minimum time for connecting to an address, in which most addresses that work respond.
+/// Minimum time for connecting to one address. Most addresses that work respond faster.
 const MIN_CONNECT: Duration = Duration::from_secs(1);

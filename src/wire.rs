@@ -1,9 +1,11 @@
-//! A connection whose writes never wait: written bytes are buffered until they are sent, and callers check
-//! [`Wire::poll_sent`] before they write more. With it, one task can transfer content in both directions at the same
-//! time over pingora's sessions, although a read or a write borrows a session mutably. A head and the first content are
-//! also sent in one system call.
+//! A connection whose writes never wait: it keeps written bytes in memory until they are sent. Before callers write
+//! more, they check [`Wire::poll_sent`].
 //!
-//! It parses no protocol.
+//! A session of pingora is borrowed mutably while it reads or writes. Because a write never waits, one task can still
+//! transfer content in both directions at the same time. A head and the content that follows it are also sent in one
+//! system call.
+//!
+//! This module parses no protocol.
 
 use std::{
     io::{self, IoSlice},
@@ -21,24 +23,24 @@ use pingora::protocols::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 
-/// A handle of a connection. Clones refer to the same connection. One of them belongs to a pingora session.
+/// A handle of a connection. Clones refer to the same connection, and a pingora session has one of them.
 #[derive(Clone, Debug)]
 pub struct Wire(Arc<Mutex<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
     stream: Stream,
-    /// Bytes read from `stream` but not yet from the wire.
+    /// Bytes that were read from `stream`, but not yet from the wire.
     ahead: BytesMut,
-    /// Bytes that were written to the wire but not yet to `stream`.
+    /// Bytes that were written to the wire, but not yet to `stream`.
     out: BytesMut,
-    /// Whether bytes were written to `stream` that have not been flushed.
+    /// Whether `stream` has to be flushed, because bytes were written to it.
     flushes: bool,
-    /// The error because of which no more bytes can be written.
+    /// The error that broke the connection. No more bytes can be written.
     broken: Option<io::ErrorKind>,
     /// Number of bytes read from `stream`.
     read: u64,
-    /// How many bytes of `ahead` can currently be read from the wire. `None` for no limit.
+    /// How many bytes of `ahead` may be read from the wire now. `None` if there is no limit.
     quota: Option<usize>,
 }
 
@@ -68,7 +70,7 @@ impl Wire {
         })))
     }
 
-    /// Becomes ready once all written bytes have been passed to the operating system.
+    /// Becomes ready when the operating system has all bytes that were written.
     ///
     /// # Errors
     /// Fails if the connection is broken.
@@ -76,7 +78,7 @@ impl Wire {
         self.lock().poll_sent(cx)
     }
 
-    /// Waits until all written bytes have been passed to the operating system.
+    /// Waits until the operating system has all bytes that were written.
     ///
     /// # Errors
     /// Fails if the connection is broken.
@@ -84,13 +86,13 @@ impl Wire {
         std::future::poll_fn(|cx| self.poll_sent(cx)).await
     }
 
-    /// Returns the number of bytes that were written but not sent.
+    /// Returns how many bytes were written but not yet sent.
     pub fn unsent(&self) -> usize {
         self.lock().out.len()
     }
 
-    /// Becomes ready when the other side has closed or broken the connection. Meanwhile, buffers the bytes that it
-    /// sends. Once that buffer is full, the end goes unnoticed until the bytes are read.
+    /// Becomes ready when the other side has closed or broken the connection. Until then, stores in a buffer what the
+    /// other side sends. While that buffer is full, this does not notice the end.
     pub fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.lock();
         while inner.ahead.len() < MAX_AHEAD {
@@ -102,7 +104,8 @@ impl Wire {
         Poll::Pending
     }
 
-    /// Waits for bytes and returns all that are available, or no bytes at the end. Uses no buffer while it waits.
+    /// Waits for bytes and returns all that have arrived, or no bytes at the end. Takes no memory for a buffer while it
+    /// waits.
     ///
     /// # Errors
     /// Fails if the connection is broken.
@@ -120,9 +123,11 @@ impl Wire {
         .await
     }
 
-    /// Reads from the connection until there is an empty line at or after byte `seen`. The wire then returns only the
-    /// bytes up to that line, until [`Wire::read_on`] is called. At the end of the connection, it returns all bytes.
-    /// With this, a parser that starts from the beginning each time has to run only once.
+    /// Waits until a whole head has arrived: until there is an empty line at or after byte `seen`. The wire then
+    /// returns only the bytes up to that line, until [`Wire::read_on`] is called. At the end of the connection, it
+    /// returns all bytes.
+    ///
+    /// A parser that starts from the beginning for each new byte thus has to run only once.
     ///
     /// # Errors
     /// Fails if the connection is broken.
@@ -146,7 +151,7 @@ impl Wire {
         }
     }
 
-    /// Lifts the limit on reading from the wire.
+    /// Lets all bytes be read from the wire again, after [`Wire::poll_head`] limited them to a head.
     pub fn read_on(&self) {
         self.lock().quota = None;
     }
@@ -168,12 +173,13 @@ impl Wire {
         self.lock().broken.is_some()
     }
 
-    /// Returns the number of bytes received.
+    /// Returns how many bytes were read from the connection.
     pub fn bytes_read(&self) -> u64 {
         self.lock().read
     }
 
-    /// Returns the connection and the unread bytes, if there is no other handle and all bytes have been sent.
+    /// Returns the connection and its unread bytes. Returns `None` if there is another handle, or if some bytes are not
+    /// sent yet.
     pub fn into_stream(self) -> Option<(Stream, BytesMut)> {
         let inner = Arc::into_inner(self.0)?;
         let inner = inner.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -186,7 +192,7 @@ impl Wire {
     }
 }
 
-/// Polls a future that is expected never to wait, such as a write of a session on a [`Wire`]. Returns `None` if it
+/// Polls a future once. The future is expected not to wait, as a write to a [`Wire`] does not. Returns `None` if it
 /// would have to wait.
 pub fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     let future = std::pin::pin!(future);
@@ -196,8 +202,8 @@ pub fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// Reads up to `MOST` available bytes and passes them to `take`, or passes no bytes at the end. Allocates no memory
-/// while it waits.
+/// Reads the bytes that have arrived, at most `MOST`, and passes them to `take`. At the end, passes no bytes. Allocates
+/// no memory while it waits.
 ///
 /// # Errors
 /// Fails if reading from `from` fails.
@@ -212,7 +218,7 @@ pub fn poll_some<const MOST: usize, T>(
     Poll::Ready(Ok(take(read.filled())))
 }
 
-/// Returns the end of the first empty line. Accepts both kinds of line ends.
+/// Returns where the first empty line ends. Lines may end in CRLF or only LF.
 fn empty_line(bytes: &[u8]) -> Option<usize> {
     let ends = memchr::memchr_iter(b'\n', bytes);
     ends.filter_map(|end| match &bytes[end + 1..] {
@@ -226,7 +232,7 @@ fn empty_line(bytes: &[u8]) -> Option<usize> {
 // === impl Inner ===
 
 impl Inner {
-    /// Reads the available bytes. Returns their number, or 0 at the end.
+    /// Reads the bytes that have arrived into `ahead`. Returns their number, or 0 at the end.
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Self { stream, ahead, .. } = self;
         let read = ready!(poll_some::<AT_ONCE, _>(stream, cx, |read| {
@@ -267,8 +273,8 @@ impl Inner {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes a large amount without copying it, after the bytes that already wait, as much as the stream accepts now.
-    /// Returns how many of `bytes` were written.
+    /// Writes a large amount without copying it. Writes the bytes that already wait first, and then as much of `bytes`
+    /// as the stream accepts now. Returns how many of `bytes` were written.
     fn write_through(&mut self, bytes: &[IoSlice<'_>], cx: &mut Context<'_>) -> io::Result<usize> {
         let mut written = 0;
         loop {
@@ -307,12 +313,12 @@ impl AsyncRead for Wire {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut inner = self.lock();
         if inner.quota == Some(0) {
-            // `poll_head` has set the limit, and its task is woken when more bytes arrive.
+            // This task need not be woken here: `poll_head`, which set the limit, wakes it when more bytes arrive.
             return Poll::Pending;
         }
         if inner.ahead.is_empty() {
-            // Otherwise, a session would read up to 64 KiB at a time, which would then wait in memory for a client that
-            // can be slow.
+            // Limit the read. A session would read up to 64 KiB at a time, which would then wait in memory for a client
+            // that may be slow.
             let before = buf.filled().len();
             let mut some = (&mut inner.stream).take(MAX_READ);
             ready!(Pin::new(&mut some).poll_read(cx, buf))?;
@@ -329,7 +335,7 @@ impl AsyncRead for Wire {
 }
 
 impl AsyncWrite for Wire {
-    /// Always accepts all of `bytes`.
+    /// Accepts all of `bytes` immediately.
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
@@ -361,7 +367,7 @@ impl AsyncWrite for Wire {
         Poll::Ready(Ok(length))
     }
 
-    /// Returns immediately. To wait, use [`Wire::poll_sent`].
+    /// Does nothing. To wait until the bytes are sent, use [`Wire::poll_sent`].
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -376,7 +382,7 @@ impl AsyncWrite for Wire {
 #[async_trait]
 impl Shutdown for Wire {
     async fn shutdown(&mut self) {
-        // If the connection is broken, the shutdown is not needed.
+        // An error only means that the connection is already broken.
         let _ = tokio::io::AsyncWriteExt::shutdown(self).await;
     }
 }
@@ -409,15 +415,15 @@ impl GetSocketDigest for Wire {
     }
 }
 
-/// Number of bytes to read at a time if it is unknown whether any will arrive.
+/// How many bytes to read at a time while it is unknown whether any will arrive.
 const AT_ONCE: usize = 4096;
-/// Maximum bytes that a session reads in one read.
+/// Maximum number of bytes that a session reads in one read.
 const MAX_READ: u64 = 16 * 1024;
-/// Maximum bytes to buffer from a client that keeps sending while it is served.
+/// How many bytes to keep, at most, of a client that continues to send while robotgate serves it.
 const MAX_AHEAD: usize = 4 * AT_ONCE;
-/// Maximum number of slices in one write. Further slices are left for the next write.
+/// Maximum number of slices in one write. The next write takes the others.
 const SLICES: usize = 8;
-/// Minimum size of a write for which copying takes longer than a system call.
+/// Writes of at least this size are not copied into the buffer: a system call takes less time.
 const LARGE_WRITE: usize = 16 * 1024;
 
 #[cfg(test)]

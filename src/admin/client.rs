@@ -1,8 +1,8 @@
 //! Gets cached robots.txt files for the command `robotgate cache`: from the running proxy, through its socket, or from
 //! the cache file if no proxy runs.
 //!
-//! It reads everything before the command shows anything. Otherwise the open cache file would keep a proxy from
-//! starting for as long as a person reads. It blocks.
+//! It reads everything before the command shows anything. Otherwise the cache file would stay open for as long as a
+//! person reads the output, and no proxy could start meanwhile. It blocks.
 
 use std::{
     io,
@@ -31,9 +31,9 @@ use crate::{
     store::{CopyFile, Disk, FileError},
 };
 
-/// Access to the cached robots.txt files of a configuration, for one query.
+/// Gives access to the cached robots.txt files of a configuration, for one query.
 pub struct Copies {
-    /// The cache file.
+    /// The path of the cache file.
     path: PathBuf,
     policy: Policy,
     /// Whether the configuration has a fleet.
@@ -42,7 +42,7 @@ pub struct Copies {
     warn: fn(&str),
 }
 
-/// Where to get the cached files from.
+/// Where to get the cached robots.txt files from.
 enum Source {
     Proxy(Proxy),
     File(CopyFile),
@@ -61,7 +61,7 @@ struct Talk {
     warn: fn(&str),
 }
 
-/// Why a command got nothing from the proxy or its cache file.
+/// Why a command got nothing from the proxy or the cache file.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     #[error(
@@ -98,7 +98,7 @@ pub enum AdminError {
     Proxy(String),
 }
 
-/// The part of a problem document (RFC 9457) that is read.
+/// An error response of the proxy (RFC 9457), with the part of it that is read.
 #[derive(Deserialize)]
 struct Problem {
     detail: String,
@@ -107,18 +107,19 @@ struct Problem {
 // === impl Copies ===
 
 impl Copies {
-    /// Finds the running proxy or the cache file. Calls `warn`, now or during the query, with anything else that the
-    /// user should know.
+    /// Finds the running proxy, or the cache file if none is running. Calls `warn` with what else the user should know,
+    /// now or during the query.
     ///
     /// # Errors
-    /// Fails if there are no copies on disk, or they cannot be accessed.
+    /// Fails if robots.txt copies are not kept on disk, or cannot be accessed.
     pub fn find(config: &Config, warn: fn(&str)) -> Result<Self, AdminError> {
         let path = config.cache.path.as_deref().ok_or(AdminError::NotKept)?;
         let started = Instant::now();
         loop {
             let found = Self::look(path, config, warn);
             match found {
-                // A starting proxy opens the file before it listens on the socket, and another command soon closes it.
+                // A proxy that starts has opened the file but does not listen on the socket yet. Another command closes
+                // the file soon. So this tries again.
                 Err(AdminError::Locked { .. }) if started.elapsed() < PERMIT_TIMEOUT => std::thread::sleep(PAUSE),
                 found => return found,
             }
@@ -189,7 +190,7 @@ impl Copies {
         )
     }
 
-    /// Forgets everything about an origin.
+    /// Makes the proxy forget everything about an origin, or removes it from the cache file.
     ///
     /// # Errors
     /// Fails if the origin cannot be forgotten, or could be back after a restart.
@@ -231,7 +232,7 @@ impl Copies {
         )
     }
 
-    /// Asks the proxy, or reads the file and closes it.
+    /// Asks the proxy with `of_proxy`. If no proxy runs, reads the cache file with `of_file` and closes it.
     fn ask<T>(
         self,
         of_file: impl FnOnce(&CopyFile, &Policy) -> Result<T, FileError>,
@@ -248,23 +249,23 @@ impl Copies {
 // === impl Proxy ===
 
 impl Proxy {
-    /// Connects to the socket next to `file`. `None` if no process listens there.
+    /// Connects to the socket next to the cache file `file`. Returns `None` if no process listens there.
     fn beside(file: &Path) -> Result<Option<Self>, AdminError> {
         let socket = path_beside(file);
         match UnixStream::connect(&socket) {
             Ok(stream) => Ok(Some(Self { socket, stream })),
             Err(error) => match error.kind() {
-                // A killed proxy leaves a socket that refuses connections. InvalidInput: the path is too long for a
-                // socket.
+                // After a proxy was killed, its socket is still there and refuses connections. `InvalidInput` means
+                // that the path is too long for a socket.
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidInput => Ok(None),
-                // The permission of the socket or of its folder.
+                // This user may not access the socket, or its folder.
                 io::ErrorKind::PermissionDenied => Err(AdminError::Denied(socket)),
                 _ => Err(AdminError::Talk { socket, error }),
             },
         }
     }
 
-    /// Runs `questions` on the connection, then closes it.
+    /// Sends the queries of `questions` to the proxy, then closes the connection.
     fn talk<T>(
         self,
         warn: fn(&str),
@@ -285,7 +286,8 @@ impl Proxy {
                 Err(error) => return Err(AdminError::Talk { socket, error }),
             };
             let (sender, connection) = handshake(stream).await.map_err(of_http)?;
-            // If the connection fails, the questions fail too and report it.
+            // If the connection fails, its task ends with an error. That is ignored here, because the queries then fail
+            // and report it.
             tokio::spawn(connection);
             questions(&mut Talk { socket, sender, warn }).await
         })
@@ -295,7 +297,7 @@ impl Proxy {
 // === impl Talk ===
 
 impl Talk {
-    /// Returns the answer to a question; `None` if the proxy responds with 404.
+    /// Sends a query and returns the answer; `None` if the proxy responds with 404.
     async fn ask<T: DeserializeOwned>(
         &mut self,
         method: Method,
@@ -351,12 +353,13 @@ fn of_http(error: hyper::Error) -> AdminError {
     }
 }
 
-/// How long to wait for a cache file that another process has open.
+/// How long to wait if another process has the cache file open.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Time limit of an answer. Longer than the proxy waits for its pending writes to reach the disk.
+/// Time limit for an answer. It must be longer than the proxy waits for its pending writes to reach the disk.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum size of an answer in bytes: a text of 500 KiB, each byte escaped as up to six, and once more in base64.
+/// Maximum size of an answer, in bytes. The largest is a robots.txt of 500 KiB that is not UTF-8. The answer has it as
+/// text, where JSON can escape a byte as up to six, and once more in base64.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
 /// Maximum length of an origin in bytes: a scheme, a name of 253 bytes and a port.
 const MAX_ORIGIN: usize = 300;

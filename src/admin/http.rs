@@ -1,5 +1,5 @@
-//! The HTTP/1.1 server for operators, their programs and schedulers. It is served on the admin listener, and on the
-//! socket next to the cache file.
+//! The HTTP/1.1 server for operators, their programs and schedulers. They reach it at the address of the admin
+//! listener, and through the socket next to the cache file.
 //!
 //! Everything that a client can use is limited: connections, the time to send a request and to read its response, the
 //! size of a request, and concurrent decisions. So no client of this server, however slow or hostile, delays a bot.
@@ -52,19 +52,19 @@ use crate::{
 #[derive(Debug)]
 pub struct AdminServer {
     listener: Endpoint,
-    /// The endpoint on the socket. It has its own limiter, so that many connections to the listener do not keep local
-    /// operators out.
+    /// The server on the socket. It has a connection limiter of its own, so that many connections to the listener do
+    /// not keep local operators out.
     socket: Endpoint,
 }
 
-/// An endpoint: its routes and its connection limiter.
+/// One of the two ways to reach the server: its routes and its connection limiter.
 #[derive(Debug)]
 struct Endpoint {
     routes: Router,
     limiter: ConnectionLimiter,
 }
 
-/// What the service knows in addition to the proxy, for responses about its state.
+/// What only the service around the proxy knows, and responses about the state contain.
 pub struct ServiceInfo {
     pub listeners: Arc<Listeners>,
     /// Returns the result of the last reload, if there was one. It must not block.
@@ -72,28 +72,30 @@ pub struct ServiceInfo {
     pub file: Option<PathBuf>,
 }
 
-/// The state that handlers use.
+/// The state that the handlers of requests use.
 struct Context {
-    /// Bounds the requests that go through all origins, such as the metrics, because they take time and memory.
+    /// Limits how many requests go through all origins at the same time, such as those for metrics, because they take
+    /// time and memory.
     counting: Arc<Semaphore>,
     live: Arc<Live>,
     service_info: ServiceInfo,
     started: SystemTime,
-    /// Bounds how many decisions run at the same time for requests that ask for many.
+    /// Limits how many decisions run at the same time, for requests that ask for many.
     deciding: Semaphore,
-    /// Bounds concurrent explanations, each of which takes a thread.
+    /// Limits how many explanations run at the same time, because each takes a thread.
     explaining: Arc<Semaphore>,
-    /// Bounds concurrent answers to what would be decided differently, each of which decides thousands of requests.
+    /// Limits how many requests run at the same time that ask what a change would do. Each decides thousands of logged
+    /// requests again.
     assuming: Arc<Semaphore>,
 }
 
-/// A Warning field that qualifies a response.
+/// A Warning field for a response, such as [`NOT_LATEST`].
 type Warning = [(HeaderName, &'static str); 1];
 
 // === impl AdminServer ===
 
 impl AdminServer {
-    /// Creates a server for `live` and the service around it.
+    /// Creates the server for a running proxy, `live`, and the service around it.
     pub fn new(live: Arc<Live>, service_info: ServiceInfo) -> Self {
         let context = Context {
             live,
@@ -115,8 +117,8 @@ impl AdminServer {
         }
     }
 
-    /// Serves a connection to the admin listener until it ends. When `until` is cancelled, finishes only the response
-    /// that has begun.
+    /// Serves a connection to the admin listener until it ends. When `until` is cancelled, ends it, but completes a
+    /// response that has begun.
     pub async fn serve_listener(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, until: CancellationToken) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
@@ -128,7 +130,7 @@ impl AdminServer {
         self.listener.serve(stream, info, Some(peer.ip()), until).await;
     }
 
-    /// Serves a connection to the socket in the same way.
+    /// Serves a connection to the socket, like [`serve_listener`](Self::serve_listener).
     pub async fn serve_socket(self: Arc<Self>, stream: UnixStream, until: CancellationToken) {
         let info = ConnectionInfo { is_local: true };
         self.socket.serve(stream, info, None, until).await;
@@ -160,7 +162,7 @@ impl Endpoint {
 // === impl Context ===
 
 impl Context {
-    /// Runs `work` on the cache file, off the asynchronous threads.
+    /// Runs `work` with the cache file on a blocking thread.
     async fn with_file<T: Send + 'static>(
         &self,
         work: impl FnOnce(&CopyFile) -> Result<T, FileError> + Send + 'static,
@@ -173,7 +175,7 @@ impl Context {
         working.await.ok().flatten().ok_or(Problem::Disk)
     }
 
-    /// Writes pending changes to disk, so that the response has the latest state. If that takes longer than
+    /// Waits until pending changes are on disk, so that the response has the latest state. If that takes longer than
     /// [`WRITE_TIMEOUT`], returns a warning for the response.
     async fn flush_writes(&self) -> Option<Warning> {
         let store = self.live.store();
@@ -189,7 +191,7 @@ const COUNTS: usize = 2;
 const DECISIONS: usize = 64;
 /// Maximum number of explanations that run at the same time.
 const EXPLANATIONS: usize = 4;
-/// How long a request waits for pending writes.
+/// How long a request waits until pending changes are on disk.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
-/// A value for the Warning field, in the form of RFC 7234 §5.5.
+/// A value for the Warning field (RFC 7234 §5.5): the response may not show the latest changes.
 const NOT_LATEST: &str = r#"199 robotgate "the disk cannot be written now; this may not be the latest""#;

@@ -1,7 +1,5 @@
-//! What is known about one origin, as the API and `robotgate cache` show it. Computed from the record in
-//! the cache file, a policy and a time.
-//!
-//! It reads no clock and opens no file.
+//! What is known about one origin, as the API and `robotgate cache` show it. It is computed from the record in the
+//! cache file, a policy and a time. Reads no clock and opens no file.
 
 use std::{borrow::Cow, time::SystemTime};
 
@@ -20,31 +18,32 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     pub origin: String,
-    /// What the origin's state means: `rules`; `expired`, if the robots.txt is fetched before the next decision; or the
-    /// reason why no rules apply, or only old ones.
+    /// What is known about the robots.txt: `rules`; `expired`, if it is fetched before the next decision; or the reason
+    /// why no rules apply, or only old ones.
     pub holds: Cow<'static, str>,
-    /// Whether the robots.txt is fetched again when it is next needed: `no`, `background` (the current
-    /// answer applies meanwhile) or `now`.
+    /// Whether the robots.txt is fetched again when a request needs it: `no`, `background` (the request does not wait
+    /// for the fetch) or `now`.
     pub due: Due,
     pub status: Option<u16>,
-    /// When the copy that decides was received or last confirmed. If no copy decides, when the last fetch ended.
+    /// When the robots.txt copy that decides was received or last confirmed. If no copy decides, when the last fetch
+    /// ended.
     pub fetched: Option<Timestamp>,
-    /// When the answer expires. From then on, the robots.txt is fetched again if needed.
+    /// From this time on, the robots.txt is fetched again when a request needs it.
     pub expires: Option<Timestamp>,
-    /// When the current series of failures began.
+    /// When the first of the current failures in a row happened.
     pub failing_since: Option<Timestamp>,
-    /// The last failure, if it was followed by no successful fetch.
+    /// The last failure, unless a fetch has succeeded since.
     pub error: Option<String>,
-    /// When the origin last answered a fetch, even if the answer no longer applies.
+    /// When the origin last answered a fetch, even if that answer is not used any more.
     pub answered: Option<Timestamp>,
-    /// Size of the text of the copy that decides, or that decided before it expired.
+    /// Size in bytes of the robots.txt copy that decides, or that decided before it expired.
     pub bytes: Option<usize>,
-    /// Hash of the last copy with rules, whether or not it decides.
+    /// Digest of the last robots.txt copy with rules, even if it does not decide.
     pub sha256: Option<Sha256>,
-    /// `fleet` if another proxy of the fleet made the last fetch.
+    /// `fleet` if another robotgate of the fleet made the last fetch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Cow<'static, str>>,
-    /// Decisions since the origin came into the proxy's memory; `None` if no proxy runs.
+    /// Numbers of decisions since the proxy has this origin in memory; `None` if no proxy runs.
     pub verdicts: Option<VerdictCounts>,
 }
 
@@ -52,7 +51,7 @@ pub struct Row {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Page {
     pub(super) origins: Vec<Row>,
-    /// Where the next page begins; `None` on the last page.
+    /// The name with which the next page begins; `None` on the last page.
     pub(super) next: Option<String>,
 }
 
@@ -62,47 +61,46 @@ pub struct Detail {
     #[serde(flatten)]
     pub row: Row,
     pub robots_url: String,
-    /// The profile under which the state is shown.
+    /// The profile with which the robots.txt is read here.
     pub profile: Cow<'static, str>,
-    /// When the robots.txt was last fetched, successfully or not.
+    /// When the last fetch of the robots.txt was, whether it succeeded or not.
     pub asked: Option<Timestamp>,
-    /// The entity tag that the next conditional fetch sends.
+    /// The ETag that the next fetch sends, to get the robots.txt only if it has changed.
     pub etag: Option<String>,
-    /// The last copy with rules, whether or not it decides.
+    /// The last robots.txt copy with rules, even if it does not decide.
     pub last_copy: Option<LastCopy>,
-    /// The text of the last copy. Bytes that are not UTF-8 are replaced.
+    /// The text of that robots.txt copy. Bytes that are not UTF-8 are replaced.
     pub robots: Option<String>,
-    /// The text in base64, if it is not UTF-8.
+    /// The same text in base64, if it is not UTF-8.
     pub robots_b64: Option<String>,
-    /// Whether the text is truncated. Always false, because the proxy keeps no text that is longer than the limit.
+    /// Whether the text is cut off. Always false, because the proxy keeps no text that is too long to be shown.
     pub robots_truncated: bool,
-    /// What the last copy of the robots.txt, and the `tdmrep.json`, say about the use of content.
+    /// What the robots.txt says about the use of content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<SiteUse>,
 }
 
-/// What a line of a robots.txt or an entry of a `tdmrep.json` says about the use of content. robotgate only shows a
-/// `License`.
+/// What a line of a robots.txt says about the use of content. robotgate shows a `License` line, but does not act on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteUse {
     /// The line of the robots.txt, or the number of the entry in the `tdmrep.json`, from 1.
     pub line: u32,
-    /// The user-agents of the line's group; none for a line about all of them.
+    /// The user-agents of the group that the line is in. Empty if the line is about all user-agents.
     pub agents: Vec<String>,
     /// The key of the line, `Content-Signal`, `Content-Usage` or `License`; or `tdmrep.json`.
     pub field: Cow<'static, str>,
-    /// The paths that the line is about; `None` for all.
+    /// The path pattern that the line is about; `None` if it is about all paths.
     pub path: Option<String>,
-    /// The label; `None` for a `License`.
+    /// The label in the line that names a use; `None` for a `License`.
     pub key: Option<Cow<'static, str>>,
     pub value: String,
 }
 
-/// The last copy with rules.
+/// The last robots.txt copy with rules.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastCopy {
     pub status: u16,
-    /// When the copy was received.
+    /// When this robots.txt copy was received.
     pub fetched: Timestamp,
     pub bytes: usize,
 }
@@ -113,7 +111,8 @@ pub struct Forgot {
     pub origin: String,
     /// Whether anything was known about the origin.
     pub forgotten: bool,
-    /// Whether the fleet's server was told. `None` without a fleet. If it was not, the other gates keep their copies.
+    /// Whether the fleet's server was told; `None` without a fleet. If it was not told, the other robotgates still have
+    /// their robots.txt copies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet_told: Option<bool>,
 }
@@ -121,15 +120,15 @@ pub struct Forgot {
 // === impl Row ===
 
 impl Row {
-    /// Creates the row for a record of the cache file, at `now`. `None` if the record is invalid; the proxy ignores
-    /// such records too.
+    /// Creates the row for a record of the cache file, as it is at `now`. Returns `None` if the record is invalid. The
+    /// proxy ignores such records too.
     pub fn of(origin: &str, record: Record, policy: &Policy, now: SystemTime) -> Option<Self> {
         let bytes = record.copy().map(|copy| copy.bytes as usize);
         let state = under(record.outline()?, policy);
         Some(Self::new(origin, &state, bytes, policy, now))
     }
 
-    /// Creates the row for a state in memory.
+    /// Creates the row for an origin in the proxy's memory.
     pub(super) fn held(origin: &Origin, state: &OriginState, policy: &Policy, now: SystemTime) -> Self {
         let state = under(state.clone(), policy);
         Self::full(origin, &state, policy, now)
@@ -140,7 +139,8 @@ impl Row {
         Self::new(&origin.to_string(), state, bytes, policy, now)
     }
 
-    /// Creates the row for a state under `policy` whose last copy has a text of `bytes` bytes.
+    /// Creates the row for a state that was already converted to `policy`. The text of its last robots.txt copy has
+    /// `bytes` bytes.
     fn new(origin: &str, state: &OriginState, bytes: Option<usize>, policy: &Policy, now: SystemTime) -> Self {
         let answer = state.answer(now, policy);
         let copy = match answer {
@@ -159,7 +159,7 @@ impl Row {
             failing_since: state.failing_since().map(Timestamp),
             error: error.map(|error| plain_message(&error, MAX_ERROR).into_owned()),
             answered: state.answered().map(Timestamp),
-            // The size is that of the last copy, and no other copy can decide.
+            // `bytes` is the size of the last robots.txt copy, and only that copy can decide.
             bytes: bytes.filter(|_| copy.is_some()),
             sha256: state.last_copy().map(|copy| copy.sha256),
             source: state.is_shared().then_some(Cow::Borrowed("fleet")),
@@ -204,7 +204,7 @@ impl Detail {
         }
     }
 
-    /// Returns the text of the last copy, byte for byte.
+    /// Returns the text of the last robots.txt copy, byte for byte.
     pub fn text(&self) -> Option<Cow<'_, [u8]>> {
         match &self.robots_b64 {
             // The proxy writes only valid base64.
@@ -246,7 +246,7 @@ impl SiteUse {
             let value = statement.value.as_bytes();
             match statement.kind {
                 StatementKind::License => found.push(of(b"", None, &statement.value)),
-                // A line before the first user-agent applies to no bot.
+                // A line before the first `User-agent` line applies to no bot.
                 _ if statement.agents.is_empty() => {}
                 StatementKind::ContentSignal => found.extend(content_signal(value).map(|(label, allowed)| {
                     let value = if allowed { "yes" } else { "no" };
@@ -270,8 +270,8 @@ impl SiteUse {
     }
 }
 
-/// Converts the state to the policy's profile, as the proxy would. `robots.profile` could have changed since the state
-/// was saved.
+/// Converts the state to the profile of the policy, as the proxy would. `robots.profile` can have changed since the
+/// state was saved.
 pub(super) fn under(state: OriginState, policy: &Policy) -> OriginState {
     match state.is_under(policy) {
         true => state,
@@ -279,12 +279,12 @@ pub(super) fn under(state: OriginState, policy: &Policy) -> OriginState {
     }
 }
 
-/// Maximum size of an error's text in bytes.
+/// Maximum length of an error's text, in bytes.
 const MAX_ERROR: usize = 512;
-/// Maximum number of shown uses, and of the user-agents of each.
+/// Maximum number of uses that are shown (`MAX_USES`), and of user-agents for each (`MAX_AGENTS`).
 const MAX_USES: usize = 200;
 const MAX_AGENTS: usize = 20;
-/// Maximum size of a text from a robots.txt in bytes.
+/// Maximum length of a text from a robots.txt, in bytes.
 const MAX_TEXT: usize = 200;
 
 #[cfg(test)]

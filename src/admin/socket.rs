@@ -1,7 +1,8 @@
-//! The socket next to the cache file, for `robotgate cache` while the proxy runs. It speaks the HTTP of the admin
-//! listener, and only the proxy's own user and root can open it.
+//! The socket next to the cache file, which `robotgate cache` uses while the proxy runs. The proxy answers the same
+//! HTTP requests on it as on the admin listener, and more. Only the proxy's own user and root can open the socket.
 //!
-//! Only a process with the cache file open binds the socket, so an existing socket is left over from a killed proxy.
+//! Only a process that has the cache file open may create the socket. So if there already is one, a killed proxy left
+//! it.
 
 use std::{
     ffi::OsString,
@@ -22,21 +23,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::http::AdminServer;
 
-/// The socket, and the task that accepts its connections.
+/// The open socket, and the task that accepts its connections.
 #[derive(Debug)]
 pub struct Serving {
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
-/// A listening socket. Dropping it removes its file. Drop it before the cache file is closed, because the next process
-/// that opens the cache file binds a socket of the same name.
+/// A listening socket. Dropping it removes its file. It must be dropped before the cache file is closed, because the
+/// next process that opens the cache file creates a socket with the same name.
 #[derive(Debug)]
 struct Socket {
     path: PathBuf,
 }
 
-/// Why the socket cannot be created.
+/// Why the socket could not be created.
 #[derive(Debug, thiserror::Error)]
 enum SocketError {
     #[error("its path is longer than {MAX_PATH} bytes; choose a shorter cache.path")]
@@ -47,7 +48,7 @@ enum SocketError {
     Io(#[from] io::Error),
 }
 
-/// Returns the path of the socket for a cache file.
+/// Returns the path of the socket that belongs to a cache file.
 pub(super) fn path_beside(file: &Path) -> PathBuf {
     let mut path = OsString::from(file);
     path.push(".sock");
@@ -57,10 +58,8 @@ pub(super) fn path_beside(file: &Path) -> PathBuf {
 // === impl Serving ===
 
 impl Serving {
-    /// Serves `admin_server` on the socket next to `file`, which the caller has open. If the socket cannot be created,
-    /// logs the error and returns `None`.
-    ///
-    /// Call it within a runtime.
+    /// Serves `admin_server` on the socket next to the cache file `file`, which the caller must have open. If the
+    /// socket cannot be created, logs that and returns `None`. Must be called within a tokio runtime.
     pub fn start(file: &Path, admin_server: Arc<AdminServer>) -> Option<Self> {
         let bound = Socket::bind(file).and_then(|(socket, listener)| Ok((socket, UnixListener::from_std(listener)?)));
         let (socket, listener) = bound
@@ -76,11 +75,11 @@ impl Serving {
         Some(Self { stop, task })
     }
 
-    /// Removes the socket without waiting for clients. A response that has begun can finish. Call it before the cache
-    /// file is closed, because after that another proxy can create a socket there.
+    /// Removes the socket and does not wait for clients. A response that has begun is completed. Must be called before
+    /// the cache file is closed, because then another proxy can create a socket with the same name.
     pub async fn stop(self) {
         self.stop.cancel();
-        // A panic of the task has been reported already.
+        // If the task panicked, the panic is already on stderr.
         let _ = self.task.await;
     }
 }
@@ -101,7 +100,7 @@ async fn accept(listener: UnixListener, socket: Socket, admin_server: Arc<AdminS
 // === impl Socket ===
 
 impl Socket {
-    /// Creates a listening socket next to `file`, which the caller has open.
+    /// Creates a listening socket next to the cache file `file`, which the caller must have open.
     fn bind(file: &Path) -> Result<(Self, StdListener), SocketError> {
         let path = path_beside(file);
         if path.as_os_str().as_bytes().len() > MAX_PATH {
@@ -113,7 +112,8 @@ impl Socket {
         let address = SocketAddrUnix::new(&path).map_err(io::Error::from)?;
         bind(&socket, &address).map_err(io::Error::from)?;
         let made = Self { path };
-        // The mode before this does not matter: no client can connect before `listen`.
+        // Until now, other users may have had access to the file. That does no harm, because no client can connect
+        // before `listen`.
         fs::set_permissions(&made.path, fs::Permissions::from_mode(0o600))?;
         listen(&socket, BACKLOG).map_err(io::Error::from)?;
         Ok((made, StdListener::from(socket)))
@@ -122,7 +122,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // If this fails, the next start replaces the file.
+        // If the file cannot be removed, the next start replaces it.
         let _ = fs::remove_file(&self.path);
     }
 }

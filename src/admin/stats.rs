@@ -10,51 +10,51 @@ use crate::{
     store::{CopyFile, FileError, Memory, Record},
 };
 
-/// Statistics of the cache file, and of the proxy that has it open.
+/// Statistics of the cache file, and of the proxy that has the file open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
-    /// The cache file.
+    /// The path of the cache file.
     pub path: String,
-    /// Size on disk.
+    /// Size of the cache file.
     pub file_bytes: u64,
     #[serde(flatten)]
     pub count: Count,
-    /// Number of different stored texts.
+    /// Number of different robots.txt texts that are stored.
     pub texts: u64,
     pub text_bytes: u64,
-    /// State of the proxy that has the file open; `null` if there is none.
+    /// The state of the proxy that has the cache file open; `null` if no proxy runs.
     pub running: Option<Running>,
 }
 
-/// Counts of origins.
+/// Numbers of origins.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// All known origins.
+    /// Number of all known origins.
     pub origins: u64,
-    /// Number of origins by what their state means; see [`Row::holds`](super::Row::holds).
+    /// Numbers of origins by what is known of their robots.txt; see [`Row::holds`](super::Row::holds).
     pub holds: BTreeMap<Cow<'static, str>, u64>,
-    /// Number of origins whose last fetch failed, even if an earlier copy still decides.
+    /// Number of origins whose last fetch failed, even if an earlier robots.txt copy still decides.
     pub failing: u64,
-    /// Number of origins with a text. Several origins can share one text.
+    /// Number of origins with a robots.txt text. Several origins can have the same text.
     pub origins_with_text: u64,
 }
 
-/// The state of the running proxy's memory.
+/// What the running proxy has in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
-    /// Origins whose latest state is not yet on disk.
+    /// Number of origins whose latest state is not yet on disk.
     pub waiting_writes: usize,
     pub memory_origins: usize,
     pub memory_bytes: u64,
     pub memory_max_bytes: u64,
-    /// Fetches that run or are queued.
+    /// Number of fetches that run or wait to run.
     pub fetches: usize,
 }
 
 // === impl Stats ===
 
 impl Stats {
-    /// Creates the statistics of the cache file at `path` from the `count` of its origins.
+    /// Creates the statistics of the cache file at `path`. `count` are the numbers of its origins.
     pub(super) fn new(path: &Path, file: &CopyFile, count: Count, running: Option<Running>) -> Result<Self, FileError> {
         let contents = file.contents()?;
         Ok(Self {
@@ -71,7 +71,7 @@ impl Stats {
 // === impl Count ===
 
 impl Count {
-    /// Counts an origin. An invalid record is counted as unknown.
+    /// Counts an origin. If its record is invalid, the origin counts as unknown.
     pub fn add(&mut self, record: Record, policy: &Policy, now: SystemTime) {
         let has_text = record.copy().is_some();
         let Some(state) = record.outline() else { return };

@@ -1,7 +1,6 @@
-//! Reads the cache file for an operator: a part of the list, one origin, or a part of the count. It reads in parts, so
-//! that a reader neither locks the file for long nor loads all of it into memory.
-//!
-//! It blocks, and never changes the file.
+//! Reads the cache file for an operator: a part of the list of origins, one origin, or a part of the statistics. Reads
+//! only a part at a time. So it does not lock the file for long, and never has all of it in memory. It blocks, and
+//! never changes the file.
 
 use std::time::SystemTime;
 
@@ -15,10 +14,10 @@ use crate::{
     store::{CopyFile, FileError, Record},
 };
 
-/// Where to continue; `None` at the end.
+/// The name of the origin with which to continue; `None` at the end.
 pub(super) type Next = Option<String>;
 
-/// Reads at most `limit` origins from the name `start` on, and returns the rows whose name contains `filter`.
+/// Reads at most `limit` origins, from the name `start` on. Of these, returns those whose name contains `filter`.
 pub(super) fn rows(
     file: &CopyFile,
     start: &str,
@@ -36,7 +35,7 @@ pub(super) fn rows(
     Ok((rows, next))
 }
 
-/// Adds at most `limit` origins, from the name `start` on, to the count.
+/// Reads at most `limit` origins, from the name `start` on, and adds them to `count`.
 pub(super) fn count(
     file: &CopyFile,
     start: &str,

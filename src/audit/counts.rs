@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number and total bytes of the lines that were submitted to a log, or to several logs one after the other.
+/// Number and total bytes of the lines that were submitted to a log. After a reload, the next log can continue the same
+/// counts.
 #[derive(Debug, Default)]
 pub struct AuditCounts {
     lines: AtomicU64,

@@ -1,5 +1,5 @@
-//! The records of a decision, and of an origin's response that withdraws one. All of a decision's record comes from the
-//! [`Decision`], except who sent the request and how.
+//! The record of a decision, and the record of an origin's response because of which robotgate refuses an allowed
+//! request. The [`Decision`] contains all values of its record, except who sent the request and how.
 
 use std::{borrow::Cow, net::SocketAddr, time::SystemTime};
 
@@ -23,13 +23,13 @@ pub struct RequestFacts<'a> {
     pub method: &'a str,
     /// All User-Agent fields, if there are several.
     pub user_agent: Option<&'a str>,
-    /// What to leave out.
+    /// The parts of addresses, URLs and User-Agents that must not be logged.
     pub privacy: &'a Privacy,
-    /// The fields of the generation that decided.
+    /// The fields `config`, `instance`, `version` and `config_sha256` of the configuration that decided.
     pub generation: &'a GenerationFields,
 }
 
-/// Builds the log line of `decision`. `texts` contains its values as text.
+/// Builds the log line of `decision`. `texts` contains the same values formatted as text.
 pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &RequestFacts<'_>) -> Line {
     let target = decision.target();
     let subject = &decision.question.subject;
@@ -81,8 +81,9 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
     .line()
 }
 
-/// Builds the log line of an origin's response with this status that withdraws a decision because of `statement`.
-/// `texts` are those of the decision that replaces it.
+/// Builds the `withdrawn` line: `decision` allowed the request, but `statement` in the origin's response forbids what
+/// the bot uses content for. `status` is that of the response. `texts` belong to the decision that refuses the request
+/// after all.
 pub fn withdrawn_line(
     decision: &Decision,
     texts: &DecisionTexts<'_>,
@@ -111,7 +112,7 @@ pub fn withdrawn_line(
     .line()
 }
 
-/// Returns the path and query for the log.
+/// Returns the path and query of a URL, without the parts that must not be logged.
 fn shown_path<'t>(target: &'t Target, privacy: &Privacy) -> Cow<'t, str> {
     let path = String::from_utf8_lossy(target.path_of_url());
     match privacy.redact_query.url(path) {

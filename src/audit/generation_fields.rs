@@ -1,14 +1,14 @@
-//! What every decision of a generation says of robotgate itself.
+//! The fields of a decision's record that describe robotgate itself: its run, its version and its configuration.
 
 use super::value::Value;
 use crate::copy::Sha256;
 
-/// One run of robotgate. Its text is eight random hexadecimal digits.
+/// Identifies one run of robotgate, by eight random hexadecimal digits.
 #[derive(Debug, Clone, Copy)]
 pub struct Instance([u8; 8]);
 
-/// The fields `config`, `instance`, `version` and `config_sha256` of a decision. They are the same for a whole
-/// generation, so they are formatted once.
+/// The fields `config`, `instance`, `version` and `config_sha256` of a decision. They change only when a new
+/// configuration is loaded, so they are formatted once.
 #[derive(Debug)]
 pub struct GenerationFields(Box<[u8]>);
 
@@ -24,7 +24,7 @@ impl Instance {
     }
 
     pub fn as_str(&self) -> &str {
-        // Hexadecimal digits are ASCII.
+        // The bytes are hexadecimal digits, so this cannot fail.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
@@ -32,7 +32,8 @@ impl Instance {
 // === impl GenerationFields ===
 
 impl GenerationFields {
-    /// Formats the fields of the generation `number`, with the digest of its configuration's canonical text.
+    /// Formats the fields for the configuration that was loaded as number `number`. `config_sha256` is the digest of
+    /// its canonical text.
     pub fn new(number: u64, instance: &Instance, config_sha256: Sha256) -> Self {
         let mut fields = Vec::new();
         number.write(&mut fields);
@@ -49,7 +50,7 @@ impl GenerationFields {
 }
 
 impl Value for GenerationFields {
-    /// Writes the value of `config`, and the fields after it.
+    /// Writes the value of the field `config`, and then the names and values of the other fields.
     fn write(&self, line: &mut Vec<u8>) {
         line.extend_from_slice(&self.0);
     }

@@ -10,7 +10,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The lines of the latest decisions: at least [`MAX_DECISIONS`] and at most one block more, or fewer if they are long.
+/// The log lines of the latest decisions. Holds between [`MAX_DECISIONS`] decisions and one block more. If their lines
+/// are long, it holds fewer.
 #[derive(Debug, Default)]
 pub struct LatestDecisions(Mutex<Blocks>);
 
@@ -33,9 +34,10 @@ struct Block {
 // === impl LatestDecisions ===
 
 impl LatestDecisions {
-    /// Adds a line, which ends with a line end.
+    /// Adds a line. `line` must include its line end.
     pub fn add(&self, line: &[u8]) {
-        // Each change adds or removes a whole line or block, so a panic leaves the blocks consistent.
+        // A panic of another thread leaves the blocks consistent, because each change adds or removes a whole line or
+        // block. So a poisoned lock can be used.
         let mut blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         blocks.add(line);
     }
@@ -90,9 +92,9 @@ impl Blocks {
 
 /// Minimum number of decisions that are kept, unless their lines are long.
 pub const MAX_DECISIONS: usize = 10_000;
-/// Maximum bytes of the stored lines, apart from the newest. A typical line takes 1.3 kB.
+/// Maximum bytes of the stored lines, without the newest line. A typical line takes 1.3 kB.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
-/// Bytes of a block.
+/// Size of a block, in bytes.
 const BLOCK: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The line of a record, in a buffer that is reused.
+//! A formatted line of the log. The buffers of lines are reused.
 
 use std::{cell::Cell, ops::Deref};
 
@@ -36,7 +36,7 @@ impl Drop for Line {
     fn drop(&mut self) {
         if self.0.capacity() <= MAX_SPARE {
             self.0.clear();
-            // This fails while the thread ends. Then no next line needs the buffer.
+            // `try_with` fails if the thread is ending. Then the buffer is freed.
             let _ = SPARE.try_with(|spare| spare.set(std::mem::take(&mut self.0)));
         }
     }

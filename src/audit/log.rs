@@ -65,9 +65,9 @@ pub struct AuditLog {
     shared: Arc<SharedLog>,
     writer: Mutex<Option<JoinHandle<()>>>,
     counts: Arc<AuditCounts>,
-    /// `None` if the output is not a file.
+    /// The path of the output; `None` if the output is not a file.
     path: Option<PathBuf>,
-    /// `None` if the lines are JSON.
+    /// Converts the lines to text; `None` if the output gets JSON.
     text: Option<TextLines>,
 }
 
@@ -87,7 +87,7 @@ pub enum AuditError {
     Stdout(io::Error),
     #[error("cannot start the audit log's thread: {0}")]
     Thread(io::Error),
-    /// The line still waits to be written.
+    /// The line is not written yet, but will be if the output accepts data again.
     #[error("the audit log cannot be written")]
     Stalled,
     /// The line is not in the log and never will be.
@@ -162,11 +162,11 @@ impl AuditLog {
         let mut state = self.shared.lock();
         let replaced = state.other.replace(sink);
         self.shared.wake(state);
-        // Closing a file can take long.
+        // This closes the old file, which can take long. So the lock is released before.
         drop(replaced);
     }
 
-    /// Creates a log that writes to `sink`. `path` is its path if it is a file.
+    /// Creates a log that writes to `sink`. `path` is the path of the output if it is a file.
     fn to_sink(sink: Sink, path: Option<PathBuf>) -> Result<Self, AuditError> {
         let shared = Arc::new(SharedLog::new(sink));
         let writer = std::thread::Builder::new()
@@ -241,7 +241,7 @@ impl AuditLog {
         })
     }
 
-    /// Submits a line. Waits only if too many lines are waiting to be written.
+    /// Submits a line and does not wait until it is written. Waits only while too many other lines are unwritten.
     ///
     /// # Errors
     /// Fails if there is no room within [`MAX_WAIT`].
@@ -263,18 +263,19 @@ impl AuditLog {
         self.counts.add(line);
     }
 
-    /// Writes the remaining lines at the end of the program. Blocks until they are written. Lines submitted later are
-    /// lost.
+    /// Writes the remaining lines at the end of the program, and blocks until they are written. Lines that are
+    /// submitted later are lost.
     pub fn close(&self) {
         self.end();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
-            // The panic of a writer is already on stderr.
+            // If the log's thread panicked, the panic is already on stderr.
             let _ = writer.join();
         }
     }
 
-    /// Converts a line to the format of the output. Returns an empty line if that format leaves the record out.
+    /// Converts a line from JSON to the format of the output. Returns an empty line if the text format does not show
+    /// this record.
     fn formatted<'l>(&self, line: &'l [u8]) -> Cow<'l, [u8]> {
         self.text.as_ref().map_or(Cow::Borrowed(line), |text| text.of(line))
     }
@@ -285,7 +286,7 @@ impl AuditLog {
         self.shared.wake(state);
     }
 
-    /// Waits until there is room for a line.
+    /// Waits until there is room for a line, and returns the locked state.
     async fn room(&self) -> Result<MutexGuard<'_, State>, AuditError> {
         let room_now = || Some(self.shared.lock()).filter(|state| state.lines.len() < MAX_PENDING);
         if let Some(state) = room_now() {
@@ -293,7 +294,7 @@ impl AuditLog {
         }
         let room = async {
             loop {
-                // Registered before the check, so that no notification is missed.
+                // `notified()` comes before the check, so that a notification between the two is not missed.
                 let freed = self.shared.freed.notified();
                 if let Some(state) = room_now() {
                     return state;
@@ -306,8 +307,8 @@ impl AuditLog {
 }
 
 impl Drop for AuditLog {
-    /// Tells the writer to end after it has written everything. Does not wait for it: the last owner of the log can be
-    /// a request on an asynchronous thread.
+    /// Tells the log's thread to write everything and end. Does not wait for that, because this can run on an
+    /// asynchronous thread: a request can be the last owner of the log.
     fn drop(&mut self) {
         self.end();
     }
@@ -347,7 +348,7 @@ impl Enqueued<'_> {
 /// Opens an output, and returns its path if it is a file. Appends to an existing file, starting on a new line.
 fn open(output: &Output) -> Result<(File, Option<PathBuf>), AuditError> {
     match output {
-        // `io::stdout()` would add its own buffer.
+        // Writes to a copy of the file descriptor, because `io::stdout()` would buffer the lines.
         Output::Stdout => {
             let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(AuditError::Stdout)?;
             Ok((File::from(stdout), None))
@@ -366,7 +367,7 @@ fn open(output: &Output) -> Result<(File, Option<PathBuf>), AuditError> {
 const MAX_PENDING: usize = 4 * 1024 * 1024;
 /// Maximum time that a request waits for its line to be written.
 pub const MAX_WAIT: Duration = Duration::from_secs(10);
-/// How long a write can take before the output is considered stalled. A write has a few megabytes at most.
+/// If a write takes this long, the output counts as stalled. A single write has a few megabytes at most.
 const STALLED: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What the logs leave out of a request: a part of the client's address, values of the query, and details of the
-//! User-Agent (`[audit]`).
+//! Removes parts of a request from what is logged: a part of the client's address, values of the query, and details of
+//! the User-Agent (`[audit]`).
 //!
-//! It changes only what is logged or shown. Decisions use the request as it was received.
+//! This changes only what is logged or shown. Decisions use the request as it was received.
 
 use std::{
     borrow::Cow,
@@ -25,9 +25,9 @@ pub struct Privacy {
 /// How many leading bits of a client's address are shown. The other bits and the port become 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientMask {
-    /// From 0 to 32.
+    /// Number of bits, from 0 to 32.
     pub ipv4: u8,
-    /// From 0 to 128.
+    /// Number of bits, from 0 to 128.
     pub ipv6: u8,
 }
 
@@ -36,7 +36,7 @@ pub struct ClientMask {
 pub enum RedactQuery {
     #[default]
     Nothing,
-    /// The values of the parameters with these names.
+    /// The values of the parameters with these names are removed.
     Values(Box<[String]>),
     All,
 }
@@ -54,17 +54,17 @@ pub enum LoggedUserAgent {
 // === impl Privacy ===
 
 impl Privacy {
-    /// Returns a client's address as it may be shown.
+    /// Returns a client's address with the configured mask.
     pub fn client(&self, client: SocketAddr) -> SocketAddr {
         self.mask_client.map_or(client, |mask| mask.client(client))
     }
 
-    /// Returns a client's address without a port as it may be shown.
+    /// Returns a client's IP address with the configured mask.
     pub fn ip(&self, client: IpAddr) -> IpAddr {
         self.mask_client.map_or(client, |mask| mask.ip(client))
     }
 
-    /// Returns a User-Agent as it may be shown.
+    /// Returns a User-Agent with the configured parts removed.
     pub fn user_agent<'u>(&self, user_agent: &'u str) -> Cow<'u, str> {
         match self.user_agent {
             LoggedUserAgent::Keep => user_agent.into(),
@@ -82,7 +82,7 @@ impl ClientMask {
 
     /// Masks an address. An IPv4 address in IPv6 form (`::ffff:192.0.2.1`) is masked as IPv4.
     pub fn ip(self, client: IpAddr) -> IpAddr {
-        // A shift by all bits gives `None`: nothing is kept.
+        // If no bit is kept, the shift would be by all bits, for which `checked_shl` returns `None`.
         match client.to_canonical() {
             IpAddr::V4(address) => {
                 let mask = u32::MAX.checked_shl(u32::from(32 - self.ipv4.min(32))).unwrap_or(0);
@@ -99,7 +99,7 @@ impl ClientMask {
 // === impl RedactQuery ===
 
 impl RedactQuery {
-    /// Returns a URL, or a path with its query, as it may be shown.
+    /// Returns a URL, or a path with its query, with the configured values removed.
     pub fn url<'u>(&self, url: Cow<'u, str>) -> Cow<'u, str> {
         match self {
             Self::Nothing => url,
@@ -111,7 +111,7 @@ impl RedactQuery {
         }
     }
 
-    /// Returns whether a URL has a parameter whose value is left out.
+    /// Returns whether a value in this URL would be removed.
     pub fn hides_value(&self, url: &str) -> bool {
         match self {
             Self::Nothing | Self::All => false,
@@ -135,9 +135,11 @@ fn without_values(url: &str, names: &[String]) -> Option<String> {
     found.then(|| format!("{path}?{query}"))
 }
 
-/// Returns where the value of a parameter with one of these names begins. The value extends to the end of `parameter`,
-/// the text between two `&`. Some servers also separate parameters with `;`, so a name can also begin after a `;`, a
-/// `?` or a `#`. Names are compared exactly, after percent-decoding.
+/// Finds a parameter's value that has to be removed. `parameter` is the text between two `&`. Returns where the value
+/// begins if the parameter has one of these names; the value goes on to the end of `parameter`.
+///
+/// Some servers also separate parameters with `;`. So a name can also begin after a `;`, a `?` or a `#`. Names are
+/// compared exactly, after percent-decoding.
 fn value_at(parameter: &str, names: &[String]) -> Option<usize> {
     let mut end = 0;
     parameter.split_inclusive([';', '?', '#']).find_map(|piece| {
@@ -149,7 +151,7 @@ fn value_at(parameter: &str, names: &[String]) -> Option<usize> {
     })
 }
 
-/// Replaces a value that was left out.
+/// Replaces a removed value.
 const REDACTED: &str = "redacted";
 
 #[cfg(test)]
@@ -167,7 +169,8 @@ mod tests {
             (24, 48, "[2001:db8:1:2:3:4:5:6]:1", "[2001:db8:1::]:0"),
             (24, 0, "[2001:db8:1:2:3:4:5:6]:1", "[::]:0"),
             (24, 128, "[2001:db8::6]:1", "[2001:db8::6]:0"),
-            // For an IPv4 address in IPv6 form, an IPv6 mask would hide either nothing or everything.
+            // An IPv6 mask on an IPv4 address in IPv6 form would hide either nothing or everything, so the IPv4 mask is
+            // used.
             (24, 128, "[::ffff:192.0.2.77]:1", "192.0.2.0:0"),
         ] {
             let privacy = Privacy {

@@ -10,7 +10,7 @@ use std::{
 
 use super::LatestDecisions;
 
-/// The latest lines of the log.
+/// The latest lines of the audit log, in memory.
 #[derive(Debug)]
 pub struct Recent {
     refused: Mutex<Ring>,
@@ -28,12 +28,12 @@ struct Ring {
     newest: u64,
 }
 
-/// A range of the lines.
+/// Some of the stored lines, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tail {
-    /// The number to pass as `after` to continue.
+    /// The number to pass as `after` to get the lines that follow these.
     pub next: u64,
-    /// Number of lines after the requested position that are no longer stored.
+    /// Number of requested lines that are no longer stored.
     pub missed: u64,
     /// The lines with their numbers, the newest last.
     pub lines: Vec<(u64, Arc<[u8]>)>,
@@ -53,38 +53,39 @@ impl Recent {
         lock(&self.refused).push(line);
     }
 
-    /// Stores the line of a changed robots.txt.
+    /// Stores the line that says how a robots.txt changed.
     pub fn changed(&self, line: &[u8]) {
         let line = Arc::from(line);
         lock(&self.changed).push(line);
     }
 
-    /// Returns the last `limit` lines of changed robots.txt files, the newest last.
+    /// Returns the last `limit` lines about changed robots.txt files, the newest last.
     pub fn changes(&self, limit: usize) -> Vec<Arc<[u8]>> {
         let ring = lock(&self.changed);
         let skipped = ring.lines.len().saturating_sub(limit);
         ring.lines.iter().skip(skipped).cloned().collect()
     }
 
-    /// Returns an empty list for a new configuration with different privacy settings. The numbers of the lines
-    /// continue.
+    /// Returns an empty list. After a reload with different privacy settings, it replaces this one, whose lines may
+    /// show too much. The line numbers continue.
     pub fn successor(&self) -> Self {
         let successor = Self::default();
         lock(&successor.refused).newest = lock(&self.refused).newest;
         successor
     }
 
-    /// Returns the first `limit` lines after the line number `after`, or the last `limit` lines if it is `None`.
+    /// Returns the first `limit` lines after the line with the number `after`. If `after` is `None`, returns the last
+    /// `limit` lines.
     pub fn tail(&self, after: Option<u64>, limit: usize) -> Tail {
         let ring = lock(&self.refused);
         let oldest = ring.newest + 1 - ring.lines.len() as u64;
-        // A number that is not yet in use comes from an earlier run of robotgate.
+        // If no line had this number yet, it comes from an earlier run of robotgate, and is ignored.
         let after = after.filter(|after| *after <= ring.newest);
         let (first, missed) = match after {
             Some(after) => (oldest.max(after + 1), oldest.saturating_sub(after + 1)),
             None => (oldest.max((ring.newest + 1).saturating_sub(limit as u64)), 0),
         };
-        // At most the number of stored lines, so it fits.
+        // The result is at most the number of stored lines, so it fits into `usize`.
         let skipped = (first - oldest) as usize;
         let lines: Vec<_> = (first..)
             .zip(ring.lines.iter().skip(skipped).take(limit).cloned())
@@ -108,7 +109,8 @@ impl Default for Recent {
 }
 
 fn lock(ring: &Mutex<Ring>) -> MutexGuard<'_, Ring> {
-    // Lines are added and removed whole, so a panic cannot leave half of one.
+    // A panic of another thread cannot leave half a line, because lines are added and removed whole. So a poisoned lock
+    // can be used.
     ring.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -137,10 +139,10 @@ impl Ring {
 }
 
 const MAX_LINES: usize = 1000;
-/// Maximum bytes of the stored lines. A typical line takes a kilobyte. A line with the longest URL takes a hundred
-/// kilobytes.
+/// Maximum bytes of the stored lines. A typical line takes a kilobyte, a line with the longest URL takes a hundred.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Maximum number and total bytes of the stored changes. A typical change takes a kilobyte, the longest about thirty.
+/// Maximum number and total bytes of the stored changes. A typical change takes a kilobyte, the longest about thirty
+/// kilobytes.
 const MAX_CHANGES: usize = 200;
 const MAX_CHANGES_BYTES: usize = 1024 * 1024;
 

@@ -50,7 +50,8 @@ record! {
     /// A decision and what it is based on. Written before the decision takes effect.
     pub struct DecisionRecord<'a> as "decision" {
         pub time: Timestamp,
-        /// Links a decision to its completion and to the headers that the client saw: a UUIDv7.
+        /// Identifies the decision: a UUIDv7. The record of the completion and the response headers contain the same
+        /// id.
         pub id: &'a str,
         pub verdict: &'static str,
         pub reason: &'static str,
@@ -67,95 +68,98 @@ record! {
         pub identity: &'static str,
         /// The configured name of the credential (never its secret), certificate or network.
         pub credential: Option<&'a str>,
-        /// The entry of the configuration that the client was identified by, or its product token.
+        /// What identified the client: an entry of the configuration, or the client's product token.
         pub matched_by: Option<&'a str>,
-        /// Why the configuration tunnels this host (`[[https.tunnel]]`).
+        /// If the configuration tunnels this host (`[[https.tunnel]]`), the reason that it gives.
         pub exception: Option<&'a str>,
-        /// What exempts the request, with the reason `exempt`.
+        /// If the reason is `exempt`, what exempts the request from robots.txt.
         pub exemption: Option<Exemption<'a>>,
         pub method: &'a str,
         pub url: Url<'a>,
         pub origin: &'a str,
-        /// The rule as written.
+        /// The rule as the robots.txt writes it.
         pub rule: Option<&'a str>,
         pub line: Option<u32>,
         /// The group that was used, as the robots.txt names it.
         pub group: Option<&'a str>,
-        /// The reading of the path on which the rules decided: `sent`, `normalized` or `strict`. `null` if no rules
-        /// were checked, or there was no path.
+        /// How the path was read when the rules decided: `sent`, `normalized` or `strict`. `null` if no rules were
+        /// checked, or the request has no path.
         pub reading: Option<&'static str>,
-        /// The path and query in this reading, if they differ from those in `url`.
+        /// The path and query as this reading gives them, if they differ from those in `url`.
         pub read_as: Option<&'a str>,
         /// The URL of the origin's robots.txt.
         pub robots_url: &'a str,
         pub robots_status: Option<u16>,
-        /// Digest of the copy that decided.
+        /// Digest of the robots.txt copy that decided.
         pub robots_sha256: Option<Sha256>,
-        /// When the copy that decided was received or last confirmed. If no copy decided, when the last fetch ended.
+        /// When the robots.txt copy that decided was received or last confirmed. If no copy decided, when the last
+        /// fetch ended.
         pub robots_fetched: Option<Timestamp>,
-        /// When the copy that decided expires. If no copy decided, when the robots.txt is fetched again.
+        /// When the robots.txt copy that decided expires. If no copy decided, when the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,
-        /// `hit`, `miss`, `stale`, `collapsed` or `queued`; `null` if no copy was looked up.
+        /// Where the robots.txt copy came from: `hit`, `miss`, `stale`, `collapsed` or `queued`; `null` if none was
+        /// needed.
         pub robots_cache: Option<&'static str>,
-        /// Why the robots.txt could not be fetched. With the reason `egress`, why bots must not reach the host.
+        /// Why the robots.txt could not be fetched. If the reason is `egress`, why bots must not reach the host.
         pub robots_error: Option<&'a str>,
         pub profile: &'static str,
-        /// The configuration's generation (1 at the start, one more with each reload), and the fields `instance`,
-        /// `version` and `config_sha256`.
+        /// The number of the loaded configuration (1 at the start, one more with each reload), and the fields
+        /// `instance`, `version` and `config_sha256`.
         pub config: &'a GenerationFields,
-        /// When the request can be retried; `null` unless it came too early (`defer`).
+        /// When the client can send the request again; `null` unless it came too early (`defer`).
         pub not_before: Option<Timestamp>,
-        /// Which limit of `[pace]` refused the request; `null` unless that is the reason.
+        /// Which limit of `[pace]` refused the request; `null` if none did.
         pub pace_cause: Option<&'static str>,
-        /// What the site says about the purposes of the bot; `null` if the bot has none, or if they did not matter.
+        /// What the site says about the purposes that the bot has; `null` if it has none, or if they did not matter.
         pub usage: Option<Json<&'a UsageReport>>,
     }
 }
 
 record! {
-    /// How an exchange ended.
+    /// How an exchange, which is a request and its response, ended.
     pub struct Completion<'a> as "completion" {
         pub time: Timestamp,
         pub id: &'a str,
-        /// The status that the client received; `null` if the connection broke before.
+        /// The status that the client received; `null` if the connection broke before that.
         pub status: Option<u16>,
         /// The error type of RFC 9209 if the exchange failed.
         pub error: Option<&'static str>,
         pub error_detail: Option<&'a str>,
-        /// The origin's address.
+        /// The address that the origin was reached at.
         pub upstream: Option<SocketAddr>,
-        /// Bytes of content from and to the client.
+        /// Bytes of content that the client sent (`bytes_in`) and received (`bytes_out`).
         pub bytes_in: u64,
         pub bytes_out: u64,
         /// Time from the request's head to the end of its exchange.
         pub duration_us: u64,
-        /// Part of `duration_us` spent waiting for a robots.txt.
+        /// The part of `duration_us` in which the request waited for a robots.txt.
         pub robots_wait_us: u64,
-        /// Part of `duration_us` spent waiting for the turn of the request (`[pace]`).
+        /// The part of `duration_us` in which the request waited because of the limits of `[pace]`.
         pub pace_wait_us: u64,
-        /// Time to resolve and connect; `null` if no connection was made or a kept one was reused.
+        /// Time to resolve the host's name and connect; `null` if an open connection was reused or none was needed.
         pub connect_us: Option<u64>,
         /// Time from the request's head to the origin's response head.
         pub first_byte_us: Option<u64>,
-        /// What the fields of the origin's response say about the purposes of the bot; `null` if they say nothing, or
-        /// if the bot has no purposes.
+        /// What the origin's response headers say about the purposes that the bot has; `null` if they say nothing, or
+        /// the bot has no purposes.
         pub usage: Option<Json<&'a [UseStatement]>>,
     }
 }
 
 record! {
-    /// The origin's response forbids what the bot uses content for, so the bot does not get it. Written after the
-    /// decision that allowed the request, and before the refusal is sent.
+    /// The request was allowed, but the origin's response forbids what the bot uses content for. So robotgate sends a
+    /// refusal in its place. This record is written before the refusal is sent.
     pub struct WithdrawnRecord<'a> as "withdrawn" {
         pub time: Timestamp,
-        /// The id of the decision.
+        /// The id of the decision that allowed the request.
         pub id: &'a str,
         pub instance: &'a str,
         pub bot: Option<&'a str>,
         pub url: Url<'a>,
-        /// The purpose of the bot that the response forbids.
+        /// The purpose that the response forbids, such as training.
         pub purpose: &'static str,
-        /// What the response says: the vocabulary, its label, the value, and the field that it is in.
+        /// What the response says: the vocabulary of the statement, its label and value, and the header field that
+        /// contains it.
         pub vocabulary: &'static str,
         pub key: &'static str,
         pub value: &'static str,
@@ -166,46 +170,47 @@ record! {
 }
 
 record! {
-    /// A fetch of a robots.txt, and what it changed. Written before a decision is based on it.
+    /// A fetch of a robots.txt, and what it changed. Written before any decision uses the fetched text.
     pub struct RobotsRecord<'a> as "robots" {
         pub time: Timestamp,
         pub origin: &'a str,
         pub robots_url: &'a str,
         /// The redirects in order. If the last one could not be followed, `error` says why.
         pub redirects: Vec<Redirect<'a>>,
-        /// The status of the last requested URL; `null` if there was none.
+        /// The status of the last response; `null` if there was no response.
         pub status: Option<u16>,
-        /// The address of the origin itself. `redirects` contains the addresses of the redirects.
+        /// The address of the origin itself. The addresses of redirect targets are in `redirects`.
         pub upstream: Option<String>,
-        /// Number of decoded bytes that were read of the last response's content. robotgate does not read the content
-        /// if the status is enough. `null` if there is no response, or the response has no content (304).
+        /// Number of bytes that were read of the last response's content, after decoding. robotgate does not read the
+        /// content if the status is enough. `null` if there is no response, or it has no content (304).
         pub bytes: Option<usize>,
-        /// Time since the fetch's turn came.
+        /// Duration of the fetch, without the time for which it was queued.
         pub duration_us: u64,
-        /// Why there is no usable response.
+        /// Why the fetch got no usable response.
         pub error: Option<&'a str>,
-        /// The state before the fetch: `rules`, `expired`, or why no rules applied; `null` if nothing was known.
+        /// What was known of the robots.txt before the fetch: `rules`, `expired`, or why no rules applied; `null` if
+        /// nothing was known.
         pub held: Option<&'static str>,
-        /// The state after the fetch, in the same words.
+        /// What is known of the robots.txt after the fetch, in the same words as `held`.
         pub holds: &'static str,
-        /// Digests of the copies that decided before and after the fetch.
+        /// Digests of the robots.txt copies that decisions used before and after the fetch.
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
-        /// Whether that copy's text differs from the one before, and this process had not seen it for the origin.
+        /// Whether the text differs from the one before, and is also new to this process for this origin.
         pub new_text: bool,
         /// When the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,
-        /// When the current series of failures began.
+        /// When the first of the current failures in a row happened.
         pub failing_since: Option<Timestamp>,
         pub profile: &'static str,
-        /// The configuration's generation.
+        /// The number of the loaded configuration.
         pub config: u64,
         pub instance: &'a str,
     }
 }
 
 record! {
-    /// A fetch of a site's `tdmrep.json`, and what it changed. Written before a decision is based on it.
+    /// A fetch of a site's `tdmrep.json`, and what it changed. Written before any decision uses the fetched file.
     pub struct TdmrepRecord<'a> as "tdmrep" {
         pub time: Timestamp,
         pub origin: &'a str,
@@ -224,7 +229,7 @@ record! {
         /// What was used before the fetch: `file`, `none` (the site has no such file), or `unreachable`; `null` if
         /// nothing was known.
         pub held: Option<&'static str>,
-        /// What is used after the fetch, in the same words.
+        /// What is used after the fetch, in the same words as `held`.
         pub holds: Option<&'static str>,
         /// Digests of the files that were used before and after the fetch.
         pub held_sha256: Option<Sha256>,
@@ -233,84 +238,88 @@ record! {
         pub entries: Option<usize>,
         /// When the file is fetched again.
         pub tdmrep_expires: Option<Timestamp>,
-        /// When the current series of failures began.
+        /// When the first of the current failures in a row happened.
         pub failing_since: Option<Timestamp>,
-        /// The configuration's generation.
+        /// The number of the loaded configuration.
         pub config: u64,
         pub instance: &'a str,
     }
 }
 
 record! {
-    /// A copy that another gate of the fleet fetched. Written before a decision relies on it. The record of the fetch
-    /// is in that gate's log.
+    /// A robots.txt copy that another gate of the fleet fetched. Written before any decision here uses it. The record
+    /// of the fetch itself is in the log of that gate.
     pub struct SharedRecord<'a> as "shared" {
         pub time: Timestamp,
         pub origin: &'a str,
         /// When the other gate's fetch ended.
         pub fetched: Option<Timestamp>,
-        /// As in a [`RobotsRecord`].
+        /// The fields from here to `new_text` mean the same as in a [`RobotsRecord`].
         pub held: Option<&'static str>,
         pub holds: &'static str,
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
-        /// Whether that copy's text differs from the one before, and this process had not seen it for the origin.
+        /// Whether the text differs from the one before, and is also new to this process for this origin.
         pub new_text: bool,
         pub robots_expires: Option<Timestamp>,
         pub failing_since: Option<Timestamp>,
         pub profile: &'static str,
-        /// The configuration's generation.
+        /// The number of the loaded configuration.
         pub config: u64,
         pub instance: &'a str,
     }
 }
 
 record! {
-    /// A site answered with another robots.txt than before. Written soon after the first decision on it, because the
-    /// comparison delays no request.
+    /// A site's robots.txt has changed. Written soon after the first decision with the new text: the texts are compared
+    /// in the background, so that no request waits for that.
     pub struct RobotsChangedRecord<'a> as "robots-changed" {
         pub time: Timestamp,
         pub instance: &'a str,
         pub origin: &'a str,
-        /// When the fetch that brought the new text ended.
+        /// When the fetch of the new text ended.
         pub fetched: Option<Timestamp>,
-        /// `site`, or `fleet` if another gate fetched it.
+        /// Where the new text came from: `site`, or `fleet` if another gate fetched it.
         pub source: &'static str,
-        /// The digests and statuses before and after. There is no digest if the site had no robots.txt.
+        /// The digests and HTTP statuses of the old and the new robots.txt. A digest is `null` if the site had no
+        /// robots.txt.
         pub robots_sha256_before: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
         pub robots_status_before: Option<u16>,
         pub robots_status: Option<u16>,
-        /// `changed` or `unchanged`; `null` if the texts were not compared.
+        /// Whether any rule is different: `changed` or `unchanged`; `null` if the texts were not compared.
         pub rules: Option<&'static str>,
-        /// Number of rules that came and went, over all groups.
+        /// Number of rules that only the new text or only the old text has, over all groups.
         pub rules_added: usize,
         pub rules_removed: usize,
         pub groups: Json<Vec<ChangedGroup<'a>>>,
-        /// Number of other statements that came and went, such as sitemaps.
+        /// Number of other lines that only the new text or only the old text has, such as sitemaps.
         pub statements_added: usize,
         pub statements_removed: usize,
         pub added: Json<Vec<ChangedStatement>>,
         pub removed: Json<Vec<ChangedStatement>>,
-        /// Whether a list leaves something out.
+        /// Whether a list in this record was too long and was cut.
         pub cut: bool,
-        /// What the change means for the requests that are held in memory.
+        /// Whether the change would decide recent requests to the site differently. robotgate keeps these requests in
+        /// memory.
         pub effect: &'static str,
-        /// Number of these requests to the site that were decided with both texts, and that could not be.
+        /// Number of recent requests that were decided with both texts (`requests`), and number of those that could not
+        /// be (`undecided`).
         pub requests: usize,
         pub undecided: usize,
-        /// Number of these requests that only the old text or only the new text allows.
+        /// Number of recent requests that only the old text allows (`newly_denied`), and number that only the new text
+        /// allows.
         pub newly_denied: usize,
         pub newly_allowed: usize,
         pub examples: Json<Vec<ChangeExample>>,
         pub profile: &'static str,
-        /// The configuration's generation.
+        /// The number of the loaded configuration.
         pub config: u64,
     }
 }
 
 record! {
-    /// robotgate has started. It is in the log before any other record of this run.
+    /// robotgate has started. This is the first record of a run.
     pub struct StartRecord<'a> as "start" {
         pub time: Timestamp,
         pub instance: &'a str,
@@ -319,54 +328,55 @@ record! {
         pub config_file: Option<&'a str>,
         pub config_sha256: Sha256,
         pub pid: u32,
-        /// The addresses that robotgate listens on, those for operators included.
+        /// All addresses that robotgate listens on, including those of the operator's page and API.
         pub listen: &'a [SocketAddr],
     }
 }
 
 record! {
-    /// robotgate has stopped: the last record of an orderly end.
+    /// robotgate has stopped. This is the last record of a run, unless robotgate was killed or crashed.
     pub struct StopRecord<'a> as "stop" {
         pub time: Timestamp,
         pub instance: &'a str,
-        /// The name of the signal, or `internal error`.
+        /// Why robotgate stopped: the name of the signal, or `internal error`.
         pub cause: &'a str,
-        /// Number of exchanges that the stop ended; `null` if it did not wait for them.
+        /// Number of requests that were still running and were ended; `null` if robotgate did not wait for running
+        /// requests.
         pub cut_off: Option<u64>,
     }
 }
 
 record! {
-    /// A new configuration was read. Written before the first decision under it.
+    /// A reload of the configuration. Written before the first decision with the new one.
     pub struct ReloadRecord<'a> as "reload" {
         pub time: Timestamp,
         pub instance: &'a str,
         pub cause: &'a str,
-        /// `applied` or `rejected`.
+        /// Whether the new configuration is used: `applied` or `rejected`.
         pub result: &'a str,
-        /// Why it was rejected.
+        /// Why the new configuration was rejected.
         pub error: Option<&'a str>,
-        /// The generation that is current since then.
+        /// The number of the configuration that is used after the reload.
         pub config: u64,
-        /// Digests of the configurations before and after the reload. They are the same if the new one was rejected.
+        /// Digests of the configurations before and after the reload. If the new one was rejected, they are equal.
         pub config_sha256_before: Sha256,
         pub config_sha256: Sha256,
     }
 }
 
 record! {
-    /// An origin was forgotten.
+    /// Somebody made robotgate forget what it knows of an origin.
     pub struct ForgetRecord<'a> as "forget" {
         pub time: Timestamp,
         pub origin: &'a str,
-        /// `socket` for an operator of this machine, `fleet` for another gate.
+        /// Who asked for it: `socket` is an operator on this machine, `fleet` another gate.
         pub by: &'a str,
-        /// Whether anything was known of the origin; `null` if only the disk could tell.
+        /// Whether anything was known of the origin; `null` if robotgate would have had to read the disk to find out.
         pub known: Option<bool>,
     }
 }
 
-/// Agents whose rules changed in the same way.
+/// Agents whose rules a new robots.txt changed in the same way.
 #[derive(Debug, Serialize)]
 pub struct ChangedGroup<'a> {
     pub agents: Vec<Cow<'a, str>>,
@@ -375,20 +385,20 @@ pub struct ChangedGroup<'a> {
     pub removed: Vec<ChangedRule>,
 }
 
-/// A request that would now be decided differently.
+/// A recent request that the new robots.txt would decide differently.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct ChangeExample {
-    /// The id of its decision.
+    /// The id of the request's decision.
     pub id: String,
     pub bot: Option<String>,
     pub url: String,
-    /// The verdict with the new text, and the rule that leads to it.
+    /// The verdict with the new text, and the rule that decides.
     pub verdict: &'static str,
     pub rule: Option<String>,
     pub line: Option<u32>,
 }
 
-/// A value that serde writes. For rare records only.
+/// A value that serde writes as JSON. That is slower than code written by hand, so only rare records use it.
 #[derive(Debug)]
 pub struct Json<T>(pub T);
 
@@ -401,11 +411,11 @@ impl<T: Serialize> Value for Json<T> {
     }
 }
 
-/// A redirect that was followed.
+/// A redirect that was followed during a fetch.
 #[derive(Debug, Serialize)]
 pub struct Redirect<'a> {
     pub status: Option<u16>,
     pub to: Cow<'a, str>,
-    /// The address of the redirect's target; `null` if there was none.
+    /// The address that the redirect led to; `null` if no connection was made.
     pub upstream: Option<String>,
 }

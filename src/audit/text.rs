@@ -1,6 +1,6 @@
-//! The log as text for a person who watches it: a line for each decision, for each fetch of a robots.txt, for each
-//! withdrawn response and failed exchange, and for what happens to robotgate itself. The text is derived from the JSON
-//! of the record, so both agree, and logging to a file does not depend on this module.
+//! The log as text for a person who watches it at a terminal. It has a line for each decision, fetch of a robots.txt,
+//! withdrawn response and failed exchange, and for what happens to robotgate itself. The text is made from the JSON of
+//! the record, so that both say the same. A log in a file does not use this module.
 
 use std::{
     borrow::Cow,
@@ -21,38 +21,39 @@ use crate::{
 /// The format of lines on standard output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
-    /// Text at a terminal, else JSON.
+    /// Text if standard output is a terminal, otherwise JSON.
     #[default]
     Auto,
     /// A readable line for each decision, each fetch of a robots.txt and each exchange that failed.
     Text,
-    /// One JSON object a line, which has everything.
+    /// One JSON object a line, with all fields.
     Json,
 }
 
-/// Converts the log's lines to text.
+/// Converts lines of the log from JSON to text.
 #[derive(Debug)]
 pub(super) struct TextLines {
     paint: Paint,
     is_terminal: bool,
-    /// The requests of running exchanges by their ids: a completion contains only the id.
+    /// The requests whose completion is still to come, by id. The text of a completion shows the request, but its JSON
+    /// contains only the id.
     open: Mutex<HashMap<String, Request>>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Request {
-    /// The bot and the method.
+    /// The name of the bot, and the method.
     who: String,
     url: String,
 }
 
-/// What the site says about the purposes of a bot.
+/// What a site says about the purposes for which a bot uses content.
 #[derive(Debug, Deserialize)]
 struct Usage {
     refused: Option<Refused>,
 }
 
-/// Why a purpose is refused. The site says nothing about it if only the purpose is set.
+/// Why a purpose is refused. If only `purpose` is set, the site says nothing about that purpose.
 #[derive(Debug, Deserialize)]
 struct Refused {
     purpose: String,
@@ -62,7 +63,7 @@ struct Refused {
     line: Option<u32>,
 }
 
-/// The fields of a record that the text shows.
+/// A record of the log, with the fields that the text shows.
 #[derive(Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 enum Record {
@@ -155,7 +156,7 @@ enum Record {
     },
 }
 
-/// The parts of a line.
+/// The parts of a line of text.
 struct LineFields {
     time: String,
     label: (Colour, String),
@@ -218,9 +219,10 @@ impl TextLines {
         }
     }
 
-    /// Returns the text of a record including its line end, or nothing for a completion without an error.
+    /// Returns the text of a record including its line end. Returns nothing for a completion without an error, because
+    /// the text does not show it.
     pub(super) fn of<'r>(&self, record: &'r [u8]) -> Cow<'r, [u8]> {
-        // The width is read for each line, because the window can be resized.
+        // The width is read again for each line, because the terminal's window can be resized.
         self.fitted(record, self.is_terminal.then(columns))
     }
 
@@ -230,7 +232,7 @@ impl TextLines {
                 Some(fields) => self.line(&fields, columns).into_bytes().into(),
                 None => Cow::Borrowed(&[]),
             },
-            // robotgate's own records always parse. If one did not, its JSON would be written instead.
+            // A record of robotgate itself always parses. If one did not, its JSON would be written instead of text.
             Err(_) => Cow::Borrowed(record),
         }
     }
@@ -482,7 +484,8 @@ impl TextLines {
         })
     }
 
-    /// Formats a line. Shortens the URL if the line would be wider than `columns`, but can leave the line too wide.
+    /// Formats a line. If it would be wider than `columns`, shortens the URL, down to a minimum. So the line can still
+    /// be too wide.
     fn line(&self, fields: &LineFields, columns: Option<usize>) -> String {
         let shown = |text| plain_message(text, usize::MAX);
         let LineFields {
@@ -497,7 +500,8 @@ impl TextLines {
         if let Some(columns) = columns {
             let before = time.len() + 1 + label.len().max(LABEL) + 1 + who.width();
             let beside = columns.saturating_sub(before + 2 + why.width());
-            // If the reason needs its own row, the URL can take the rest of the first row.
+            // If the reason does not fit next to the URL, the terminal wraps it into the next row. The URL can then
+            // fill this row.
             let room = if beside < MIN_URL {
                 columns.saturating_sub(before)
             } else {
@@ -520,7 +524,8 @@ impl TextLines {
 
     fn opened(&self, id: String, request: Request) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        // A decision that could not be logged never gets a completion, so the map could grow forever.
+        // A decision that could not be logged never gets a completion and would stay here forever. So a full map is
+        // cleared.
         if open.len() >= MAX_OPEN {
             open.clear();
         }
@@ -540,7 +545,7 @@ fn shown_bot(bot: Option<&str>) -> Cow<'_, str> {
 // === impl Refused ===
 
 impl Refused {
-    /// Returns the purpose, and what the site says about it.
+    /// Returns a sentence with the purpose, and what the site says about it.
     fn text(&self) -> String {
         let Self {
             purpose,
@@ -557,15 +562,15 @@ impl Refused {
     }
 }
 
-/// Width of the column for the first word of a line. `unverifiable` does not fit.
+/// Width of the first column, for the verdict. `unverifiable` is longer.
 const LABEL: usize = 6;
-/// Maximum columns of a bot's name.
+/// Maximum width of a bot's name, in columns of the terminal.
 const MAX_BOT: usize = 24;
-/// Maximum columns of a rule, which a site can make as long as it likes.
+/// Maximum width of a rule, in columns of the terminal. A site can write a rule of any length.
 const MAX_RULE: usize = 100;
-/// Minimum columns of a URL.
+/// Minimum width of a URL, in columns of the terminal.
 const MIN_URL: usize = 24;
-/// Maximum number of running exchanges to remember.
+/// Maximum number of requests that wait for their completion and are remembered.
 const MAX_OPEN: usize = 10_000;
 
 #[cfg(test)]

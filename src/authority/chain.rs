@@ -1,5 +1,5 @@
-//! Parses the authority's certificate file and checks whether its certificates may sign leaves. It never touches a
-//! key, and never verifies signatures: clients do that.
+//! Parses the authority's certificate file and checks whether its certificates may sign leaf certificates. It never
+//! reads a key. It does not verify signatures, because clients do that.
 
 use std::{path::Path, time::SystemTime};
 
@@ -9,30 +9,30 @@ use x509_parser::{certificate::X509Certificate, extensions::ParsedExtension, pre
 use super::{error::AuthorityError, leaf::Validity};
 use crate::{pem, text::Second};
 
-/// The issuer of leaves, and the certificates between it and the root that clients trust.
+/// The certificate that signs leaves, and those between it and the root certificate that clients trust.
 pub(super) struct Chain {
     /// The certificates in the order of the file; never empty.
     pub(super) certificates: Vec<CertificateDer<'static>>,
     /// The certificates to send after the leaf in a handshake.
     pub(super) sent: Vec<CertificateDer<'static>>,
-    /// The issuer's subject in readable form.
+    /// The subject of the certificate that signs leaves, as text.
     pub(super) subject: String,
-    /// The issuer's subject as a DER `Name`, byte for byte.
+    /// The same subject as a DER `Name`, byte for byte as in the certificate.
     pub(super) subject_der: Vec<u8>,
-    /// The issuer's public key, a DER `SubjectPublicKeyInfo`.
+    /// The public key of the certificate that signs leaves, as a DER `SubjectPublicKeyInfo`.
     pub(super) public_key_der: Vec<u8>,
-    /// The issuer's subject key identifier (RFC 5280 §4.2.1.2).
+    /// The subject key identifier of that certificate (RFC 5280 §4.2.1.2).
     pub(super) key_id: Option<Vec<u8>>,
-    /// The requirements for strict clients that the certificates do not meet.
+    /// What strict clients require and the certificates lack.
     pub(super) lacks: Vec<&'static str>,
-    /// The time in which all certificates of the file are valid.
+    /// The time during which all certificates of the file are valid.
     pub(super) validity: Validity,
 }
 
 // === impl Chain ===
 
 impl Chain {
-    /// Parses and checks every certificate of the PEM in `contents`. Error messages name `path`.
+    /// Parses and checks all certificates in a PEM file. `contents` is the file's text; errors name its `path`.
     pub(super) fn parse(path: &Path, contents: &[u8], now: SystemTime) -> Result<Self, AuthorityError> {
         let unreadable = |detail: String| AuthorityError::Certificate {
             path: path.to_owned(),
@@ -69,8 +69,8 @@ impl Chain {
             }
         }
 
-        // Roots are not sent: a client that trusts one has it, and sending it convinces no other (RFC 8446 §4.4.2).
-        // Intermediates are sent, since the client needs them to find the path to its root.
+        // Root certificates are not sent: a client that trusts one has it already, and it does not convince any other
+        // client (RFC 8446 §4.4.2). Intermediate ones are sent, because the client needs them to find its root.
         let sent = parsed
             .iter()
             .zip(&certificates)
@@ -102,7 +102,7 @@ impl Chain {
     }
 
     pub(super) fn issuer(&self) -> &CertificateDer<'static> {
-        // `parse` refuses a file without certificates.
+        // There is a first certificate, because `parse` refuses a file without certificates.
         &self.certificates[0]
     }
 }
@@ -122,7 +122,8 @@ fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str
         Ok(Some(_)) => return Err("its keyUsage lacks keyCertSign"),
         Err(_) => return Err("its keyUsage cannot be read"),
     }
-    // RFC 5280 does not define extendedKeyUsage for authorities, but clients intersect the purposes along the chain.
+    // RFC 5280 does not define `extendedKeyUsage` for authorities. But clients accept a leaf for a purpose only if each
+    // authority above it that has this extension allows the purpose.
     match certificate.extended_key_usage() {
         Ok(None) => Ok(()),
         Ok(Some(usage)) if usage.value.any || usage.value.server_auth => Ok(()),
@@ -131,7 +132,7 @@ fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str
     }
 }
 
-/// Returns the requirements of RFC 5280 that the certificate does not meet and that only strict clients check.
+/// Returns what RFC 5280 requires and the certificate lacks. Only strict clients check these requirements.
 fn lacks_of(certificate: &X509Certificate<'_>) -> impl Iterator<Item = &'static str> {
     let has = |found: fn(&ParsedExtension<'_>) -> bool| {
         certificate
@@ -149,7 +150,7 @@ fn lacks_of(certificate: &X509Certificate<'_>) -> impl Iterator<Item = &'static 
         (has(|it| matches!(it, ParsedExtension::KeyUsage(_))), "keyUsage"),
         // RFC 5280 §4.2.1.2.
         (key_id_of(certificate).is_some(), "subjectKeyIdentifier"),
-        // RFC 5280 §4.2.1.1, which exempts roots.
+        // RFC 5280 §4.2.1.1. Root certificates need not have it.
         (
             is_root(certificate) || has(|it| matches!(it, ParsedExtension::AuthorityKeyIdentifier(_))),
             "authorityKeyIdentifier",

@@ -1,4 +1,4 @@
-//! Creates a new authority, a key and its certificate, as PEM. It never touches the file system.
+//! Creates a new authority, which is a key and its certificate, as PEM texts. It writes no files.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::text::{Second, calendar};
 
-/// The contents of the two files.
+/// The contents of the two files of a new authority.
 pub(super) struct NewPair {
     pub(super) certificate_pem: String,
     /// The key as PKCS #8 (RFC 5958).
@@ -23,7 +23,8 @@ pub(super) struct NewPair {
 
 /// Creates an ECDSA P-256 key and a self-signed certificate for it, valid for [`LIFE`].
 pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<NewPair, AuthorityError> {
-    // A machine that boots with its clock at 1970 would create an authority that expires as soon as the clock is set.
+    // A machine can boot with its clock at 1970. A certificate with that date would be expired as soon as the clock is
+    // set.
     if now < SystemTime::UNIX_EPOCH + EARLIEST {
         return Err(AuthorityError::Clock(Second(now)));
     }
@@ -38,7 +39,7 @@ pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<New
     params.not_after = date_time(now.checked_add(LIFE))?;
     params.serial_number = Some(SerialNumber::from_slice(&serial(random).map_err(make)?));
     params.distinguished_name = subject(random)?;
-    // The authority signs leaves only, no intermediates (RFC 5280 §4.2.1.9).
+    // The authority may sign leaf certificates, but no other authorities (RFC 5280 §4.2.1.9).
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
 
@@ -50,7 +51,8 @@ pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<New
     })
 }
 
-/// Creates a unique subject: clients look issuers up by name, and some try only the first of two that share one.
+/// Creates a subject with a random part, so that no two authorities have the same. Clients look up an authority by its
+/// subject, and some try only the first of two with the same one.
 fn subject(random: &dyn SecureRandom) -> Result<DistinguishedName, AuthorityError> {
     let mut id = [0; 4];
     random
@@ -69,7 +71,8 @@ fn make(cause: impl ToString) -> AuthorityError {
     AuthorityError::Make(cause.to_string())
 }
 
-/// Validity of the certificate. Ten years, because every client has to be told to trust its successor.
+/// How long the authority's certificate is valid: ten years. It is long because, when it ends, every client must be
+/// told to trust another one.
 const LIFE: Duration = Duration::from_secs(3652 * 24 * 60 * 60);
 
 /// A clock that shows an earlier time than 2025-01-01 is wrong.

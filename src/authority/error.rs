@@ -1,4 +1,4 @@
-//! Why an authority could not be loaded or created. Each message says what to do, and none contains key material.
+//! Why an authority could not be loaded or created. Each message says what to do. No message contains a part of a key.
 
 use std::{
     io,
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::text::Second;
 
-/// Why there is no authority to sign with.
+/// Why there is no authority that can sign leaf certificates.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AuthorityError {
@@ -72,7 +72,7 @@ pub enum AuthorityError {
     )]
     Mismatch { certificate: PathBuf, key: PathBuf },
 
-    /// The certificate may not sign leaves (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12).
+    /// The certificate may not sign other certificates (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12).
     #[error("the certificate {} cannot sign certificates for hosts: {detail}; have it issued again as a certificate \
         authority's", path.display())]
     NotAuthority { path: PathBuf, detail: &'static str },
@@ -105,7 +105,7 @@ pub enum AuthorityError {
         now: Second,
     },
 
-    /// The clock is so wrong that a certificate created now would be useless once the clock is set.
+    /// The clock is wrong. A certificate with this date would be expired as soon as the clock is set.
     #[error("the clock says {0}, which cannot be right: set it, then start again")]
     Clock(Second),
 
@@ -116,7 +116,7 @@ pub enum AuthorityError {
 // === impl AuthorityError ===
 
 impl AuthorityError {
-    /// Returns the names of the configuration keys at fault.
+    /// Returns the names of the configuration keys that caused the error.
     pub fn keys(&self) -> &'static str {
         match self {
             Self::Certificate { .. }

@@ -1,4 +1,5 @@
-//! Signs leaves with the authority's key and puts the authority's identifiers into them. It never exposes the key.
+//! Signs leaf certificates with the authority's key, and writes into them which authority signed them. The key never
+//! leaves this module.
 
 use rcgen::{
     CertificateParams, DistinguishedName, KeyIdMethod, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384,
@@ -15,7 +16,7 @@ use x509_parser::asn1_rs::{Any, BitString, FromDer, Sequence, ToDer};
 
 use super::{chain::Chain, error::AuthorityError, leaf::MintError, pair::Contents};
 
-/// Signs leaves in the name of one certificate.
+/// Signs leaf certificates with the key of one certificate.
 pub(super) struct Issuer {
     subject_der: Vec<u8>,
     outline: CertificateParams,
@@ -23,13 +24,13 @@ pub(super) struct Issuer {
     algorithm: &'static SignatureAlgorithm,
 }
 
-/// A placeholder for the key, with which rcgen builds a certificate with an empty signature.
+/// Takes the place of the key when rcgen builds a certificate. The signature is empty, and is made afterwards.
 struct Unsigned(&'static SignatureAlgorithm);
 
 // === impl Issuer ===
 
 impl Issuer {
-    /// Pairs the first certificate of `chain` with its key.
+    /// Creates the issuer from the first certificate of `chain` and its key.
     pub(super) fn new(chain: &Chain, key: &PrivateKeyDer<'_>, contents: &Contents<'_>) -> Result<Self, AuthorityError> {
         let unusable = |detail: String| AuthorityError::Key {
             path: contents.key_path.to_owned(),
@@ -55,8 +56,8 @@ impl Issuer {
             .find_map(|(scheme, algorithm)| Some((key.choose_scheme(&[scheme])?, algorithm)))
             .ok_or_else(|| unusable("its signature scheme is not supported".into()))?;
 
-        // RFC 5280 §4.2.1.1 requires the issuer's key identifier in each leaf. If the authority's certificate has none,
-        // clients have nothing to compare it with, so the method of RFC 7093 §2 is as good as any.
+        // Each leaf must contain its issuer's key identifier (RFC 5280 §4.2.1.1). If the authority's certificate has
+        // none, clients cannot compare the two, so any value would do. This one is computed as in RFC 7093 §2.
         let key_id = match &chain.key_id {
             Some(id) => id.clone(),
             None => Sha256::digest(&chain.public_key_der)[..KEY_ID_LENGTH].to_vec(),
@@ -77,10 +78,11 @@ impl Issuer {
         self.signer.scheme() == SignatureScheme::ED25519
     }
 
-    /// Builds and signs the certificate of `key`.
+    /// Builds and signs a leaf certificate for `key`.
     ///
-    /// Copies the authority's subject into the issuer field byte for byte, because clients compare the two (RFC 5280
-    /// §7.1). rcgen would encode the name again, and cannot encode every name: of `DC=corp, DC=example` it keeps one.
+    /// The issuer field of the leaf must be the authority's subject byte for byte, because clients compare the two (RFC
+    /// 5280 §7.1). So the subject is copied. rcgen would encode it again, and loses a part of some names: of `DC=corp,
+    /// DC=example` it keeps one.
     pub(super) fn sign(&self, params: &CertificateParams, key: &KeyPair) -> Result<CertificateDer<'static>, MintError> {
         let issuer = rcgen::Issuer::from_params(&self.outline, Unsigned(self.algorithm));
         let unsigned = params.signed_by(key, &issuer)?;
@@ -93,7 +95,8 @@ impl Issuer {
         Ok(sequence(&[&to_be_signed, algorithm, &signature])?.into())
     }
 
-    /// Replaces the issuer in the content of a `TBSCertificate` (RFC 5280 §4.1), and returns the whole element.
+    /// Puts the authority's subject into the issuer field of a certificate. `fields` is the content of a
+    /// `TBSCertificate` (RFC 5280 §4.1); returns the whole `TBSCertificate`.
     fn with_issuer(&self, fields: &[u8]) -> Result<Vec<u8>, MintError> {
         let (_version, rest) = split_element(fields)?;
         let (_serial, rest) = split_element(rest)?;
@@ -122,7 +125,7 @@ impl SigningKey for Unsigned {
     }
 }
 
-/// Splits off the first DER element.
+/// Splits DER bytes after the first element.
 fn split_element(der: &[u8]) -> Result<(&[u8], &[u8]), MintError> {
     let (rest, _) = Any::from_der(der).map_err(|_| MintError::Encoding)?;
     Ok(der.split_at(der.len() - rest.len()))
@@ -142,7 +145,8 @@ fn encoding<E>(_: E) -> MintError {
     MintError::Encoding
 }
 
-/// The signature algorithms of ring, best supported by clients first: SHA-256 with RSA and P-256, SHA-384 with P-384.
+/// The signature algorithms of ring. The first ones are those that most clients support: SHA-256 with RSA and P-256,
+/// SHA-384 with P-384.
 const ALGORITHMS: [(SignatureScheme, &SignatureAlgorithm); 4] = [
     (SignatureScheme::ECDSA_NISTP256_SHA256, &PKCS_ECDSA_P256_SHA256),
     (SignatureScheme::ECDSA_NISTP384_SHA384, &PKCS_ECDSA_P384_SHA384),
@@ -150,5 +154,5 @@ const ALGORITHMS: [(SignatureScheme, &SignatureAlgorithm); 4] = [
     (SignatureScheme::ED25519, &PKCS_ED25519),
 ];
 
-/// RFC 7093 §2: the leftmost 160 bits of the digest.
+/// A key identifier has the first 160 bits of the digest (RFC 7093 §2).
 const KEY_ID_LENGTH: usize = 20;

@@ -1,7 +1,7 @@
-//! Leaf certificates: their contents and validity. It never reads the clock and stores no leaf.
+//! Leaf certificates: what they contain, and how long they are valid. It never reads the clock and stores no leaf.
 //!
-//! The leaves meet all requirements of RFC 5280 that the strict modes of OpenSSL and Python check. Each has one name,
-//! the purpose `serverAuth`, and a life well under the 200 days that the CA/Browser Forum allows.
+//! The leaves meet everything in RFC 5280 that OpenSSL and Python check in their strict modes. Each leaf has one name
+//! and the purpose `serverAuth`, and is valid for less than the 200 days that the CA/Browser Forum allows.
 
 use std::{
     sync::Arc,
@@ -29,14 +29,14 @@ use crate::{
     text::{Second, calendar},
 };
 
-/// The validity period of a certificate, both ends included (RFC 5280 §4.1.2.5).
+/// The time during which a certificate is valid. Both ends are included (RFC 5280 §4.1.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Validity {
     pub(super) not_before: SystemTime,
     pub(super) not_after: SystemTime,
 }
 
-/// Why no leaf could be minted for a name.
+/// Why no leaf certificate could be issued for a name.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MintError {
@@ -75,15 +75,15 @@ pub enum MintError {
     )]
     Server(rustls::Error),
 
-    /// The process is shutting down, or minting panicked.
+    /// The process is shutting down, or the task that issues the leaf panicked.
     #[error("creating the certificate was interrupted, probably because the proxy is stopping; try again")]
     Interrupted,
 }
 
 /// Issues a certificate for `name` with a new key.
 ///
-/// A new key for each leaf takes a few dozen microseconds. With it, no two origins of a proxy show the same key, and no
-/// key outlives its certificate.
+/// Creating a key takes a few dozen microseconds. With a new key for each leaf, no two origins show the same key, and
+/// no key is used longer than its certificate.
 pub(super) fn mint(
     issuer: &Issuer,
     random: &dyn SecureRandom,
@@ -97,7 +97,7 @@ pub(super) fn mint(
     Ok((certificate, any_ecdsa_type(&key).map_err(MintError::Server)?))
 }
 
-/// Checks whether a leaf can carry `name`.
+/// Checks whether a certificate can contain `name`.
 pub(super) fn check(name: &Host) -> Result<(), MintError> {
     name::check(name).map_err(|reason| MintError::Name {
         name: name.to_string(),
@@ -105,8 +105,8 @@ pub(super) fn check(name: &Host) -> Result<(), MintError> {
     })
 }
 
-/// Creates a serial number (RFC 5280 §4.1.2.2): 158 random bits behind a bit that is set, which makes it positive and
-/// exactly 20 octets long.
+/// Creates a random serial number (RFC 5280 §4.1.2.2). It has 158 random bits. The bit before them is set, so that the
+/// number is positive and has exactly 20 octets.
 pub(super) fn serial(random: &dyn SecureRandom) -> Result<[u8; 20], MintError> {
     let mut serial = [0; 20];
     random.fill(&mut serial).map_err(|_| MintError::Random)?;
@@ -119,9 +119,9 @@ fn params(name: &Host, serial: &[u8], validity: Validity) -> Result<CertificateP
     params.serial_number = Some(SerialNumber::from_slice(serial));
     params.not_before = date(validity.not_before)?;
     params.not_after = date(validity.not_after)?;
-    // Clients read only the subjectAltName; the commonName is for people. The commonName holds at most 64 characters
-    // (RFC 5280 appendix A.1). A certificate without a subject must mark its subjectAltName as critical (§4.2.1.6),
-    // which rcgen does.
+    // Clients read the name only in the subjectAltName. The commonName is for people, and has 64 characters at most
+    // (RFC 5280 appendix A.1). If it is left out, the subject is empty, and the subjectAltName must be marked as
+    // critical (§4.2.1.6). rcgen does that.
     let (text, alternative) = match name {
         Host::Name(name) => (name.to_string(), SanType::DnsName((&**name).try_into()?)),
         Host::Ip(address) => (address.to_string(), SanType::IpAddress(*address)),
@@ -131,7 +131,7 @@ fn params(name: &Host, serial: &[u8], validity: Validity) -> Result<CertificateP
         params.distinguished_name.push(DnType::CommonName, text);
     }
     params.subject_alt_names = vec![alternative];
-    // Unlike `NoCa`, `ExplicitNoCa` also writes the subject key identifier.
+    // `ExplicitNoCa` also writes the subject key identifier, which `NoCa` does not.
     params.is_ca = IsCa::ExplicitNoCa;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -146,7 +146,8 @@ fn date(time: SystemTime) -> Result<OffsetDateTime, MintError> {
 // === impl Validity ===
 
 impl Validity {
-    /// Returns the validity of a leaf minted at `now` by an authority that is valid for `authority`.
+    /// Returns how long a leaf is valid that is issued at `now`. `authority` is the validity of the authority's
+    /// certificates.
     pub(super) fn of_leaf(authority: Self, now: SystemTime) -> Result<Self, MintError> {
         if now < authority.not_before {
             return Err(MintError::NotYetValid {
@@ -159,7 +160,7 @@ impl Validity {
                 not_after: Second(authority.not_after),
             });
         }
-        // A time that overflows lies outside the authority's validity anyway.
+        // If the time overflows, it is outside the authority's validity anyway, so that is used.
         let not_before = now.checked_sub(BACKDATE).unwrap_or(authority.not_before);
         let not_after = now.checked_add(LEAF_LIFE).unwrap_or(authority.not_after);
         Ok(Self {
@@ -168,18 +169,18 @@ impl Validity {
         })
     }
 
-    /// Returns when to replace a leaf minted at `now`: halfway through the rest of its life. So no client gets a leaf
-    /// that is about to expire, and long connections have time left.
+    /// Returns when to replace a leaf that was issued at `now`: when half of its remaining life has passed. So no
+    /// client gets a leaf that is about to expire.
     pub(super) fn renew_at(self, now: SystemTime) -> SystemTime {
         let left = self.not_after.duration_since(now).unwrap_or_default();
         now + left / 2
     }
 }
 
-/// How long a leaf is valid after minting, unless its authority expires before.
+/// How long a leaf is valid, unless its authority expires earlier.
 pub const LEAF_LIFE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// How far to backdate certificates, for clients whose clocks are slow.
+/// Certificates are valid from this long before they are issued, for clients whose clocks are slow.
 pub(super) const BACKDATE: Duration = Duration::from_secs(60 * 60);
 
 /// Maximum length of a commonName (RFC 5280 appendix A.1, `ub-common-name`).

@@ -1,5 +1,6 @@
-//! A bounded cache of TLS server configurations by name. It never mints on an asynchronous thread, never mints two
-//! leaves for a name at the same time, and never hands out a leaf that is not valid yet or about to expire.
+//! Keeps TLS server configurations with leaf certificates in memory, for a limited number of host names. It never
+//! issues a leaf on an asynchronous thread, and never two leaves for a name at the same time. It never returns a leaf
+//! that is not valid yet or is about to expire.
 
 use std::{
     fmt,
@@ -26,7 +27,7 @@ use super::{
 };
 use crate::origin::Host;
 
-/// A bounded cache of TLS server configurations for the leaves of one [`Authority`].
+/// A cache of TLS server configurations with leaf certificates of one [`Authority`]. Its size is limited.
 ///
 /// Clones share the cache.
 #[derive(Clone)]
@@ -39,7 +40,8 @@ struct SharedLeaves {
     cache: Cache<Host, Leaf>,
     provider: Arc<CryptoProvider>,
     clock: Box<dyn Fn() -> SystemTime + Send + Sync>,
-    /// Permits for minting. They keep a burst of new names from using the whole blocking pool, which files also need.
+    /// Limits how many leaves are issued at the same time. So a burst of new names does not take all blocking threads,
+    /// which files also need.
     turns: Semaphore,
     minted: Arc<AtomicU64>,
 }
@@ -54,13 +56,13 @@ struct Leaf {
 // === impl Leaves ===
 
 impl Leaves {
-    /// Creates an empty cache for about `capacity` names, at least one, that evicts the least useful leaf first. Uses
-    /// the system's clock.
+    /// Creates an empty cache for about `capacity` names, but at least one. If it is full, the least useful leaf is
+    /// removed. Uses the system's clock.
     pub fn new(authority: Arc<Authority>, capacity: usize) -> Self {
         Self::with_clock(authority, capacity, SystemTime::now)
     }
 
-    /// Creates a cache like [`Self::new`] that uses `clock`.
+    /// Creates a cache like [`Self::new`], but with a clock that the caller gives.
     pub fn with_clock(
         authority: Arc<Authority>,
         capacity: usize,
@@ -79,35 +81,37 @@ impl Leaves {
         }
     }
 
-    /// Creates a cache like [`Self::new`] that adds the number of minted leaves to `minted`.
+    /// Creates a cache like [`Self::new`] that adds the number of issued leaves to `minted`.
     pub fn counted(authority: Arc<Authority>, capacity: usize, minted: Arc<AtomicU64>) -> Self {
         let mut leaves = Self::new(authority, capacity);
-        // `leaves` is not shared yet, so this always succeeds.
+        // This always succeeds, because `leaves` is not shared yet.
         if let Some(shared) = Arc::get_mut(&mut leaves.shared) {
             shared.minted = minted;
         }
         leaves
     }
 
-    /// Returns the TLS server configuration for `name`. Mints a leaf if there is none or its first half has passed.
+    /// Returns the TLS server configuration for `name`. Issues a leaf if there is none yet, or if the old one has
+    /// passed half of its life.
     ///
-    /// The server offers TLS 1.2 and 1.3, prefers `h2` to `http/1.1`, and resumes sessions only under the same name.
-    /// Requires a tokio runtime. Cancel safe: minting continues and serves the next caller.
+    /// The server offers TLS 1.2 and 1.3, prefers `h2` to `http/1.1`, and resumes a session only under the same name.
+    /// Needs a tokio runtime. If the caller stops waiting, the leaf is still issued and serves the next caller.
     ///
     /// # Errors
     ///
-    /// Fails in the same cases as [`Authority::mint`]. Errors are not cached: the next call tries again.
+    /// Fails in the same cases as [`Authority::mint`]. Errors are not remembered: the next call tries again.
     pub async fn server_config(&self, name: Host) -> Result<Arc<ServerConfig>, MintError> {
         if let Some(ready) = self.ready(&name) {
             return Ok(ready);
         }
         leaf::check(&name)?;
-        // Minting runs in a separate task, so that a client that disconnects does not cancel it for other clients.
+        // Several clients can wait for this leaf. It is issued in a separate task, so that a client that disconnects
+        // does not cancel it for the others.
         let fill = Arc::clone(&self.shared).fill(name);
         tokio::spawn(fill).await.unwrap_or(Err(MintError::Interrupted))
     }
 
-    /// Returns the TLS server configuration for `name` if it is cached and still usable.
+    /// Returns the TLS server configuration for `name` if it is in the cache and its leaf can still be used.
     pub fn ready(&self, name: &Host) -> Option<Arc<ServerConfig>> {
         let leaf = self.shared.cache.get(name)?;
         leaf.holds((self.shared.clock)()).then_some(leaf.config)
@@ -123,8 +127,8 @@ impl Leaves {
         self.shared.cache.is_empty()
     }
 
-    /// Returns the number of leaves minted since this cache was created, or the value of the counter that
-    /// [`Self::counted`] was given.
+    /// Returns how many leaves were issued since this cache was created. With [`Self::counted`], returns the value of
+    /// the given counter.
     pub fn minted(&self) -> u64 {
         self.shared.minted.load(Ordering::Relaxed)
     }
@@ -156,12 +160,12 @@ impl SharedLeaves {
                 EntryAction::ReplaceWithGuard
             }
         };
-        // While this call has the guard, other calls for the name wait here. If the guard is dropped without a value,
-        // as after an error, it passes to one of them.
+        // Only one call for a name gets the guard. The others wait here until it is used. If the guard is dropped
+        // without a value, because of an error, one of them gets it.
         let guard = match self.cache.entry_async(&name, check).await {
             EntryResult::Retained(config) => return Ok(config),
             EntryResult::Vacant(guard) | EntryResult::Replaced(guard, _) => guard,
-            // The closure above never asks for removal or a timeout.
+            // This does not happen, because `check` asks neither for removal nor for a time limit.
             EntryResult::Removed(..) | EntryResult::Timeout => return Err(MintError::Interrupted),
         };
 
@@ -172,7 +176,7 @@ impl SharedLeaves {
             .unwrap_or(Err(MintError::Interrupted))?;
         drop(turn);
         let config = Arc::clone(&leaf.config);
-        // The insertion fails if the entry has been evicted. This caller still gets its configuration.
+        // Inserting fails if the entry was removed meanwhile to make room. This caller still gets its configuration.
         let _ = guard.insert(leaf);
         Ok(config)
     }
@@ -192,16 +196,16 @@ impl SharedLeaves {
 // === impl Leaf ===
 
 impl Leaf {
-    /// Returns whether the leaf is still usable. It is unusable, too, if the clock was set back to before its validity
-    /// began.
+    /// Returns whether the leaf can be used at `now`. It cannot be used after the time to replace it, or before it
+    /// becomes valid, as after the clock was set back.
     fn holds(&self, now: SystemTime) -> bool {
         self.use_from <= now && now < self.use_until
     }
 }
 
-/// Builds a server configuration that presents `leaf` whichever name the client requests, if any: clients send no name
-/// for an IP address, and the tunnel's target has already determined the leaf. The server requests no client
-/// certificate and accepts no early data, which could be replayed (RFC 8446 §8).
+/// Builds a server configuration that always presents `leaf`, whatever name the client asks for. The target of the
+/// CONNECT has already chosen the leaf, and clients send no name at all for an IP address. The server asks for no
+/// client certificate. It accepts no early data, because that could be replayed (RFC 8446 §8).
 fn server_config(provider: Arc<CryptoProvider>, leaf: CertifiedKey) -> Result<ServerConfig, MintError> {
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -209,8 +213,8 @@ fn server_config(provider: Arc<CryptoProvider>, leaf: CertifiedKey) -> Result<Se
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(leaf)));
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    // Sessions resume only by tickets, whose keys belong to this name: a ticket for one name opens no tunnel to
-    // another, and the server stores nothing for each client. The keys rotate every six hours.
+    // Sessions resume only with tickets, so the server stores nothing for each client. The keys of the tickets belong
+    // to this name. So a ticket for one name cannot be used for another. The keys change every six hours.
     config.ticketer = Ticketer::new().map_err(|_| MintError::Random)?;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(config)

@@ -1,4 +1,4 @@
-//! Which host names a leaf certificate can carry.
+//! Which host names a leaf certificate can contain.
 
 use std::net::Ipv4Addr;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::origin::Host;
 
-/// Why no certificate can be minted for a name.
+/// Why a certificate cannot contain a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NameError {
@@ -24,11 +24,11 @@ pub enum NameError {
     Address,
 }
 
-/// Checks whether a certificate can carry the name of `host`.
+/// Checks whether a certificate can contain the name of `host`.
 ///
-/// This is stricter than the IA5String of RFC 5280 §4.2.1.6, which would allow a wildcard, or a NUL that some clients
-/// take for the end of the name. It is more lenient than RFC 1123: the names of some real hosts contain `_`, or hyphens
-/// at the edges of labels, and clients can judge those themselves.
+/// This is stricter than the IA5String of RFC 5280 §4.2.1.6, which allows a wildcard, and a NUL that some clients take
+/// for the end of the name. It is less strict than RFC 1123: it allows `_`, and hyphens at the start or end of a label,
+/// because some real hosts have such names. Clients can judge those themselves.
 pub(super) fn check(host: &Host) -> Result<(), NameError> {
     let Host::Name(name) = host else {
         return Ok(());
@@ -50,8 +50,8 @@ pub(super) fn check(host: &Host) -> Result<(), NameError> {
             return Err(NameError::Character);
         }
     }
-    // A client that connects to an address compares it only with iPAddress names (RFC 9110 §4.3.5), so every client
-    // would refuse this leaf.
+    // This name looks like an IPv4 address. A client compares an address only with the iPAddress entries of a
+    // certificate (RFC 9110 §4.3.5), so every client would refuse this leaf.
     if name.parse::<Ipv4Addr>().is_ok() {
         return Err(NameError::Address);
     }

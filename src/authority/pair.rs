@@ -1,16 +1,16 @@
-//! The two files of an authority. It never overwrites or removes either, never judges their contents, and never leaves
-//! a half-made pair that the next start cannot complete.
+//! The two files of an authority: its certificate and its key. It never overwrites or removes one of them, and does not
+//! judge what they contain. If it is interrupted, the next start can always complete the pair.
 //!
-//! Creating a pair takes several steps in the file system. A process can be killed between any two, or run at the same
-//! time as another one. So, under a lock on the key's directory:
+//! Creating the pair takes several steps in the file system. The process can be killed between any two of them, and
+//! another process can do the same at the same time. So, while it holds a lock on the key's directory:
 //!
-//! 1. It writes both files in full under temporary names and flushes them to the disk.
-//! 2. It links each to its final name, which fails if that name is taken.
+//! 1. It writes both files completely under temporary names and flushes them to the disk.
+//! 2. It links each to its final name, which fails if that name exists already.
 //! 3. It removes the temporary names.
 //!
-//! After a kill in step 1, no final name exists, and the next start creates another pair. After a kill in step 2, one
-//! final name exists next to the temporary file of the other, which the next start links. After a kill in step 3, the
-//! pair is complete, and the next start removes what is left.
+//! If it is killed in step 1, no final name exists, and the next start creates another pair. If it is killed in step 2,
+//! one file has its final name and the other still has its temporary one; the next start links that. If it is killed in
+//! step 3, the pair is complete, and the next start removes the temporary names that are left.
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},
@@ -29,7 +29,7 @@ pub(super) struct Pair<'a> {
     key: &'a Path,
 }
 
-/// Which of the two files exist.
+/// Which of the two files of an authority exist.
 pub(super) enum Presence<'a> {
     Both,
     Half { present: &'a Path, missing: &'a Path },
@@ -66,11 +66,11 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Returns [`Self::presence`], but waits while another process is creating the pair.
+    /// Returns [`Self::presence`]. While another process is creating the files, waits for it.
     pub(super) fn settled_presence(&self) -> Result<Presence<'a>, AuthorityError> {
         let presence = self.presence()?;
         if let Presence::Half { .. } = presence {
-            // Without the lock, the result can be slightly out of date, which is better than an error.
+            // If the lock cannot be taken, the result may be a moment too old. That is better than an error.
             let _lock = self.lock();
             return self.presence();
         }
@@ -86,7 +86,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Reads a pair of which the file `missing` still has its temporary name. Returns `None` if either file cannot be
+    /// Reads the two files if one of them, `missing`, still has its temporary name. Returns `None` if a file cannot be
     /// read.
     pub(super) fn read_unfinished(&self, missing: &Path) -> Option<Contents<'a>> {
         let path = |path: &Path| {
@@ -115,14 +115,14 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Waits for the lock that a process holds while it creates a pair.
+    /// Takes the lock that a process must hold while it creates the files. Waits if another process holds it.
     pub(super) fn lock(&self) -> Result<File, AuthorityError> {
         let folder = folder_of(self.key);
         let lock = files::lock(folder).map_err(AuthorityError::read(folder))?;
         lock.ok_or_else(|| AuthorityError::Locked(folder.to_owned()))
     }
 
-    /// Writes a new pair. The caller holds the lock.
+    /// Writes the files of a new authority. The caller must hold the lock.
     pub(super) fn create(&self, new: &NewPair) -> Result<(), AuthorityError> {
         if self.certificate == self.key {
             return Err(AuthorityError::SamePath(self.key.to_owned()));
@@ -137,7 +137,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Links `missing` to its final name. The caller holds the lock and has checked the unfinished file.
+    /// Gives the file `missing` its final name. The caller must hold the lock and have checked the unfinished file.
     pub(super) fn finish(&self, missing: &Path) -> Result<(), AuthorityError> {
         link(missing)?;
         self.flush_directories()?;
@@ -145,7 +145,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Removes temporary names left by a creation that was killed in its last step.
+    /// Removes temporary names that are left because a process was killed in the last step of the creation.
     pub(super) fn tidy(&self) {
         let left = |path| unfinished(path).symlink_metadata().is_ok();
         if (left(self.key) || left(self.certificate))
@@ -177,7 +177,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Returns whether the path exists, even as a dangling symbolic link.
+/// Returns whether the path exists. A symbolic link counts even if its target does not exist.
 fn exists(path: &Path) -> Result<bool, AuthorityError> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
@@ -211,12 +211,13 @@ fn write_unfinished(path: &Path, contents: &[u8], mode: u32) -> Result<(), Autho
     write().map_err(AuthorityError::write(&path))
 }
 
-/// Gives an unfinished file its final name unless that name is taken.
+/// Gives an unfinished file its final name, unless there is a file with that name already.
 fn link(path: &Path) -> Result<(), AuthorityError> {
     let unfinished = unfinished(path);
     match fs::hard_link(&unfinished, path) {
         Ok(()) => Ok(()),
-        // Some file systems have no hard links. Renaming would overwrite, but the lock keeps other proxies away.
+        // Some file systems have no hard links, so the file is renamed. That could overwrite another file, but because
+        // of the lock no other proxy creates one now.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !exists(path)? => {
             fs::rename(&unfinished, path).map_err(AuthorityError::write(path))
         }
@@ -224,5 +225,5 @@ fn link(path: &Path) -> Result<(), AuthorityError> {
     }
 }
 
-/// The permission bits of group and others.
+/// The permissions of the file's group and of all other users.
 const OTHERS: u32 = 0o077;

@@ -1,6 +1,6 @@
-//! The configured bots, ready for lookup.
+//! The configured bots, indexed so that the sender of a request is found quickly.
 //!
-//! A lookup allocates nothing and never fails. If several bots match, the first one in the configuration wins.
+//! Finding one allocates nothing and never fails. If several bots match, the first one in the configuration wins.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,17 +12,19 @@ use super::{AgentPattern, Bindings, Bot, Cause, Credentials, Identity, product};
 #[derive(Clone, Default)]
 pub struct Bots {
     bots: Box<[Arc<Bot>]>,
-    /// Patterns without a `*`, indexed by their first byte in lower case (256 entries, or no entry if there are no
-    /// bots). One pass over a field looks for all of them.
+    /// The `user-agents` patterns without a `*`, by their first byte in lower case. It has 256 entries, or none if
+    /// there are no bots. One pass over a field finds all of them.
     names: Box<[Vec<Name>]>,
-    /// Patterns with a `*`, in the order of the configuration, each with the index of its bot in `bots`.
+    /// The `user-agents` patterns with a `*`, in the order of the configuration. The number is the index of the bot in
+    /// `bots`.
     globs: Vec<(usize, AgentPattern)>,
-    /// Indices of the bots that have to prove who they are, and of those that can do so by certificate or by network.
+    /// The indices of the bots that have to prove who they are. `by_certificate` and `by_network` are the ones that can
+    /// do so by a certificate or by their network.
     bound: Box<[usize]>,
     by_certificate: Box<[usize]>,
     by_network: Box<[usize]>,
-    /// Names and tokens of the bound bots, indexed by their first byte in lower case (256 entries, or no entry if no
-    /// bot is bound).
+    /// The names and product tokens that only a client with a proof may use, by their first byte in lower case. It has
+    /// 256 entries, or none if no bot needs a proof.
     claims: Box<[Vec<Name>]>,
     credentials: Option<Credentials>,
 }
@@ -36,7 +38,7 @@ struct Name {
 // === impl Bots ===
 
 impl Bots {
-    /// Prepares the bots for lookup. If several bots match, the first one in this order wins.
+    /// Indexes the bots. If several match a request, the first one in `bots` wins.
     pub fn new(bots: Vec<Arc<Bot>>) -> Self {
         let mut names = vec![Vec::new(); if bots.is_empty() { 0 } else { 256 }];
         let mut globs = Vec::new();
@@ -70,7 +72,7 @@ impl Bots {
         }
     }
 
-    /// Adds the credentials that clients can present.
+    /// Adds the credentials from the credentials file.
     #[must_use]
     pub fn with_credentials(mut self, mut credentials: Credentials) -> Self {
         let takes = |bot: &Bot, name: &str| bot.bindings.credentials.iter().any(|credential| **credential == *name);
@@ -82,18 +84,19 @@ impl Bots {
         self
     }
 
-    /// Returns the credentials that clients can present. If `None`, Proxy-Authorization fields are ignored.
+    /// Returns the credentials from the credentials file. `None` if there is no such file; Proxy-Authorization fields
+    /// then have no effect.
     pub fn credentials(&self) -> Option<&Credentials> {
         self.credentials.as_ref()
     }
 
-    /// Returns the names of the credentials that no bot uses, sorted.
+    /// Returns the names of the credentials that no bot refers to, sorted.
     pub fn idle_credentials(&self) -> Vec<&str> {
         self.credentials.as_ref().map(Credentials::idle).unwrap_or_default()
     }
 
-    /// Returns the credentials that bots refer to but that do not exist: the bot's name, the credential's name, and the
-    /// other kinds of proof that the bot has (see [`Bindings::kinds`]; empty if there are none).
+    /// Returns the credentials that bots refer to but that do not exist. Each entry has the name of the bot, the name
+    /// of the credential, and the other kinds of proof that the bot has (see [`Bindings::kinds`]; can be empty).
     pub fn missing_credentials(&self) -> Vec<(&str, &str, String)> {
         let Some(credentials) = &self.credentials else {
             return Vec::new();
@@ -118,12 +121,12 @@ impl Bots {
         self.at(&self.bound)
     }
 
-    /// Returns the bots that a certificate can prove, with their indices.
+    /// Returns the bots that can prove who they are by a certificate, with their indices.
     pub(super) fn by_certificate(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
         self.at(&self.by_certificate)
     }
 
-    /// Returns the bots that a network can prove, with their indices.
+    /// Returns the bots that can prove who they are by their network, with their indices.
     pub(super) fn by_network(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
         self.at(&self.by_network)
     }
@@ -132,7 +135,7 @@ impl Bots {
         indices.iter().filter_map(|&index| Some((index, self.bots.get(index)?)))
     }
 
-    /// Returns the first bound bot that has this product token.
+    /// Returns the first bot with this product token among those that have to prove who they are.
     pub(super) fn claimed_by(&self, token: &str) -> Option<&Arc<Bot>> {
         let first = token.bytes().next()?.to_ascii_lowercase();
         let names = self.claims.get(usize::from(first))?;
@@ -142,9 +145,10 @@ impl Bots {
         self.bots.get(name.bot)
     }
 
-    /// Identifies the sender from the User-Agent fields of one request (all of them, as sent), without any proof.
+    /// Identifies the sender of a request by its User-Agent fields alone, without a proof.
     ///
-    /// A configured bot takes precedence over the product token. With more than one field, the sender is unidentified.
+    /// If the field names a configured bot, it is that bot. Otherwise, it is the product token. A request with more
+    /// than one field is unidentified.
     pub fn identify<'h>(&self, user_agents: impl IntoIterator<Item = &'h [u8]>) -> Identity<'h> {
         let mut user_agents = user_agents.into_iter();
         let Some(field) = user_agents.next() else {
@@ -197,7 +201,7 @@ impl Bots {
         self.bots.get(by_glob.or(by_name)?)
     }
 
-    /// Returns the index of the first bot, in the order of the configuration, whose name is in the field.
+    /// Returns the index of the first bot in the configuration whose name is in the field.
     fn first_name(&self, field: &[u8]) -> Option<usize> {
         if self.names.is_empty() {
             return None;
@@ -206,7 +210,7 @@ impl Bots {
             .filter(|&at| may_begin(field, at))
             .filter_map(|at| {
                 let names = self.names.get(usize::from(field[at].to_ascii_lowercase()))?;
-                // The names are in the order of the configuration, so the first match is the best one at this position.
+                // The names are in the order of the configuration, so the first one that matches wins.
                 let name = names.iter().find(|name| name_at(&name.text, field, at))?;
                 Some(name.bot)
             })
@@ -214,13 +218,13 @@ impl Bots {
     }
 }
 
-/// Indexes the names and tokens of the bots at these indices.
+/// Indexes the names and product tokens of these bots.
 fn claims(bots: &[Arc<Bot>], indices: &[usize]) -> Box<[Vec<Name>]> {
     let mut claims = vec![Vec::new(); if indices.is_empty() { 0 } else { 256 }];
     for &index in indices {
         for token in bots.get(index).into_iter().flat_map(|bot| bot.goes_by()) {
-            // Google's parser reads only the leading letters of a token in a robots.txt. A client with that shorter
-            // name would get the bot's rules, so that name is the bot's too.
+            // Of a token in a robots.txt, Google's parser reads only the letters at its start. A client that sends only
+            // these would get the bot's rules, so only the bot may use them either.
             for text in [token, letters(token)] {
                 if let Some(first) = text.bytes().next() {
                     let text = text.as_bytes().into();
@@ -232,7 +236,7 @@ fn claims(bots: &[Arc<Bot>], indices: &[usize]) -> Box<[Vec<Name>]> {
     claims.into()
 }
 
-/// Returns the part of a token that Google's parser reads from a user-agent line.
+/// Returns the part of a token that Google's parser reads in a robots.txt: the letters, `-` and `_` at its start.
 fn letters(token: &str) -> &str {
     let end = token.find(|c: char| !(c.is_ascii_alphabetic() || matches!(c, '-' | '_')));
     &token[..end.unwrap_or(token.len())]

@@ -1,6 +1,7 @@
-//! The names in a client's certificate, and the `certificates` entries that they are compared with.
+//! The names in a client's certificate, and the `certificates` of a bot in the configuration, with which they are
+//! compared.
 //!
-//! It verifies nothing: TLS has already verified the chain and the client's key. It does no I/O.
+//! It verifies nothing: TLS has already verified the certificate and that the client has its key. It does no I/O.
 
 use std::{fmt, time::SystemTime};
 
@@ -11,27 +12,27 @@ use x509_parser::{extensions::GeneralName, prelude::FromDer as _, prelude::X509C
 /// The names and the expiry of a verified client certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificate {
-    /// DNS names (RFC 5280 §4.2.1.6).
+    /// DNS names in the certificate (RFC 5280 §4.2.1.6).
     dns: Vec<Box<str>>,
     uris: Vec<Box<str>>,
-    /// The subject's common names.
+    /// Common names (CN) of the subject.
     common: Vec<Box<str>>,
-    /// SHA-256 of the certificate's DER.
+    /// SHA-256 of the certificate in DER.
     sha256: [u8; 32],
     /// Last moment at which the certificate is valid.
     not_after: SystemTime,
 }
 
-/// An entry of `certificates`: the certificates that prove a bot.
+/// An entry of a bot's `certificates`. It says which certificates prove that a client is the bot.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum CertificateName {
-    /// One certificate, by the SHA-256 of its DER.
+    /// The one certificate whose DER has this SHA-256.
     Sha256([u8; 32]),
     /// Every certificate with this DNS name, URI or common name.
     Name(Box<str>),
 }
 
-/// Why an entry can match no certificate. Its `Display` says what to write instead.
+/// Why no certificate can match an entry. Its `Display` says what to write instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCertificateName {
     #[error("is not a name; write a DNS name, a URI or the common name of the client's certificate")]
@@ -51,7 +52,7 @@ pub struct UnreadableCertificate;
 // === impl ClientCertificate ===
 
 impl ClientCertificate {
-    /// Reads a certificate's DER.
+    /// Parses a certificate in DER.
     ///
     /// # Errors
     /// Fails if `der` is not a valid certificate.
@@ -81,13 +82,13 @@ impl ClientCertificate {
         Ok(read)
     }
 
-    /// Returns whether the certificate has not expired. Its `notBefore` was checked when it was verified.
+    /// Returns whether the certificate has not expired. When it was verified, TLS checked that it was already valid.
     pub fn holds(&self, now: SystemTime) -> bool {
         now <= self.not_after
     }
 
-    /// Returns whether an entry matches this certificate. DNS names are compared without regard to case. A wildcard in
-    /// the certificate is compared literally, so it matches only an entry with the same wildcard.
+    /// Returns whether an entry matches this certificate. Upper and lower case of DNS names do not matter. A
+    /// certificate for `*.example.com` matches only an entry `*.example.com`.
     pub fn is(&self, name: &CertificateName) -> bool {
         match name {
             CertificateName::Sha256(sha256) => self.sha256 == *sha256,

@@ -1,10 +1,10 @@
 //! The credentials that clients can present: the hashes of the secrets for each name, and their verification.
 //!
-//! Pure: the caller reads the file. This module keeps no secret, spends as much time on an unknown name as on a known
-//! one, and prints no hash.
+//! The caller reads the file. This module keeps no secret and prints no hash. An unknown name takes it as long as a
+//! known one.
 //!
-//! The hash is one SHA-256 over a salt and the secret. Secrets are 256 random bits, so they cannot be guessed however
-//! fast the hash is. A slow hash would only slow down each request.
+//! The hash is one SHA-256 over a salt and the secret. A fast hash is safe, because a secret has 256 random bits and
+//! cannot be guessed. A slow one would slow down each request.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -23,7 +23,7 @@ pub use line::{BadLine, LineFault, is_name, name_of};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
     by_name: HashMap<Arc<str>, NamedSecrets>,
-    /// The number of secrets of the name that has the most.
+    /// How many secrets a name has at most in this file.
     most: usize,
 }
 
@@ -31,9 +31,9 @@ pub struct Credentials {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedSecrets {
     pub(super) name: Arc<str>,
-    /// Hashes in the order of the file. Any of them is accepted.
+    /// The hashes of its secrets, in the order of the file. Any of the secrets is accepted.
     secrets: Vec<SecretHash>,
-    /// Indices of the bots that the credential identifies.
+    /// Indices of the bots that a client with this credential can be.
     pub(super) bots: Box<[usize]>,
 }
 
@@ -44,15 +44,15 @@ pub struct SecretHash {
     hash: [u8; 32],
 }
 
-/// A credential that was verified.
+/// A credential whose secret was right.
 #[derive(Clone, Copy, Debug)]
 pub struct Verified<'a> {
     pub(super) known: &'a NamedSecrets,
     secret: &'a SecretHash,
 }
 
-/// A record of a verified credential, for checking later whether the credential is still valid. It does not contain
-/// the secret, and is no proof by itself.
+/// Remembers that a credential was verified, to check later whether it is still valid. It does not contain the secret,
+/// and proves nothing by itself.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CredentialRecord {
     name: Arc<str>,
@@ -62,14 +62,14 @@ pub struct CredentialRecord {
 // === impl Credentials ===
 
 impl Credentials {
-    /// Verifies the secret of a name. A name that identifies no bot is treated as unknown.
+    /// Checks the secret of a name. Returns `None` if it is wrong, or if the name is unknown or belongs to no bot.
     pub(super) fn verify(&self, name: &[u8], secret: &[u8]) -> Option<Verified<'_>> {
         let known = str::from_utf8(name)
             .ok()
             .and_then(|name| self.by_name.get(name))
             .filter(|known| !known.bots.is_empty());
         let mut found = None;
-        // Run the same number of comparisons for each name, so that the timing reveals nothing.
+        // Compare the same number of hashes for each name, so that the time reveals nothing.
         for index in 0..self.most {
             let candidate = known.and_then(|known| Some((known, known.secrets.get(index)?)));
             let compared = candidate.map_or(&*DUMMY_HASH, |(_, secret)| secret);
@@ -80,8 +80,7 @@ impl Credentials {
         found.map(|(known, secret)| Verified { known, secret })
     }
 
-    /// Returns the credential if it is still valid: the credentials file still contains the same secret under the same
-    /// name.
+    /// Returns the credential if it is still valid: the credentials file still has the same secret under the same name.
     pub(super) fn recheck(&self, credential_record: &CredentialRecord) -> Option<Verified<'_>> {
         let known = self
             .by_name
@@ -94,7 +93,7 @@ impl Credentials {
         Some(Verified { known, secret })
     }
 
-    /// Assigns to each name the indices of the bots that it identifies.
+    /// Records for each name the indices of the bots that it identifies.
     pub(super) fn assign(&mut self, bots_of: impl Fn(&str) -> Box<[usize]>) {
         for known in self.by_name.values_mut() {
             known.bots = bots_of(&known.name);
@@ -106,7 +105,7 @@ impl Credentials {
         self.by_name.contains_key(name)
     }
 
-    /// Returns the names that identify no bot, sorted. A client that presents one is refused.
+    /// Returns the names that belong to no bot, sorted. A client that presents one is refused.
     pub fn idle(&self) -> Vec<&str> {
         let idle = self.by_name.values().filter(|known| known.bots.is_empty());
         let mut names: Vec<_> = idle.map(|known| &*known.name).collect();

@@ -1,4 +1,4 @@
-//! An entry of `user-agents`: a product name, or a pattern with `*` for the whole field.
+//! An entry of `user-agents`: the name of a product, or a pattern with `*` for the whole User-Agent field.
 //!
 //! It compares bytes, ignoring ASCII case, and does not parse the field.
 
@@ -8,10 +8,10 @@ use super::product::is_token_byte;
 
 /// A pattern for the User-Agent field of a bot.
 ///
-/// Without a `*`, the text must be in the field as a whole name: no token character (RFC 9110 §5.6.2) may directly
-/// precede or follow it. A name in a comment matches too. So `AcmeBot` matches `Mozilla/5.0 (compatible; AcmeBot/2.1)`
-/// but not `AcmeBot-Images/2.1`. With a `*`, which matches any run of bytes, the pattern must match the field from
-/// start to end. Both ignore ASCII case.
+/// A pattern without a `*` must be in the field as a whole name, in a comment or elsewhere. `AcmeBot` matches
+/// `Mozilla/5.0 (compatible; AcmeBot/2.1)` but not `AcmeBot-Images/2.1`, because no token character (RFC 9110 §5.6.2)
+/// may be directly before or after the name. A pattern with a `*` must match the whole field; `*` stands for any bytes.
+/// ASCII case is ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AgentPattern {
     text: Box<str>,
@@ -25,7 +25,7 @@ pub struct EmptyPattern;
 // === impl AgentPattern ===
 
 impl AgentPattern {
-    /// Parses an entry of the configuration. White space around it is ignored.
+    /// Parses an entry of `user-agents`. White space around it is ignored.
     ///
     /// # Errors
     ///
@@ -43,13 +43,13 @@ impl AgentPattern {
         &self.text
     }
 
-    /// Returns whether this is a pattern for the whole field.
+    /// Returns whether the pattern contains a `*`, so that it has to match the whole field.
     pub fn is_glob(&self) -> bool {
         self.text.contains('*')
     }
 
-    /// Returns the product token that the pattern begins with, if it is one that a robots.txt can name: `AcmeBot` of
-    /// `AcmeBot/2`.
+    /// Returns the product token with which the pattern begins, such as `AcmeBot` of `AcmeBot/2`. `None` if a
+    /// robots.txt cannot name it.
     pub fn product(&self) -> Option<&str> {
         let product = self.text.split(['/', ' ']).next()?;
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -73,21 +73,20 @@ impl fmt::Display for AgentPattern {
     }
 }
 
-/// Returns whether a name can begin at this position: the bytes before and after it do not belong to the same token.
+/// Returns whether a name can begin at `at`. It cannot in the middle of a token.
 pub(super) fn may_begin(field: &[u8], at: usize) -> bool {
     at == 0 || !is_token_byte(field[at - 1]) || !is_token_byte(field[at])
 }
 
-/// Returns whether the name is at this position and no token continues beyond its end.
+/// Returns whether the name is at `at`, and the token ends with it.
 pub(super) fn name_at(name: &[u8], field: &[u8], at: usize) -> bool {
     let end = at + name.len();
     field.get(at..end).is_some_and(|found| found.eq_ignore_ascii_case(name))
         && (end == field.len() || may_begin(field, end))
 }
 
-/// Returns whether the pattern matches the whole text. On a mismatch, only the last `*` is tried with one more byte,
-/// because a different choice for an earlier `*` could not match better. So the work is bounded by the product of the
-/// lengths.
+/// Returns whether the pattern matches the whole text. Where it does not, this lets the last `*` stand for one more
+/// byte and tries again. Changing an earlier `*` would not help. So the work is at most the product of both lengths.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut last_star = None;

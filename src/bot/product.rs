@@ -1,17 +1,17 @@
 //! The grammar of a User-Agent field (RFC 9110 §10.1.5): products, versions and comments, and which product names the
 //! client.
 //!
-//! It accepts any bytes, never fails, and skips everything that is neither a product nor a comment. It does not know
-//! the configured bots.
+//! It accepts any bytes, and skips everything that is neither a product nor a comment. It does not know the configured
+//! bots.
 
 use std::cmp::Ordering;
 
 use super::Cause;
 
-/// A product or a comment in a field.
+/// A product or a comment in a User-Agent field.
 enum Piece<'h> {
     Product(&'h str),
-    /// Text between the outer parentheses, including nested comments.
+    /// A comment, without the outer parentheses. It can contain other comments.
     Comment(&'h [u8]),
 }
 
@@ -22,9 +22,10 @@ struct Pieces<'h> {
 
 /// Returns the product token that names the client.
 ///
-/// A product after `compatible;` in a comment wins, as in `Mozilla/5.0 (compatible; AcmeBot/2.1)`. Otherwise it is the
-/// first product that is not a browser's. So `Python/3.11 aiohttp/3.9.1` is `Python`: a bot that is built on a library
-/// should send its own name, or a `[[bot]]` should name it.
+/// In `Mozilla/5.0 (compatible; AcmeBot/2.1)`, it is `AcmeBot`, because a product after `compatible;` in a comment
+/// wins. Otherwise, it is the first product that does not belong to a browser, such as `Python` in `Python/3.11
+/// aiohttp/3.9.1`. A bot that uses a library should therefore send its own name, or the configuration should have a
+/// `[[bot]]` for it.
 pub(super) fn token(field: &[u8]) -> Result<&str, Cause> {
     let mut first = None;
     let mut browser = false;
@@ -43,8 +44,8 @@ pub(super) fn token(field: &[u8]) -> Result<&str, Cause> {
     first.ok_or(if browser { Cause::BrowserOnly } else { Cause::NoToken })
 }
 
-/// Returns the products of a field, in order and without their versions. Of a comment, only the product that names the
-/// client counts.
+/// Returns the products in a field, in order and without their versions. Of the products in a comment, it returns only
+/// the one that names the client.
 pub fn products(field: &[u8]) -> impl Iterator<Item = &str> {
     Pieces { rest: field }.filter_map(|piece| match piece {
         Piece::Product(product) => Some(product),
@@ -62,8 +63,8 @@ pub fn is_token_byte(byte: u8) -> bool {
     TOKEN_BYTES[usize::from(byte)]
 }
 
-/// Returns the first product after `compatible;` that is not a browser's. Nested comments are treated as part of the
-/// outer one.
+/// Returns the first product after `compatible;` that does not belong to a browser. A comment inside the comment is
+/// treated as a part of it.
 fn after_compatible(comment: &[u8]) -> Option<&str> {
     let mut parts = comment.split_inclusive(|&byte| ends_part(byte));
     parts.find(|part| {
@@ -71,8 +72,8 @@ fn after_compatible(comment: &[u8]) -> Option<&str> {
         mark.trim_ascii().eq_ignore_ascii_case(b"compatible")
     })?;
 
-    // A browser's name is followed by its platform and plug-ins (`MSIE 9.0; Windows NT 6.1; SLCC2`). In the parts after
-    // it, only a product that has a version and is alone in its part is considered a bot.
+    // After a browser's name come its platform and plug-ins, as in `MSIE 9.0; Windows NT 6.1; SLCC2`. There, only a
+    // product that has a version and stands alone between two `;` counts as a bot.
     let mut browser = false;
     for part in parts {
         let part = match part.split_last() {
@@ -93,9 +94,9 @@ fn ends_part(byte: u8) -> bool {
     matches!(byte, b';' | b'(' | b')')
 }
 
-/// Returns the product that a part of a comment names. It is the first word, unless that word has characters that
-/// robots.txt files do not use in names and a later word does not. So `Yahoo! Slurp` is `Slurp`, the token that Yahoo
-/// documents.
+/// Returns the product that a part of a comment names: usually its first word. If that word contains characters that no
+/// robots.txt uses in names, it is a later word without them. So `Yahoo! Slurp` gives `Slurp`, which is the token that
+/// Yahoo documents.
 fn named(part: &[u8]) -> Option<&str> {
     let mut words = part.split(u8::is_ascii_whitespace).filter_map(product);
     let first = words.next()?;
@@ -115,8 +116,8 @@ fn is_product_with_version(part: &[u8]) -> bool {
     part.contains(&b'/') && !part.iter().any(u8::is_ascii_whitespace)
 }
 
-/// Returns the product at the start of a word: a token, followed by the end or a `/`. A token without a letter is
-/// ignored: it is a version (`5.0`), a dash for "nothing", or `*`, which would mean every bot.
+/// Returns the product with which a word begins: a token, up to a `/` or the end. Ignores a token without a letter. It
+/// is a version (`5.0`), a dash for "nothing", or `*`, which would mean every bot.
 fn product(word: &[u8]) -> Option<&str> {
     let end = word.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(word.len());
     let ends_well = matches!(word.get(end), None | Some(b'/'));
@@ -134,7 +135,7 @@ fn is_browser(product: &str) -> bool {
         .is_ok()
 }
 
-/// Compares a lower-case name with a product in any case.
+/// Compares a name in lower case with a product in any case.
 fn compare(name: &[u8], product: &[u8]) -> Ordering {
     name.iter().copied().cmp(product.iter().map(u8::to_ascii_lowercase))
 }
@@ -167,8 +168,8 @@ impl<'h> Iterator for Pieces<'h> {
     }
 }
 
-/// Returns whether a byte separates words outside of comments. According to the grammar only white space does, but
-/// clients also send `;`, `,` and a stray `)`, as in `DuckDuckBot/1.0; (+http://duckduckgo.com/duckduckbot.html)`.
+/// Returns whether a byte separates words outside of comments. By the grammar, only white space does. But clients also
+/// send `;`, `,` and a stray `)`, as in `DuckDuckBot/1.0; (+http://duckduckgo.com/duckduckbot.html)`.
 fn is_separator(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b';' | b',' | b')')
 }
@@ -190,7 +191,7 @@ fn split_comment(inside: &[u8]) -> (&[u8], &[u8]) {
     (inside, &[])
 }
 
-/// A lookup table, because every byte of every request's User-Agent is checked.
+/// Which bytes a token may contain. A table is fast; each byte of each User-Agent field is looked up.
 const TOKEN_BYTES: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;
@@ -205,9 +206,9 @@ const TOKEN_BYTES: [bool; 256] = {
     table
 };
 
-/// Names in a User-Agent that belong to a browser and do not name the client: browsers, their engines, and the
-/// platforms and marks that occur next to them. In lower case and sorted, for the binary search. Text browsers and HTTP
-/// libraries are left out on purpose, because a bot that is built on one might send no other name.
+/// Names in a User-Agent that do not identify a bot: browsers, their engines, and the platforms and marks that occur
+/// next to them. In lower case and sorted, for binary search. Text browsers and HTTP libraries are not in the list,
+/// because a bot that uses one may send no other name.
 #[rustfmt::skip]
 const BROWSERS: &[&str] = &[
     "android", "applewebkit", "avastsecurebrowser", "brave", "ccleaner", "centos", "chrome", "chromeframe",

@@ -1,7 +1,7 @@
-//! What a client presents in addition to its User-Agent, what that proves, and which bot both together identify.
+//! What a client presents in addition to its User-Agent, what that proves, and which bot the client then is.
 //!
-//! Pure: the caller has verified the certificate and knows the address. This module does not refuse a client itself;
-//! `decision` does.
+//! The caller has verified the certificate, and knows the client's address. This module refuses no client: `decision`
+//! does.
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
@@ -14,17 +14,18 @@ use super::{
 };
 use crate::text::words;
 
-/// The proofs of a bot. Any one of them is enough. If there are none, the bot's User-Agent is believed.
+/// The proofs that a bot accepts. Any one of them is enough. If there are none, the User-Agent alone identifies the
+/// bot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bindings {
-    /// Names of credentials that prove the bot.
+    /// Names of the credentials that prove that a client is the bot.
     pub credentials: Vec<Box<str>>,
     pub certificates: Vec<CertificateName>,
     /// Networks from which the bot sends its requests.
     pub networks: Vec<IpNet>,
 }
 
-/// Kinds of proof, each of which is enough.
+/// Which kinds of proof a bot accepts. Each is enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProofKinds {
     pub credential: bool,
@@ -36,7 +37,7 @@ pub struct ProofKinds {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Presented<'a> {
     pub credential: PresentedCredential<'a>,
-    /// The verified certificate of its TLS connection.
+    /// The client certificate of the TLS connection, if TLS has verified one.
     pub certificate: Option<&'a ClientCertificate>,
     /// The client's address.
     pub address: Option<IpAddr>,
@@ -49,25 +50,25 @@ pub enum PresentedCredential<'a> {
     Nothing,
     /// The value of the request's only Proxy-Authorization field.
     Field(&'a [u8]),
-    /// The request has more than one Proxy-Authorization field, so it is unclear which one to use.
+    /// The request has more than one Proxy-Authorization field, so it is unclear which one counts.
     Several,
     /// The credential of the CONNECT that the request came through.
     Inherited(&'a CredentialRecord),
 }
 
-/// What was proven. Only the strongest proof is used: a credential, then a certificate, then an address.
+/// What a client has proved. Only the strongest proof counts: a credential, then a certificate, then an address.
 #[derive(Clone, Copy, Debug)]
 pub enum Proof<'a> {
-    /// The client presented nothing that a bot in the configuration requires.
+    /// The client presented nothing that is a proof of a configured bot.
     None,
     /// The credential is invalid, or the client sent more than one.
     Failed,
-    /// Whatever proof the bot requires, for callers that only ask how a request would be decided.
+    /// Stands for whatever proof the bot requires. For callers that ask how a request would be decided.
     Assumed,
     Credential(Verified<'a>),
     Certificate(&'a ClientCertificate),
     Network(IpAddr),
-    /// A proof that the audit log names.
+    /// A proof that was read from the audit log, to decide a request again.
     Logged(LoggedProof<'a>),
 }
 
@@ -87,11 +88,11 @@ words! {
     }
 }
 
-/// The value of a Proxy-Authorization field in the Basic scheme (RFC 7617 §2): a name and a secret as a client sent
-/// them. It allocates nothing. It prints neither part, because a client could put the secret in place of the name.
+/// The value of a Proxy-Authorization field in the Basic scheme (RFC 7617 §2): a name and a secret. It allocates
+/// nothing. It prints neither of the two, because a client could put the secret in place of the name.
 pub(super) struct Basic {
     bytes: [u8; MAX_DECODED],
-    /// Position of the first colon in `bytes`.
+    /// Where in `bytes` the colon between name and secret is.
     colon: usize,
     len: usize,
 }
@@ -104,7 +105,7 @@ impl Bindings {
         !(self.credentials.is_empty() && self.certificates.is_empty() && self.networks.is_empty())
     }
 
-    /// Returns which kinds of proof these are.
+    /// Returns which kinds of proof the bot accepts.
     pub fn kinds(&self) -> ProofKinds {
         ProofKinds {
             credential: !self.credentials.is_empty(),
@@ -158,7 +159,8 @@ impl fmt::Display for ProofKinds {
 // === impl Bots ===
 
 impl Bots {
-    /// Evaluates what a client presents. If its credential is invalid, no weaker proof is accepted instead.
+    /// Finds out what a client has proved. If its credential is invalid, its certificate and address do not count
+    /// either.
     pub fn prove<'a>(&'a self, presented: &Presented<'a>) -> Proof<'a> {
         if let Some(credentials) = self.credentials() {
             let verified = match presented.credential {
@@ -178,7 +180,7 @@ impl Bots {
         {
             return proof;
         }
-        // An IPv6 listener sees an IPv4 client under an IPv4-mapped IPv6 address.
+        // On an IPv6 listener, the address of an IPv4 client has the form `::ffff:192.0.2.1`. Convert it to IPv4.
         let address = presented.address.map(|address| address.to_canonical());
         if let Some(proof) = address.map(Proof::Network)
             && self.by_network().any(|(index, bot)| proof.covers(index, bot))
@@ -191,8 +193,8 @@ impl Bots {
     /// Identifies the client by its User-Agent fields and its proof. If `required` is set, a client without proof is
     /// refused.
     ///
-    /// A proof identifies one or more bots, and the User-Agent must name one of them. Without a proof, the User-Agent
-    /// is believed unless it names a bot that requires one.
+    /// A proof is for one or more bots, and the User-Agent must name one of them. Without a proof, the client is the
+    /// bot that its User-Agent names, unless that bot requires a proof.
     pub fn identify_by<'h>(
         &self,
         user_agents: impl IntoIterator<Item = &'h [u8]>,
@@ -220,7 +222,7 @@ impl Bots {
         }
     }
 
-    /// Returns whether the proof is valid for any bot.
+    /// Returns whether this is a proof of any bot in the configuration.
     pub fn accept(&self, proof: &Proof<'_>) -> bool {
         self.bound().any(|(index, bot)| proof.covers(index, bot))
     }
@@ -257,8 +259,7 @@ impl Bots {
                 (Some(only), None) => Some(only),
                 _ => return identity,
             },
-            // The field can name several bots, and the proof might not be valid for the first of them in the
-            // configuration.
+            // The field can name several bots, so look for one that the proof is for.
             Identity::Bot(named) => candidates.find(|bot| {
                 let field = field.unwrap_or_default().trim_ascii();
                 Arc::ptr_eq(bot, named) || bot.user_agents.iter().any(|pattern| pattern.matches(field))
@@ -275,7 +276,7 @@ impl Bots {
 // === impl Proof ===
 
 impl<'a> Proof<'a> {
-    /// Returns whether the proof is valid for the bot at `index` in the configuration.
+    /// Returns whether this is a proof of the bot at `index` in the configuration.
     pub(super) fn covers(&self, index: usize, bot: &Bot) -> bool {
         match self {
             Proof::None | Proof::Failed => false,
@@ -299,8 +300,8 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Returns the name of the proof in the configuration: the entry of `bot`, if the client was found to be that bot,
-    /// otherwise of the first bot that the proof is valid for. It contains nothing that the client sent.
+    /// Returns the name of the entry in the configuration that the proof matched: an entry of `bot`, or without a bot,
+    /// of the first bot that has one. The name contains nothing that the client sent.
     pub fn name(&self, bots: &Bots, bot: Option<&Arc<Bot>>) -> Option<String> {
         let first = || {
             bots.bound()
@@ -323,7 +324,7 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Returns a record of the credential. Requests inside a CONNECT inherit it.
+    /// Returns a record of the credential. It is kept for the requests inside a CONNECT.
     pub fn credential_record(&self) -> Option<CredentialRecord> {
         match self {
             Proof::Credential(verified) => Some(verified.credential_record()),
@@ -335,7 +336,7 @@ impl<'a> Proof<'a> {
 // === impl LoggedProof ===
 
 impl LoggedProof<'_> {
-    /// Returns whether the bot still has the entry.
+    /// Returns whether the configuration still lists this proof for the bot.
     fn is_in(&self, bindings: &Bindings) -> bool {
         match self.kind {
             ProofKind::Credential => bindings.credentials.iter().any(|name| **name == *self.name),
@@ -363,8 +364,8 @@ impl fmt::Debug for PresentedCredential<'_> {
 impl Basic {
     /// Parses the value of a field. Returns `None` if it is malformed or has another scheme.
     ///
-    /// The scheme ignores case, and the padding can be missing. The name must not be empty, and ends at the first
-    /// colon. The rest is the secret, including any further colons.
+    /// The case of the scheme does not matter, and the base64 padding can be missing. The name must not be empty, and
+    /// ends at the first colon. Everything after it is the secret, including other colons.
     pub(super) fn parse(value: &[u8]) -> Option<Self> {
         let value = value.trim_ascii();
         let (scheme, rest) = value.split_at_checked(SCHEME.len())?;
@@ -397,7 +398,7 @@ impl fmt::Debug for Basic {
     }
 }
 
-/// Removes the padding, which is at most two `=`. A third one is an error, which the decoder reports.
+/// Removes the base64 padding, which is at most two `=`. The decoder then reports a third one as an error.
 fn without_padding(encoded: &[u8]) -> &[u8] {
     let once = encoded.strip_suffix(b"=").unwrap_or(encoded);
     once.strip_suffix(b"=").unwrap_or(once)

@@ -1,4 +1,4 @@
-//! `robotgate ca`: shows and exports the authority's certificate.
+//! `robotgate ca`: shows and exports the certificate of the local certificate authority.
 
 use std::{path::PathBuf, process::ExitCode, time::SystemTime};
 
@@ -27,7 +27,7 @@ enum Action {
     Export,
 }
 
-/// Shows or prints the certificate. Never creates one; only `robotgate run` does.
+/// Shows or prints the certificate. Only `robotgate run` creates one; this command never does.
 pub fn run(args: &CaArgs) -> ExitCode {
     let https = match load(args.config.as_deref()) {
         Ok(config) => config.https,

@@ -1,6 +1,6 @@
-//! `robotgate cache`: shows what is known about sites, and forgets sites.
+//! `robotgate cache`: shows what robotgate knows of sites, and forgets sites.
 //!
-//! [`crate::admin`] decides whether to query a running proxy or to read the file.
+//! [`crate::admin`] decides whether to ask a running proxy or to read the cache file.
 
 mod history;
 mod list;
@@ -88,7 +88,7 @@ enum CacheError {
     FleetNotTold(Origin),
 }
 
-/// Runs the action. Fails if the site is unknown. Output that is closed early by its reader is not an error.
+/// Runs the command. Fails if the site is unknown. If the reader of the output closes it early, that is no error.
 pub fn run(args: &CacheArgs) -> ExitCode {
     let done = match &args.action {
         Action::List(list) => list.run(args),
@@ -107,12 +107,12 @@ pub fn run(args: &CacheArgs) -> ExitCode {
 // === impl CacheArgs ===
 
 impl CacheArgs {
-    /// Runs `ask` on the copies that belong to the configuration of the arguments.
+    /// Runs `ask` on the stored robots.txt copies. The configuration that the arguments name says where they are.
     fn ask<T>(&self, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         self.ask_of(&load(self.config.as_deref())?, ask)
     }
 
-    /// Runs `ask` on the copies of `config`.
+    /// Runs `ask` on the stored robots.txt copies of `config`.
     fn ask_of<T>(&self, config: &Config, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         let _progress = Progress::begin(|| "reading the saved robots.txt files".to_owned());
         let copies = Copies::find(config, |note| {
@@ -152,7 +152,7 @@ impl ForgetArgs {
     }
 }
 
-/// Parses an origin from an origin, a URL or a bare host.
+/// Reads an origin from an argument, which can be an origin, any URL of the site, or a bare host.
 fn origin_of(argument: &str) -> Result<Origin, CacheError> {
     let url = match argument.contains("://") {
         true => argument.to_owned(),
@@ -161,7 +161,7 @@ fn origin_of(argument: &str) -> Result<Origin, CacheError> {
     Target::origin_of(&url).map_err(|error| CacheError::Url { url, error })
 }
 
-/// Returns the error for an unknown origin.
+/// Returns the error for an origin of which nothing is known.
 fn unknown(origin: &Origin, argument: &str, config: Option<&Path>) -> CacheError {
     let mut hint = match argument.contains("://") {
         true => String::new(),

@@ -23,7 +23,7 @@ pub struct CheckArgs {
 
 /// Prints all mistakes in the file, or that it is valid.
 pub fn run(args: &CheckArgs) -> ExitCode {
-    // clap requires either argument, so this is not reached.
+    // clap requires one of the two arguments, so this is not reached.
     let Some(file) = args.file.as_ref().or(args.config.as_ref()) else {
         return misused("name the configuration file");
     };

@@ -1,5 +1,5 @@
 //! Error messages on stderr. At a terminal, lines break between words, long URLs are shortened in the middle, and the
-//! marks under a quoted line are coloured. Elsewhere, each message is one line, for programs.
+//! marks under a quoted line are coloured. If stderr is not a terminal, each message is one line, for programs.
 
 use std::{
     fmt::Display,
@@ -34,8 +34,8 @@ fn fitted(text: &str, columns: usize, paint: Paint) -> String {
     fitted.join("\n")
 }
 
-/// Parses a line that marks the line above it (`      |    ^^^`). Returns the text before the carets, and the number of
-/// carets.
+/// Parses a line that only marks a part of the line above it, such as `      |    ^^^`. Returns the text before the
+/// carets, and the number of carets.
 fn mark(line: &str) -> Option<(&str, usize)> {
     let before = line.trim_end_matches('^');
     let is_mark = before.len() < line.len() && before.trim() == "|";
@@ -61,9 +61,9 @@ fn quoted(line: &str, (before, carets): (&str, usize), columns: usize, paint: Pa
     [cut_end(&line, columns).into_owned(), marks]
 }
 
-/// Indent of a message's further lines.
+/// By how many columns the further lines of a message are indented.
 const INDENT: usize = 4;
-/// Columns of the line number and the bar to the left of a quoted line.
+/// How many columns the line number and the bar take, to the left of a quoted line.
 const GUTTER: usize = 8;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `robotgate completions`: prints a shell's completions of commands and options.
+//! `robotgate completions`: prints a script with which a shell completes commands and options.
 
 use std::process::ExitCode;
 
@@ -17,9 +17,9 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the shell's completion script.
+/// Prints the completion script for a shell.
 pub fn run(args: &CompletionsArgs) -> ExitCode {
-    // Generate into memory, because the generator panics if it cannot write.
+    // Generate the script in memory, because the generator panics if it cannot write to the output.
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "robotgate", &mut text);
     print(text)

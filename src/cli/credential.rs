@@ -1,6 +1,6 @@
 //! `robotgate credential`: manages the credentials with which clients prove which bot they are.
 //!
-//! It stores only hashes. A new secret is printed once, on standard output, and nowhere else.
+//! The credentials file has only hashes. A new secret is printed once, on standard output, and stored nowhere.
 
 mod secret;
 mod store;
@@ -89,7 +89,7 @@ enum CredentialError {
     Input(io::Error),
 }
 
-/// Runs the action.
+/// Runs the command.
 pub fn run(args: &CredentialArgs) -> ExitCode {
     let file = args.config.as_deref();
     let output = configured(file).and_then(|(config, path)| match &args.action {
@@ -103,7 +103,7 @@ pub fn run(args: &CredentialArgs) -> ExitCode {
     }
 }
 
-/// Loads the configuration, without reading the credentials file, and returns the path of that file.
+/// Loads the configuration, and returns it with the path of the credentials file. Does not read the credentials file.
 fn configured(file: Option<&Path>) -> Result<(Config, PathBuf), CredentialError> {
     let config = load(file)?;
     let path = config.identity.credentials.clone();
@@ -111,7 +111,7 @@ fn configured(file: Option<&Path>) -> Result<(Config, PathBuf), CredentialError>
     Ok((config, path))
 }
 
-/// Adds a secret. `option` is the `--config` option to show in the commands that the output suggests.
+/// Adds a secret to the credentials file. `option` is the `--config` option of the commands that the output suggests.
 fn add(config: &Config, path: &Path, name: &str, stdin: bool, option: &str) -> Result<String, CredentialError> {
     if !is_name(name) {
         return Err(CredentialError::Name(name.to_owned()));
@@ -123,7 +123,7 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool, option: &str) -> R
     let store = Store::lock(path)?;
     let before = store.read()?;
     let text = before.as_ref().map_or("", |before| &before.text);
-    // Do not add to a file that robotgate would reject as a whole.
+    // Add nothing to a file that robotgate would reject as a whole.
     let known = parsed(path, text)?;
     store.write(&with_line(text, &secret.hash()?.line(name)), before.as_ref())?;
 
@@ -234,7 +234,7 @@ fn read_stdin() -> Result<String, CredentialError> {
     Ok(text)
 }
 
-/// Maximum size of standard input in bytes; longer than any valid secret.
+/// How much of standard input to read, in bytes. Any valid secret is shorter.
 const MAX_INPUT: u64 = 4096;
 
 const NEXT: &str = "\nA running robotgate reads the file again by itself. To be sure, reload it: systemctl reload robotgate,\n\

@@ -1,7 +1,7 @@
 //! `robotgate env`: prints the settings that make a client use the proxy and trust it.
 //!
-//! It prints settings for a shell, and comments. The settings come from [`crate::trust::clients`]. It changes nothing,
-//! unless it is asked to write files.
+//! The output is commands for a shell, and comments. The settings come from [`crate::trust::clients`]. This command
+//! changes nothing, unless it is asked to write files.
 
 mod write;
 
@@ -56,7 +56,8 @@ pub struct EnvArgs {
     write: Option<PathBuf>,
 }
 
-/// Parses a client's name. An error refers to the list of clients, because clap would print all names in one line.
+/// Parses a client's name. If the name is unknown, the error says how to list the clients, because clap would print all
+/// names in one line.
 #[derive(Clone)]
 struct ClientName(PossibleValuesParser);
 
@@ -101,14 +102,14 @@ impl TypedValueParser for ClientName {
     }
 }
 
-/// Prints the settings, or the list of clients.
+/// Prints the settings of a client, or the list of clients.
 pub fn run(args: &EnvArgs) -> ExitCode {
     let client = args.client.as_deref().and_then(clients::find);
     let text = match client {
         None => list(),
         Some(client) => match settings(args, client) {
             Ok((text, notes)) => {
-                // A shell that evaluates the output does not show its comments, so the notes are printed on stderr too.
+                // A shell that evaluates the output does not show the comments in it. So print the notes on stderr too.
                 if !io::stdout().is_terminal() {
                     notes.iter().for_each(|note| eprintln!("robotgate: note: {note}"));
                 }
@@ -120,7 +121,7 @@ pub fn run(args: &EnvArgs) -> ExitCode {
     print(text)
 }
 
-/// Returns the known names, so that clap suggests the nearest one for a misspelt name.
+/// Returns the known names for clap, which suggests the nearest one for a misspelt name.
 fn names() -> PossibleValuesParser {
     clients::all()
         .iter()
@@ -150,7 +151,7 @@ fn list() -> String {
     out
 }
 
-/// Returns the settings as text, and notes on why they may not work, which the user must see.
+/// Returns the settings of a client as text, and notes that the user must see because the settings may not work.
 fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), EnvError> {
     let config = load(args.config.as_deref())?;
     let mut notes = Vec::new();
@@ -170,7 +171,8 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
     let mut settings = Settings::new(&proxy, ca)?;
     let proxy = args.proxy.as_deref();
-    // The text contains this command line, which programs could write into a log, so it must not contain a secret.
+    // The output contains this command, and other programs may log the output. So the command must not contain a
+    // secret.
     let shown = proxy.map(|proxy| match settings.has_secret() {
         true => "http://NAME:SECRET@HOST:PORT",
         false => proxy,
@@ -191,7 +193,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     if let Some(folder) = settings.folder() {
         let authority = match intercepts {
             true => certificates(&path, args)?,
-            // Without interception there is no certificate to trust.
+            // Without interception, clients need not trust a certificate of robotgate.
             false => Vec::new(),
         };
         let files = clients::files(&text, &settings);
@@ -229,7 +231,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     Ok((out, notes))
 }
 
-/// Returns the proxy's URL according to the configuration.
+/// Returns the URL of the proxy, as the configuration says.
 fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     let plain = config.proxy.listen.first().map(|address| ("http", *address));
     let tls = || Some(("https", *config.proxy.tls.as_ref()?.listen.first()?));
@@ -254,7 +256,7 @@ fn options(args: &EnvArgs, proxy: Option<&str>) -> String {
     options
 }
 
-/// Reads the certificates of the authority's file.
+/// Reads the certificates in the file of the certificate authority.
 fn certificates(path: &Path, args: &EnvArgs) -> Result<Vec<CertificateDer<'static>>, EnvError> {
     let pem = fs::read(path).map_err(|error| {
         let state = unreadable(path, args).unwrap_or_else(|| format!("{}: {error}", path.display()));
@@ -263,7 +265,7 @@ fn certificates(path: &Path, args: &EnvArgs) -> Result<Vec<CertificateDer<'stati
     pem::roots(&pem).map_err(|why| EnvError::Certificate(path.display().to_string(), why))
 }
 
-/// Describes why this user cannot read the certificate, and what to do about it.
+/// Says why this user cannot read the certificate authority's file, and what to do about it.
 fn unreadable(path: &Path, args: &EnvArgs) -> Option<String> {
     let shown = path.display();
     let export = export(args);
@@ -283,12 +285,13 @@ fn unreadable(path: &Path, args: &EnvArgs) -> Option<String> {
     }
 }
 
-/// Says what to do for other users if this user can read the certificate but others cannot.
+/// If this user can read the certificate but others cannot, says what to do for the others.
 fn only_for_some(path: &Path, args: &EnvArgs) -> Option<String> {
     if is_open_to_all(path) || fs::File::open(path).is_err() {
         return None;
     }
-    // `robotgate ca export` prints only the configuration's certificate, so it cannot copy the file of `--ca`.
+    // With `--ca`, the certificate may be another one than the configuration's, which `robotgate ca export` prints. So
+    // copy the file instead.
     let copy = match args.ca {
         Some(_) => format!(
             "cp {} robotgate-ca.pem",

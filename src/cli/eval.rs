@@ -1,7 +1,8 @@
-//! `robotgate eval`: decides cases in JSON lines, as Google's parser does, or to the letter of RFC 9309.
+//! `robotgate eval`: reads cases as JSON, one per line, and decides each by its robots.txt, as Google's parser does or
+//! to the letter of RFC 9309.
 //!
-//! It continues after a bad line, and keeps only one line and a bounded cache in memory. It returns exactly what the
-//! parser says: `/robots.txt` itself is not exempt, and only product tokens that Google's parser accepts are valid.
+//! After a bad line, it continues. It keeps only one line and a limited cache in memory. It returns exactly what the
+//! parser says: `/robots.txt` itself may be disallowed, and only product tokens that Google's parser accepts are valid.
 
 mod cache;
 mod case;
@@ -40,19 +41,19 @@ pub struct EvalArgs {
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Outcome {
-    /// Number of lines answered with a decision.
+    /// Number of lines that got a decision.
     decided: u64,
-    /// Number of lines answered with an error.
+    /// Number of lines that got an error.
     failed: u64,
 }
 
-/// Decides cases from standard input to standard output. Fails if any line was bad. A reader that closes the output
-/// early is not an error.
+/// Reads cases from standard input, and writes decisions to standard output. Fails if any line was bad. If the reader
+/// of the output closes it early, that is no error.
 #[must_use]
 pub fn run(args: &EvalArgs) -> ExitCode {
     prompt_for("one JSON object a line (robotgate eval --help shows one)");
     let read = Arc::<AtomicU64>::default();
-    // If the output is a terminal, the answers themselves show progress.
+    // At a terminal, the answers themselves show the progress.
     let progress = (!io::stdout().is_terminal()).then(|| {
         let (read, all) = (read.clone(), size_of_input());
         Progress::begin(move || progress_text(read.load(Ordering::Relaxed), all))
@@ -72,12 +73,12 @@ pub fn run(args: &EvalArgs) -> ExitCode {
     }
 }
 
-/// Answers each line of `input` with a line of `output`; blank lines get none. Flushes the output before a read that
-/// can block, because the other side may wait for each answer before it sends the next case.
+/// Writes an answer for each line of `input`, but none for a blank line. Flushes the output before a read that may
+/// block: the other program may wait for each answer before it sends the next case.
 ///
 /// # Errors
 ///
-/// Only errors of reading and writing. A bad line is answered with an object of its other fields, `error` (a sentence)
+/// Fails only if reading or writing fails. The answer to a bad line has the line's other fields, `error` (a sentence)
 /// and `input_line` (from 1).
 fn eval(profile: Profile, mut input: BufReader<impl Read>, mut output: impl Write) -> io::Result<Outcome> {
     let mut outcome = Outcome::default();
@@ -120,7 +121,7 @@ fn progress_text(read: u64, all: Option<u64>) -> String {
     }
 }
 
-/// A reader that counts the bytes read.
+/// A reader that counts the bytes that it reads.
 struct Counted<R>(R, Arc<AtomicU64>);
 
 // === impl Counted ===
@@ -134,7 +135,7 @@ impl<R: Read> Read for Counted<R> {
 }
 
 const MIB: u64 = 1 << 20;
-/// Size of each buffer in bytes.
+/// Size of the input buffer and of the output buffer, in bytes.
 const BUFFER: usize = 256 << 10;
 
 const AFTER_HELP: &str = r#"Exit status: 0 if every line was decided, 1 if one was not, 2 for a usage error.

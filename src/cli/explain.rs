@@ -1,4 +1,4 @@
-//! `robotgate explain`: explains why a bot may or may not fetch a URL, to a person or a program.
+//! `robotgate explain`: explains to a person or a program why a bot may or may not fetch a URL.
 //!
 //! The verdict comes from [`crate::decision`], as in the proxy, and the explanation from `crate::explanation`. This
 //! module decides nothing.
@@ -120,8 +120,8 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
     }
 }
 
-/// Decides with the robots.txt in `file`, or with the one that the proxy would fetch. Fetches nothing if the proxy
-/// would not.
+/// Decides by the robots.txt in `file`. Without a file, decides by the robots.txt that the proxy would fetch, and
+/// fetches it if the proxy would.
 fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(Decision, Source), SourceError> {
     let policy = &config.robots.policy;
     let prohibited = config.screen(&question.target.origin).err();
@@ -138,7 +138,7 @@ fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(D
         }
         (Begun::NeedsCopy(undecided), given) => {
             let source = given.map_or_else(|| Source::fetch(config, undecided.origin()), Ok)?;
-            // With a file or a fetch, `lookup` never returns `None`.
+            // This does not fail: `lookup` returns `None` only if nothing was read or fetched.
             let lookup = source
                 .lookup(policy)
                 .unwrap_or_else(|| unreachable!("a file or a fetch was looked at"));
@@ -171,7 +171,8 @@ fn purpose() -> impl TypedValueParser<Value = Purpose> {
     PossibleValuesParser::new(Purpose::ALL.map(Purpose::as_str)).try_map(|text| text.parse::<Purpose>())
 }
 
-/// If the robots.txt is from a file, decides by it alone, as if `[egress]` allowed the URL.
+/// Decides by the robots.txt of a file alone, as if `[egress]` allowed the URL. Returns `None` if the robots.txt is not
+/// from a file.
 fn without_egress(question: Question, source: &Source, policy: &Policy) -> Option<Decision> {
     source.file()?;
     match question.begin(None) {

@@ -1,7 +1,7 @@
 //! `robotgate lint`: prints what a person should know about a robots.txt, with line numbers.
 //!
-//! It does not decide what to report; [`crate::robots::lint()`] does. It does not decide what a site's
-//! response means either; `copy` does, as for the proxy.
+//! This module does not decide what to report: [`crate::robots::lint()`] does. Nor does it decide what a site's
+//! response means: `copy` does, as for the proxy.
 
 mod report;
 mod source;
@@ -51,11 +51,11 @@ pub struct LintArgs {
     json: bool,
 }
 
-/// The report for programs, which is written as JSON.
+/// The report as JSON, for programs.
 #[derive(serde::Serialize)]
 struct Report<'a> {
     source: &'a str,
-    /// The fetch, if there was one.
+    /// How the robots.txt was fetched. `None` if it was read from a file.
     fetch: Option<FetchRecord<'a>>,
     /// Why there is no robots.txt to check.
     absent: Option<&'a str>,
@@ -64,7 +64,7 @@ struct Report<'a> {
     findings: &'a [Finding],
 }
 
-/// Number of findings of each severity.
+/// How many findings there are of each severity.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 struct Counts {
     errors: usize,
@@ -72,8 +72,8 @@ struct Counts {
     notes: usize,
 }
 
-/// Prints the findings. Fails if any of them is worse than a note, or if there is no robots.txt because of a fault. It
-/// is not an error if the reader closes the output early.
+/// Prints the findings. Fails if a finding is worse than a note, or if there is no robots.txt because of a fault. If
+/// the reader of the output closes it early, that is no error.
 #[must_use]
 pub fn run(args: &LintArgs) -> ExitCode {
     let found = match args.source.find(args.config.as_deref()) {

@@ -1,7 +1,7 @@
-//! Fetches a robots.txt or a `tdmrep.json` for a person in the same way as the proxy: with the same fetcher, egress, trusted root
+//! Fetches a robots.txt for a person in the same way as the proxy does: with the same fetcher, egress, trusted root
 //! certificates and interpretation.
 //!
-//! It keeps nothing and decides nothing about a bot.
+//! This module keeps nothing, and decides nothing about a bot.
 
 mod record;
 mod way;
@@ -23,7 +23,7 @@ use crate::{
 use self::way::Way;
 use super::progress::Progress;
 
-/// A fetch and its result.
+/// A fetch of a robots.txt, and its result.
 #[derive(Debug)]
 pub struct Live {
     pub traced: Traced,
@@ -33,7 +33,7 @@ pub struct Live {
     state: Arc<OriginState>,
 }
 
-/// Why robotgate could not start a fetch. A failed fetch is not such an error, because robotgate decides by it.
+/// Why robotgate could not start a fetch. A fetch that fails is no such error, because robotgate decides by its result.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     #[error(transparent)]
@@ -46,8 +46,8 @@ pub enum LiveError {
     Fetch(#[from] LookupError),
 }
 
-/// Fetches a document of `origin` with `config`, which takes at most `robots.fetch-timeout`.
-/// Shows progress at a terminal if it takes long.
+/// Fetches the robots.txt of `origin` with `config`. This takes at most `robots.fetch-timeout`. At a terminal, shows
+/// progress if it takes long.
 ///
 /// # Errors
 /// Fails if the name servers or the root certificates cannot be loaded.
@@ -94,7 +94,7 @@ impl Live {
         }
     }
 
-    /// Returns the lookup that the proxy would have got from the same fetch.
+    /// Returns what the proxy would know after the same fetch.
     pub(super) fn lookup(&self) -> Lookup {
         Lookup {
             state: self.state.clone(),
@@ -106,7 +106,8 @@ impl Live {
         }
     }
 
-    /// Returns the answer after the fetch, for an origin about which nothing was known before.
+    /// Returns what the fetch means for requests: rules, no robots.txt, or unreachable. Nothing was known of the origin
+    /// before.
     pub fn answer(&self) -> Answer<'_> {
         self.state.answer(self.at, &self.policy)
     }
@@ -121,24 +122,24 @@ impl Live {
         self.state.source_fetch(self.at, &self.policy)
     }
 
-    /// Returns the robots.txt, if the fetch returned one.
+    /// Returns the text of the robots.txt, if the fetch returned one.
     pub fn body(&self) -> Option<&[u8]> {
         self.rules().map(|received| &*received.body)
     }
 
-    /// Returns the same as [`body`](Self::body) and the bytes after it that were read. The result is longer than
-    /// [`LIMIT`](crate::robots::LIMIT) if the robots.txt is.
+    /// Returns the robots.txt and the bytes after it that were read. If the robots.txt is longer than
+    /// [`LIMIT`](crate::robots::LIMIT), so is this.
     pub fn body_as_read(&self) -> Option<Vec<u8>> {
         self.rules()
             .map(|received| [&*received.body, &received.cut_off].concat())
     }
 
-    /// Returns whether only a part of the robots.txt is used.
+    /// Returns whether the robots.txt is too long, so that robotgate uses only a part of it.
     pub fn is_cut(&self) -> bool {
         self.rules().is_some_and(|received| !received.cut_off.is_empty())
     }
 
-    /// Returns in words whether redirects led in a circle or were too many; `None` if neither.
+    /// Returns in words whether the redirects went in a circle, or were too many. Returns `None` otherwise.
     pub fn detour(&self) -> Option<&'static str> {
         if !matches!(self.traced.fetched, Fetched::TooManyRedirects { .. }) {
             return None;
@@ -151,17 +152,17 @@ impl Live {
         })
     }
 
-    /// Returns a value that displays the fetch, in lines for a person.
+    /// Returns the fetch as lines for a person.
     pub fn way(&self) -> impl Display {
         Way(self)
     }
 
-    /// Returns the record of the fetch for programs.
+    /// Returns the fetch as a record for programs.
     pub(super) fn record(&self) -> FetchRecord<'_> {
         self.into()
     }
 
-    /// Returns the response, if it has rules.
+    /// Returns the response of the site, if it has rules.
     fn rules(&self) -> Option<&Received> {
         match (&self.traced.fetched, self.answer()) {
             (Fetched::Received(received), Answer::Rules(_)) => Some(received),

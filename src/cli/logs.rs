@@ -1,4 +1,4 @@
-//! Reads the files of an audit log, including rotated and compressed ones, for the commands that take them.
+//! Reads the files of an audit log, including rotated and compressed ones. Several commands use this.
 
 use std::{
     ffi::OsStr,
@@ -9,19 +9,19 @@ use std::{
 
 use flate2::read::MultiGzDecoder;
 
-/// A file of the audit log, read some thousand lines at a time.
+/// Reads a file of the audit log, some thousand lines at a time.
 pub(super) struct LogReader {
     path: PathBuf,
     input: Box<dyn BufRead>,
     chunk: Vec<u8>,
-    /// The number of the last line read.
+    /// The number of the last line that was read.
     line: u64,
 }
 
-/// Consecutive lines, and the number of the first.
+/// Consecutive lines of a log, and the number of the first of them.
 type NumberedLines<'a> = (u64, Vec<&'a [u8]>);
 
-/// The error for a log that cannot be read.
+/// A log that cannot be read, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {error}", path.display())]
 pub(super) struct LogError {
@@ -32,7 +32,7 @@ pub(super) struct LogError {
 // === impl LogReader ===
 
 impl LogReader {
-    /// Opens a log, and decompresses it if its name ends in `.gz`. The path `-` is standard input.
+    /// Opens a log. Decompresses it if its name ends in `.gz`. The path `-` is standard input.
     pub(super) fn open(path: &Path) -> Result<Self, LogError> {
         let input = open(path).map_err(|error| LogError {
             path: path.to_owned(),
@@ -46,8 +46,8 @@ impl LogReader {
         })
     }
 
-    /// Returns the next lines without their line ends, and the number of the first. Returns `None` at the end. A line
-    /// that is too long to be of the log is cut.
+    /// Returns the next lines without their line ends, and the number of the first of them. Returns `None` at the end.
+    /// A line that is longer than any line of the log is cut.
     pub(super) fn next_lines(&mut self) -> Result<Option<NumberedLines<'_>>, LogError> {
         self.chunk.clear();
         if let Err(error) = fill(&mut self.input, &mut self.chunk) {
@@ -69,7 +69,8 @@ impl LogReader {
     }
 }
 
-/// Returns the first line of a file. Other inputs, such as pipes, can be read only once, so they have none here.
+/// Returns the first line of a file. Returns `None` for other inputs, such as pipes, because they can be read only
+/// once.
 pub(super) fn first_line(path: &Path) -> Option<Vec<u8>> {
     let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
     let mut line = Vec::new();
@@ -101,7 +102,8 @@ fn fill(input: &mut impl BufRead, chunk: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Maximum length of the part of a line beyond a chunk. The log has no line of a mebibyte.
+/// If a line is not complete at the end of a chunk, at most this many bytes are read after it. No line of the log has
+/// even a mebibyte.
 const MAX_LINE: u64 = 4 * 1024 * 1024;
-/// Bytes of lines that are read at a time.
+/// How many bytes are read at a time.
 const CHUNK: usize = 8 * 1024 * 1024;

@@ -1,5 +1,5 @@
-//! `robotgate man`: writes the manual pages, for packages. There is one for each command, from its `--help`, and one
-//! for the configuration file, from its example.
+//! `robotgate man`: writes the manual pages, for packages. There is one for each command, made from its `--help`, and
+//! one for the configuration file, made from the example configuration.
 
 use std::{fs, io, path::PathBuf, process::ExitCode};
 
@@ -16,14 +16,14 @@ pub struct ManArgs {
     folder: PathBuf,
 }
 
-/// A kind of line in the example.
+/// A line of the example configuration, by its kind.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'a> {
     /// A section's header, such as `[proxy]`.
     Section(&'a str),
     /// Text of a paragraph, without its `#`.
     Text(&'a str),
-    /// Keys, tables and examples, which are shown line by line.
+    /// Keys, tables and examples. The manual page shows them line by line.
     Verbatim(&'a str),
     Blank,
 }
@@ -44,8 +44,8 @@ fn write(ManArgs { folder }: &ManArgs) -> io::Result<()> {
     fs::write(folder.join("robotgate.toml.5"), render(EXAMPLE))
 }
 
-/// Renders the manual page of the configuration file from the example configuration. Sections become headings, comments
-/// become paragraphs, and keys are copied.
+/// Makes the manual page of the configuration file from the example configuration. Sections become headings, comments
+/// become paragraphs, and keys stay as they are.
 fn render(example: &str) -> String {
     let mut page = Roff::new();
     let version = concat!("robotgate ", env!("CARGO_PKG_VERSION"));
@@ -87,16 +87,17 @@ impl<'a> Line<'a> {
         let Some(comment) = line.strip_prefix('#') else {
             return match line {
                 "" => Line::Blank,
-                // The header of a list of tables, such as `[[bot]]`, says too little to be a heading.
+                // `[proxy]` becomes a heading. `[[bot]]`, which begins one of several tables, would say too little as a
+                // heading.
                 _ if line.starts_with('[') && !line.starts_with("[[") => Line::Section(line),
                 _ => Line::Verbatim(line),
             };
         };
         match comment.strip_prefix(' ') {
             None if comment.is_empty() => Line::Blank,
-            // A commented-out key with its default.
+            // No space after `#`: a key with its default, such as `#threads = 4`.
             None => Line::Verbatim(comment),
-            // An example, a list, or a key without a default.
+            // Indented, or a key: an example, a list, or a key without a default.
             Some(text) if text.starts_with("  ") || is_key(text) => Line::Verbatim(text),
             Some(text) => Line::Text(text),
         }

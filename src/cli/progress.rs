@@ -1,4 +1,4 @@
-//! Shows progress at a terminal if a command takes longer than a second. Prints nothing if stderr is a pipe or a file.
+//! Shows progress at a terminal if a command takes longer than a second. Prints nothing if stderr is not a terminal.
 
 use std::{
     io::{IsTerminal as _, Write as _, stderr, stdin},
@@ -9,7 +9,7 @@ use std::{
 
 use super::columns::{columns_of, cut};
 
-/// Shows progress on stderr until it is dropped, and then erases it.
+/// Shows progress on stderr until it is dropped. Then it erases what it showed.
 #[derive(Debug)]
 pub(super) struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 
@@ -23,7 +23,7 @@ enum Terminal {
 // === impl Progress ===
 
 impl Progress {
-    /// Starts to show the result of `text`, which is called again each second.
+    /// Begins to show progress. It calls `text` each second, and shows the result.
     pub(super) fn begin(text: impl Fn() -> String + Send + 'static) -> Self {
         if !stderr().is_terminal() {
             return Self(None);
@@ -40,7 +40,7 @@ impl Progress {
                 print("\r\x1b[K");
             }
         };
-        // If the thread cannot be started, no progress is shown.
+        // If the thread cannot be started, the command runs without progress.
         let thread = thread::Builder::new().name("progress".to_owned()).spawn(telling);
         Self(thread.ok().map(|thread| (end, thread)))
     }
@@ -50,7 +50,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.0.take() {
             drop(end);
-            // Wait until the thread has erased the progress, or it would erase the next output.
+            // Wait until the thread has erased its line. Otherwise, it could erase the output that follows.
             let _ = thread.join();
         }
     }
@@ -84,9 +84,9 @@ pub(super) fn prompt_for(what: &str) {
 }
 
 fn print(text: &str) {
-    // If stderr cannot be written, no one can see the prompt.
+    // An error means that stderr cannot be written, so nobody would see the progress.
     let _ = stderr().write_all(text.as_bytes());
 }
 
-/// Time until progress is first shown, and between updates.
+/// How long to wait before progress is first shown, and between updates.
 const PERIOD: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! `robotgate replay`: decides each decision of an audit log again, and lists the decisions whose result differs.
+//! `robotgate replay`: decides each decision of an audit log again, and lists the decisions that are different now.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, process::ExitCode};
 
@@ -50,17 +50,17 @@ struct Report {
     decisions: u64,
     same: u64,
     different: u64,
-    /// Decisions that the network or the time of the request made.
+    /// Decisions that robotgate cannot make again, because they depended on the network or the time of the request.
     as_logged: u64,
-    /// The number of decisions that cannot be replayed, by the reason.
+    /// How many decisions cannot be replayed, for each reason.
     not_replayable: BTreeMap<String, u64>,
-    /// The digest of the first text that is missing, by the reason.
+    /// For each reason, the digest of the first text that is missing.
     missing: BTreeMap<String, String>,
     unreadable_lines: u64,
     differences: Vec<Found>,
 }
 
-/// A decision whose result differs.
+/// A decision that is different now.
 #[derive(Debug, serde::Serialize)]
 struct Found {
     log: String,
@@ -86,7 +86,7 @@ enum ReplayError {
     Config(#[from] crate::config::ConfigError),
 }
 
-/// Replays the logs. Fails if a decision differs or cannot be replayed, or if an input is invalid.
+/// Replays the logs. Fails if a decision is different now or cannot be replayed, or if an input is invalid.
 pub fn run(args: &ReplayArgs) -> ExitCode {
     match report(args) {
         Ok((text, is_same)) => match print(text) {
@@ -97,7 +97,7 @@ pub fn run(args: &ReplayArgs) -> ExitCode {
     }
 }
 
-/// Returns the report as text, and whether every line passed.
+/// Returns the report as text, and whether the command succeeds.
 fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
     let path = match &args.evidence {
         Some(path) => path.clone(),
@@ -147,7 +147,7 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
         && report.unreadable_lines == 0
         && (args.allow_missing || report.not_replayable.is_empty());
     match (&args.id, shown) {
-        // Serializing cannot fail, because all map keys are strings.
+        // This does not fail, because all keys of the maps are strings.
         (None, _) if args.json => Ok((serde_json::to_string(&report).unwrap_or_default() + "\n", passes)),
         (None, _) => Ok((report.text(), passes)),
         (Some(_), Some(shown)) => Ok(shown),
@@ -245,7 +245,7 @@ fn differences(fields: &[Difference]) -> String {
     fields.collect::<Vec<_>>().join("; ")
 }
 
-/// Formats one decision, and what decided it, as a JSON object.
+/// Formats one decision, and on what it is based, as a JSON object.
 fn shown_json(log: &str, line: u64, logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> String {
     let (word, why, fields) = match outcome {
         Outcome::Same => ("same", None, &[][..]),
@@ -280,7 +280,7 @@ fn shown_json(log: &str, line: u64, logged: &LoggedDecision<'_>, outcome: &Outco
     shown.to_string() + "\n"
 }
 
-/// Formats one decision, and what decided it, as text.
+/// Formats one decision, and on what it is based, as text.
 fn show(logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> String {
     let mut text = format!(
         "{} {} {}\n",
@@ -328,7 +328,7 @@ fn show(logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> 
 
 /// How many differences are listed without `--all`.
 const LISTED: usize = 100;
-/// Maximum length of a text in the report.
+/// Maximum length of a URL or another value in the report, in bytes.
 const MAX_URL: usize = 2 * 1024;
 
 const AFTER_HELP: &str = "\

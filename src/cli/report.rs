@@ -89,7 +89,7 @@ pub fn run(args: &ReportArgs) -> ExitCode {
     }
 }
 
-/// Returns the report, or writes it to the file.
+/// Returns the report. If `--output` names a file, writes the report there instead, and returns `None`.
 fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
     let mut report = Report::new(Period {
         since: args.since,
@@ -128,8 +128,8 @@ fn report(args: &ReportArgs) -> Result<Option<String>, ReportError> {
     Ok(None)
 }
 
-/// Returns the logs in the order of the times in their first lines, because a shell lists rotated files the newest
-/// first. Logs without such a time, such as standard input, come last.
+/// Returns the logs in the order of the times in their first lines. The user may name them in another order, because a
+/// shell lists rotated files the newest first. Logs without such a time, such as standard input, come last.
 fn in_order(logs: &[PathBuf]) -> Vec<&Path> {
     let mut logs: Vec<_> = logs
         .iter()
@@ -139,7 +139,7 @@ fn in_order(logs: &[PathBuf]) -> Vec<&Path> {
     logs.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Parses a time, a date, or a duration that ends now.
+/// Parses a time, a date, or a duration that ends now, such as `24h`.
 fn moment(text: &str) -> Result<SystemTime, String> {
     if let Ok(time) = OffsetDateTime::parse(text, &Rfc3339) {
         return Ok(time.into());
@@ -156,7 +156,7 @@ fn moment(text: &str) -> Result<SystemTime, String> {
 // === impl Format ===
 
 impl Format {
-    /// Returns the format of a file with this name.
+    /// Returns the format for an output file, by the extension of its name.
     fn of(output: Option<&Path>) -> Self {
         let extension = output
             .and_then(Path::extension)

@@ -1,4 +1,4 @@
-//! `robotgate seal`: seals the audit log, and verifies and proves what is sealed.
+//! `robotgate seal`: seals the audit log, verifies that it is unchanged, and proves that a line is sealed.
 
 use std::{
     fmt::Write as _,
@@ -100,7 +100,7 @@ enum SealCommandError {
     NoLog,
 }
 
-/// Runs the action. Fails if something is wrong with the log or the folder.
+/// Runs the command. Fails if something is wrong with the log or the folder.
 pub fn run(args: &SealArgs) -> ExitCode {
     let done = match &args.action {
         None => args.seal(),
@@ -132,7 +132,7 @@ impl SealArgs {
         })
     }
 
-    /// Returns `logs`, or the log of the configuration.
+    /// Returns `logs`. If there are none, returns the log that the configuration names.
     fn logs(&self, logs: &[PathBuf]) -> Result<Vec<PathBuf>, SealCommandError> {
         if !logs.is_empty() {
             return Ok(logs.to_vec());
@@ -208,7 +208,7 @@ impl SealArgs {
     }
 }
 
-/// Reads the keys of `--key`: a vkey, or a file with one a line.
+/// Reads the public keys that `--key` names: one key, or a file with one key per line.
 fn trusted(key: &str) -> Result<Vec<VerifierKey>, SealCommandError> {
     let text = match Path::new(key).is_file() {
         true => fs::read_to_string(key).map_err(SealError::read(key.as_ref()))?,
@@ -270,7 +270,7 @@ fn lines(number: u64) -> String {
     }
 }
 
-/// Maximum length of a name in the report.
+/// Maximum length of a printed name in bytes.
 const MAX_NAME: usize = 2 * 1024;
 
 const AFTER_HELP: &str = "\

@@ -1,6 +1,6 @@
-//! Reads a robots.txt from disk or standard input, up to a limit.
+//! Reads a robots.txt from disk or standard input, up to a size limit.
 //!
-//! The parser decides which of the bytes are used.
+//! The parser decides which of the bytes it uses.
 
 use std::{
     fs::File,
@@ -11,12 +11,12 @@ use std::{
 use super::progress::prompt_for;
 use crate::robots::LIMIT;
 
-/// Reads the file at `path`, up to the limit.
+/// Reads the file at `path`, up to the size limit.
 pub(super) fn of_file(path: &Path) -> io::Result<Vec<u8>> {
     File::open(path).and_then(read)
 }
 
-/// Reads standard input, up to the limit.
+/// Reads standard input, up to the size limit.
 pub(super) fn of_input() -> io::Result<Vec<u8>> {
     prompt_for("the robots.txt");
     read(io::stdin().lock())
@@ -28,5 +28,5 @@ fn read(input: impl Read) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// Maximum number of bytes to read: the part that is used, and the line after it, which some commands show.
+/// Maximum number of bytes to read. The parser uses the first 500 KiB. Some commands also show the line after these.
 const MAX_READ: u64 = LIMIT as u64 + 64 * 1024;

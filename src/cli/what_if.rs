@@ -1,5 +1,5 @@
-//! `robotgate what-if`: decides each decision of an audit log under a change that the user names, and lists the
-//! decisions that change.
+//! `robotgate what-if`: decides each decision of an audit log again, with a change that the user names, and lists the
+//! decisions that would be different.
 
 use std::{
     fmt::Write as _,
@@ -49,7 +49,7 @@ pub struct WhatIfArgs {
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
-    // Not a doc comment, because rustdoc would read the brackets as a link.
+    // The help of this option is not a doc comment, because rustdoc would take its brackets for a link.
     #[arg(help = "Print [[expect]] cases for a configuration instead: one for each bot, site and rule",
         long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true,
         default_missing_value = "changed", conflicts_with_all = ["json", "all"])]
@@ -87,12 +87,12 @@ enum WhatIfError {
     Evidence {
         path: PathBuf,
         error: FileError,
-        /// Whether `--evidence` named it.
+        /// Whether the user named the file with `--evidence`.
         named: bool,
     },
 }
 
-/// Runs the command. Fails if the change would change a decision, or if an input is invalid.
+/// Runs the command. Fails if a decision would be different, or if an input is invalid.
 pub fn run(args: &WhatIfArgs) -> ExitCode {
     match output(args) {
         Ok((text, is_same)) => match print(text) {
@@ -103,7 +103,7 @@ pub fn run(args: &WhatIfArgs) -> ExitCode {
     }
 }
 
-/// Returns what to print, and whether no decision changes.
+/// Returns what to print, and whether all decisions stay the same.
 fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let config = args.config.as_deref().map(Config::load_alone).transpose()?;
     let path = store(args, config.as_ref())?;
@@ -138,7 +138,7 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let text = match args.expect {
         Some(_) => case_file(&summary, &cases),
         None if args.json => {
-            // Serializing cannot fail, because all map keys are strings.
+            // This does not fail, because all keys of the maps are strings.
             serde_json::to_string(&summary.report(limit)).unwrap_or_default() + "\n"
         }
         None => shown(&summary.report(limit)),
@@ -146,7 +146,7 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     Ok((text, summary.changed() == 0))
 }
 
-/// Returns the path of the store with the old configurations and texts.
+/// Returns the path of the evidence store, which has the configurations and robots.txt texts of the logged decisions.
 fn store(args: &WhatIfArgs, config: Option<&Config>) -> Result<PathBuf, WhatIfError> {
     if let Some(path) = &args.evidence {
         return Ok(path.clone());
@@ -173,7 +173,7 @@ fn texts(robots: &[(Origin, PathBuf)]) -> Result<Vec<(Origin, Vec<u8>)>, WhatIfE
     Ok(texts)
 }
 
-/// Parses `ORIGIN=FILE`.
+/// Parses the value of `--robots`, which is `ORIGIN=FILE`.
 fn site(text: &str) -> Result<(Origin, PathBuf), String> {
     let form = || "write the site and the file, like https://a.example=new.txt".to_owned();
     let (origin, path) = text.split_once('=').ok_or_else(form)?;
@@ -321,7 +321,7 @@ fn grouped(number: u64) -> String {
 
 /// How many groups are listed without `--all`.
 const LISTED: usize = 20;
-/// Maximum length of a line in the report.
+/// Maximum length of a line in the report, in bytes.
 const MAX_LINE: usize = 2 * 1024;
 
 const AFTER_HELP: &str = "\

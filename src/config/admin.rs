@@ -1,6 +1,6 @@
 //! `[admin]`: where the admin API listens, and its token.
 //!
-//! It opens no socket. It reads only the token file, and never shows the token.
+//! This module opens no socket. It reads only the token file, and never shows the token.
 
 use std::fmt;
 use std::io;
@@ -16,16 +16,18 @@ use crate::files::{self, SecretError};
 use subtle::ConstantTimeEq as _;
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3180);
-/// Length of a token in bytes. A shorter token could be guessed. A longer one does not fit into a request's header
-/// section, so the file is probably not a token file.
+/// Allowed length of a token in bytes. A shorter token could be guessed. A longer one does not fit into the head of a
+/// request, so the file is probably not a token file.
 const TOKEN_BYTES: RangeInclusive<usize> = 16..=4096;
 
 /// The `[admin]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
-    /// Addresses to listen on, without duplicates. Empty: the admin API is off. Port 0 lets the system choose.
+    /// Addresses to listen on, without duplicates. If there are none, the admin API is off. For port 0, the system
+    /// chooses a port.
     pub listen: Vec<SocketAddr>,
-    /// The token that clients must present. Required if an address is not loopback.
+    /// The token that clients of the admin API must present. It is required unless all addresses are loopback
+    /// addresses.
     pub token: Option<AdminToken>,
     /// The file that the token was read from.
     pub token_file: Option<PathBuf>,
@@ -66,7 +68,7 @@ impl Admin {
     }
 }
 
-/// Checks that only this machine can reach the API if there is no token, because the API shows the sites that bots
+/// If there is no token, checks that only this machine can reach the admin API, because the API shows which sites bots
 /// visit.
 fn check_reach(addresses: &[SocketAddr], span: &Range<usize>, has_token: bool, checker: &Checker<'_>) {
     let open = addresses
@@ -90,7 +92,7 @@ fn check_apart(addresses: &[SocketAddr], span: &Range<usize>, proxy: &Proxy, che
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
     let tls = tls.map(|address| ("proxy.tls.listen", address));
     let plain = proxy.listen.iter().map(|address| ("proxy.listen", address));
-    // The system chooses a different port each time for port 0.
+    // Two listeners may both have port 0, because the system chooses a different port for each.
     let taken = plain
         .chain(tls)
         .find(|(_, one)| one.port() != 0 && addresses.contains(one));
@@ -103,7 +105,7 @@ fn check_apart(addresses: &[SocketAddr], span: &Range<usize>, proxy: &Proxy, che
 // === impl AdminToken ===
 
 impl AdminToken {
-    /// Reads the token from the first line of a file that others cannot read. Errors quote nothing of the file.
+    /// Reads the token from the first line of a file that other users cannot read. Errors quote nothing of the file.
     fn read(path: &Path) -> Result<Self, String> {
         let (file, low, high) = (path.display(), TOKEN_BYTES.start(), TOKEN_BYTES.end());
         let bytes = files::read_secret(path).map_err(|error| match &error {
@@ -124,7 +126,8 @@ impl AdminToken {
         })
     }
 
-    /// Returns whether `presented` is the token. The time that this takes reveals only whether the length is right.
+    /// Returns whether `presented` is the token. An attacker who measures how long this takes learns only whether the
+    /// length is right.
     pub fn is(&self, presented: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(presented).into()
     }

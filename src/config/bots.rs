@@ -1,8 +1,8 @@
 //! `[identity]` and `[[bot]]`: the bots, how they are recognised and prove who they are, and what happens to requests
 //! that name no bot.
 //!
-//! It checks the entries, alone and against each other. It sees no request, and identifies and verifies no client. It
-//! reads only the credentials file, and errors quote nothing of it.
+//! This module checks the entries, alone and against each other. It sees no request, and identifies no client. It reads
+//! only the credentials file, and its errors quote nothing of that file.
 
 use std::collections::HashMap;
 use std::io;
@@ -26,26 +26,27 @@ use crate::usage::Purpose;
 pub struct IdentityRules {
     /// How requests that name no bot are handled.
     pub unidentified: Unidentified,
-    /// The credentials file. Without one, credentials are neither requested nor checked.
+    /// The credentials file. Without one, robotgate neither asks for credentials nor checks them.
     pub credentials: Option<PathBuf>,
     /// Whether clients without proof are refused.
     pub required: bool,
 }
 
-/// The credentials that bots can name.
+/// The credentials that `[[bot]]` entries can name.
 enum Named {
     /// No credentials file is configured.
     None,
-    /// The content of the credentials file. `None` if it could not be read, which has been reported.
+    /// The content of the credentials file. `None` if it could not be read, which is already reported as a mistake.
     File(Option<Credentials>),
-    /// A credentials file is configured but not read: every name is accepted.
+    /// A credentials file is configured, but this time robotgate does not read it. Every name is accepted.
     Unread,
 }
 
-/// What the entries read so far have already used, in lower case.
+/// What later entries have to be checked against: settings of other sections, and the names that earlier entries use,
+/// in lower case.
 struct Taken {
     named: Named,
-    /// Whether clients can show certificates.
+    /// Whether clients can show certificates, because `proxy.tls.client-roots` is set.
     has_client_roots: bool,
     /// Whether the file has a `[pace]` section.
     is_paced: bool,
@@ -116,7 +117,7 @@ impl IdentityRules {
 
 impl Taken {
     fn bot(&mut self, table: &Table<'_>) -> Option<Bot> {
-        // Check everything before returning early, so that all mistakes are reported.
+        // Check all keys before returning early, so that all mistakes are reported.
         let name = table.required("name", r#""AcmeBot""#, Table::text);
         let name = name.and_then(|name| self.name(&name, table));
         let bot_name = name.as_deref().unwrap_or_default();
@@ -189,7 +190,7 @@ impl Taken {
             let Some(pattern) = table.checker.parsed(&item, pattern) else {
                 continue;
             };
-            // Only the first of two equal entries would ever match.
+            // If two entries were equal, only the first would ever match.
             if let Some(first) = self
                 .user_agents
                 .insert(pattern.as_str().to_lowercase(), name.to_owned())
@@ -202,7 +203,7 @@ impl Taken {
         patterns
     }
 
-    /// Reads the proofs by which a client can be the bot of this name.
+    /// Reads the credentials, certificates and networks by which a client can prove to be the bot of this name.
     fn bindings(&self, bot_name: &str, table: &Table<'_>) -> Bindings {
         let credentials = match table.list("credentials") {
             Some(list) => table.checker.each(Some(list), |text| credential(text, &self.named)),
@@ -274,8 +275,8 @@ fn robots_agents(list: List<'_>, table: &Table<'_>) -> Vec<Box<str>> {
     })
 }
 
-/// Returns the bot's name as its only product token, for a bot without `robots-agents`. It is an error if the name is
-/// not a valid product token.
+/// Returns the bot's name as the only product token to look for in robots.txt files. This is for a bot without
+/// `robots-agents`. It is a mistake if the name is not a valid product token.
 fn name_as_agent(name: &str, table: &Table<'_>) -> Option<Vec<Box<str>>> {
     if is_token(name) && name != "*" {
         return Some(vec![name.into()]);
@@ -299,13 +300,14 @@ fn credential(text: &str, named: &Named) -> Result<Box<str>, String> {
             "\"{text}\" has to be in a credentials file, but none is configured; write credentials = \
              \"credentials\" in [identity]"
         )),
-        // If the credentials file lacks this credential, no client can prove to be the bot. So removing a credential
-        // never makes a bot accept clients without proof.
+        // Accept the name even if the file has no such credential: no client can then prove to be the bot. If the name
+        // were ignored, removing a credential from the file would let clients be the bot without proof.
         Named::File(_) | Named::Unread => Ok(text.into()),
     }
 }
 
-/// Returns the credential of the bot's own name, for a bot without `credentials`, even if the file does not contain it.
+/// Returns the credential with the bot's own name, for a bot without `credentials`. The credentials file need not
+/// contain it.
 fn default_credential(bot_name: &str, named: &Named) -> Option<Box<str>> {
     match named {
         Named::File(_) | Named::Unread => is_name(bot_name).then(|| bot_name.into()),

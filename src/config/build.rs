@@ -1,7 +1,7 @@
 //! Builds the objects that need more than one section of a [`Config`]: the terms of a decision, a question, the egress
-//! and the fetcher. The proxy and the commands share this, so they decide and fetch by the same rules.
+//! and the fetcher. The proxy and the commands share this code, so they decide and fetch by the same rules.
 //!
-//! It opens no connection and reads no file.
+//! This module opens no connection and reads no file.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -33,8 +33,8 @@ impl Config {
         }
     }
 
-    /// Builds the question whether a bot may fetch a URL, as a command or the API asks it. The bot is assumed to have
-    /// the proof that it needs, unless `unproven` is set.
+    /// Builds the question whether a bot may fetch a URL, for a command or the API. The bot counts as having the proof
+    /// that it needs, unless `unproven` is set.
     pub fn question(&self, agent: &str, unproven: bool, target: Target, terms: Terms, now: SystemTime) -> Question {
         let proof = match unproven {
             true => Proof::None,
@@ -48,8 +48,8 @@ impl Config {
         Question::of_url(Subject::of(identity), target, exception, terms)
     }
 
-    /// Checks whether `[egress]` forbids `origin`, or robotgate itself listens there, as far as that is known before
-    /// the origin's name is resolved.
+    /// Checks whether bots may connect to `origin`, as far as that is known before the origin's name is resolved. They
+    /// may not if `[egress]` forbids it, or if robotgate itself listens there.
     ///
     /// # Errors
     /// Fails if bots may not connect to `origin`.
@@ -64,7 +64,7 @@ impl Config {
         all.copied().collect()
     }
 
-    /// Returns the egress, which resolves names with `resolver` and never connects to an address in `listening`.
+    /// Returns the egress: it resolves names with `resolver`, and never connects to an address in `listening`.
     pub fn way_out(&self, resolver: Resolver, listening: Listening) -> Egress {
         Egress {
             resolver,
@@ -73,8 +73,8 @@ impl Config {
         }
     }
 
-    /// Returns the settings that a copy depends on, in addition to its origin. Proxies of a fleet that differ in these
-    /// settings do not share copies.
+    /// Returns the settings that a robots.txt copy depends on, in addition to its origin. Proxies of a fleet share
+    /// copies only if these settings are the same.
     pub fn fetched_as(&self) -> FetchedAs<'_> {
         FetchedAs {
             profile: self.robots.policy.profile,

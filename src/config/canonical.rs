@@ -1,4 +1,4 @@
-//! The text of a configuration in one fixed form, and its digest, by which the audit log refers to a configuration.
+//! The text of a configuration in one fixed form, and its digest. The audit log names a configuration by this digest.
 //!
 //! The text contains no secret, because secrets are in separate files. A change of such a file does not change the
 //! digest.
@@ -10,11 +10,14 @@ use toml::Table;
 use crate::copy::Sha256;
 
 /// Everything that a configuration file sets, as TOML with sorted keys and without comments. Two files that differ only
-/// in comments, in spacing or in the order of their keys have the same canonical text, and so the same digest. Values
-/// are as written, the order of entries and lists is kept, and defaults are not filled in. [`super::Config::parse`]
-/// reads the text like a configuration file. The built-in configuration has the empty text.
+/// in comments, in spacing or in the order of their keys have the same canonical text, and so the same digest. The
+/// built-in configuration has the empty text.
 ///
-/// Canonical texts always compare equal, like [`super::Settings`], so that configurations that mean the same are equal.
+/// Values are as written, entries and lists keep their order, and defaults are not filled in. [`super::Config::parse`]
+/// reads the text like a configuration file.
+///
+/// All canonical texts compare equal. A [`Config`](super::Config) has one as a field, and two configurations that mean
+/// the same have to be equal.
 #[derive(Clone, Debug)]
 pub struct Canonical {
     text: Arc<str>,
@@ -26,7 +29,8 @@ pub struct Canonical {
 impl Canonical {
     /// Returns the canonical form of a valid TOML text. An invalid text is treated like an empty one.
     pub fn of(text: &str) -> Self {
-        // Tables keep their keys sorted, and a table that was just parsed can always be written.
+        // Tables sort their keys. A table that was just parsed can always be written, so the second default is never
+        // used.
         let table: Table = text.parse().unwrap_or_default();
         let text: Arc<str> = toml::to_string(&table).unwrap_or_default().into();
         Self {
@@ -89,7 +93,7 @@ Disallow: /\tx
 verdict = "deny"
 "##;
 
-    /// Old logs contain digests of this form, so it must not change, even if the `toml` crate does.
+    /// Audit logs contain digests of this text. So it must not change, even if the `toml` crate does.
     const CANONICAL: &str = r##"[[bot]]
 exempt-hosts = ["a.example"]
 name = "B"
@@ -132,7 +136,7 @@ default-ttl = "24h"
         assert_eq!(config.canonical.sha256(), Sha256::of(CANONICAL.as_bytes()));
         let mut again = parse(CANONICAL);
         assert_eq!(again.canonical.text(), config.canonical.text());
-        // The cases contain their line numbers, which differ between the two files.
+        // Each case contains its line number, which differs between the two files. So compare only the texts.
         assert_eq!(again.expect[0].robots, config.expect[0].robots);
         config.expect.clear();
         again.expect.clear();

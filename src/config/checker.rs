@@ -1,6 +1,7 @@
-//! State that all tables of a file share: the base of relative paths, and the list of mistakes.
+//! State that all tables of a configuration file share: the folder to which paths are relative, and the list of
+//! mistakes.
 //!
-//! It judges no value itself; the parsers that callers pass do.
+//! This module judges no value itself: callers pass parsers, which do.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -12,27 +13,27 @@ use toml::Spanned;
 use super::environment::Environment;
 use super::error::{Complaint, line};
 
-/// A string in the file, and its place.
+/// A string in the configuration file, and where it is.
 pub(super) type Text<'c> = Spanned<&'c str>;
 pub(super) type List<'c> = Spanned<Vec<Text<'c>>>;
 
-/// Which of the files that a configuration names are read with it.
+/// Which of the files that a configuration names robotgate reads together with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
     All,
-    /// No file with secrets: every credential that a bot names is accepted.
+    /// All but the files with secrets. Every credential that a bot names is accepted.
     NoSecrets,
     Nothing,
 }
 
-/// Collects the mistakes of a file.
+/// Collects the mistakes of a configuration file.
 pub(super) struct Checker<'c> {
     pub environment: &'c Environment,
     base_dir: &'c Path,
     text: &'c str,
     pub reads: Reads,
     complaints: RefCell<Vec<Complaint>>,
-    /// Whether a value or table could not be read because it had the wrong type.
+    /// Whether some value or table could not be read because it has the wrong type.
     has_unread: Cell<bool>,
 }
 
@@ -53,7 +54,7 @@ impl<'c> Checker<'c> {
     pub(super) fn into_complaints(self) -> Vec<Complaint> {
         let mut complaints = self.complaints.into_inner();
         if self.has_unread.get() {
-            // A key that seems to be missing might be in a part that could not be read.
+            // Do not report missing keys: they may be in a part that could not be read.
             complaints.retain(|complaint| complaint.missing.is_none());
         }
         complaints
@@ -116,7 +117,7 @@ impl<'c> Checker<'c> {
         })
     }
 
-    /// Reads a path. If the key is not set, returns the path of `file` in the state directory.
+    /// Reads a path. If the key is not set, returns the path of `file` in the directory for state.
     pub(super) fn path_or_state(&self, raw: Option<Text<'_>>, file: &str) -> PathBuf {
         raw.and_then(|raw| self.path(&raw))
             .unwrap_or_else(|| self.environment.state_dir.join(file))

@@ -1,6 +1,6 @@
 //! `[egress]`: which destinations bots may reach, and which name servers resolve names.
 //!
-//! It resolves no name, and does not decide about addresses.
+//! This module resolves no name, and makes no decision about an address.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -19,7 +19,7 @@ const DNS_PORT: u16 = 53;
 pub struct Egress {
     /// Which destinations bots may reach.
     pub guard: Guard,
-    /// Name servers. Empty: those of the system.
+    /// The name servers to ask. If there are none, the system's are used.
     pub dns: Vec<SocketAddr>,
 }
 
@@ -75,8 +75,8 @@ fn destination(text: &str) -> Result<Destination, String> {
     }
 }
 
-/// Parses a network or a single address. Rejects a network with host bits set, because it is unclear whether the
-/// address or the prefix length is the mistake.
+/// Parses a network or a single address. Rejects a text such as `10.0.0.1/8`, whose address is not the first of the
+/// network: it is unclear whether the address or the prefix length is the mistake.
 pub(super) fn network(text: &str) -> Result<IpNet, String> {
     network_or(text, r#"write one like "10.0.0.0/8" or "fd00::/8""#)
 }
@@ -97,7 +97,8 @@ fn network_or(text: &str, advice: &str) -> Result<IpNet, String> {
     }
 }
 
-/// Converts a network of IPv4-mapped addresses to the IPv4 network, the form in which addresses are compared.
+/// Converts a network of IPv4-mapped addresses, such as `::ffff:10.0.0.0/104`, to the IPv4 network. Addresses are
+/// compared in this form.
 fn canonical(network: IpNet) -> IpNet {
     let IpNet::V6(v6) = network else { return network };
     let mapped = v6.addr().to_ipv4_mapped().zip(v6.prefix_len().checked_sub(96));

@@ -1,6 +1,6 @@
 //! The environment that defaults depend on: where state is kept, and the number of cores.
 //!
-//! It is read once and passed to other code, which never reads the process's environment itself.
+//! It is read once and passed to other code. No other code reads the environment of the process.
 
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -10,7 +10,7 @@ use std::thread;
 /// The values that the built-in defaults depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
-    /// The directory for state, such as the authority's files, unless the configuration names another.
+    /// The directory for state, such as the files of the certificate authority. The configuration can name others.
     pub state_dir: PathBuf,
     /// Number of cores that this process may use.
     pub cores: usize,
@@ -24,9 +24,12 @@ impl Environment {
         Self::from_vars(|name| std::env::var_os(name))
     }
 
-    /// Builds the environment from given variables. The state directory is the first directory of
-    /// `STATE_DIRECTORY` (as systemd sets it), else `XDG_STATE_HOME/robotgate`, else
-    /// `HOME/.local/state/robotgate`, else `/var/lib/robotgate`.
+    /// Builds the environment from given variables. The directory for state is the first of these that is set:
+    ///
+    /// - the first directory of `STATE_DIRECTORY`, which systemd sets
+    /// - `XDG_STATE_HOME/robotgate`
+    /// - `HOME/.local/state/robotgate`
+    /// - `/var/lib/robotgate`
     ///
     /// Empty and relative values are ignored, as the XDG specification asks.
     pub fn from_vars(var: impl Fn(&str) -> Option<OsString>) -> Self {
@@ -45,7 +48,7 @@ impl Environment {
     }
 }
 
-/// Returns this machine's node name, or 127.0.0.1 if it is not a valid host name.
+/// Returns this machine's name, or 127.0.0.1 if that name is not a valid host name.
 pub fn host_name() -> String {
     let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);

@@ -1,7 +1,7 @@
 //! Errors of a configuration, with everything that a reader needs to fix them: file, line, column, key, message and the
 //! line itself.
 //!
-//! It finds the place of a mistake in the parsed document, and prints it. It does not look for mistakes.
+//! This module finds where a mistake is in the parsed document, and prints it. It does not look for mistakes.
 
 use std::fmt;
 use std::io;
@@ -25,8 +25,8 @@ pub enum ConfigError {
         /// The system's error.
         source: io::Error,
     },
-    /// The file is empty. A file can be empty for a moment while it is being written, and for longer on a full disk. If
-    /// robotgate used all defaults then, it could allow what the configuration forbids.
+    /// The file is empty. It may be empty for a moment because it is being written, or for longer because the disk is
+    /// full. robotgate must not use the defaults then: they could allow what the configuration forbids.
     #[error(
         "{} is empty, perhaps because it is still being written; to use all defaults, write a comment line into it",
         .0.display()
@@ -37,11 +37,11 @@ pub enum ConfigError {
     Invalid(Problems),
 }
 
-/// All mistakes in one file, in the file's order; never empty.
+/// All mistakes in one file, in the order of the file. There is at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems(Vec<Problem>);
 
-/// One mistake and its place.
+/// One mistake, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The file, as the caller named it.
@@ -50,32 +50,32 @@ pub struct Problem {
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// The dotted key, such as `robots.default-ttl` or `bot[1].name` (lists count from 0); empty for a syntax error
-    /// outside of any key.
+    /// The dotted key, such as `robots.default-ttl` or `bot[1].name`. Lists count from 0. The key is empty for a syntax
+    /// error outside of any key.
     pub key: String,
     /// What is wrong, and what to write instead.
     pub message: String,
     /// The text of the line, as in the file.
     pub source_line: String,
-    /// Number of characters to mark in the line; at least 1.
+    /// Number of characters to mark in the line, at least 1.
     pub width: usize,
 }
 
-/// A mistake whose line and key are not yet known.
+/// A mistake. Its line and key are found later, from the bytes in `span`.
 pub(super) struct Complaint {
-    /// The bytes at fault.
+    /// The bytes of the text that are wrong.
     pub span: Range<usize>,
     /// The key that is missing from the table at `span`.
     pub missing: Option<&'static str>,
     pub message: String,
 }
 
-/// A search for the innermost key or value around a range of bytes.
+/// A search for the innermost key or value that encloses a range of bytes.
 struct Search<'s> {
     span: &'s Range<usize>,
-    /// The dotted key that the search has reached.
+    /// The dotted key at which the search is now.
     here: String,
-    /// The width and the dotted key of the smallest match so far.
+    /// The smallest range so far that encloses `span`: its width and its dotted key.
     best: Option<(usize, String)>,
 }
 
@@ -84,9 +84,9 @@ pub(super) fn line(text: &str, at: usize) -> usize {
     1 + text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count()
 }
 
-/// Replaces what can be a password in `line` with asterisks, of which there are as many: what stands between the first
-/// colon and the last `@`, as in `redis://:secret@host`. If the line sets an `address`, a mistyped password can be
-/// anywhere after the colon.
+/// Replaces what can be a password in `line` with asterisks, one for each character. A password is between the first
+/// colon and the last `@`, as in `redis://:secret@host`. If the line sets an `address`, everything after the colon is
+/// replaced, because the `@` may be missing by mistake.
 fn without_password(line: &str, is_address: bool) -> String {
     let colon = line.find(':').map(|colon| colon + 1);
     let end = match is_address {
@@ -106,7 +106,7 @@ fn without_password(line: &str, is_address: bool) -> String {
     line.char_indices().map(hide).collect()
 }
 
-/// Escapes control characters, such as line ends and terminal sequences in a quoted key or value.
+/// Escapes control characters in a quoted key or value, such as line ends and sequences that control the terminal.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
@@ -122,7 +122,7 @@ fn printable(text: &str) -> String {
 // === impl Problems ===
 
 impl Problems {
-    /// Finds the place of each complaint in the text.
+    /// Finds the line and the key of each complaint in the text.
     pub(super) fn new(file: &str, text: &str, document: &DeTable<'_>, complaints: Vec<Complaint>) -> Self {
         let file: Arc<str> = file.into();
         let problem = |complaint| Problem::new(&file, text, document, complaint);
@@ -131,7 +131,7 @@ impl Problems {
         Self(problems)
     }
 
-    /// Returns the problems, in the file's order.
+    /// Returns the mistakes, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
         self.0.iter()
     }
@@ -197,7 +197,7 @@ impl fmt::Display for Problem {
         writeln!(f, "{:>5} | {}", self.line, self.source_line)?;
         write!(f, "      | ")?;
         for c in self.source_line.chars().take(self.column - 1) {
-            // Keep tabs, so that the caret is in the right column for any tab width.
+            // Keep tabs, so that the mark is in the right column for any tab width.
             write!(f, "{}", if c == '\t' { '\t' } else { ' ' })?;
         }
         write!(f, "{}", "^".repeat(self.width))
@@ -207,7 +207,7 @@ impl fmt::Display for Problem {
 // === impl Search ===
 
 impl Search<'_> {
-    /// Returns the dotted key of the innermost key or value around the range.
+    /// Returns the dotted key of the innermost key or value that encloses `span`.
     fn key(document: &DeTable<'_>, span: &Range<usize>) -> String {
         let mut search = Search {
             span,
@@ -247,10 +247,11 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps the key as the best match if its range encloses the range sought and is no wider than the best so far. If
-    /// both are equally wide (a list of tables and its first item share a header), the deeper key wins.
+    /// Keeps the current key as the best match if `range` encloses the span sought and is no wider than the best range
+    /// so far. If both are equally wide, the later, deeper key wins: a list of tables and its first item share one
+    /// header.
     fn offer(&mut self, range: Range<usize>) {
-        // A value that is not in the text, such as an implicit table, has the range 0..0.
+        // A value that is not written in the text, such as an implicit table, has the range 0..0.
         let somewhere = range != (0..0);
         let around = range.start <= self.span.start && self.span.end <= range.end;
         if somewhere && around && self.best.as_ref().is_none_or(|(width, _)| range.len() <= *width) {

@@ -1,26 +1,26 @@
-//! `[[expect]]`: cases that a configuration must meet before it is used.
+//! `[[expect]]`: test cases that a configuration has to pass before robotgate uses it.
 //!
-//! It reads the cases and does not run them.
+//! This module reads the cases and does not run them.
 
 use url::Url;
 
 use super::table::Table;
 use crate::{decision::Verdict, usage::Purpose};
 
-/// One `[[expect]]`: the verdict that a bot's request must get, given a robots.txt.
+/// One `[[expect]]`: which verdict a bot's request must get if the site has a given robots.txt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expectation {
     /// The User-Agent field of the request.
     pub agent: String,
     /// The requested URL, http or https, as written.
     pub url: String,
-    /// The purpose of the request, in place of the bot's own purposes.
+    /// The purpose of the request. It replaces the purposes of the bot.
     pub purpose: Option<Purpose>,
     /// The text of the origin's robots.txt.
     pub robots: String,
     /// The expected verdict.
     pub verdict: Verdict,
-    /// The line where the entry begins, from 1.
+    /// The line of the file where the entry begins, from 1.
     pub line: usize,
 }
 

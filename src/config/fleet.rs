@@ -1,7 +1,7 @@
 //! `[fleet]`: the server through which several robotgates share what they fetch.
 //!
-//! It connects to nothing. It reads the file with root certificates and the files with secrets, and never shows a
-//! secret.
+//! This module connects to nothing. It reads the file with root certificates and the files with secrets, and never
+//! shows a secret.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::{files, pem};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fleet {
     pub settings: Settings,
-    /// How `[pace]` is applied while the server cannot be used.
+    /// How fast bots may send requests while robotgate cannot use the fleet's server.
     pub on_loss: OnLoss,
     /// Number of robotgates in the fleet, for [`OnLoss::Share`].
     pub size: u32,
@@ -25,7 +25,7 @@ pub struct Fleet {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Reads the section; `None` without `url`. `is_paced` says whether there is a `[pace]` section.
+    /// Reads the section. Returns `None` if `url` is not set. `is_paced` says whether there is a `[pace]` section.
     pub(super) fn read(table: &Table<'_>, is_paced: bool) -> Option<Self> {
         let mut secret_files = Vec::new();
         let address = table.parsed("url", str::parse);
@@ -47,7 +47,7 @@ impl Fleet {
         });
         let prefix = table.parsed("key-prefix", key_prefix);
         let on_loss = table.choice("on-loss").value_or(OnLoss::default());
-        // The size is needed only for a fleet with a `[pace]` section. Elsewhere the default of 1 has no effect.
+        // The size is needed only if there is a `[pace]` section. Otherwise, the default of 1 has no effect.
         let size = table.number_of([" robotgates", ""], "size", 1, 1..=10_000);
         let is_size_missing = table.span_of("size").is_none() && table.span_of("url").is_some();
         if is_paced && on_loss == OnLoss::Share && is_size_missing {
@@ -93,7 +93,7 @@ impl Fleet {
     }
 }
 
-/// Reads the first line of a file that others cannot read. Errors never quote the file.
+/// Reads the first line of a file that other users cannot read. Errors never quote the file.
 fn secret(path: &Path, is_key: bool) -> Result<Secret, String> {
     let bytes = files::read_secret(path).map_err(|error| error.to_string())?;
     let line = bytes

@@ -1,7 +1,7 @@
-//! `[https]`: how a CONNECT is handled, and the certificates that robotgate presents and trusts. `[[https.tunnel]]`:
+//! `[https]`: how robotgate handles a CONNECT, and the certificates that it presents and trusts. `[[https.tunnel]]`:
 //! hosts that are tunnelled without inspection, each with a reason and an end date.
 //!
-//! It creates no certificate and reads no clock. It reads only the files of root certificates.
+//! This module creates no certificate and reads no clock. It reads only the files of root certificates.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,24 +23,25 @@ use crate::{files, pem};
 pub struct Https {
     /// How a CONNECT is handled.
     pub mode: HttpsMode,
-    /// How to decide a tunnel to a site whose robots.txt forbids only a part of it.
+    /// How to decide a tunnel to a site whose robots.txt forbids only a part of the site.
     pub unverifiable: Unverifiable,
-    /// The authority's certificate, PEM. The file may not exist yet.
+    /// The certificate of the local certificate authority, in PEM. The file may not exist yet.
     pub ca_certificate: PathBuf,
-    /// The authority's private key, PEM.
+    /// The private key of the local certificate authority, in PEM.
     pub ca_key: PathBuf,
     /// Whether robotgate offers HTTP/2 to origins in addition to HTTP/1.1, for pages and for robots.txt files.
     pub upstream_http2: bool,
-    /// Certificates that are trusted in addition to the system's roots. They are read with the configuration.
+    /// Certificates that robotgate trusts in addition to those of the system. Their files are read together with the
+    /// configuration.
     pub extra_roots: Vec<CertificateDer<'static>>,
-    /// Hosts that are tunnelled, in the file's order; see [`Https::tunnel_exception`].
+    /// Hosts that are tunnelled, in the order of the file; see [`Https::tunnel_exception`].
     pub tunnels: Vec<TunnelException>,
 }
 
 /// A host that is tunnelled until a given time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunnelException {
-    /// The hosts that the entry covers.
+    /// The host, or the pattern of hosts, that the entry is for.
     pub host: HostPattern,
     /// The operator's reason; never empty.
     pub reason: Arc<str>,
@@ -142,7 +143,7 @@ fn parse_reason(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the first moment after the date or time in `raw`. A date includes its whole day, in UTC.
+/// Returns the first moment after the date or time in `raw`. If it is a date, that is the end of this day in UTC.
 fn end(raw: &Datetime) -> Result<SystemTime, String> {
     let unusable = || {
         format!(
@@ -162,7 +163,7 @@ fn end(raw: &Datetime) -> Result<SystemTime, String> {
         }
         (Some(time), Some(offset)) => {
             let (second, nano) = (time.second.unwrap_or(0), time.nanosecond.unwrap_or(0));
-            // This calendar has no leap seconds, so a leap second is treated as the last second of its minute.
+            // `Time` has no leap seconds, so second 60 becomes second 59.
             let time = Time::from_hms_nano(time.hour, time.minute, second.min(59), nano).map_err(|_| unusable())?;
             let minutes = match offset {
                 Offset::Z => 0,

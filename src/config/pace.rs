@@ -1,4 +1,4 @@
-//! `[pace]`: how fast bots may go at one site.
+//! `[pace]`: how fast bots may send requests to one site.
 //!
 //! [`crate::pace`] defines the values and their defaults.
 
@@ -8,11 +8,12 @@ use std::time::Duration;
 use super::table::{Table, ValueOr as _};
 use crate::pace::{MAX_GAP, MAX_WAIT, Policy};
 
-/// A longer one is most likely a wrong unit, and robotgate forgets the last request to a site after this time.
+/// Allowed time between two requests to a site. A longer one most likely has the wrong unit, and robotgate would forget
+/// the last request before that time ends.
 pub(super) const DELAYS: RangeInclusive<Duration> = Duration::ZERO..=MAX_GAP;
 const WAITS: RangeInclusive<Duration> = Duration::ZERO..=MAX_WAIT;
 
-/// Returns `None` if the section is not written. Nothing is limited then.
+/// Reads the section. Returns `None`, which means no limits, if the section is missing.
 pub(super) fn read(table: &Table<'_>) -> Option<Policy> {
     table.span()?;
     let default = Policy::default();

@@ -1,7 +1,7 @@
 //! `[proxy]` and `[proxy.tls]`: where robotgate listens, its name, its timeouts, and the limits for clients.
 //!
-//! It reads the root certificates for clients' certificates, but no private key. It opens no socket, so it does not
-//! notice an address that is already in use.
+//! This module reads the root certificates for clients' certificates, but no private key. It opens no socket, so it
+//! does not notice if an address is already in use.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -20,18 +20,19 @@ use crate::bot::is_token;
 const DEFAULT_NAME: &str = "robotgate";
 const THREADS: RangeInclusive<usize> = 1..=1024;
 
-/// A smaller limit has no room for a URL and some cookies. pingora reads at most 1 MiB, including bytes after the
-/// header section.
+/// Allowed values of `max-header-bytes`. A smaller head has no room for a URL and some cookies. pingora reads at most 1
+/// MiB, including bytes after the head.
 const HEADER_BYTES: (RangeInclusive<u64>, &str) = (1 << 10..=512 << 10, "from 1KiB to 512KiB");
-/// pingora accepts at most 256 fields.
+/// Allowed values of `max-header-fields`. pingora accepts at most 256 fields.
 const HEADER_FIELDS: RangeInclusive<usize> = 1..=256;
 
-/// A longer time than a day is probably a wrong unit. A shorter one than a millisecond would refuse every client.
+/// Allowed timeouts. One of more than a day probably has the wrong unit. One of less than a millisecond would refuse
+/// every client.
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
-/// Long enough for a bot's WebSocket, which can last for weeks.
+/// Allowed values of `tunnel-timeout`. The WebSocket of a bot can last for weeks.
 const LIFETIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(365 * 24 * 60 * 60);
 const SHUTDOWNS: RangeInclusive<Duration> = Duration::ZERO..=*TIMEOUTS.end();
-/// The range for limits that count things. Ten million is more than any machine can serve, so a larger value is
+/// Allowed limits for things that are counted. No machine can serve more than ten million, so a larger value is
 /// probably a mistake.
 const COUNTS: RangeInclusive<u32> = 1..=10_000_000;
 const COUNTS_USIZE: RangeInclusive<usize> = 1..=10_000_000;
@@ -43,7 +44,7 @@ pub struct Proxy {
     pub listen: Vec<SocketAddr>,
     /// Number of worker threads, 1 to 1024; by default one for each core.
     pub threads: usize,
-    /// The pseudonym in Via (RFC 9110 §7.6.3) and Proxy-Status (RFC 9209 §2), a token.
+    /// The name of this proxy in the fields Via (RFC 9110 §7.6.3) and Proxy-Status (RFC 9209 §2). It is a token.
     pub name: Arc<str>,
     /// Whether robotgate adds itself to the Via field of forwarded requests. It always does so for responses.
     pub via: bool,
@@ -51,11 +52,11 @@ pub struct Proxy {
     pub annotate_allowed: bool,
     /// Names of the request fields that are not forwarded.
     pub strip: Vec<HeaderName>,
-    /// Limits of a request's header section.
+    /// Limits of the head of a request.
     pub head: HeadLimits,
-    /// How long a client may take to send the header section of a request.
+    /// How long a client may take to send the head of a request.
     pub header_timeout: Duration,
-    /// How long a client may take for a TLS handshake. An origin's handshake is a part of `connect_timeout`.
+    /// How long a client may take for a TLS handshake. For an origin's handshake, `connect_timeout` applies.
     pub handshake_timeout: Duration,
     /// How long robotgate may take to connect to an origin, including the TLS handshake.
     pub connect_timeout: Duration,
@@ -71,17 +72,17 @@ pub struct Proxy {
     pub tunnel_timeout: Duration,
     /// How long a client may pause in the middle of its request's content.
     pub body_timeout: Duration,
-    /// How long open exchanges may continue after a shutdown begins; zero ends them immediately.
+    /// How long open exchanges may continue after robotgate begins to stop. Zero ends them immediately.
     pub shutdown_timeout: Duration,
     pub limits: Limits,
     /// The TLS listeners, if there are any.
     pub tls: Option<Tls>,
 }
 
-/// Limits of a request's header section.
+/// Limits of the head of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// Bytes from the request line to the empty line.
+    /// Maximum number of bytes from the request line to the empty line.
     pub bytes: usize,
     pub fields: usize,
 }
@@ -89,21 +90,21 @@ pub struct HeadLimits {
 /// Limits for clients in `[proxy]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections of all clients together.
+    /// Maximum number of connections of all clients together.
     pub connections: usize,
-    /// Connections of one client.
+    /// Maximum number of connections of one client.
     pub client_connections: usize,
-    /// Concurrent requests of one client; a tunnel is one request.
+    /// Maximum number of requests of one client at the same time. A tunnel counts as one request.
     pub client_requests: usize,
-    /// Fetches of a robots.txt that one client has started or waits for at the same time.
+    /// Maximum number of robots.txt fetches that one client has started or waits for at the same time.
     pub client_fetches: usize,
-    /// New hosts a minute for which robotgate issues a certificate because of one client.
+    /// For how many new hosts per minute one client may make robotgate issue a certificate.
     pub client_leaves: u32,
-    /// Requests on one connection, after which robotgate closes it gracefully.
+    /// After this number of requests on one connection, robotgate closes the connection gracefully.
     pub connection_requests: u32,
-    /// Concurrent requests on one HTTP/2 connection.
+    /// Maximum number of requests at the same time on one HTTP/2 connection.
     pub http2_streams: u32,
-    /// Requests that a client may cancel within ten seconds on one HTTP/2 connection.
+    /// How many requests a client may cancel within ten seconds on one HTTP/2 connection.
     pub http2_resets: u32,
 }
 
@@ -116,15 +117,15 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// The private key of the certificate, PEM.
     pub key: PathBuf,
-    /// The root certificates against which clients' certificates are verified. If empty, no client certificate is
-    /// requested.
+    /// The root certificates against which clients' certificates are checked. If there are none, robotgate asks clients
+    /// for no certificate.
     pub client_roots: Arc<[CertificateDer<'static>]>,
 }
 
 // === impl Proxy ===
 
 impl Proxy {
-    /// The default address.
+    /// The address on which robotgate listens if `proxy.listen` is not set.
     pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3128);
 
     pub(super) fn read(table: &Table<'_>) -> Self {
@@ -182,7 +183,7 @@ impl Tls {
             .map(|listen| {
                 let span = listen.span();
                 let addresses = addresses(listen, checker);
-                // The system chooses a different port each time for port 0.
+                // Two listeners may both have port 0, because the system chooses a different port for each.
                 if let Some(both) = addresses.iter().find(|one| one.port() != 0 && plain.contains(one)) {
                     checker.complain(
                         span,
@@ -225,7 +226,7 @@ pub(super) fn addresses(raw: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr>
         let Some(address) = checker.parsed(&item, address) else {
             continue;
         };
-        // The system chooses a different port each time for port 0.
+        // An address with port 0 may occur twice, because the system chooses a different port for each.
         if address.port() != 0 && addresses.contains(&address) {
             checker.complain(item.span(), format!("{address} is in this list twice; remove one"));
         }
@@ -234,7 +235,7 @@ pub(super) fn addresses(raw: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr>
     addresses
 }
 
-/// Parses an address with a port. The error has a hint for a missing address or port.
+/// Parses an address with a port. If one of the two is missing, the error says so.
 fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -265,7 +266,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Parses the name of a request field that can be stripped.
+/// Parses the name of a request field that `strip` may name.
 fn stripped_field(text: &str) -> Result<HeaderName, String> {
     let name = HeaderName::from_bytes(text.as_bytes()).map_err(|_| {
         format!(r#""{text}" is not the name of a request field; write it without a colon, like "X-Original-URL""#)

@@ -1,4 +1,4 @@
-//! Messages for syntax errors, unknown keys and values of the wrong type. They say what to write instead.
+//! Writes the messages for syntax errors, unknown keys and values of the wrong type. They say what to write instead.
 //!
 //! This module knows TOML, but not what the keys mean.
 
@@ -12,8 +12,8 @@ use super::checker::{Checker, Reads};
 use super::environment::Environment;
 use super::error::Complaint;
 
-/// Reports a syntax error in `text`. The message is the TOML parser's, except for the most common error: a value
-/// without quotes.
+/// Reports a syntax error in `text`. If the error is the most common one, a value without quotes, the message says how
+/// to write the value. Otherwise, it is the TOML parser's message.
 pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Complaint {
     let span = error.span().unwrap_or_default();
     let value = bare_value(text, span.start);
@@ -32,8 +32,8 @@ pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Co
     }
 }
 
-/// Returns the range of the unquoted value at `at`. Returns `None` unless the value follows `key =` or is an item of a
-/// list.
+/// Returns the range of the value without quotes that is at `at`. Returns `None` unless the value follows `key =` or is
+/// an item of a list.
 fn bare_value(text: &str, at: usize) -> Option<Range<usize>> {
     let delimiters = ['"', '\'', '=', '[', ']', '{', '}', ',', '#', '\n'];
     let (before, after) = text.split_at_checked(at)?;
@@ -57,9 +57,11 @@ fn in_list(text: &str) -> bool {
     open.is_some_and(|open| text[..open].trim_end().ends_with('='))
 }
 
-/// Says how to write an unquoted value that follows `before`. To find the type of the key, this reads the same
-/// configuration with an empty string as the value. Returns `None` for a number or date if the key takes one, because
-/// the TOML parser's message is better in that case.
+/// Says how to write `word`, a value without quotes that follows `before`. To find out which type the key takes, this
+/// reads `before` with an empty string as the value.
+///
+/// Returns `None` if the value is a number or date, and the key takes one. The TOML parser's message is better in that
+/// case.
 fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<String> {
     let end = if in_list(before.trim_end()) { "]" } else { "" };
     let probe = format!("{before}''{end}");
@@ -89,7 +91,7 @@ pub(super) fn unknown_key(name: &str, known: &[&str]) -> String {
     }
 }
 
-/// Returns the message for an unknown choice. serde's message has the choices in back quotes.
+/// Returns the message for an unknown choice. `message` is serde's, which lists the choices in back quotes.
 pub(super) fn unknown_choice(name: &str, message: &str) -> String {
     let (_, choices) = message.rsplit_once(", expected ").unwrap_or_default();
     let choices: Vec<&str> = choices.split('`').skip(1).step_by(2).collect();

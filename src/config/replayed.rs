@@ -1,4 +1,4 @@
-//! Reads the stored text of a configuration, for replaying decisions.
+//! Reads the stored text of an old configuration, to decide requests of that time again.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use super::{Config, ConfigError, Environment, Reads};
 
 impl Config {
     /// Reads the canonical text of a configuration, and none of the files that it names. If this version does not
-    /// accept the whole text, reads only what decisions depend on, and everything else has its default.
+    /// accept the whole text, reads only the parts on which decisions depend. Everything else then has its default.
     ///
     /// # Errors
-    /// Fails if this version does not even accept that part of the text.
+    /// Fails if this version does not accept even these parts.
     pub fn for_replay(text: &str) -> Result<Self, ConfigError> {
         if let Ok(config) = Self::parse_alone(NAME, text) {
             return Ok(config);
@@ -22,11 +22,11 @@ impl Config {
             https.retain(|key: &str, _| HTTPS.contains(&key));
         }
         if let Some(Value::Table(audit)) = table.get_mut("audit") {
-            // They say which URLs and User-Agents of the log are not whole.
+            // These two keys say which URLs and User-Agents in the log are incomplete.
             audit.retain(|key: &str, _| key == "redact-query" || key == "user-agent");
         }
         if let Some(Value::Table(identity)) = table.get_mut("identity") {
-            // A replay takes the sender of a request from the log.
+            // A replay takes from the log who sent a request, so no credential is required.
             identity.remove("required");
         }
         if let Some(Value::Array(bots)) = table.get_mut("bot") {
@@ -42,7 +42,7 @@ impl Config {
 
 /// The name of the text in errors.
 const NAME: &str = "the stored configuration";
-/// The sections that decisions and their lines depend on.
+/// The sections on which decisions and their log lines depend.
 const SECTIONS: [&str; 7] = ["https", "robots", "audit", "identity", "pace", "usage", "bot"];
 const HTTPS: [&str; 3] = ["mode", "unverifiable", "tunnel"];
 const PROOFS: [&str; 3] = ["credentials", "certificates", "networks"];

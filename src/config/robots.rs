@@ -1,5 +1,5 @@
-//! `[robots]` and `[robots.unreachable]`: how robots.txt files are read and fetched, how long a copy is valid, and what
-//! applies if none can be fetched.
+//! `[robots]` and `[robots.unreachable]`: how robotgate reads and fetches robots.txt files, how long it uses a copy,
+//! and what applies if it can fetch none.
 //!
 //! This module fetches nothing. The default times are in [`crate::copy`].
 
@@ -17,32 +17,36 @@ use crate::fetch::FetcherOptions;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const USER_AGENT: &str = concat!("robotgate/", env!("CARGO_PKG_VERSION"));
 
-/// With less than a second, every request would need a fetch; with more than a month, a site's changes would have no
-/// effect for too long.
+/// Allowed times for which a robots.txt copy is valid. With less than a second, every request would need a fetch. With
+/// more than a month, a site's changes would have no effect for too long.
 const TTLS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 60 * 60);
 const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10 * 60);
-/// Each fetch uses a connection and up to 500 KiB. More than ten thousand is probably a mistake.
+/// Allowed numbers of simultaneous fetches. Each fetch uses a connection and up to 500 KiB. More than ten thousand is
+/// probably a mistake.
 const FETCHES: RangeInclusive<usize> = 1..=10_000;
-/// RFC 9309 §2.4 allows zero. More than a year is better written as `then = "deny"`, which has no end.
+/// Allowed times to deny while a robots.txt is unreachable. RFC 9309 §2.4 allows zero. Instead of more than a year,
+/// write `then = "deny"`, which has no end.
 const DENIALS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(365 * 24 * 60 * 60);
-/// Retries within a second would burden a failing server; after more than a day, a recovery would go unnoticed.
+/// Allowed times between two attempts to fetch. Attempts within a second would burden a failing server. After more than
+/// a day, robotgate would not notice for too long that a site works again.
 const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=DAY;
 
 /// The `[robots]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Robots {
-    /// The profile, how long copies are valid, and what failures mean. It is checked that `min_ttl` ≤ `default_ttl` ≤
-    /// `max_ttl`, and that no wait before a retry exceeds the longest one.
+    /// The profile, how long copies are valid, and what failures mean. The section's code has checked two things:
+    /// `min_ttl` ≤ `default_ttl` ≤ `max_ttl`, and no wait before a retry exceeds the longest one.
     pub policy: Policy,
-    /// Whether a path is also checked as common servers decode it ([`crate::origin::Strict`]).
+    /// Whether each path is also checked in the form that common servers make of it when they decode it
+    /// ([`crate::origin::Strict`]).
     pub strict_paths: bool,
-    /// How a robots.txt is fetched.
+    /// How robotgate fetches a robots.txt.
     pub fetch: FetcherOptions,
     /// How long a request waits for a fetch before it is refused.
     pub wait: Duration,
     /// Maximum number of concurrent fetches, 1 to 10,000.
     pub max_fetches: usize,
-    /// Whether a bot's own request for a robots.txt is answered from the copy.
+    /// Whether robotgate answers a bot's own request for a robots.txt with its copy.
     pub serve_copies: bool,
 }
 
@@ -81,8 +85,8 @@ impl Robots {
 
 /// Reads `default-ttl`, `min-ttl` and `max-ttl`.
 ///
-/// The defaults of `default-ttl` and `min-ttl` are lowered if a key that is set requires it, so `max-ttl = "1h"` alone
-/// is valid. `max-ttl` is larger than its default only if the file sets it.
+/// If `default-ttl` or `min-ttl` is not set, its default is lowered where another key requires that. So `max-ttl =
+/// "1h"` alone is valid. `max-ttl` is larger than its default only if the file says so.
 fn ttls(table: &Table<'_>, policy: &Policy) -> [Duration; 3] {
     let keys = ["default-ttl", "min-ttl", "max-ttl"];
     let [raw_default, raw_min, max] = keys.map(|key| table.time(key, TTLS));
@@ -126,8 +130,8 @@ fn unreachable(table: &Table<'_>, default: &Unreachable) -> Unreachable {
     }
 }
 
-/// Reads the three waits, none of which may exceed `retry-longest`. As in [`ttls`], the defaults of the other two are
-/// lowered if `retry-longest` requires it. `retry-longest` is larger than its default only if the file sets it.
+/// Reads `retry-first`, `retry-busy` and `retry-longest`. The first two may not exceed `retry-longest`. Their defaults
+/// are lowered if `retry-longest` requires it. `retry-longest` is larger than its default only if the file says so.
 fn retry(table: &Table<'_>, default: &Retry) -> Retry {
     let keys = ["retry-first", "retry-busy", "retry-longest"];
     let [first, busy, longest] = keys.map(|key| table.time(key, RETRIES));

@@ -15,32 +15,34 @@ use crate::evidence::EvidenceOptions;
 use crate::seal::{self, SealOptions};
 use crate::store::DiskOptions;
 
-/// Two copies of the largest size must fit into memory. More than a tebibyte is probably a wrong unit.
+/// Allowed memory for robots.txt copies. Two copies of the largest size have to fit. More than a tebibyte probably has
+/// the wrong unit.
 const LIMITS: (RangeInclusive<u64>, &str) = (1 << 20..=1 << 40, "from 1MiB to 1TiB");
-/// Several robots.txt files of the largest size must fit. A larger value is probably a wrong unit.
+/// Allowed sizes of the cache file. Several robots.txt files of the largest size have to fit. More than a pebibyte
+/// probably has the wrong unit.
 const DISK_LIMITS: (RangeInclusive<u64>, &str) = (16 << 20..=1 << 50, "from 16MiB to 1024TiB");
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Nothing may be evicted just because there were no requests for a night. More than ten years is probably a wrong
-/// unit.
+/// Allowed times to keep a copy that no request uses. It must survive a night without requests. More than ten years
+/// probably has the wrong unit.
 const KEEPS: RangeInclusive<Duration> = DAY..=Duration::from_secs(3650 * 24 * 60 * 60);
 
 /// The `[refusals]` section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusals {
-    /// The status when a rule of a robots.txt disallows the request: 403 or 451.
+    /// The status of a refusal because of a rule in a robots.txt: 403 or 451.
     pub status: StatusCode,
-    /// The status when the robots.txt is unreachable: 403 or 503.
+    /// The status of a refusal because the robots.txt is unreachable: 403 or 503.
     pub unreachable_status: StatusCode,
 }
 
 /// The `[cache]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// The file that keeps copies across restarts; `None` if `persist` is false. It may not exist yet.
+    /// The file that keeps robots.txt copies across restarts. It may not exist yet. `None` if `persist` is false.
     pub path: Option<PathBuf>,
-    /// Options of that file.
+    /// Options of the file in `path`.
     pub disk: DiskOptions,
-    /// Maximum memory for copies and the data parsed from them, in bytes.
+    /// Maximum memory for robots.txt copies and the data parsed from them, in bytes.
     pub max_bytes: u64,
 }
 
@@ -123,9 +125,10 @@ impl Cache {
     }
 }
 
-/// Reads the `[evidence]` section. The default file is next to the cache file. Without a cache file, the operator wants
-/// nothing on disk, so there is a store only if the section asks for one. Returns how the audit log is sealed too, and
-/// whether the proxy does it.
+/// Reads the `[evidence]` section. Also returns how the audit log is sealed, and whether the proxy seals it.
+///
+/// By default, the evidence file is next to the cache file. Without a cache file, the operator wants nothing on disk,
+/// so there is an evidence store only if the section asks for one.
 pub(super) fn evidence(table: &Table<'_>, cache: &Cache) -> (Option<EvidenceOptions>, SealOptions, bool) {
     let path = table.text("path");
     let enabled = table.flag("enabled");
@@ -196,7 +199,8 @@ impl Audit {
     }
 }
 
-/// Reads `mask-client`. A prefix length that is not written has its default, so that no address stays whole by mistake.
+/// Reads `mask-client`. If one of the two prefix lengths is not set, it has its default, so that no address is logged
+/// whole by mistake.
 fn mask_client(table: &Table<'_>) -> Option<ClientMask> {
     let mask = ClientMask {
         ipv4: table.number("ipv4", 24, 0..=32),

@@ -1,16 +1,18 @@
 //! The keys that a configuration file sets, as a flat list, to show to an operator and to compare two files.
 //!
-//! The key of a bot contains its name and that of a tunnel its host, so a new entry before the others does not change
-//! their keys. Values are as written. They contain no secret, because secrets are in separate files.
+//! The key of a bot contains the bot's name, and that of a tunnel its host. So a new entry before the others does not
+//! change their keys. Values are as written. They contain no secret, because secrets are in separate files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use toml::{Table, Value};
 
-/// The keys that a configuration file sets: each as a dotted name, with its value in TOML. Two `Settings` always
-/// compare equal, so that configurations with the same meaning are equal however they are written. To compare the keys,
-/// use [`Settings::changes`].
+/// The keys that a configuration file sets, each as a dotted name with its value in TOML. To compare the keys of two
+/// files, use [`Settings::changes`].
+///
+/// All `Settings` compare equal. A [`Config`](super::Config) has them as a field, and two configurations that mean the
+/// same have to be equal, however they are written.
 #[derive(Clone, Debug, Default)]
 pub struct Settings(BTreeMap<String, String>);
 
@@ -24,10 +26,10 @@ pub struct Change {
 /// How a key has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
-    /// The value before and after. It is "default" if the key is not set, and "none" if the whole entry (such as a bot)
+    /// The value before and after. It is "default" if the key is not set, and "none" if the whole entry, such as a bot,
     /// does not exist.
     Value { before: String, after: String },
-    /// A secret or the content of another file has changed. Neither is shown, only the fact.
+    /// A secret, or the content of another file, has changed. robotgate shows only that it has changed.
     Unseen(&'static str),
 }
 
@@ -59,13 +61,13 @@ impl Settings {
         self.0.insert(key, value);
     }
 
-    /// Adds the tables of `[[key]]`.
+    /// Adds the keys of all tables of `[[key]]`.
     fn add_entries(&mut self, key: &str, entries: Vec<Value>) {
         let mut names: Vec<Value> = Vec::with_capacity(entries.len());
         for (index, entry) in entries.into_iter().enumerate() {
             let name = NAMES.iter().find_map(|name| entry.get(name)?.as_str());
             let name = name.map_or_else(|| (index + 1).to_string(), str::to_owned);
-            // `[[expect]]` cases have no names to tell them apart, and their order does not matter.
+            // Record the order of these entries, because it matters. The order of `[[expect]]` cases does not.
             if NAMED.contains(&key) {
                 names.push(name.clone().into());
             }
@@ -81,7 +83,7 @@ impl Settings {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
 
-    /// Returns the keys whose values differ in `after`, sorted.
+    /// Returns the keys whose values are different in `after`, sorted by key.
     pub fn changes(&self, after: &Self) -> Vec<Change> {
         let keys: BTreeSet<&String> = self.0.keys().chain(after.0.keys()).collect();
         let changed = keys.into_iter().filter(|key| self.0.get(*key) != after.0.get(*key));
@@ -95,16 +97,16 @@ impl Settings {
         changed.map(change).collect()
     }
 
-    /// Returns the value of `key` in the form of [`How::Value`].
+    /// Returns the value of `key`, or "default" or "none" as in [`How::Value`].
     fn value(&self, key: &str) -> String {
         if let Some(value) = self.0.get(key) {
             return value.clone();
         }
-        // The name of an entry can contain dots, but its keys cannot.
+        // The last dot separates the entry from its key, because only the name of an entry can contain dots.
         let (entry, _) = key.rsplit_once('.').unwrap_or_default();
         let is_in = |list: &str| entry.strip_prefix(list).is_some_and(|name| name.starts_with('.'));
         let sets = |name: &str| self.0.contains_key(&format!("{entry}.{name}"));
-        // Every entry sets its name, so if the name is not set, the entry does not exist.
+        // Every entry, such as a `[[bot]]`, sets its name. So if the name is not set, the entry does not exist.
         let has_no_entry = NAMED.into_iter().any(is_in) && !NAMES.into_iter().any(sets);
         if has_no_entry { NO_ENTRY } else { DEFAULT }.to_owned()
     }
@@ -129,7 +131,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Lists of tables whose order matters.
+/// Lists of tables whose order is recorded, because it matters.
 const NAMED: [&str; 2] = ["bot", "https.tunnel"];
 const NAMES: [&str; 2] = ["name", "host"];
 const DEFAULT: &str = "default";

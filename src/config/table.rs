@@ -1,8 +1,8 @@
 //! A table of the configuration file. Reads values by key, as the type that the key requires.
 //!
-//! A section reads its keys here one by one. A value that cannot be read is reported with its place, and the section
-//! continues with a default, so that one run finds all mistakes of a file. A key that no section reads is unknown. This
-//! module does not know what a value is for.
+//! Each section of the configuration reads its keys here one by one. A value that cannot be read is reported with its
+//! place, and the section continues with a default. So one run finds all mistakes of a file. A key that no section
+//! reads is reported as unknown. This module does not know what a value is for.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -20,19 +20,19 @@ use super::checker::{Checker, List, Text};
 use super::reader;
 use super::units::{self, HumanDuration, UnitError};
 
-/// A table of the configuration file, or the absence of that table.
+/// A table of the configuration file. The file need not contain it.
 pub(super) struct Table<'c> {
     pub checker: &'c Checker<'c>,
-    /// The dotted name, without list indexes; empty for the file itself.
+    /// The dotted name of the table, without list indexes. The name of the file itself is empty.
     name: String,
     raw: Option<Spanned<&'c DeTable<'c>>>,
-    /// The keys that were requested.
+    /// The keys that the code of the section has asked for.
     known: RefCell<Vec<&'static str>>,
 }
 
 type Value<'c> = Spanned<DeValue<'c>>;
 
-// Descriptions of expected types, for messages.
+// Descriptions of the type that a value must have, for error messages.
 const TEXT: &str = "a string in quotes";
 const LIST: &str = "a list in brackets";
 const TABLE: &str = "a table";
@@ -50,7 +50,7 @@ impl<'c> Table<'c> {
         Self::read(checker, String::new(), Some(Spanned::new(0..0, document)), read)
     }
 
-    /// Calls `read`, then reports the keys that it did not request.
+    /// Reads a table with `read`. Then reports the keys that `read` did not ask for, as unknown.
     fn read<T>(
         checker: &'c Checker<'c>,
         name: String,
@@ -74,7 +74,7 @@ impl<'c> Table<'c> {
         taken
     }
 
-    /// Reads the table at a key with `read`, even if the file does not contain it.
+    /// Reads the table at a key with `read`. Does so even if the file does not contain the table.
     pub(super) fn table<T>(&self, key: &'static str, read: impl FnOnce(&Table<'c>) -> T) -> T {
         let name = self.name_of(key);
         let raw = self.value(key).and_then(|value| match value.get_ref() {
@@ -88,7 +88,7 @@ impl<'c> Table<'c> {
         Self::read(self.checker, name, raw, read)
     }
 
-    /// Reads each table of `[[key]]` with `read`.
+    /// Reads each of the tables written as `[[key]]` with `read`.
     pub(super) fn tables<T>(&self, key: &'static str, mut read: impl FnMut(&Table<'c>) -> Option<T>) -> Vec<T> {
         let name = self.name_of(key);
         let tables = self.value(key).and_then(|value| match value.get_ref() {
@@ -110,12 +110,12 @@ impl<'c> Table<'c> {
         }
     }
 
-    /// Returns where the table's header is; `None` if the file does not contain the table.
+    /// Returns where the table's header is. Returns `None` if the file does not contain the table.
     pub(super) fn span(&self) -> Option<Range<usize>> {
         self.raw.as_ref().map(Spanned::span)
     }
 
-    /// Returns where the value at a dotted key is, regardless of its type. This does not mark the key as read.
+    /// Returns where the value at a dotted key is, whatever its type. The key does not count as read.
     pub(super) fn span_of(&self, dotted: &str) -> Option<Range<usize>> {
         let mut keys = dotted.split('.');
         let first = self.raw.as_ref()?.get_ref().get(keys.next()?)?;
@@ -127,7 +127,8 @@ impl<'c> Table<'c> {
         self.checker.missing(self.span().unwrap_or_default(), key, message);
     }
 
-    /// Reads the value of a required key with `take`. `example` is a value in TOML syntax.
+    /// Reads the value of a required key with `take`. `example` is a value in TOML, which the error shows if the key is
+    /// missing.
     pub(super) fn required<T>(
         &self,
         key: &'static str,
@@ -146,7 +147,7 @@ impl<'c> Table<'c> {
         self.raw.as_ref()?.get_ref().get(key)
     }
 
-    /// Converts the value with `take`. Reports a value of the wrong type.
+    /// Converts the value with `take`. Reports the value if `take` returns `None`, because its type is wrong.
     fn typed<T>(
         &self,
         value: &'c Value<'c>,
@@ -157,7 +158,7 @@ impl<'c> Table<'c> {
             return Some(Spanned::new(value.span(), taken));
         }
         let message = match value.get_ref() {
-            // TOML reads the words `inf` and `nan` as numbers.
+            // TOML reads the words `inf` and `nan` as numbers. Here they were meant as a string.
             DeValue::Float(word) if expected == TEXT && word.as_str().ends_with(['n', 'f']) => {
                 reader::quote(self.checker.source(value.span()))
             }
@@ -220,7 +221,7 @@ impl<'c> Table<'c> {
         })
     }
 
-    /// Reads one of the words that the type `T` defines.
+    /// Reads one of the words that the type `T` allows.
     pub(super) fn choice<T: DeserializeOwned>(&self, key: &'static str) -> Option<Spanned<T>> {
         let value = self.value(key)?;
         let message = match value.get_ref() {
@@ -242,7 +243,7 @@ impl<'c> Table<'c> {
         self.typed(self.value(key)?, "true or false, without quotes", DeValue::as_bool)
     }
 
-    /// Reads `true` or `false`, or a list of texts, which is `false` and the list.
+    /// Reads `true` or `false`, or a list of strings. For a list, returns `false` and the list.
     pub(super) fn flag_or_list(&self, key: &'static str, expected: &str) -> Option<(bool, Option<List<'c>>)> {
         let value = self.value(key)?;
         if value.get_ref().is_array() {
@@ -270,7 +271,8 @@ impl<'c> Table<'c> {
         self.number_of(["", ""], key, default, range)
     }
 
-    /// Reads a whole number in a range. In messages, `things` names what is counted, and `or` offers an alternative.
+    /// Reads a whole number in a range. In error messages, `things` is what the number counts, such as " threads", and
+    /// `or` says what else to do.
     pub(super) fn number_of<T>(
         &self,
         [things, or]: [&str; 2],
@@ -320,7 +322,8 @@ impl<'c> Table<'c> {
         self.checker.taken(value.span(), time)
     }
 
-    /// Reads a size in bytes within limits, which `in_words` describes. A number without a unit counts bytes.
+    /// Reads a size in bytes. `limits` is the allowed range, which `in_words` describes. A number without a unit counts
+    /// bytes.
     pub(super) fn size(&self, key: &'static str, default: u64, (limits, in_words): (RangeInclusive<u64>, &str)) -> u64 {
         let raw = self.value(key).and_then(|value| self.typed(value, AMOUNT, amount));
         let Some(raw) = raw else { return default };
@@ -337,7 +340,7 @@ impl<'c> Table<'c> {
     }
 }
 
-/// A duration or a size as written: a string, or a number without a unit, which only some keys accept.
+/// A duration or a size as written in the file: a string, or a number without a unit, which only some keys accept.
 enum Amount<'c> {
     Text(&'c str),
     Number(i128),
@@ -348,13 +351,13 @@ fn amount<'c>(value: &'c DeValue<'_>) -> Option<Amount<'c>> {
     text.or_else(|| integer(value).map(Amount::Number))
 }
 
-/// Reads a TOML integer; `None` if it does not fit into 128 bits.
+/// Reads a TOML integer. Returns `None` if it does not fit into 128 bits.
 fn integer(value: &DeValue<'_>) -> Option<i128> {
     let number = value.as_integer()?;
     i128::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-/// Replaces a missing or invalid value by a default.
+/// Replaces a value that is missing or invalid by a default.
 pub(super) trait ValueOr<T>: Sized {
     fn value_or(self, default: T) -> T;
 

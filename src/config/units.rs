@@ -1,11 +1,11 @@
-//! Durations and sizes as people write them: `1h 30m`, `500ms`, `256MiB`.
+//! Durations and sizes as people write them, such as `1h 30m`, `500ms` and `256MiB`.
 //!
-//! Pure. It never guesses: a duration without a unit, a fraction and an ambiguous unit are errors.
+//! This module never guesses: a duration without a unit, a fraction and an ambiguous unit are errors. It does no I/O.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Units of time in nanoseconds, from large to small. The first name of each is the one printed.
+/// Units of time in nanoseconds, from large to small. robotgate prints the first name of each, and reads all of them.
 const TIMES: &[(&[&str], u128)] = &[
     (&["w", "week", "weeks"], 604_800_000_000_000),
     (&["d", "day", "days"], 86_400_000_000_000),
@@ -30,13 +30,14 @@ const SIZES: &[(&str, u64)] = &[
     ("B", 1),
 ];
 
-/// Why a string is not a duration or size. In a message, its `Display` follows the string and says what to write.
+/// Why a string is not a duration or size. `Display` says what to write, and stands after the string in an error
+/// message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// The string is not a duration.
     #[error(r#"is not a duration; write a number and a unit, like "24h" or "5m 30s""#)]
     Duration,
-    /// Units are out of order or repeated, which is probably a mistake.
+    /// Units are out of order or repeated, such as `1m 1h`, which is probably a mistake.
     #[error(r#"must have its units from large to small, each once; write it like "1h 30m""#)]
     Order,
     /// The string is not a size.
@@ -54,7 +55,7 @@ pub struct HumanDuration(pub Duration);
 ///
 /// # Errors
 ///
-/// Fails if the string is anything else, or the duration is more than 2⁶⁴ seconds.
+/// Fails for any other string, or if the duration is more than 2⁶⁴ seconds.
 pub fn duration(text: &str) -> Result<Duration, UnitError> {
     let mut rest = text.trim();
     let mut nanos = 0_u128;
@@ -84,16 +85,16 @@ pub fn duration(text: &str) -> Result<Duration, UnitError> {
     }
 
     let seconds = u64::try_from(nanos / 1_000_000_000).map_err(|_| UnitError::TooLarge)?;
-    // A remainder of a division by 10⁹ fits into 32 bits.
+    // This is a remainder of a division by 10⁹, so it fits into 32 bits.
     let below = (nanos % 1_000_000_000) as u32;
     Ok(Duration::new(seconds, below))
 }
 
-/// Reads a size in bytes: one number and one unit, ignoring case.
+/// Reads a size in bytes: one number and one unit. Ignores case.
 ///
 /// # Errors
 ///
-/// Fails if the string is anything else, or the size is more than 2⁶⁴ bytes.
+/// Fails for any other string, or if the size is more than 2⁶⁴ bytes.
 pub fn size(text: &str) -> Result<u64, UnitError> {
     let (number, unit) = split_number(text.trim()).ok_or(UnitError::Size)?;
     let (_, bytes) = SIZES
@@ -107,7 +108,7 @@ pub fn size(text: &str) -> Result<u64, UnitError> {
 /// The error for a number that is too large.
 struct TooLarge;
 
-/// Splits off the digits at the start. The rest has no leading space.
+/// Splits a text into the number at its beginning and the rest, without the space between them.
 fn split_number(text: &str) -> Option<(Result<u64, TooLarge>, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
@@ -126,8 +127,8 @@ impl fmt::Display for HumanDuration {
             return f.write_str("0s");
         }
         let mut space = "";
-        // Do not use weeks, and use days only for a whole number of at least seven, as the configuration file does:
-        // "24h", "36h", "30d".
+        // Print the largest unit as the configuration file usually does: "24h" and "36h", but "30d". Weeks are never
+        // used, and days only for seven or more whole days.
         let (days, rest) = (nanos / TIMES[1].1, nanos % TIMES[1].1);
         let largest = if days >= 7 && rest == 0 { 1 } else { 2 };
         for (names, unit) in &TIMES[largest..] {

@@ -1,4 +1,4 @@
-//! `[usage]`: what happens if a site forbids the purposes of a bot.
+//! `[usage]`: what robotgate does if a site forbids to use its content for a bot's purposes.
 
 use super::table::{Table, ValueOr as _};
 use crate::usage::UsagePolicy;

@@ -1,8 +1,8 @@
-//! Notices changes of the configuration file, and of the files with secrets that it names.
+//! Notices changes of the configuration file, and of the files with secrets that the configuration names.
 //!
-//! It watches directories, not the file, because editors and `mv` replace the file, and Kubernetes swaps a symbolic
-//! link two levels up. It compares contents, so a change of another file or a `touch` is not a change. It never parses
-//! the file and never decides whether a change is good.
+//! This module watches directories, not the files themselves. Editors and `mv` replace the file, and Kubernetes swaps a
+//! symbolic link two levels up. It compares contents, so a change of another file or a `touch` is not a change. It
+//! never parses a file and never decides whether a change is good.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,41 +17,41 @@ use tokio::sync::mpsc;
 
 use crate::files;
 
-/// How long no file in a directory must change before the content is read again: longer than an editor takes to save,
-/// shorter than a person waits.
+/// After a change in a directory, robotgate reads the files once nothing has changed for this long. An editor saves
+/// faster than this, and a person does not notice the wait.
 const QUIET: Duration = Duration::from_millis(100);
-/// Maximum number of symbolic links to follow, as in Linux's own path lookup. More links are assumed to be a loop.
+/// Maximum number of symbolic links to follow, as when Linux itself opens a file. More links are probably a loop.
 const MAX_LINKS: usize = 40;
-/// How often to repeat the search for directories if they keep moving. By then they are watched, so later moves are
-/// noticed.
+/// How often to look for the directories again if they have moved in the meantime. After that, watches are set on them,
+/// so further moves are noticed.
 const MAX_ROUNDS: usize = 4;
 
-/// Waits for a file's content to change.
+/// Waits for the content of files to change.
 ///
-/// Create it before the file is loaded, so that changes between the two are noticed.
+/// Create it before loading the configuration file, so that changes between the two are noticed.
 #[derive(Debug)]
 pub struct Watcher {
     main: Watched,
-    /// Other files to watch.
+    /// The files to watch in addition to the configuration file.
     beside: Vec<Watched>,
     watched: BTreeSet<PathBuf>,
     debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
     stirred: mpsc::Receiver<()>,
-    /// Whether an event arrived since the content was last compared. This is a field so that the future of
-    /// [`Watcher::changed`] can be dropped while it waits.
+    /// Whether the system reported a change since the contents were last compared. This is a field, so that nothing is
+    /// lost if the future of [`Watcher::changed`] is dropped while it waits.
     dirty: bool,
 }
 
-/// A file and its last known content; `None` if the file has never existed.
+/// A file and its last known content. The content is `None` if the file has never existed.
 struct Watched {
     path: PathBuf,
     seen: Option<Vec<u8>>,
 }
 
-/// Why a file cannot be watched. It can still be loaded, but its changes go unnoticed.
+/// Why a file cannot be watched. robotgate can still load it, but does not notice changes.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The system cannot create a watcher, most often because of a limit.
+    /// The system cannot create a watcher, usually because the limit of watchers is reached.
     #[error("cannot watch files for changes (if a limit is the cause, raise fs.inotify.max_user_instances): {0}")]
     Start(#[source] notify::Error),
     /// A directory cannot be watched.
@@ -75,7 +75,7 @@ pub enum WatchError {
 // === impl Watcher ===
 
 impl Watcher {
-    /// Starts to watch a file, with its current content as the known content. The file need not exist yet.
+    /// Starts to watch a file. Its current content is the known content. The file need not exist yet.
     ///
     /// # Errors
     ///
@@ -85,12 +85,12 @@ impl Watcher {
             path: path.to_owned(),
             source,
         })?;
-        // A capacity of one is enough, because one event causes all files to be read.
+        // The channel needs room for only one message, because each message makes the receiver read all files.
         let (stir, stirred) = mpsc::channel(1);
         let debouncer = new_debouncer(QUIET, None, move |result: DebounceEventResult| {
             let worth_a_look = match &result {
                 Ok(events) => events.iter().any(|event| may_change_content(&event.kind)),
-                // Events may have been lost.
+                // Some events may have been lost, so read the files.
                 Err(_) => true,
             };
             if worth_a_look {
@@ -112,8 +112,8 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Watches these files in addition to the configuration, and no longer those of an earlier call. Their current
-    /// content becomes the known content.
+    /// Watches the files in `beside` in addition to the configuration file, and no longer those of an earlier call.
+    /// Their current content becomes the known content.
     ///
     /// # Errors
     ///
@@ -132,16 +132,16 @@ impl Watcher {
         watching
     }
 
-    /// Makes the current content of all files the known content. Call it before reading the files, so that a change
-    /// since [`Watcher::changed`] returned is not reported again.
+    /// Makes the current content of all files the known content. Call this before loading the files. Otherwise, a
+    /// change since [`Watcher::changed`] returned would be loaded now and reported again.
     pub fn look(&mut self) {
         self.files_mut().for_each(Watched::look);
     }
 
     /// Waits until the content of a file differs from the known content.
     ///
-    /// While a file is missing, this waits for it to appear; a file that comes back with the same content is not a
-    /// change. Cancel safe: no change is lost if the future is dropped.
+    /// While a file is missing, this waits until the file appears. A file that comes back with the same content is not
+    /// a change. Cancel safe: no change is lost if the future is dropped.
     pub async fn changed(&mut self) {
         loop {
             if !self.dirty {
@@ -156,7 +156,7 @@ impl Watcher {
             }
             let mut contents = self.read().await;
             if contents.iter().flatten().any(Vec::is_empty) {
-                // An empty file is probably being rewritten, so wait for its content.
+                // An empty file is probably being written. Wait for its content.
                 tokio::time::sleep(QUIET).await;
                 contents = self.read().await;
             }
@@ -171,7 +171,7 @@ impl Watcher {
         }
     }
 
-    /// Reads the files; `None` for a file that cannot be read.
+    /// Reads all files. Returns `None` for each file that cannot be read.
     async fn read(&self) -> Vec<Option<Vec<u8>>> {
         let mut contents = Vec::with_capacity(1 + self.beside.len());
         for file in self.files() {
@@ -198,10 +198,10 @@ impl Watcher {
         self.files().flat_map(|file| directories(&file.path)).collect()
     }
 
-    /// Watches exactly the directories in which a change could make the path lead to another file.
+    /// Watches exactly the directories in which a change could make one of the paths lead to another file.
     ///
-    /// A directory can appear or disappear just before it is watched, so this repeats, at most [`MAX_ROUNDS`] times,
-    /// until nothing changes.
+    /// A directory can appear or disappear just before robotgate watches it. So this repeats until nothing changes, at
+    /// most [`MAX_ROUNDS`] times.
     fn watch_directories(&mut self) -> Result<(), WatchError> {
         let mut result = Ok(());
         for _ in 0..MAX_ROUNDS {
@@ -214,11 +214,11 @@ impl Watcher {
         result
     }
 
-    /// Watches these directories. Renews existing watches too, because the name of a watched directory can now belong
-    /// to a different directory.
+    /// Watches these directories. Watches those again that are already watched, because a different directory may have
+    /// their name now.
     fn watch_all(&mut self, directories: &BTreeSet<PathBuf>) -> Result<(), WatchError> {
         for gone in self.watched.difference(directories) {
-            // This fails if the directory or its watch no longer exists.
+            // An error means that the directory or its watch no longer exists.
             let _ = self.debouncer.unwatch(gone);
         }
         self.watched.clone_from(directories);
@@ -241,7 +241,7 @@ impl Watched {
         self.seen = files::read(&self.path).ok();
     }
 
-    /// Stores this content and returns whether it differs from the stored content. A missing file is not a change.
+    /// Makes `content` the known content. Returns whether that is a change. A missing file is not a change.
     fn take(&mut self, content: Option<Vec<u8>>) -> bool {
         let changed = content.is_some() && self.seen != content;
         if changed {
@@ -257,15 +257,15 @@ impl fmt::Debug for Watched {
     }
 }
 
-/// Returns whether an event could mean that a file's content has changed. Reads cause events too, and must be ignored:
-/// this module reads the files itself, so each read would trigger the next.
+/// Returns whether an event could mean that the content of a file has changed. Reads of a file cause events too. They
+/// must be ignored, because this module reads the files itself, and each read would cause the next one.
 fn may_change_content(kind: &EventKind) -> bool {
     !matches!(kind, EventKind::Access(access) if *access != AccessKind::Close(AccessMode::Write))
 }
 
-/// Returns the directories that contain the file and every symbolic link on the way to it. In place of a missing
-/// directory, returns its nearest existing ancestor. All paths are real paths, because removing one of two watches on a
-/// directory would remove both.
+/// Returns the directories that contain the file and every symbolic link on the way to it. If a directory does not
+/// exist, returns the nearest one above it. All paths are real paths: if a directory were watched by two paths,
+/// removing one watch would remove both.
 fn directories(path: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut paths = vec![path.to_owned()];
@@ -279,7 +279,7 @@ fn directories(path: &Path) -> BTreeSet<PathBuf> {
             };
             found.extend(parent.canonicalize());
             let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
-            // Join component by component: joining an empty path would add a slash, as if the file were a directory.
+            // Join the components one by one. To join an empty path would add a slash, as if the file were a directory.
             let real: PathBuf = parent.join(target).components().chain(rest.components()).collect();
             if paths.len() < MAX_LINKS && !paths.contains(&real) {
                 paths.push(real);

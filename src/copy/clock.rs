@@ -1,17 +1,16 @@
-//! Detects that the wall clock was set. If a machine gets the right time only after its start, a failure a minute ago
-//! must not look like a failure a month ago. If the clock was set back, the age of an answer is unknown.
+//! Detects that somebody or NTP set the wall clock. Some machines get the right time only minutes after their start. A
+//! failure of a minute ago must not look a month old then. If the clock was set back, the age of an answer is unknown.
 //!
-//! It detects only jumps that happen while this process runs. Only soon after the machine's start does it treat a jump
-//! forward as the correction of a wrong clock. Later, it cannot know whether the clock was wrong before the jump or is
-//! wrong now.
+//! Only jumps that happen while this process runs are detected. A jump forward counts as the correction of a wrong
+//! clock only soon after the machine's start. Later, the clock may as well have been right before the jump and be wrong
+//! now.
 
 use std::time::{Duration, SystemTime};
 
-/// The last readings of the wall clock and of the time since the machine's start.
+/// The last values of two clocks: the wall clock, and the time since the machine's start.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockReadings {
-    /// The time of the first reading of the wall clock, or of the first reading after the clock was last set back. Each
-    /// later jump forward is added to it.
+    /// The first value of the wall clock, or the first after it was last set back. Each later jump forward is added.
     began: SystemTime,
     wall: SystemTime,
     running: Duration,
@@ -20,13 +19,13 @@ pub struct ClockReadings {
 /// The wall clock was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Jump {
-    /// The clock was set forward by `by`. Times recorded between `from` and `to` are too early by `by`.
+    /// The clock was set forward by `by`. Times that were recorded between `from` and `to` are too early by that much.
     Forward {
         from: SystemTime,
         to: SystemTime,
         by: Duration,
     },
-    /// The clock was set back. Without that, it would now show `ahead`.
+    /// The clock was set back. Otherwise, it would now show `ahead`.
     Back { ahead: SystemTime },
 }
 
@@ -41,8 +40,8 @@ impl ClockReadings {
         }
     }
 
-    /// Compares both clocks with their last readings. A jump is reported if the wall clock is far behind the other
-    /// clock, or if it is far ahead and the machine had just started at the last reading.
+    /// Compares the passed time on both clocks since the last call. Reports a jump if the wall clock is far behind the
+    /// other clock. Also reports one if it is far ahead and the last call was soon after the machine's start.
     pub fn detect_jump(&mut self, wall: SystemTime, running: Duration) -> Option<Jump> {
         let learns = self.running < LEARNING;
         let expected = self.wall + running.saturating_sub(self.running);
@@ -54,13 +53,13 @@ impl ClockReadings {
             return Some(Jump::Back { ahead: expected });
         }
         let by = wall.duration_since(expected).ok().filter(|by| *by > SLACK && learns)?;
-        // Earlier recorded times are moved by `by`. `began` moves too, so that a further jump moves those times again.
+        // The caller adds `by` to the recorded times. `began` moves too, so that the next jump moves those times again.
         self.began += by;
         Some(Jump::Forward { from, to: expected, by })
     }
 
-    /// Returns whether [`detect_jump`](Self::detect_jump) would find no jump, and was called within the last minute.
-    /// This is a quick check that changes nothing.
+    /// Returns true if [`detect_jump`](Self::detect_jump) was called within the last minute and would find no jump now.
+    /// This check is quick and changes nothing.
     pub fn can_skip_check(&self, wall: SystemTime, running: Duration) -> bool {
         let passed = running.saturating_sub(self.running);
         let expected = self.wall + passed;
@@ -69,7 +68,7 @@ impl ClockReadings {
     }
 }
 
-/// How long [`ClockReadings::can_skip_check`] stays true after a check while the clocks agree.
+/// After a check, [`ClockReadings::can_skip_check`] is true for this long, if no jump happens.
 const CHECK_PERIOD: Duration = Duration::from_secs(60);
 /// For how long after its start a machine can have the wrong time.
 const LEARNING: Duration = Duration::from_secs(15 * 60);
@@ -80,7 +79,7 @@ const SLACK: Duration = Duration::from_secs(10 * 60);
 mod tests {
     use super::*;
 
-    /// Feeds `detect_jump` with readings, given in seconds of the wall clock and seconds since the start.
+    /// Calls `detect_jump` with pairs of the wall clock and the time since the machine's start, both in seconds.
     fn jumps(seconds: &[(u64, u64)]) -> Vec<Option<Jump>> {
         let mut watch = ClockReadings::new(at(seconds[0].0), Duration::from_secs(seconds[0].1));
         (seconds[1..].iter())

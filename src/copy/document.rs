@@ -1,4 +1,4 @@
-//! The documents of a site that robotgate fetches for its decisions.
+//! The documents that robotgate fetches from sites for its decisions.
 
 use crate::{origin::Origin, robots};
 
@@ -20,7 +20,8 @@ impl SiteDocument {
         accept: "text/plain,*/*;q=0.8",
         max_bytes: robots::LIMIT,
     };
-    /// What a site reserves for text and data mining (TDM Reservation Protocol, W3C community group report, §4).
+    /// The file in which a site reserves its rights in text and data mining (TDM Reservation Protocol, W3C community
+    /// group report, §4).
     pub const TDMREP: Self = Self {
         path: "/.well-known/tdmrep.json",
         accept: "application/json,*/*;q=0.8",

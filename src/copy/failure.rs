@@ -1,5 +1,5 @@
 //! The ways in which fetching a robots.txt fails. All of them mean that everything is disallowed (RFC 9309 §2.3.1.4).
-//! They differ in when to retry, and in the text of the log.
+//! They differ in when robotgate retries, and in what the log says.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub enum FetchError {
     Status(u16),
     #[error("the server redirected to a URL that cannot be fetched: {0}")]
     Redirect(String),
-    /// Connecting failed, or the exchange over the connection did.
+    /// The connection could not be made, or the exchange on it failed.
     #[error("{text}")]
     Network { kind: NetworkError, text: String },
     #[error("the answer was not complete within {} s", .0.as_secs_f64())]
@@ -30,7 +30,8 @@ pub enum FetchError {
         "the server was slow, and robotgate ended the fetch because other fetches were waiting (robots.max-fetches)"
     )]
     GaveWay,
-    /// Bots may not reach the origin itself. A redirect to a forbidden host is a [`NetworkError::Prohibited`].
+    /// Bots may not reach the origin itself. If instead a redirect leads to a forbidden host, the error is
+    /// [`NetworkError::Prohibited`].
     #[error("{0}")]
     Prohibited(String),
     /// An error from before a restart. Only its text was saved.
@@ -38,10 +39,10 @@ pub enum FetchError {
     Earlier(String),
     #[error("it is still being fetched")]
     Pending,
-    /// The fetch did not start: other fetches had all permits while the request waited.
+    /// The fetch did not start while the request waited, because other fetches had all permits.
     #[error("the fetch could not start in time, because too many other fetches were running (robots.max-fetches)")]
     Queued,
-    /// The fetch was dropped after it had started.
+    /// The fetch had started and then was cancelled.
     #[error("robotgate stopped or failed before the fetch had ended")]
     CutOff,
 }
@@ -57,7 +58,7 @@ pub enum NetworkError {
     Broken,
     /// Bots may not reach this address.
     Prohibited,
-    /// robotgate itself failed.
+    /// robotgate itself failed, not the origin.
     Internal,
 }
 
@@ -90,12 +91,12 @@ impl Failure {
         matches!(self.error, FetchError::Prohibited(_))
     }
 
-    /// Returns how long to wait before a retry after the `attempt`-th failure in a row (from 1), for an origin that has
-    /// failed for less than the grace period.
+    /// Returns how long to wait before the next fetch. `attempt` counts the failures in a row, from 1. This does not
+    /// apply to an origin that has failed for very long: it is retried hourly.
     ///
-    /// If the origin sent `Retry-After`, this is that time, within bounds. Otherwise it is one second if robotgate
-    /// itself failed, `retry.first` if bots may not reach the origin, and `retry.busy` after 429 and 503. For any other
-    /// failure, it is `retry.first`, doubled with each attempt.
+    /// If the origin sent `Retry-After`, the delay is that time, within bounds. Otherwise, it is one second if
+    /// robotgate itself failed, `retry.first` if bots may not reach the origin, and `retry.busy` after 429 and 503. For
+    /// any other failure, it is `retry.first`, doubled with each attempt.
     pub fn retry_delay(&self, attempt: u32, retry: &Retry) -> Duration {
         if let Some(requested) = self.retry_after {
             return requested.max(MIN_RETRY_AFTER).min(retry.longest);
@@ -106,7 +107,7 @@ impl Failure {
                 kind: NetworkError::Internal,
                 ..
             } => LOCAL_RETRY,
-            // A retry only resolves the name again. It does not contact the origin.
+            // Such a retry only resolves the host name again. It does not contact the origin.
             FetchError::Prohibited(_) => retry.first.min(retry.longest),
             FetchError::Status(429 | 503) => retry.busy.min(retry.longest),
             _ => (retry.first)

@@ -1,5 +1,5 @@
-//! How long a response stays fresh, by its own headers (RFC 9111 §4.2, RFC 9309 §2.4). Pure: the caller passes the time
-//! of receipt.
+//! How long a response stays fresh, by its own headers (RFC 9111 §4.2, RFC 9309 §2.4). The caller passes the time of
+//! receipt.
 
 use std::time::{Duration, SystemTime};
 
@@ -38,9 +38,9 @@ impl Freshness {
     }
 }
 
-/// Returns `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3), as a delay from now. Of several fields, or
-/// several numbers in one field, returns the longest delay. One of them may come from a server in front of the site,
-/// which may join them, and robotgate has to respect both.
+/// Returns `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3), as a delay from now. If there are several values,
+/// returns the longest delay: a server in front of the site may have added its own field or number, and robotgate
+/// respects both.
 pub(crate) fn retry_after(headers: &HeaderMap, received: SystemTime) -> Option<Duration> {
     let delay = |value: &http::HeaderValue| match date(value) {
         Some(date) => Some(date.duration_since(received).unwrap_or(Duration::ZERO)),
@@ -49,7 +49,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, received: SystemTime) -> Option<D
     headers.get_all(header::RETRY_AFTER).iter().filter_map(delay).max()
 }
 
-/// Returns the lifetime that one directive of `Cache-Control` sets.
+/// Returns the lifetime that one directive of `Cache-Control` sets, such as `max-age=60`.
 fn directive_age(directive: &str) -> Option<Duration> {
     let (name, value) = match directive.split_once('=') {
         Some((name, value)) => (name.trim(), value.trim().trim_matches('"')),
@@ -73,15 +73,14 @@ fn age(headers: &HeaderMap) -> Duration {
         .unwrap_or(Duration::ZERO)
 }
 
-/// Parses a number of seconds. Some servers send a fraction, although the specification has none.
+/// Parses a number of seconds. Some servers send a fraction, which the specification does not have.
 fn seconds_rounded_up(text: &str) -> Option<Duration> {
     let (whole, fraction) = text.trim().split_once('.').unwrap_or((text, "0"));
     let has_rest = !seconds(fraction)?.is_zero();
     Some(seconds(whole)? + Duration::from_secs(u64::from(has_rest)))
 }
 
-/// Parses `delta-seconds`. On overflow, returns the largest 32-bit value, which in effect means forever (RFC 9111
-/// §1.2.2).
+/// Parses `delta-seconds`. Returns the largest 32-bit value for a number that is too large (RFC 9111 §1.2.2).
 fn seconds(text: &str) -> Option<Duration> {
     let text = text.trim();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {

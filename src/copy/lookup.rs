@@ -1,4 +1,5 @@
-//! The result of a lookup: an origin's state, and how the request obtained it.
+//! The result of looking up an origin's robots.txt in the cache: the state of the origin, and whether the request had
+//! to wait for a fetch.
 
 use std::{
     sync::{
@@ -12,54 +13,54 @@ use super::{Answer, Failure, FetchError, Freshness, Meaning, OriginState, Policy
 use crate::text::words;
 
 words! {
-    /// How a request obtained the copy that decides on it.
+    /// Where the robots.txt copy that decides on a request came from.
     pub enum CacheStatus {
         /// The copy was in the cache.
         Hit = "hit",
         /// This request fetched the copy.
         Miss = "miss",
-        /// The copy had expired, and the fetch for a new one did not end within the wait; or the origin has failed for
-        /// so long that its last copy decides.
+        /// An expired copy was used. Either the fetch of a new one took longer than requests wait, or the origin has
+        /// failed for so long that its last copy decides.
         Stale = "stale",
-        /// Another request was already fetching the copy.
+        /// Another request was already fetching the copy, and this one waited for it.
         Collapsed = "collapsed",
-        /// A fetch was due, but other fetches had all permits while the request waited.
+        /// A fetch was needed but did not start while the request waited, because other fetches had all permits.
         Queued = "queued",
     }
 }
 
-/// The result of a lookup.
+/// The result of looking up an origin's robots.txt in the cache.
 #[derive(Debug, Clone)]
 pub struct Lookup {
     pub state: Arc<OriginState>,
     pub status: CacheStatus,
     /// How long the request waited for a fetch.
     pub waited: Duration,
-    /// Time of the lookup, for which the answer is computed.
+    /// When the lookup was made. The answer is the one that applied at this time.
     pub at: SystemTime,
-    /// Whether the request stopped waiting before the due fetch had ended, or even started ([`CacheStatus::Queued`]).
-    /// Then the known state has expired.
+    /// Whether the request stopped waiting before the fetch that it needed had ended, or even started
+    /// ([`CacheStatus::Queued`]). What is known of the origin has then expired.
     pub pending: bool,
-    /// Counts the verdicts that lookups of this origin lead to.
+    /// Counts the verdicts on all requests to this origin.
     pub tally: Arc<Tally>,
 }
 
-/// The number of decisions with each verdict on an origin while it is in memory, indexed by the verdict as an integer.
-/// Many requests can add to it at the same time.
+/// How many decisions on an origin had each verdict, since the origin came into memory. The index is the verdict as an
+/// integer. Several requests can count at the same time.
 #[derive(Debug, Default)]
 pub struct Tally([AtomicU64; 4]);
 
 // === impl Tally ===
 
 impl Tally {
-    /// Increments the count of the verdict with this index.
+    /// Counts one more decision with the verdict of this index.
     pub fn add(&self, index: usize) {
         if let Some(count) = self.0.get(index) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Returns the count of the verdict with this index.
+    /// Returns how many decisions had the verdict of this index.
     pub fn count(&self, index: usize) -> u64 {
         self.0.get(index).map_or(0, |count| count.load(Ordering::Relaxed))
     }
@@ -84,7 +85,7 @@ impl Lookup {
         }
     }
 
-    /// Creates a lookup for a given text, as if its origin had sent it at `at`.
+    /// Creates a lookup that finds the robots.txt `text`, as if its origin had sent it at `at`.
     pub fn given(text: &[u8], at: SystemTime, policy: &Policy) -> Self {
         let copy = Arc::new(RobotsCopy::new(policy.profile, text, at));
         let state = OriginState::unknown();
@@ -92,8 +93,8 @@ impl Lookup {
         Self::at_once(Arc::new(state), at, policy, &Arc::default())
     }
 
-    /// Returns the answer. If the request stopped waiting for a fetch, the fetch is treated as failed, so an expired
-    /// copy is not used unless `deny_for` is zero.
+    /// Returns what applies to the request. If the request stopped waiting for a fetch, that fetch counts as failed. An
+    /// expired copy is then used only if `deny_for` is zero.
     pub fn answer(&self, policy: &Policy) -> Answer<'_> {
         if self.pending {
             let late = match self.status {
@@ -108,7 +109,7 @@ impl Lookup {
     /// Returns the fetch that the answer is based on.
     pub fn source_fetch(&self, policy: &Policy) -> SourceFetch {
         match self.answer(policy) {
-            // The known state has expired, and the fetch that would replace it is still running.
+            // There is no fetch to return: the known state has expired, and the fetch of a new one is still running.
             Answer::Unreachable(_) if self.pending => SourceFetch::default(),
             Answer::LastCopy(copy, _) if self.pending => self.state.source_fetch_of(copy, None),
             _ => self.state.source_fetch(self.at, policy),
@@ -116,12 +117,12 @@ impl Lookup {
     }
 }
 
-/// The failure that is used while the fetch is still running.
+/// What a lookup reports in place of an error while the fetch is still running.
 static PENDING: &Failure = &Failure {
     error: FetchError::Pending,
     retry_after: None,
 };
-/// The failure that is used if the fetch has not started.
+/// What a lookup reports in place of an error if the fetch has not started.
 static QUEUED: &Failure = &Failure {
     error: FetchError::Queued,
     retry_after: None,

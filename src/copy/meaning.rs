@@ -1,22 +1,22 @@
-//! What the response to a request for a robots.txt means, by its status (RFC 9309 §2.3.1). Pure.
+//! What the response to a request for a robots.txt means, by its status (RFC 9309 §2.3.1).
 
 use std::{sync::Arc, time::SystemTime};
 
 use super::{Failure, FetchError, Freshness, Policy, RobotsCopy, robots_copy::LARGE};
 use crate::robots::Profile;
 
-/// A complete response of an origin, with redirects followed and the body decoded.
+/// A complete response of an origin. Redirects were followed, and the body is decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     pub status: u16,
-    /// At most the first 500 KiB of a 2xx (RFC 9309 §2.5; 1 MiB of a `tdmrep.json`), or the beginning of a 5xx.
+    /// For a 2xx, at most the first 500 KiB (RFC 9309 §2.5), or 1 MiB of a `tdmrep.json`. For a 5xx, the beginning.
     pub body: Vec<u8>,
-    /// The bytes that were read after `body` if the response exceeds the limit: the beginning of the line that the
-    /// limit cuts, and a few more bytes. Never used for a decision; it shows people that the file continues.
+    /// If the response exceeds the limit: the beginning of the line that the limit cuts, and a few more bytes. It is
+    /// never used for a decision, but shows people that the file continues.
     pub cut_off: Vec<u8>,
     pub freshness: Freshness,
     pub retry_after: Option<std::time::Duration>,
-    /// Entity tag of the response. `None` if the response came through a redirect.
+    /// Entity tag (ETag) of the response. `None` if the response came through a redirect.
     pub etag: Option<Box<str>>,
     /// Whether the response came through a redirect.
     pub redirected: bool,
@@ -30,7 +30,7 @@ pub enum Fetched {
     NotModified {
         freshness: Freshness,
     },
-    /// More than five redirects, or a loop. Treated as if there were no robots.txt.
+    /// The fetch met more than five redirects, or a loop of redirects. It counts as if there were no robots.txt.
     TooManyRedirects {
         status: u16,
     },
@@ -40,9 +40,9 @@ pub enum Fetched {
 /// What the outcome of a fetch says about the origin.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Meaning {
-    /// These rules apply, regardless of the content type.
+    /// These rules apply. The content type of the response does not matter.
     Rules(Arc<RobotsCopy>),
-    /// The known rules still apply.
+    /// The rules that robotgate already has still apply.
     Unchanged,
     /// There is no robots.txt.
     NoRobots,
@@ -58,7 +58,7 @@ type Parse = fn(Profile, &[u8], SystemTime) -> RobotsCopy;
 // === impl Received ===
 
 impl Received {
-    /// Returns how many decoded bytes of the content were read.
+    /// Returns the length of the decoded content that was read, in bytes.
     pub fn bytes(&self) -> usize {
         self.body.len() + self.cut_off.len()
     }
@@ -72,10 +72,10 @@ impl Fetched {
         self.meaning_of(policy, at, RobotsCopy::new)
     }
 
-    /// Returns what the fetch of a `tdmrep.json` says about the origin. A file that is longer than `max_bytes` counts as
-    /// no file, because a part of it can mean something else than the whole.
+    /// Returns what the fetch of a `tdmrep.json` says about the origin. A file longer than `max_bytes` counts as if
+    /// there were none, because its beginning alone can mean something else than the whole file.
     pub fn meaning_as_tdmrep(&self, max_bytes: usize, policy: &Policy, at: SystemTime) -> Meaning {
-        // A page that says "not found" with a server error must not end a reservation.
+        // Do not look for "not found" in the page of a server error: a failing server must not end a reservation.
         let policy = Policy {
             soft_404: false,
             ..*policy
@@ -136,7 +136,7 @@ impl Meaning {
             })
         };
         match received.status {
-            // The request had no Range field, so a partial response is a fault of the server.
+            // robotgate asked for no range, so a partial response is an error of the server.
             206 => failed(),
             200..=299 => Meaning::Rules(Arc::new(RobotsCopy {
                 status: received.status,
@@ -152,13 +152,14 @@ impl Meaning {
     }
 }
 
-/// Returns whether a client error means that the server is busy, and not that there is no robots.txt.
+/// Returns whether a client error counts as a failure. A 429 says that the server is busy, not that it has no
+/// robots.txt.
 pub(super) fn is_busy(status: u16, profile: Profile) -> bool {
     status == 429 && profile == Profile::Google
 }
 
-/// Returns whether the page of a server error says that the robots.txt was not found. Only whole phrases match: a
-/// single word on an error page must not allow access to a site.
+/// Returns whether the page of a server error says that the robots.txt was not found. It must contain a whole phrase,
+/// such as "page not found". A single word on an error page must not allow access to a site.
 fn says_not_found(page: &[u8]) -> bool {
     let page: Vec<u8> = page
         .split(u8::is_ascii_whitespace)

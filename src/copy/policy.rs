@@ -1,4 +1,4 @@
-//! How long copies stay fresh and what failures mean, as configured.
+//! The configured policy: how long a robots.txt is used, and what failed fetches mean.
 
 use std::time::Duration;
 
@@ -7,16 +7,17 @@ use serde::Deserialize;
 use super::Freshness;
 use crate::robots::Profile;
 
-/// How long copies stay fresh and what failures mean. The defaults are those of the specification.
+/// How long a robots.txt is used, and what failed fetches mean. The defaults are those of the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// Whose rules for reading a robots.txt and the status of its response apply.
+    /// Whether robots.txt is read as Google's parser does or by RFC 9309. This includes the meaning of a response's
+    /// status.
     pub profile: Profile,
-    /// Lifetime of rules if their response specifies none (RFC 9309 §2.4).
+    /// How long a robots.txt is used if its response does not say (RFC 9309 §2.4).
     pub default_ttl: Duration,
-    /// Lifetime of the answer that there is no robots.txt, if the response specifies none.
+    /// How long it counts that a site has no robots.txt, if the response does not say.
     pub no_robots_ttl: Duration,
-    /// Bounds for the lifetime that a response specifies.
+    /// The shortest and longest lifetime. A response can specify a lifetime between them.
     pub min_ttl: Duration,
     pub max_ttl: Duration,
     /// Whether a 5xx with a page that says "not found" is treated as a 404.
@@ -29,14 +30,14 @@ pub struct Policy {
 pub struct Unreachable {
     /// How long everything is disallowed, from the first failure on.
     pub deny_for: Duration,
-    /// What applies after `deny_for`.
+    /// What applies to an origin that has failed for longer than `deny_for`.
     pub then: Then,
-    /// What applies after `deny_for` if there never was a copy and `then` is [`Then::LastCopy`].
+    /// What applies to such an origin if `then` is [`Then::LastCopy`], but its robots.txt was never fetched.
     pub without_copy: WithoutCopy,
     pub retry: Retry,
 }
 
-/// What applies for an origin that has failed for longer than [`Unreachable::deny_for`].
+/// What applies to an origin whose robots.txt could not be fetched for longer than [`Unreachable::deny_for`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Then {
@@ -63,7 +64,7 @@ pub enum WithoutCopy {
 pub struct Retry {
     /// Delay after the first failure. It doubles with each further failure in a row.
     pub first: Duration,
-    /// Delay after a 429 or a 503, which mean a busy server.
+    /// Delay after a 429 or 503, with which a server says that it is busy.
     pub busy: Duration,
     /// Maximum delay, regardless of what the server requests.
     pub longest: Duration,
@@ -72,7 +73,8 @@ pub struct Retry {
 // === impl Policy ===
 
 impl Policy {
-    /// Returns the default policy for a profile. Only Google's specification has soft 404s.
+    /// Returns the default policy for a profile. Only the profile `google` treats a 5xx with a "not found" page as a
+    /// 404.
     pub fn of(profile: Profile) -> Self {
         Self {
             profile,
@@ -85,9 +87,9 @@ impl Policy {
         }
     }
 
-    /// Returns how long a response with this `freshness` is used.
+    /// Returns how long a response is used: for the lifetime that it specifies, or else `default`, within the bounds.
     pub(super) fn life(&self, freshness: Freshness, default: Duration) -> Duration {
-        // `clamp` would panic if the bounds are in the wrong order.
+        // Do not use `clamp`: it panics if `min_ttl` exceeds `max_ttl`.
         freshness.0.unwrap_or(default).max(self.min_ttl).min(self.max_ttl)
     }
 }

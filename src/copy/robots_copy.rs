@@ -15,17 +15,18 @@ pub struct RobotsCopy {
     /// When the copy was received.
     pub fetched: SystemTime,
     pub status: u16,
-    /// Entity tag, by which the origin tells whether its robots.txt has changed (RFC 9110 §8.8.3). `None` after
-    /// redirects, because an entity tag belongs to one URL.
+    /// Entity tag (ETag), with which robotgate can ask the origin whether its robots.txt has changed (RFC 9110 §8.8.3).
+    /// `None` after redirects, because an entity tag belongs to one URL.
     pub etag: Option<Box<str>>,
-    /// Whether the text is known to be the whole content of the site's `/robots.txt`: it was not cut at the size limit,
-    /// and no redirect, which can lead to any page, was involved.
+    /// Whether this is certainly the whole `/robots.txt` of the site. It is not if it was cut at the size limit, or if
+    /// it came through a redirect, which can lead to any page.
     pub complete: bool,
-    /// The entries of a copy that is a `tdmrep.json`. Such a copy has no rules.
+    /// The entries, if this is the copy of a `tdmrep.json`. Such a copy has no rules.
     pub tdmrep: Option<Arc<TdmRep>>,
 }
 
-/// A SHA-256 digest, written in lower-case hex. With it, an auditor can find the text that decided even months later.
+/// A SHA-256 digest, written in lower-case hex. By it, an auditor can find the robots.txt that decided even months
+/// later.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sha256(pub [u8; 32]);
 
@@ -55,7 +56,7 @@ impl RobotsCopy {
         }
     }
 
-    /// Parses the copy's text again with another profile. A `tdmrep.json` means the same in each profile.
+    /// Parses the copy's text again with another profile. For a `tdmrep.json`, the profile makes no difference.
     #[must_use]
     pub fn under(&self, profile: Profile) -> Self {
         let parse = match self.tdmrep {
@@ -140,6 +141,5 @@ impl<'de> Deserialize<'de> for Sha256 {
     }
 }
 
-/// Size of a robots.txt in bytes from which parsing takes about half a millisecond or more, which would delay other
-/// requests.
+/// A robots.txt of this size, in bytes, takes about half a millisecond to parse, which would delay other requests.
 pub(super) const LARGE: usize = 64 * 1024;

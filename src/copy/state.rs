@@ -1,8 +1,8 @@
-//! Everything that is known of one origin's robots.txt, as a state machine: the outcome of a fetch and the time give a
-//! new state. A state and the time give the answer and whether to fetch.
+//! Everything that is known of one origin's robots.txt, as a state machine. Each fetch turns the state into a new one.
+//! The state and the current time say what applies to the origin, and whether to fetch again.
 //!
 //! It never reads a clock, touches a socket or waits. Times are wall-clock times, because copies outlive a restart. If
-//! the clock runs backwards, robotgate fetches again but never allows more.
+//! the clock runs backwards, robotgate fetches again. It never allows more for that reason.
 
 mod amend;
 mod answer;
@@ -21,20 +21,21 @@ pub use self::{
 use super::{Failure, FetchError, Freshness, Meaning, Policy, RobotsCopy, Then, Unreachable, WithoutCopy};
 use crate::robots::Profile;
 
-/// Everything that is known of an origin.
+/// Everything that is known of an origin's robots.txt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OriginState {
-    /// The profile with which everything in this state was read. It has no meaning if nothing is known.
+    /// The profile with which the robots.txt and the statuses in this state were read. Meaningless if nothing is known
+    /// yet.
     profile: Profile,
     answered: Option<LastResponse>,
     failing: Option<FailureSeries>,
-    /// The last copy with rules, even if a later response had no rules.
+    /// The last copy with rules. It stays if a later response says that there is no robots.txt.
     last_good: Option<Arc<RobotsCopy>>,
     /// Whether another robotgate of the fleet made the last fetch. This does not affect decisions.
     shared: bool,
 }
 
-/// The last response, kept when a later fetch fails.
+/// The last response. It stays when a later fetch fails.
 #[derive(Debug, Clone, PartialEq)]
 struct LastResponse {
     meaning: Content,
@@ -43,18 +44,18 @@ struct LastResponse {
     life: Duration,
 }
 
-/// The last answer of a site about its robots.txt, however old.
+/// What a site last said about its robots.txt, however long ago.
 #[derive(Debug, Clone, Copy)]
 pub struct LastAnswer<'s> {
     /// `None` if there is no robots.txt.
     pub copy: Option<&'s Arc<RobotsCopy>>,
     /// HTTP status; 0 if unknown.
     pub status: u16,
-    /// When the site gave or last confirmed it.
+    /// When the site sent this answer, or last confirmed it with a 304.
     pub fetched: SystemTime,
 }
 
-/// The content of a response: [`Meaning`] without its failures.
+/// What the last response said about the robots.txt: a [`Meaning`] that is no failure.
 #[derive(Debug, Clone, PartialEq)]
 enum Content {
     Rules(Arc<RobotsCopy>),
@@ -62,7 +63,7 @@ enum Content {
     Soft404,
 }
 
-/// A series of failures that no response interrupted.
+/// Failed fetches in a row, without a response between them.
 #[derive(Debug, Clone, PartialEq)]
 struct FailureSeries {
     since: SystemTime,
@@ -86,14 +87,14 @@ impl OriginState {
         }
     }
 
-    /// Returns the state, marked as fetched by another robotgate of the fleet.
+    /// Returns the state, with a mark that another robotgate of the fleet made the fetch.
     #[must_use]
     pub fn shared(self) -> Self {
         Self { shared: true, ..self }
     }
 
-    /// Drops a series of failures whose last retry is overdue. The time since the series began decides whether a
-    /// failing site is still refused, and a robotgate with a wrong clock could have recorded it.
+    /// Drops failures in a row if the retry after the last one is overdue. The time of the first failure decides for
+    /// how long a site is refused. Another robotgate, with a wrong clock, could have recorded that time.
     #[must_use]
     pub fn without_old_failures(self, now: SystemTime, policy: &Policy) -> Self {
         let is_recent =
@@ -114,8 +115,8 @@ impl OriginState {
 
     /// Returns the state after a fetch that ended at `now`.
     ///
-    /// `spread` (0 to 1) sets the jitter of the next retry, so that origins that failed together are not all retried
-    /// together.
+    /// `spread` (0 to 1) lengthens the delay before the next retry a little. Callers pass a random number, so that
+    /// origins that failed at the same time are not all retried at the same time.
     #[must_use]
     pub fn after(
         &self,
@@ -136,7 +137,7 @@ impl OriginState {
             Meaning::NoRobots => (Content::NoRobots, status, policy.no_robots_ttl),
             Meaning::Soft404 => (Content::Soft404, status, policy.no_robots_ttl),
             Meaning::Unchanged => match (&self.answered, self.current()) {
-                // A header that the 304 does not repeat keeps its value (RFC 9111 §3.2).
+                // If the 304 lacks a header, the header of the earlier response still counts (RFC 9111 §3.2).
                 (Some(answered), Some(copy)) => (Content::Rules(copy.clone()), copy.status, answered.life),
                 _ => return self.after_failure(FetchError::Status(status).into(), now, spread, policy),
             },
@@ -188,8 +189,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the answer at `now`. A response applies until it expires, even if refreshing it has already failed.
-    /// After that, nothing is allowed until the next response, or until the origin has failed for
+    /// Returns the answer at `now`. A response applies until it expires, even if a fetch has failed since. Afterwards,
+    /// nothing is allowed until the next response, or until the origin has failed for
     /// [`deny_for`](super::Unreachable::deny_for).
     pub fn answer(&self, now: SystemTime, policy: &Policy) -> Answer<'_> {
         if let Some(answered) = self.fresh(now, policy) {
@@ -204,8 +205,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the answer for a request that stopped waiting before the due fetch ended. An expired copy is not used,
-    /// unless the policy uses it from the first failure on. A late fetch never allows anything.
+    /// Returns the answer for a request that stopped waiting for a fetch. An expired copy decides only if the policy
+    /// already uses it from the first failure on. Otherwise, the request is refused.
     pub fn answer_while_pending<'s>(&'s self, late: &'s Failure, policy: &Policy) -> Answer<'s> {
         match self.answer_of_old(late, policy) {
             Answer::LastCopy(copy, late) if policy.unreachable.deny_for.is_zero() => Answer::LastCopy(copy, late),
@@ -240,7 +241,7 @@ impl OriginState {
         state
     }
 
-    /// Returns whether to fetch at `now`.
+    /// Returns whether the robots.txt has to be fetched now, soon or not at all.
     pub fn due(&self, now: SystemTime, policy: &Policy) -> Due {
         let fresh = self.fresh(now, policy);
         match (fresh, &self.failing) {
@@ -275,8 +276,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the fetch that received `copy`, or the fetch that last confirmed it. `expires` is when the robots.txt is
-    /// fetched again.
+    /// Returns the fetch that received `copy`, or the later one that confirmed it with a 304. `expires` says when the
+    /// robots.txt is fetched again.
     pub(in crate::copy) fn source_fetch_of(&self, copy: &Arc<RobotsCopy>, expires: Option<SystemTime>) -> SourceFetch {
         let is_current = self.current().is_some_and(|current| Arc::ptr_eq(current, copy));
         let confirmed = self.answered.as_ref().filter(|_| is_current);
@@ -287,12 +288,13 @@ impl OriginState {
         }
     }
 
-    /// Returns the entity tag of the current copy, for asking the origin whether the copy has changed.
+    /// Returns the entity tag (ETag) of the current copy, with which a fetch asks whether the robots.txt has changed.
     pub fn etag(&self) -> Option<&str> {
         self.current()?.etag.as_deref()
     }
 
-    /// Returns the site's last answer. Later failures are ignored, because they say nothing about the file.
+    /// Returns what the site last said about its robots.txt. Ignores later failures, because they say nothing about the
+    /// file.
     pub fn last_answer(&self) -> Option<LastAnswer<'_>> {
         match (&self.answered, &self.last_good) {
             (Some(answered), _) => Some(LastAnswer {
@@ -314,7 +316,7 @@ impl OriginState {
         self.last_good.as_deref()
     }
 
-    /// Returns the last failure, unless the origin has responded since.
+    /// Returns the last failure. `None` if the origin has responded since.
     pub fn failure(&self) -> Option<&Failure> {
         self.failing.as_ref().map(|failing| &failing.last)
     }
@@ -329,8 +331,7 @@ impl OriginState {
         self.answered.as_ref().map(|answered| answered.fetched)
     }
 
-    /// Returns the latest time that matters in this state: the end of the response's life, the last fetch or the
-    /// receipt of the last copy, whichever is latest.
+    /// Returns the latest of these times: the expiry of the response, the last fetch, and the receipt of the last copy.
     pub fn useful_until(&self) -> Option<SystemTime> {
         let answered = self.answered.as_ref();
         let answered = answered.and_then(|answered| answered.fetched.checked_add(answered.life));
@@ -348,7 +349,7 @@ impl OriginState {
         size_of::<Self>() + self.copies().map(|copy| copy.weight()).sum::<usize>()
     }
 
-    /// Iterates over all copies, each once.
+    /// Iterates over the copies in this state. If two are the same copy, it comes once.
     fn copies(&self) -> impl Iterator<Item = &Arc<RobotsCopy>> {
         let current = self.current();
         let last_good = self
@@ -386,8 +387,8 @@ impl LastResponse {
         }
     }
 
-    /// Returns whether the response has not expired yet. If `now` is well before the fetch, the clock was set back, the
-    /// age is unknown, and the response is treated as expired.
+    /// Returns whether the response has not expired yet. If `now` is well before the fetch, somebody set the clock
+    /// back. The age of the response is then unknown, so it counts as expired.
     fn is_fresh(&self, now: SystemTime, policy: &Policy) -> bool {
         self.age(now).is_some_and(|age| age < self.life_under(policy))
     }
@@ -397,7 +398,7 @@ impl LastResponse {
         self.age(now).is_none_or(|age| age >= old_from)
     }
 
-    /// Returns the lifetime of the response under `policy`. The policy can have changed since the response came.
+    /// Returns how long the response is used under `policy`, which can have changed since the response came.
     fn life_under(&self, policy: &Policy) -> Duration {
         if self.meaning == Content::Soft404 && !policy.soft_404 {
             return Duration::ZERO;
@@ -416,14 +417,14 @@ impl LastResponse {
 // === impl FailureSeries ===
 
 impl FailureSeries {
-    /// Returns whether the origin has failed for long and was last tried within the last hours. If so, a retry can run
-    /// in the background. Otherwise, the next request has to wait for a retry.
+    /// Returns whether the origin has failed for long and was tried in the last hours. A retry can then run in the
+    /// background. Otherwise, the next request has to wait for a retry.
     fn is_retried_hourly(&self, now: SystemTime, policy: &Policy) -> bool {
         let Unreachable { deny_for, retry, .. } = &policy.unreachable;
         self.lasts(now) >= *deny_for && elapsed(self.tried, now) < self.retry_under(policy) + retry.longest
     }
 
-    /// Returns the delay before the retry under `policy`. The policy can have changed since the failure.
+    /// Returns the delay before the retry under `policy`, which can have changed since the failure.
     fn retry_under(&self, policy: &Policy) -> Duration {
         self.retry.min(policy.unreachable.retry.longest.mul_f64(1.0 + JITTER))
     }
@@ -436,8 +437,8 @@ impl FailureSeries {
         }
     }
 
-    /// Returns whether the clock could have been right when the failures began. The clock of a machine without a
-    /// battery starts in 1970, and its first failures must not look years old.
+    /// Returns whether the clock could have been right when the failures began. On a machine without a battery, the
+    /// clock starts in 1970. Failures of that moment must not look years old later.
     fn is_dated(&self) -> bool {
         can_be(self.since)
     }
@@ -450,7 +451,7 @@ impl FailureSeries {
     }
 }
 
-/// Returns whether a clock that shows this time could be right.
+/// Returns whether a correct clock could show this time.
 fn can_be(now: SystemTime) -> bool {
     now >= SystemTime::UNIX_EPOCH + EARLIEST
 }
@@ -460,14 +461,14 @@ fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(Duration::ZERO)
 }
 
-/// An origin that has failed for less time than this keeps its usual retry delays, even if `deny_for` is shorter.
+/// Failing origins are retried less often only after this long, even if `deny_for` is shorter.
 const RARELY_FROM: Duration = Duration::from_secs(12 * 60 * 60);
 /// 2025-01-01 as time since 1970. It is in the past, so no correct clock shows an earlier time.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);
-/// Share of its lifetime after which a copy is refreshed in the background.
+/// A copy is refreshed in the background after this share of its lifetime.
 const REFRESH_FROM: f64 = 0.8;
-/// Largest jitter, as a share of the delay. It only lengthens the delay, because the server may have requested that
-/// minimum.
+/// The most by which a retry delay is lengthened at random, as a share of the delay. It is never shortened, because the
+/// server may have requested the delay.
 const JITTER: f64 = 0.1;
 /// How far the clock can run backwards before responses are treated as expired.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);

@@ -27,7 +27,7 @@ pub struct Location<'a> {
 /// What the file says about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// Whether the right to text and data mining is reserved, so that mining is forbidden.
+    /// Whether the site reserves the right to text and data mining, which forbids mining.
     pub reserved: bool,
     /// Number of the entry that decided, from 1.
     pub entry: u32,
@@ -41,10 +41,10 @@ struct Entry {
     number: u32,
 }
 
-/// The elements of the array, of which only valid entries are kept.
+/// The valid entries of the file's JSON array.
 struct Entries(Vec<Entry>);
 
-/// An object of the array: its location, and whether it reserves.
+/// One JSON object of the array: its `location`, and whether it reserves the right.
 struct RawEntry<'a>(Option<Cow<'a, str>>, Option<bool>);
 
 // === impl TdmRep ===
@@ -62,12 +62,12 @@ impl TdmRep {
     }
 
     /// Returns what the first matching entry says about `path`, which begins with `/` and includes the query. `None` if
-    /// no entry matches. Matches case-sensitively; `*` and a final `$` have the same meaning as in a robots.txt.
+    /// no entry matches. Upper and lower case differ. `*` and a final `$` have the same meaning as in a robots.txt.
     ///
     /// Subtracts the searched bytes from `budget`.
     ///
     /// # Errors
-    /// If the search takes more than `budget`.
+    /// Fails if the search takes more than `budget`.
     pub fn find(&self, path: &[u8], budget: &mut usize) -> Result<Option<Reservation>, TooLong> {
         for entry in &self.entries {
             *budget = budget.checked_sub(entry.location.searched(path)).ok_or(TooLong)?;
@@ -105,8 +105,8 @@ impl TdmRep {
         size_of::<Self>() + size_of_val(&*self.entries) + patterns.sum::<usize>()
     }
 
-    /// Returns the first entry that reserves any path, for a tunnel whose paths are not visible. If there is none, returns
-    /// an entry for all paths.
+    /// Returns the first entry that reserves any path. If there is none, returns an entry for all paths. This is for a
+    /// tunnel, whose path is not visible.
     #[must_use]
     pub fn find_any(&self) -> Option<Reservation> {
         let reserved = self.entries.iter().find(|entry| entry.reserved);
@@ -156,7 +156,7 @@ impl<'de> Visitor<'de> for Entries {
         f.write_str("an array")
     }
 
-    /// Keeps nothing of other elements, so that a file of small values does not fill the memory.
+    /// Keeps only valid entries, so that a file with millions of small values does not fill the memory.
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<Self, A::Error> {
         let mut number = 0;
         while let Some(element) = elements.next_element::<&RawValue>()? {
@@ -183,7 +183,7 @@ impl<'de> Visitor<'de> for RawEntry<'de> {
         f.write_str("an object")
     }
 
-    /// If a key occurs twice, a reservation wins.
+    /// If a key occurs twice, the value that reserves the right wins.
     fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Self, A::Error> {
         while let Some(key) = members.next_key::<Cow<'_, str>>()? {
             let value = members.next_value::<&RawValue>()?.get();

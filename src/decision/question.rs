@@ -1,7 +1,8 @@
 //! The question that a request asks, and how it is decided.
 //!
-//! [`Question::begin`] decides a question if that needs no copy of the robots.txt. Otherwise, it returns [`Undecided`],
-//! which is decided with a [`Lookup`]. [`Question::before_interception`] is the only other way to a [`Decision`].
+//! [`Question::begin`] decides a question if that needs no robots.txt. Otherwise, it returns [`Undecided`]. Its
+//! `decide` takes the robots.txt copy from the cache, as a [`Lookup`]. [`Question::before_interception`] is the only
+//! other function that returns a [`Decision`].
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub struct Subject {
     /// Kind of proof: `credential`, `certificate` or `network`, or `failed` if the proof is invalid. `None` without a
     /// proof.
     pub proof: Option<&'static str>,
-    /// Name in the configuration of the credential (never its secret), certificate or network.
+    /// The name that the configuration gives to the credential, certificate or network. Never a secret.
     pub credential: Option<Box<str>>,
     /// What the bot uses content for.
     pub purposes: Purposes,
@@ -40,8 +41,8 @@ pub struct Subject {
 /// How much of a request is visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// The path is visible. `alone` is whether the request is for the path's resource and nothing else: a GET or HEAD
-    /// without a field that names a different resource. It matters only for `/robots.txt`.
+    /// The path is visible. `alone` is false if the response can concern another resource than the path: the method is
+    /// not GET or HEAD, or a field names another resource. This matters only for `/robots.txt`.
     Path { alone: bool },
     /// A CONNECT. Unless robotgate intercepts it, the content is not visible, so the decision applies to the origin as
     /// a whole.
@@ -57,10 +58,11 @@ pub struct Terms {
     pub https_mode: HttpsMode,
     pub unverifiable: Unverifiable,
     pub unidentified: Unidentified,
-    /// Whether a path is also decided as common servers read it (`robots.strict-paths`).
+    /// Whether the rules must allow the path also in the forms in which common servers may read it
+    /// (`robots.strict-paths`).
     pub strict_paths: bool,
     pub policy: Policy,
-    /// How fast bots may go; `None` for no limits.
+    /// How fast bots may send requests to a site; `None` for no limits.
     pub pace: Option<pace::Policy>,
     /// What happens if a site forbids a purpose of the bot.
     pub usage: UsagePolicy,
@@ -92,7 +94,7 @@ pub enum Unverifiable {
     Allow,
 }
 
-/// The result of a question before a copy is looked up.
+/// A decision if it needs no robots.txt, otherwise the question.
 #[derive(Debug)]
 pub enum Begun {
     Decided(Decision),
@@ -100,7 +102,7 @@ pub enum Begun {
     NeedsCopy(Undecided),
 }
 
-/// A question that needs a copy to be decided.
+/// A question that only the robots.txt can decide.
 #[derive(Debug)]
 pub struct Undecided(Question);
 
@@ -110,9 +112,10 @@ struct Ruling {
     reason: Reason,
     rule: Option<RuleId>,
     reading: Option<Reading>,
-    /// Whether the request is forwarded although it is not allowed, regardless of the bot's enforcement.
+    /// Whether a tunnel is forwarded although robots.txt allows only some paths, because the configuration accepts
+    /// that.
     passes: bool,
-    /// Whether `report` enforcement can forward the request.
+    /// Whether the request is forwarded if the bot's enforcement is `report`.
     can_pass: bool,
     /// What the site says about the purposes of the bot; `None` for a bot without purposes.
     usage: Option<Box<UsageReport>>,
@@ -178,8 +181,9 @@ impl Subject {
 // === impl Question ===
 
 impl Question {
-    /// Creates the question of an ordinary request for a URL. Plain HTTP and intercepted HTTPS are decided by path, and
-    /// other HTTPS by the CONNECT that it needs. `exception` is the configuration's reason for tunnels to the host.
+    /// Creates the question of an ordinary request for a URL. For plain HTTP and intercepted HTTPS, the path decides.
+    /// Other HTTPS needs a CONNECT, so it is decided as a tunnel to the origin. `exception` is the configuration's
+    /// reason for tunnels to the host.
     pub fn of_url(subject: Subject, target: Target, exception: Option<Arc<str>>, terms: Terms) -> Self {
         let is_path =
             target.origin.scheme == Scheme::Http || (exception.is_none() && terms.https_mode == HttpsMode::Intercept);
@@ -201,11 +205,12 @@ impl Question {
         self
     }
 
-    /// Decides the question if that needs no copy. `prohibited` says why bots must not reach the origin, if so.
+    /// Decides the question if that needs no robots.txt. `prohibited` says why bots must not reach the origin; `None`
+    /// if they may.
     ///
     /// The robots.txt itself may always be fetched (RFC 9309 §2.2.2), an exempt bot is allowed, and an unidentified
-    /// client is refused. A client that does not prove the name it claims gets nothing, not even the robots.txt, and
-    /// does not learn which destinations are open.
+    /// client is refused. A client that does not prove which bot it is gets nothing, not even the robots.txt. It does
+    /// not learn either which destinations bots may reach.
     pub fn begin(self, prohibited: Option<String>) -> Begun {
         let robots_identity = self.robots_identity();
         let found = match (robots_identity, &prohibited, &self.scope) {
@@ -231,7 +236,7 @@ impl Question {
         }
     }
 
-    /// Decides a CONNECT that is to be intercepted. It is refused if a required proof is missing or if bots may not
+    /// Decides a CONNECT that robotgate will intercept. Refuses it if a required proof is missing or if bots may not
     /// reach the destination. Otherwise returns `None`, because each request in the tunnel gets its own decision.
     pub fn before_interception(self, prohibited: Option<String>) -> Option<Decision> {
         let (reason, prohibited) = match (self.robots_identity(), prohibited) {
@@ -242,8 +247,8 @@ impl Question {
         Some(self.into_decision(Ruling::refused(reason), None, prohibited))
     }
 
-    /// Returns who sends the request. Most clients send no User-Agent with a CONNECT. The rules for `*` apply to such a
-    /// client if the configuration lists the host in `[[https.tunnel]]`.
+    /// Returns the name or names under which the robots.txt is searched for rules. Most clients send no User-Agent with
+    /// a CONNECT. If the host is in `[[https.tunnel]]`, the rules for `*` apply to such a client.
     pub(super) fn robots_identity(&self) -> RobotsIdentity<'_> {
         let robots_identity = RobotsIdentity::new(&self.subject.identity, self.terms.unidentified);
         match (robots_identity, &self.scope) {
@@ -272,7 +277,7 @@ impl Question {
         }
     }
 
-    /// Finds the ruling. Returns `None` if that takes more work than `budget`.
+    /// Finds the verdict in the robots.txt. Returns `None` if that takes more work than `budget`.
     fn find(&self, answer: Answer<'_>, budget: usize) -> Option<Ruling> {
         let usage = self.usage_report();
         let (robots, by_last_copy) = match rules_of(answer) {
@@ -294,13 +299,13 @@ impl Question {
         let mut left = budget;
         let (reading, Match { allowed, rule }) = strictest(agent, &readings, &mut left)?;
         let verdict = if allowed { Verdict::Allow } else { Verdict::Deny };
-        // A path that is disallowed has no preferences.
+        // If the path is disallowed, it does not matter what the site says about uses.
         let mut usage = usage.filter(|_| allowed);
         if let Some(usage) = &mut usage
             && self.add_usage_of_path(usage, agent, &readings, &mut left).is_none()
         {
-            // A use that is only reported refuses nothing. It is left out only if the largest budget does not suffice, so
-            // that a replay of the decision gives the same.
+            // The budget is used up. If what the site says about uses cannot refuse the request, decide without it, but
+            // only if the budget was the largest. Otherwise a replay could decide differently.
             if budget < BUDGET || self.terms.usage.can_refuse(&Vocabulary::IN_ROBOTS_TXT) {
                 return None;
             }
@@ -313,7 +318,8 @@ impl Question {
         })
     }
 
-    /// Decides for the whole origin. `passes` is whether a tunnel is forwarded if only some paths are allowed.
+    /// Decides a tunnel, whose paths are not visible. `passes` says whether it is forwarded if only some paths are
+    /// allowed.
     fn find_site_access(
         &self,
         agent: Agent<'_>,
@@ -321,7 +327,7 @@ impl Question {
         passes: bool,
         mut usage: Option<Box<UsageReport>>,
     ) -> Ruling {
-        // If every path has the same verdict, the rule for the root applies to the whole origin.
+        // If every path has the same verdict, the decision names the rule that matches `/`.
         let rule = agent.decide(b"/").rule;
         let reason = reason_of(rule, by_last_copy);
         let site_access = agent.site_access();
@@ -334,7 +340,7 @@ impl Question {
         let is_partial = usage.as_deref().is_some_and(|usage| usage.is_partial);
         let is_refused = !is_partial && usage.as_deref().is_some_and(UsageReport::refuses);
         match site_access {
-            // The use refuses the request.
+            // `settle_usage` turns this into a deny, because the site forbids the use.
             _ if is_refused => Ruling {
                 usage,
                 ..Ruling::new(Verdict::Allow, reason, None)
@@ -386,20 +392,20 @@ impl Question {
 // === impl Undecided ===
 
 impl Undecided {
-    /// Returns the origin whose copy decides.
+    /// Returns the origin whose robots.txt decides.
     pub fn origin(&self) -> &Origin {
         &self.0.target.origin
     }
 
-    /// Decides with the result of the lookup. The verdict is a deny if deciding takes more work than [`BUDGET`].
+    /// Decides with the robots.txt that was looked up. Denies the request if this takes more work than [`BUDGET`].
     pub fn decide(self, lookup: Lookup) -> Decision {
         let found = self.0.find(lookup.answer(&self.0.terms.policy), BUDGET);
         let found = found.unwrap_or_else(|| Ruling::new(Verdict::Deny, Reason::TooComplex, None));
         self.0.into_decision(found, Some(lookup), None)
     }
 
-    /// Decides like [`decide`](Self::decide), if that takes a few milliseconds at most. Only a robots.txt and a path
-    /// that are made to be slow take longer.
+    /// Decides like [`decide`](Self::decide), but only if that takes a few milliseconds at most. Only a robots.txt and
+    /// a path that were written to be slow take longer.
     ///
     /// # Errors
     /// Fails if deciding would take longer. The error returns the question and the lookup.
@@ -435,10 +441,11 @@ impl Ruling {
     }
 }
 
-/// Returns the rules that decide, and whether they are those of the last good copy.
+/// Returns the rules that decide. The `bool` is true if they come from an old copy, because the robots.txt is
+/// unreachable.
 ///
 /// # Errors
-/// Fails if no rules decide. The error is the verdict on all paths and its reason.
+/// Fails if there are no rules. The error contains the verdict for all paths and its reason.
 pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdict, Reason)> {
     match answer {
         Answer::Rules(copy) => Ok((&copy.robots, false)),
@@ -451,8 +458,9 @@ pub(crate) fn rules_of(answer: Answer<'_>) -> Result<(&RobotsTxt, bool), (Verdic
     }
 }
 
-/// Returns the reading that decides, and its match: the first reading that is disallowed, otherwise the path as sent.
-/// Returns `None` if all readings together take more work than `left`; see [`Agent::decide_within`].
+/// A path can be read in several ways ([`Readings`]). The first reading that the rules disallow decides. If none is
+/// disallowed, the path as sent decides. Returns this reading and the rule that matches it. Returns `None` if all
+/// readings together take more work than `left`; see [`Agent::decide_within`].
 fn strictest(agent: Agent<'_>, readings: &Readings<'_>, left: &mut usize) -> Option<(Reading, Match)> {
     let sent = agent.decide_within(&readings.sent, left)?;
     if !sent.allowed {

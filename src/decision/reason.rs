@@ -13,8 +13,8 @@ macro_rules! reasons {
             /// Every reason, in the order of the documentation.
             pub const ALL: [Reason; [$($word),+].len()] = [$(Reason::$name),+];
 
-            /// Returns the word of the reason in the header, the log and the metrics: a structured field's token (RFC
-            /// 9651 §3.3.4).
+            /// Returns the word of the reason in the header, the log and the metrics. It is a valid token of a
+            /// structured field (RFC 9651 §3.3.4).
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Reason::$name => $word,)+
@@ -29,9 +29,9 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns one sentence for people, without the rule, which is shown next to it. If the reason can allow or
-            /// refuse, this is the sentence for a refusal; [`Decision::sentence`](super::Decision::sentence) returns
-            /// the right one for a decision.
+            /// Returns one sentence for people. It leaves out the rule, which is shown next to it. For a reason that
+            /// can allow or refuse, the sentence is about the refusal.
+            /// [`Decision::sentence`](super::Decision::sentence) returns the right one for a decision.
             pub const fn sentence(self) -> &'static str {
                 match self {
                     $(Reason::$name => $sentence,)+
@@ -90,7 +90,7 @@ reasons! {
             site works again, the operator ends the wait with `robotgate cache forget ORIGIN`. In [robots.unreachable] the operator sets how long robotgate \
             refuses a site that fails.",
     }
-    /// The robots.txt has been unreachable for so long that the last good copy decides again.
+    /// The robots.txt has been unreachable for so long that the rules of its last good copy apply again.
     LastCopy = "last-copy" {
         phrase: "Disallowed by robots.txt",
         sentence: "The site's robots.txt has been unreachable for so long that its last good copy decides.",

@@ -1,4 +1,4 @@
-//! Reads what the fields of a response say about use.
+//! Reads what the fields of a response say about the use of its content.
 
 use http::HeaderMap;
 
@@ -10,7 +10,7 @@ use crate::{
 /// Returns what the response with these fields says about `purposes`. `is_bot` returns whether a name in an
 /// `X-Robots-Tag` field is one of the bot's.
 ///
-/// A `Content-Usage` with a syntax error says nothing, as a robots.txt line with one.
+/// A `Content-Usage` field with a syntax error says nothing.
 pub(super) fn said(
     fields: &HeaderMap,
     policy: &UsagePolicy,
@@ -22,8 +22,8 @@ pub(super) fn said(
         said.extend(policy.statements(purposes, vocabulary, label, allowed, UseSource::Field(field)));
     };
     let values = |name: &str| fields.get_all(name).iter().map(http::HeaderValue::as_bytes);
-    // Several fields are one dictionary (RFC 9651 §4.2). Each is read alone as well, so that another field with an error,
-    // or with the same key, does not undo what one of them forbids.
+    // RFC 9651 §4.2 reads several fields as one dictionary. Each field is also read alone. So if one field forbids a
+    // use, another field with an error or with the same key cannot undo that.
     let dictionary: Vec<_> = values(CONTENT_USAGE).collect();
     let whole: Vec<_> = content_usage(&dictionary.join(&b", "[..])).collect();
     let each = || dictionary.iter().flat_map(|field| content_usage(field));
@@ -42,7 +42,7 @@ pub(super) fn said(
             add(TDM_RESERVATION, Vocabulary::Tdmrep, label, true);
         }
     }
-    // A site can repeat a label as often as a head has room for, so each is added only once.
+    // A response can contain a directive a thousand times, so each is added only once.
     for label in Vocabulary::XRobotsTag.labels() {
         let is_forbidden = |value| forbidden_by_robots_tag(value, &is_bot).any(|found| found == label);
         if values(X_ROBOTS_TAG).any(is_forbidden) {
@@ -52,12 +52,12 @@ pub(super) fn said(
     said
 }
 
-/// Returns the labels in an `X-Robots-Tag` field. A name in front of a directive limits it, and those after it, to the
-/// bot of that name, or to all bots if the name is `*`.
+/// Returns the labels in an `X-Robots-Tag` field that apply to the bot. In `examplebot: noai, noimageai`, both
+/// directives apply only to the bot `examplebot`. The name `*` means all bots.
 ///
-/// A colon also stands in front of a directive's value, such as the date of `unavailable_after: 25 Jun 2010 15:00:00`.
-/// So what precedes a colon is a name only if a directive or nothing follows. A directive with a value that robotgate
-/// does not know, such as `max-new: 3`, then limits nothing.
+/// A colon also separates a directive from its value, as in `unavailable_after: 25 Jun 2010 15:00:00`. So the text
+/// before a colon is a bot's name only if a known directive or nothing follows the colon. In `new-directive: 3`, which
+/// robotgate does not know, it does not take `new-directive` for a bot.
 fn forbidden_by_robots_tag(value: &[u8], is_bot: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static Label> {
     let mut applies = true;
     value.split(|byte| *byte == b',').filter_map(move |item| {

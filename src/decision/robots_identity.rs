@@ -9,7 +9,7 @@ use crate::{
 /// The product tokens by which a robots.txt can name an [`Identity`].
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RobotsIdentity<'a> {
-    /// A configured bot. Its `robots-agents` are tried in order.
+    /// A configured bot. The first of its `robots-agents` that has a group in the robots.txt counts.
     Bot(&'a Bot),
     /// The product token of an unconfigured bot.
     Token(&'a str),
@@ -35,7 +35,7 @@ impl<'a> RobotsIdentity<'a> {
         }
     }
 
-    /// Returns the first of the tokens that has its own group in `robots`, with that group's rules. Otherwise
+    /// Returns the first of the bot's tokens that has its own group in `robots`, with that group's rules. Otherwise
     /// returns the first token and the rules for `*` (RFC 9309 §2.2.1).
     pub(super) fn pick<'r>(self, robots: &'r RobotsTxt) -> (&'a str, Agent<'r>) {
         let specific = |token: &'a str| Some((token, robots.product(token))).filter(|(_, agent)| agent.is_specific());

@@ -18,7 +18,7 @@ use crate::{
     robots::Profile,
 };
 
-/// The state of an origin's robots.txt.
+/// What is known of an origin's robots.txt in a test.
 #[derive(Debug, Clone)]
 enum Known {
     Rules(Arc<RobotsCopy>),
@@ -47,7 +47,7 @@ impl Known {
         Self::Failed(FetchError::Prohibited("10.0.0.1 is a private address".to_owned()).into())
     }
 
-    /// Returns the lookup for this state.
+    /// Returns what a lookup finds in this state.
     fn lookup(&self) -> Lookup {
         let policy = Policy::default();
         let fetched = |state: OriginState, meaning: Meaning, at| {
@@ -77,12 +77,12 @@ impl Known {
     }
 }
 
-/// Returns the time of a day, counted from the first fetch.
+/// Returns the time `day` days after the first fetch.
 fn at(day: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(2_000_000_000 + day * 86_400)
 }
 
-/// Returns the line of the rule in `decision`.
+/// Returns the line of the rule that decided.
 fn rule_line(decision: &Decision) -> Option<u32> {
     decision.rule().map(|rule| rule.line)
 }
@@ -108,7 +108,7 @@ fn bot(enforcement: Enforcement, robots_agents: &[&str]) -> Bot {
     }
 }
 
-/// Returns the question of `robots_identity` for a path, with the given scope.
+/// Returns the question whether the bot `robots_identity` may fetch a path, with this scope.
 fn question(robots_identity: RobotsIdentity<'_>, path: &str, scope: Scope) -> Question {
     let mut unidentified = Unidentified::Deny;
     let identity = match robots_identity {
@@ -160,7 +160,7 @@ fn undecided(question: Question) -> Undecided {
     }
 }
 
-/// Returns the decision if it needs no copy.
+/// Returns the decision if it needs no robots.txt.
 fn without_copy(question: Question) -> Option<Decision> {
     match question.begin(None) {
         Begun::Decided(decision) => Some(decision),
@@ -201,7 +201,8 @@ fn egress(robots_identity: RobotsIdentity<'_>) -> Decision {
     }
 }
 
-/// Decides a CONNECT that is to be intercepted. Returns `None` if only the requests in the tunnel are decided.
+/// Decides a CONNECT that robotgate will intercept. Returns `None` if robotgate decides only the requests in the
+/// tunnel.
 fn of_interception(robots_identity: RobotsIdentity<'_>) -> Option<Decision> {
     tunnel(robots_identity).before_interception(None)
 }
@@ -215,8 +216,8 @@ User-agent: NamedBot
 Disallow: /named
 ";
 
-/// Returns rules that are random sequences of two letters. None of them matches [`slow_path`], and searching the path
-/// for them is slow.
+/// Returns rules that consist of random sequences of two letters. None of them matches [`slow_path`], but it takes long
+/// to find that out.
 fn slow_rules(count: usize) -> Known {
     let mut letters = letters();
     let rules = (0..count).map(|_| format!("Disallow: /*{}\n", letters.by_ref().take(40).collect::<String>()));

@@ -10,8 +10,8 @@ use crate::{
     text::{plain, plain_message},
 };
 
-/// The texts about a decision for the log, the headers, the refusal and the API, created once for all of them. Texts
-/// from outside are safe to show and have a maximum length.
+/// The texts about a decision, which the log, the headers, the refusal and the API share. Texts that come from outside
+/// are made safe to show, and have a maximum length.
 #[derive(Debug, Clone)]
 pub struct DecisionTexts<'a> {
     pub verdict: Verdict,
@@ -20,16 +20,16 @@ pub struct DecisionTexts<'a> {
     pub sentence: &'static str,
     pub enforcement: Enforcement,
     pub forwarded: bool,
-    /// The bot that the request was taken for: its configured name, or its product token.
+    /// The bot that robotgate identified: its configured name, or its product token.
     pub bot: Option<Cow<'a, str>>,
-    /// The token that was looked up in the robots.txt. `None` without a copy.
+    /// The product token that was looked up in the robots.txt. `None` if no robots.txt was consulted.
     pub agent: Option<Cow<'a, str>>,
     /// The rule that decided, as written in the robots.txt.
     pub rule: Option<Cow<'a, str>>,
     pub line: Option<u32>,
-    /// The group whose rules were considered, as the robots.txt names it.
+    /// The group that applies to the bot, as the robots.txt names it.
     pub group: Option<Cow<'a, str>>,
-    /// The reading that decided, and the path in it at full length. `None` for the path as sent.
+    /// The form of the path that decided, and the path in this form at full length. `None` if the path decided as sent.
     pub read_as: Option<(Reading, String)>,
     pub robots_url: String,
     /// Why robotgate has no robots.txt, or why bots may not reach the origin.
@@ -38,7 +38,7 @@ pub struct DecisionTexts<'a> {
     pub id: &'a str,
     /// Whether the response asks the client for a credential.
     pub challenge: bool,
-    /// The kinds of proof that would be sufficient, if a proof is missing.
+    /// The kinds of proof that the bot accepts, if the client has to give one and did not.
     pub proofs: Option<ProofKinds>,
     /// Seconds until a retry, if the refusal is temporary.
     pub retry_after: Option<u64>,

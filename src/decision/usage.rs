@@ -14,7 +14,7 @@ use crate::{
     usage::{Label, Purpose, Purposes, UseRefusal, UseSource, UseStatement, Vocabulary, VocabularyPolicy},
 };
 
-/// What was found about the use of a page by a bot with purposes.
+/// What a site says about the purposes for which a bot uses its content. Only for a bot with configured purposes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UsageReport {
     pub purposes: Purposes,
@@ -22,17 +22,18 @@ pub struct UsageReport {
     pub said: Vec<UseStatement>,
     /// Why the use is refused, if so.
     pub refused: Option<UseRefusal>,
-    /// Whether the site's `tdmrep.json` is part of the decision. `None` if it does not matter.
+    /// What is known of the site's `tdmrep.json`. `None` if the file does not matter.
     pub tdmrep: Option<TdmrepState>,
-    /// Digest of the `tdmrep.json` that was used.
+    /// SHA-256 of the `tdmrep.json` that was used.
     pub tdmrep_sha256: Option<Sha256>,
-    /// Whether the robots.txt forbids an enforced use of some paths only, which matters for a tunnel.
+    /// Whether the robots.txt forbids an enforced use for some paths only. For a tunnel, robotgate then cannot tell
+    /// whether the use of the requested path is forbidden.
     #[serde(skip)]
     pub(crate) is_partial: bool,
 }
 
 words! {
-    /// Whether a site's `tdmrep.json` is part of a decision.
+    /// What is known of a site's `tdmrep.json` when a request is decided.
     #[derive(Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum TdmrepState {
@@ -43,7 +44,7 @@ words! {
         None = "none",
         /// The first fetch of the file has not ended.
         Pending = "pending",
-        /// Nothing asked the site, although the file matters.
+        /// robotgate did not request the file, although the file matters.
         NotAsked = "not-asked",
     }
 }
@@ -66,8 +67,8 @@ impl UsageReport {
         }
     }
 
-    /// Returns the statement that refuses the use. If the use is not refused, returns the first statement that forbids
-    /// it.
+    /// Returns the statement that refuses the request. If none refuses it, returns the first statement that forbids a
+    /// use.
     pub fn deciding_statement(&self) -> Option<&UseStatement> {
         match &self.refused {
             Some(refused) => refused.statement(),
@@ -75,12 +76,13 @@ impl UsageReport {
         }
     }
 
-    /// Returns whether a statement forbids an enforced use.
+    /// Returns whether a statement forbids a use, and the configuration enforces that.
     pub(super) fn refuses(&self) -> bool {
         self.said.iter().any(UseStatement::refuses)
     }
 
-    /// Keeps only uses that another reading of the path allows too, and adds those that it forbids.
+    /// Adds what another reading of the path says (`said`). A use stays allowed only if that reading allows it too.
+    /// Every use that it forbids becomes forbidden.
     fn tighten(&mut self, said: &[UseStatement]) {
         let allows = |kept: &UseStatement| said.iter().any(|other| other.allowed && other.is_same_label(kept));
         self.said.retain(|kept| !kept.allowed || allows(kept));
@@ -89,8 +91,8 @@ impl UsageReport {
         }
     }
 
-    /// Adds a statement. If the report has another one of the same label about the same purpose, the one that forbids
-    /// the use stays.
+    /// Adds a statement. If the report already has one with the same label and purpose, only the one that forbids the
+    /// use stays.
     fn add(&mut self, statement: UseStatement) {
         match self.said.iter_mut().find(|other| other.is_same_label(&statement)) {
             Some(other) if other.allowed && !statement.allowed => *other = statement,
@@ -109,8 +111,8 @@ impl Question {
         (!purposes.is_empty()).then(|| Box::new(UsageReport::new(purposes)))
     }
 
-    /// Adds what the robots.txt says about the path. A reading that forbids a use wins over the others. Returns `None`
-    /// if that takes more work than `budget`; the report is then incomplete.
+    /// Adds what the robots.txt says about the path. If the readings of the path differ, the one that forbids a use
+    /// wins. Returns `None` if that takes more work than `budget`; the report is then incomplete.
     pub(super) fn add_usage_of_path(
         &self,
         report: &mut UsageReport,
@@ -139,7 +141,7 @@ impl Question {
         Some(())
     }
 
-    /// Adds what the robots.txt says about any path, for a tunnel.
+    /// Adds what the robots.txt says about the paths of the site together, because the path in a tunnel is not visible.
     pub(super) fn add_usage_of_site(&self, report: &mut UsageReport, agent: Agent<'_>) {
         let usage = agent.usage_of_site();
         let mut is_refused_everywhere = false;
@@ -153,7 +155,7 @@ impl Question {
             let is_refused = !found.allowed && is_asked && self.terms.usage.of(vocabulary) == VocabularyPolicy::Enforce;
             is_refused_everywhere |= is_refused && found.everywhere;
             is_refused_somewhere |= is_refused;
-            // A use of some paths that is allowed says nothing about the path in the tunnel.
+            // If a use is allowed for some paths only, that does not allow it for the unknown path in the tunnel.
             (!found.allowed || found.everywhere).then_some((found.allowed, found.line))
         });
         report.is_partial = is_refused_somewhere && !is_refused_everywhere;
@@ -177,8 +179,8 @@ impl Question {
 // === impl Decision ===
 
 impl Decision {
-    /// Returns whether the site's `tdmrep.json` matters and is not part of the decision yet: robots.txt neither disallows
-    /// the request nor forbids a purpose, the bot does text and data mining, and the configuration reads the file. The
+    /// Returns whether the decision still needs the site's `tdmrep.json`. It does if the bot does text and data mining,
+    /// the configuration reads the file, and robots.txt neither disallows the request nor forbids a purpose. The
     /// decision is final only after [`with_tdmrep_file`](Self::with_tdmrep_file), [`with_tdmrep`](Self::with_tdmrep) or
     /// [`without_tdmrep`](Self::without_tdmrep).
     pub fn wants_tdmrep(&self) -> bool {
@@ -187,8 +189,8 @@ impl Decision {
         self.can_settle() && is_read && self.usage.as_deref().is_some_and(is_missing)
     }
 
-    /// Completes a decision that [wants](Self::wants_tdmrep) a `tdmrep.json` for a caller that cannot get it. Other
-    /// decisions do not change.
+    /// Completes a decision that still needs a `tdmrep.json` ([`wants_tdmrep`](Self::wants_tdmrep)), for a caller that
+    /// cannot get the file. Does not change other decisions.
     #[must_use]
     pub fn without_tdmrep(self) -> Self {
         match self.wants_tdmrep() {
@@ -197,8 +199,9 @@ impl Decision {
         }
     }
 
-    /// Completes a decision that [wants](Self::wants_tdmrep) the site's `tdmrep.json`. `None` if the site has none, or
-    /// if it cannot be fetched; the site then says nothing.
+    /// Completes a decision that still needs the site's `tdmrep.json` ([`wants_tdmrep`](Self::wants_tdmrep)). `answer`
+    /// is what the file says. It is `None` if the site has no such file or the file cannot be fetched, which forbids
+    /// nothing.
     #[must_use]
     pub fn with_tdmrep(self, answer: Option<TdmrepAnswer>) -> Self {
         match answer {
@@ -217,7 +220,7 @@ impl Decision {
     /// Completes a decision with the site's `file`, if that takes less work than `budget`.
     ///
     /// # Errors
-    /// If it would take more. The error returns the decision.
+    /// Fails if it would take more. The error returns the decision unchanged.
     pub fn with_tdmrep_file(self, file: &TdmRep, sha256: Sha256, budget: usize) -> Result<Self, Box<Self>> {
         match self.reservation(file, budget) {
             Ok(reservation) => Ok(self.with_tdmrep(Some(TdmrepAnswer { reservation, sha256 }))),
@@ -264,7 +267,8 @@ impl Decision {
         self
     }
 
-    /// Finds what the file says about the request: for a path, a reading that is reserved wins over the others.
+    /// Finds what the `tdmrep.json` says about the request. If the file reserves one reading of the path, that reading
+    /// decides.
     fn reservation(&self, file: &TdmRep, mut budget: usize) -> Result<Option<Reservation>, TooLong> {
         if let Scope::Tunnel { .. } = self.question.scope {
             return Ok(file.find_any());
@@ -278,7 +282,7 @@ impl Decision {
             if reservation.is_some_and(|reservation| reservation.reserved) {
                 return Ok(reservation);
             }
-            // The use is allowed only if the file says so for every reading.
+            // The use is allowed only if the file allows it for every reading of the path.
             found = match number {
                 0 => reservation,
                 _ => found.filter(|_| reservation.is_some()),
@@ -296,7 +300,7 @@ impl Decision {
         let Some(report) = self.usage.as_deref_mut() else {
             return;
         };
-        // Whether a use of some paths is forbidden for the path in the tunnel is not known.
+        // A rule that forbids a use of some paths does not count in a tunnel, because the path there is unknown.
         let counts = |said: &&UseStatement| {
             let is_of_some_paths = report.is_partial && !said.allowed && matches!(said.source, UseSource::Line(_));
             !is_of_some_paths
@@ -319,8 +323,8 @@ impl Decision {
         self.reason == Reason::Usage && matches!(refused, Some(UseRefusal::Pending(_)))
     }
 
-    /// Returns whether the use can still refuse the request: it is allowed, or it is a tunnel that is forwarded although
-    /// its paths are not visible.
+    /// Returns whether a forbidden use can still refuse the request: the request is allowed, or it is a tunnel that is
+    /// forwarded although its paths are not visible.
     fn can_settle(&self) -> bool {
         match self.verdict {
             Verdict::Allow => true,
@@ -343,7 +347,8 @@ impl Decision {
         response_fields::said(response, &self.question.terms.usage, purposes, is_bot)
     }
 
-    /// Adds what the origin's response says. Returns whether it forbids a use that nothing before forbade.
+    /// Adds what the origin's response says. Returns whether the response is the first that forbids a use for this
+    /// request.
     pub fn add_said(&mut self, said: &[UseStatement]) -> bool {
         let Some(report) = &mut self.usage else {
             return false;
@@ -354,7 +359,7 @@ impl Decision {
     }
 
     /// Returns the decision that replaces this one after the origin's response has said `said`, and the statement that
-    /// decides. `None` if the response forbids no enforced purpose, or if the bot is only reported.
+    /// decides. `None` if the response forbids no enforced purpose, or if the bot's enforcement is not `enforce`.
     pub fn withdrawn(&self, said: &[UseStatement]) -> Option<(Self, UseStatement)> {
         let statement = said.iter().find(|statement| statement.refuses())?;
         if self.enforcement != Enforcement::Enforce {

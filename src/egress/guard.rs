@@ -1,8 +1,9 @@
-//! Decides which hosts, ports and addresses bots may reach. Pure.
+//! Decides which hosts, ports and addresses bots may reach.
 //!
-//! By default, bots may reach the public addresses of the internet. Loopback, private, link-local (where clouds have
-//! their metadata services), multicast and reserved addresses are refused, as are IPv6 addresses that contain one of
-//! these. `egress.allow` and `egress.deny` list networks and hosts; `deny` takes precedence.
+//! By default, bots may reach the public addresses of the internet. They may not reach loopback, private, multicast and
+//! reserved addresses, or link-local ones (where clouds have their metadata services). An IPv6 address that contains
+//! such an IPv4 address is refused too. The configuration can list networks and hosts in `egress.allow` and
+//! `egress.deny`; `deny` takes precedence.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -15,7 +16,7 @@ use ipnet::IpNet;
 use super::special::{Special, carried, reached};
 use crate::origin::{Host, HostPattern};
 
-/// The destination rules of the configuration.
+/// The settings of `[egress]` that say which destinations bots may reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Guard {
     /// Destinations that bots may reach although they are not public.
@@ -32,8 +33,8 @@ pub struct Destinations {
     pub hosts: Vec<HostPattern>,
 }
 
-/// The ports that bots may reach: those in the configuration, or all except the bad ports of the Fetch standard. Port 0
-/// is never allowed.
+/// The ports that bots may reach: those in the configuration, or by default all except the bad ports of the Fetch
+/// standard. Port 0 is never allowed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ports(Option<Vec<RangeInclusive<u16>>>);
 
@@ -62,7 +63,7 @@ impl Guard {
     /// Checks a destination without resolving its name.
     ///
     /// # Errors
-    /// Fails if the name, the port, or the address of an IP host is refused.
+    /// Fails if the name or the port is refused, or the host is an IP address that is refused.
     pub fn screen(&self, host: &Host, port: u16) -> Result<(), Prohibited> {
         if let Host::Name(name) = host
             && self.deny.names(host)
@@ -85,8 +86,8 @@ impl Guard {
     /// Checks whether bots may reach `host` at `address`.
     ///
     /// # Errors
-    /// Fails if the configuration denies the address, or if the defaults refuse it and the configuration does not allow
-    /// it.
+    /// Fails if the configuration denies the address. Also fails if it is not a public address and the configuration
+    /// does not allow it.
     pub fn check(&self, host: &Host, address: IpAddr) -> Result<(), Prohibited> {
         let there = reached(address);
         let inside = match address {
@@ -97,7 +98,8 @@ impl Guard {
             return Err(Prohibited::Address(there));
         }
         self.check_default(host, there)?;
-        // Allowing an IPv6 network does not allow every IPv4 address that its addresses can contain.
+        // Check the IPv4 address in an IPv6 address too: a network of such addresses in `egress.allow` does not allow
+        // every IPv4 address in them.
         inside.map_or(Ok(()), |inside| self.check_default(host, inside))
     }
 
@@ -130,7 +132,7 @@ impl Destinations {
 // === impl Ports ===
 
 impl Ports {
-    /// Allows only the ports in `ranges`. A bad port is allowed only by a range that contains no other port.
+    /// Allows only the ports in `ranges`. One of the bad ports is allowed only if a range consists of this port alone.
     pub fn only(ranges: Vec<RangeInclusive<u16>>) -> Self {
         Self(Some(ranges))
     }
@@ -144,14 +146,14 @@ impl Ports {
         }
     }
 
-    /// Returns the value of `egress.ports` that also allows `port` and leaves all other ports as they are. It has
-    /// single quotes, because headers and JSON escape double ones.
+    /// Returns a value for `egress.ports` that allows `port` in addition to the ports that are allowed now. It has
+    /// single quotes, because headers and JSON would escape double ones.
     fn with(&self, port: u16) -> String {
         let written = |range: &RangeInclusive<u16>| match (range.start(), range.end()) {
             (first, last) if first == last => first.to_string(),
             (first, last) => format!("'{first}-{last}'"),
         };
-        // The range of all ports does not allow the bad ports, so it means the same as the default.
+        // By default, all ports are allowed except the bad ones. The range 1–65535 means the same.
         let all = [1..=u16::MAX];
         let ranges = self.0.as_deref().unwrap_or(&all);
         let ports: Vec<String> = ranges.iter().chain([&(port..=port)]).map(written).collect();
@@ -159,8 +161,8 @@ impl Ports {
     }
 }
 
-/// Ports of other protocols, whose servers can mistake a request for one of their commands: the bad ports of the Fetch
-/// standard (<https://fetch.spec.whatwg.org/#port-blocking>), sorted.
+/// The bad ports of the Fetch standard: ports of other protocols, whose servers can take an HTTP request for one of
+/// their commands (<https://fetch.spec.whatwg.org/#port-blocking>), sorted.
 const BAD: [u16; 82] = [
     1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
     111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,

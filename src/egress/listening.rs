@@ -1,7 +1,7 @@
-//! The addresses on which this robotgate listens, so that no bot reaches robotgate through itself.
+//! The addresses on which this robotgate listens. Bots must not reach them through robotgate.
 //!
-//! It sends nothing. To find out whether an address is local, it binds a socket to it and closes the socket
-//! immediately, but only if the port is one of robotgate's own.
+//! It sends nothing. If the port is one of robotgate's own, it finds out whether an address belongs to this machine: it
+//! binds a socket to the address, and closes the socket at once.
 
 use std::{
     net::{IpAddr, SocketAddr, UdpSocket},
@@ -12,15 +12,15 @@ use arc_swap::ArcSwap;
 
 use super::special::reached;
 
-/// The bound addresses and ports of all listeners. Clones share one list, so a request that began under an earlier
-/// configuration sees the latest one.
+/// The addresses and ports of all listeners. Clones share one list. So a request that began before a reload sees new
+/// listeners too.
 #[derive(Debug, Clone, Default)]
 pub struct Listening(Arc<ArcSwap<Vec<SocketAddr>>>);
 
 // === impl Listening ===
 
 impl Listening {
-    /// Replaces the list. Callers add an address before any client can connect to it.
+    /// Replaces the list. Callers must add an address before anybody can connect to it.
     pub fn set(&self, addresses: Vec<SocketAddr>) {
         self.0.store(Arc::new(addresses));
     }
@@ -46,7 +46,7 @@ impl Listening {
         let mut listeners = (addresses.iter())
             .filter(|listener| listener.port() == address.port())
             .map(|listener| listener.ip().to_canonical());
-        // A connection to an unspecified address (such as 0.0.0.0) reaches this machine.
+        // A connection to an unspecified address, such as 0.0.0.0, reaches this machine.
         listeners.any(|listener| {
             listener == there || there.is_unspecified() || accepts_for(listener, there) && is_local(there)
         })
@@ -61,7 +61,8 @@ impl FromIterator<SocketAddr> for Listening {
     }
 }
 
-/// Returns whether a socket bound to `listener` accepts connections to every local address of the family of `there`.
+/// Returns whether a socket that listens on `listener` accepts connections to every address of this machine, if they
+/// are of the same family (IPv4 or IPv6) as `there`.
 fn accepts_for(listener: IpAddr, there: IpAddr) -> bool {
     listener.is_unspecified() && (listener.is_ipv6() || there.is_ipv4())
 }

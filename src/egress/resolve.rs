@@ -1,5 +1,5 @@
-//! Resolves names asynchronously with the system's or the configured name servers. Names are fully qualified: no
-//! search domain is appended.
+//! Resolves names asynchronously with the system's or the configured name servers. It never appends a search domain to
+//! a name.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -25,11 +25,11 @@ pub struct Resolver(Arc<Inner>);
 
 struct Inner {
     resolver: TokioResolver,
-    /// The system's hosts file. The inner resolver would still query the name servers for AAAA if a name has only an
-    /// IPv4 address there.
+    /// The system's hosts file. It is read here, because the inner resolver would still ask name servers for an IPv6
+    /// address if the file has only an IPv4 address for a name.
     hosts: Hosts,
-    /// Results, kept for their time to live. The inner resolver has a cache too, but a lookup there takes longer than a
-    /// decision.
+    /// The addresses that were found, as long as DNS lets them be used. The inner resolver has a cache too, but looking
+    /// there takes longer than a decision.
     found: Cache<Arc<str>, Resolved>,
 }
 
@@ -86,7 +86,7 @@ impl Resolver {
         options.negative_max_ttl = Some(NEGATIVE_MAX_TTL);
         Ok(Self(Arc::new(Inner {
             resolver: builder.build()?,
-            // A machine without the file has no names in it.
+            // If the machine has no hosts file, use an empty one.
             hosts: Hosts::from_system().unwrap_or_default(),
             found: Cache::new(CACHE_SIZE as usize),
         })))
@@ -116,8 +116,8 @@ impl Resolver {
                 }
             }
         };
-        // If one of the two lookups (A and AAAA) failed, hickory returns only the addresses of the other, usually IPv6.
-        // Such a result is not cached, so that the next lookup tries both again.
+        // If one of the queries for IPv4 and IPv6 addresses failed, hickory returns only the result of the other,
+        // usually IPv6. Do not cache that, so that the next lookup tries both again.
         if found.addresses.iter().any(IpAddr::is_ipv4) {
             self.0.found.insert(name.clone(), found.clone());
         }
@@ -175,8 +175,7 @@ fn name_server(address: SocketAddr) -> NameServerConfig {
 const CACHE_SIZE: u64 = 16 * 1024;
 /// Timeout of one query to one server.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long to cache that a name does not exist, at most, regardless of its zone's TTL: people expect new records to
-/// work soon.
+/// For how long, at most, a name counts as missing, even if DNS says longer. People expect a new name to work soon.
 const NEGATIVE_MAX_TTL: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The root certificates for verifying origins: those of the system and those that the operator adds.
 //!
-//! pingora expects the path of a single PEM file, so the roots are written to an anonymous file in memory that lives
-//! as long as [`Roots`].
+//! pingora expects the path of a single PEM file. So the certificates are written to an anonymous file in memory, which
+//! exists as long as [`Roots`].
 
 use std::{
     fs::File,
@@ -13,7 +13,7 @@ use rustls::{RootCertStore, pki_types::CertificateDer};
 
 use crate::pem;
 
-/// A bundle of root certificates in a file that pingora can read.
+/// Root certificates, in a file that pingora can read.
 #[derive(Debug)]
 pub struct Roots {
     file: File,
@@ -23,7 +23,7 @@ pub struct Roots {
     pub extra: usize,
 }
 
-/// The error for a bundle that cannot be created.
+/// Why the file with the root certificates could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum RootsError {
     #[error("cannot make a file in memory for the root certificates: {0}")]
@@ -35,8 +35,8 @@ pub enum RootsError {
 // === impl Roots ===
 
 impl Roots {
-    /// Collects the system's roots and `extra`. Skips a system root that rustls cannot use, as every browser does;
-    /// such a root in `extra` is an error.
+    /// Collects the system's root certificates and `extra`. Skips those of the system that rustls cannot use, as every
+    /// browser does.
     ///
     /// # Errors
     /// Fails if a certificate in `extra` cannot be used as a root, or no memory file can be created.
@@ -71,7 +71,7 @@ impl Roots {
         })
     }
 
-    /// Returns the path of the bundle, which is valid in this process while `self` lives.
+    /// Returns the path of the file. It is valid in this process as long as `self` exists.
     pub fn path(&self) -> String {
         format!("/proc/self/fd/{}", self.file.as_raw_fd())
     }

@@ -1,19 +1,19 @@
-//! Classifies addresses that no origin on the internet has: the entries of IANA's special-purpose registries (RFC
-//! 6890), and the IPv6 addresses that contain an IPv4 address. Pure.
+//! Classifies addresses that no origin on the internet has. These are the entries of IANA's special-purpose registries
+//! (RFC 6890), and IPv6 addresses that contain an IPv4 address.
 
 use std::{
     fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
-/// Why an address is not a global unicast address, or is a metadata address of a cloud.
+/// What makes an address special: it is not a public address of one machine, or it is a cloud's metadata service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Special {
-    /// Includes all of 0.0.0.0/8, "this network".
+    /// All of 0.0.0.0/8 ("this network"), and `::`.
     Unspecified,
     Loopback,
     Private,
-    /// RFC 6598.
+    /// Shared by a provider's customers (carrier-grade NAT, RFC 6598).
     Carrier,
     LinkLocal,
     /// A cloud's metadata service, which hands out credentials, at an address that is not link-local.
@@ -22,15 +22,15 @@ pub enum Special {
     Multicast,
     Documentation,
     Benchmark,
-    /// RFC 4291 §2.5.5.1.
+    /// IPv6 that contains an IPv4 address, as in `::192.0.2.1` (RFC 4291 §2.5.5.1).
     Compatible,
-    /// RFC 2765 §2.1.
+    /// IPv6 that contains an IPv4 address, as in `::ffff:0:192.0.2.1` (RFC 2765 §2.1).
     Translated,
-    /// RFC 8215. Each network decides at which position the IPv4 address is.
+    /// A network's own NAT64 (RFC 8215). Each network decides where in the address the IPv4 address is.
     LocalNat64,
     Teredo,
     SixToFour,
-    /// RFC 5214 §6.1.
+    /// IPv6 that contains an IPv4 address after `0:5efe` (RFC 5214 §6.1).
     Isatap,
     Reserved,
 }
@@ -81,18 +81,18 @@ impl Special {
             [0x2002, ..] => Self::SixToFour,
             [_, _, _, _, 0 | 0x200, 0x5efe, ..] => Self::Isatap,
             [0x2000..=0x3fff, ..] => return None,
-            // Outside of 2000::/3, no address is global unicast (RFC 4291 §2.4).
+            // The internet uses only addresses in 2000::/3 so far (RFC 4291 §2.4).
             _ => Self::Reserved,
         })
     }
 
-    /// Returns whether a host name in `egress.allow` allows addresses of this kind for that host. Other kinds need a
-    /// network in `egress.allow`, because anyone who controls a name below an allowed one can point it at any address.
+    /// Returns whether a host name in `egress.allow` also allows addresses of this kind for that host. Other kinds need
+    /// their network in `egress.allow`: whoever controls a name below an allowed one can let it point to any address.
     pub(super) fn is_opened_by_name(self) -> bool {
         matches!(self, Self::Loopback | Self::Private | Self::Carrier)
     }
 
-    /// Returns what `egress.allow` must list, for error messages.
+    /// Returns what the operator has to list in `egress.allow`, as a word for error messages.
     pub(super) fn opener(self) -> &'static str {
         if self.is_opened_by_name() { "it" } else { "its network" }
     }
@@ -122,8 +122,8 @@ impl fmt::Display for Special {
     }
 }
 
-/// Returns the address that a connection to `address` reaches: for an IPv4-mapped or NAT64 address (RFC 6052 §2.1) its
-/// IPv4 address, otherwise `address` itself.
+/// Returns the address that a connection to `address` reaches. For an IPv4-mapped or NAT64 address (RFC 6052 §2.1),
+/// that is the IPv4 address in it. Otherwise, it is `address` itself.
 pub(super) fn reached(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => match v6.segments() {
@@ -134,8 +134,8 @@ pub(super) fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the IPv4 address that `address` contains in any form. If it contains several, returns the one that is
-/// finally reached. For local NAT64, assumes that it is the last 32 bits.
+/// Returns the IPv4 address that `address` contains in any form. If it contains several, returns the one that packets
+/// reach in the end. In an address for a network's own NAT64, takes the last 32 bits for the IPv4 address.
 pub(super) fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
@@ -144,7 +144,7 @@ pub(super) fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x64, 0xff9b, 1, _, _, _, high, low]
         | [0x2002, high, low, ..] => Some(v4(high, low)),
-        // RFC 4380 §4: the bits of the IPv4 address are inverted.
+        // Teredo (RFC 4380 §4) inverts the bits of the IPv4 address.
         [0x2001, 0, .., high, low] => Some(v4(!high, !low)),
         [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => Some(v4(high, low)),
         _ => None,
@@ -155,7 +155,7 @@ fn v4(high: u16, low: u16) -> Ipv4Addr {
     Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
 }
 
-/// Network, prefix length (never 0) and kind. The first entry that contains an address is used.
+/// Special IPv4 networks: address, prefix length (never 0) and kind. The first one that contains an address counts.
 const V4: [([u8; 4], u32, Special); 17] = [
     // Metadata services of Alibaba, Oracle and Azure. Those of other clouds are link-local.
     ([100, 100, 100, 200], 32, Special::Metadata),

@@ -19,21 +19,21 @@ use crate::{
     database::{FileError, Kind},
 };
 
-/// An open file.
+/// The open file of the store.
 pub(super) struct EvidenceFile {
     database: Database,
-    /// A random number that identifies this file. A file that replaces it can have the same inode, but has a different
-    /// number.
+    /// A random number in the file. If the file is replaced, the new file can have the same inode, but it has a
+    /// different number.
     pub(super) id: u64,
 }
 
-/// Texts to store, and the limits to keep.
+/// The texts of one write, and the limits that are applied with it.
 pub(super) struct Batch<'a> {
     pub(super) texts: &'a [(Sha256, &'a [u8])],
     pub(super) seen: &'a [Sighting],
-    /// The current day. All texts of the batch were used on this day.
+    /// The current day, on which all texts of the batch were used. Days are counted from 1970.
     pub(super) day: u32,
-    /// The first day to keep. Texts and versions that were last used before it are removed.
+    /// What was last used before this day is removed.
     pub(super) oldest: u32,
     pub(super) max_bytes: u64,
 }
@@ -43,15 +43,15 @@ pub(super) struct Batch<'a> {
 pub(super) struct Written {
     pub(super) texts: u64,
     pub(super) bytes: u64,
-    /// Bytes that the history takes.
+    /// Size of the history of robots.txt versions, in bytes.
     pub(super) rows: u64,
-    /// Texts that this write removed because they were too old (`expired`) or because there was no room
+    /// Texts that this write removed: because they were not used for too long (`expired`), or because the file was full
     /// (`crowded_out`).
     pub(super) expired: Vec<Sha256>,
     pub(super) crowded_out: Vec<Sha256>,
 }
 
-/// The kind of the file.
+/// How to open the store's file, and what it is called in errors.
 pub(super) const EVIDENCE: Kind<EvidenceFile> = Kind {
     name: "the store of evidence",
     loss: "Decisions that are based on texts in the damaged file cannot be replayed without that file",
@@ -67,11 +67,11 @@ impl EvidenceFile {
             Some(later) => return Err(FileError::Later(format!("file format version {later}"))),
             None => {
                 let transaction = database.begin_write()?;
-                // Its last 62 bits are random (RFC 9562 §5.7).
+                // The last 62 bits of a UUIDv7 are random (RFC 9562 §5.7).
                 let (_, random) = uuid::Uuid::now_v7().as_u64_pair();
                 transaction.open_table(ABOUT)?.insert(VERSION_KEY, VERSION)?;
                 transaction.open_table(ABOUT)?.insert(ID_KEY, random)?;
-                // Creates the tables, so that readers can rely on them.
+                // Opening a table creates it. So readers find all tables even before the first write.
                 transaction.open_table(TEXTS)?;
                 transaction.open_table(LAST)?;
                 transaction.open_table(DAYS)?;
@@ -85,10 +85,11 @@ impl EvidenceFile {
         Ok(Self { database, id })
     }
 
-    /// Stores all texts of a batch and applies the limits, or changes nothing if that fails.
+    /// Stores all texts of a batch and removes old ones. If that fails, nothing is changed.
     pub(super) fn write(&self, batch: &Batch<'_>) -> Result<Written, FileError> {
         let mut transaction = self.database.begin_write()?;
-        // Without this, opening the file after the process was killed scans the whole file for the pages in use.
+        // If the process is killed, the file must be repaired when it is opened next. Without this setting, that would
+        // read the whole file.
         transaction.set_quick_repair(true);
         let mut written = Written::default();
         {
@@ -101,7 +102,8 @@ impl EvidenceFile {
             for (sha256, text) in batch.texts {
                 let known = last.get(&sha256.0)?.map(|last| last.value());
                 let size = match known {
-                    // Another robotgate that shares the file can have a clock that is ahead.
+                    // The file already says that this text was used today, or later if another robotgate wrote it whose
+                    // clock is ahead.
                     Some((day, _)) if day >= batch.day => continue,
                     Some((day, size)) => {
                         days.remove((day, &sha256.0))?;
@@ -151,7 +153,7 @@ impl EvidenceFile {
     }
 }
 
-/// Reads a text. Returns `None` if the file does not contain the text, or if the stored bytes do not match the digest.
+/// Reads a text. Returns `None` if the file does not have it, or has bytes that do not match the digest.
 pub(super) fn read(transaction: &ReadTransaction, sha256: &Sha256) -> Result<Option<Vec<u8>>, FileError> {
     let texts = transaction.open_table(TEXTS)?;
     let packed = texts.get(&sha256.0)?;
@@ -159,7 +161,7 @@ pub(super) fn read(transaction: &ReadTransaction, sha256: &Sha256) -> Result<Opt
     Ok(text.filter(|text| Sha256::of(text) == *sha256))
 }
 
-/// Returns the version of the tables' format, or `None` for a new file.
+/// Returns the version of the file's format, or `None` if the file is new.
 pub(super) fn version(transaction: &ReadTransaction) -> Result<Option<u64>, FileError> {
     match transaction.open_table(ABOUT) {
         Ok(about) => Ok(about.get(VERSION_KEY)?.map(|value| value.value())),
@@ -187,23 +189,23 @@ fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
 }
 
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
-/// The compressed texts (RFC 1951).
+/// The compressed texts (RFC 1951), by digest.
 const TEXTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("texts");
-/// The last day on which each text was used, and its compressed size.
+/// For each digest, the last day on which the text was used, and its compressed size.
 const LAST: TableDefinition<'_, &[u8; 32], (u32, u64)> = TableDefinition::new("last");
 const DAYS: TableDefinition<'_, (u32, &[u8; 32]), ()> = TableDefinition::new("days");
 const VERSION_KEY: &str = "version";
 const ID_KEY: &str = "id";
 const BYTES_KEY: &str = "bytes";
 const ROWS_KEY: &str = "history-bytes";
-/// Version of the tables' format.
+/// Version of the file's format.
 pub(super) const VERSION: u64 = 1;
-/// How many texts one write removes at most.
+/// Maximum number of texts and versions that one write removes.
 const MAX_REMOVED: usize = 10_000;
 /// Maximum bytes of a text. A robots.txt has 500 KiB at most; a configuration can be longer.
 const MAX_TEXT: u64 = 64 * 1024 * 1024;
 
-/// Removes the tables of the history, as in a file that an earlier version wrote.
+/// Removes the tables of the history, so that the file looks like one that an earlier version wrote.
 #[cfg(test)]
 pub(super) fn without_history(path: &std::path::Path) {
     let database = Database::open(path).expect("opens");

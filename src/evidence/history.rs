@@ -1,8 +1,9 @@
-//! Records which robots.txt each origin had, and when: a row for each version, in the same file as the texts.
+//! Records which robots.txt each origin had, and when. Each version of a robots.txt has a row, in the same file as the
+//! texts.
 //!
-//! A row is written when a site responds with a different text from before, and once a day while the text stays the
-//! same. The table `ENDS` lists the rows by the day on which the version was last seen, so that the oldest rows are
-//! found without a scan.
+//! A row is written when a site responds with a different text than before. While the text stays the same, its row is
+//! updated once a day. The table `ENDS` sorts the rows by the day on which the version was last seen. So the oldest
+//! rows are found quickly.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,18 +12,18 @@ use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, TableErr
 use super::file::day_of;
 use crate::{copy::Sha256, database::FileError, text::micros_since_1970};
 
-/// A site's response to a request for its robots.txt.
+/// What a site answered when its robots.txt was fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting {
     pub origin: Box<str>,
-    /// `None` if the site has no robots.txt.
+    /// The text; `None` if the site has no robots.txt.
     pub text: Option<SeenText>,
-    /// 0 if unknown.
+    /// The HTTP status, or 0 if it is not known.
     pub status: u16,
     pub at: SystemTime,
 }
 
-/// The text of a response.
+/// The robots.txt text of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeenText {
     pub sha256: Sha256,
@@ -33,21 +34,22 @@ pub struct SeenText {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     pub first_seen: SystemTime,
-    /// Up to a day too early, unless another version follows.
+    /// When the site last answered with this text. This is recorded once a day, so it can be up to a day too early. It
+    /// is exact if another version follows.
     pub last_seen: SystemTime,
-    /// `None` if the site had no robots.txt.
+    /// The text; `None` if the site had no robots.txt.
     pub text: Option<SeenText>,
-    /// 0 if unknown.
+    /// The HTTP status, or 0 if it is not known.
     pub status: u16,
 }
 
-/// The tables, open for writing.
+/// The tables of the history, open for writing.
 pub(super) struct History<'t> {
     versions: Table<'t, Key<'static>, Row<'static>>,
     ends: Table<'t, End<'static>, ()>,
 }
 
-/// The key of a row that can be removed, and the day on which its version was last seen.
+/// Identifies a row that can be removed, and says on which day its version was last seen.
 pub(super) struct OldRow {
     pub(super) day: u32,
     origin: String,
@@ -57,7 +59,7 @@ pub(super) struct OldRow {
 // === impl History ===
 
 impl<'t> History<'t> {
-    /// Opens the tables. Creates them in a file that an earlier version of robotgate made.
+    /// Opens the tables of the history. Creates them if an earlier version of robotgate made the file.
     pub(super) fn open(transaction: &'t WriteTransaction) -> Result<Self, FileError> {
         Ok(Self {
             versions: transaction.open_table(VERSIONS)?,
@@ -65,7 +67,8 @@ impl<'t> History<'t> {
         })
     }
 
-    /// Records a sighting: adds a new version, or updates the last one. Adds to `bytes` what the file grows by.
+    /// Records an answer of a site: adds a new version, or updates the time of the last one. If the file grows, adds
+    /// that to `bytes`.
     pub(super) fn note(&mut self, seen: &Sighting, bytes: &mut u64) -> Result<(), FileError> {
         let (origin, at) = (&*seen.origin, micros_since_1970(seen.at));
         let sha256 = seen.text.map(|text| text.sha256.0);
@@ -99,7 +102,7 @@ impl<'t> History<'t> {
         Ok(())
     }
 
-    /// Removes the oldest version of an origin that has more than [`MAX_VERSIONS`].
+    /// If an origin has more than [`MAX_VERSIONS`] versions, removes the oldest one.
     fn keep_few(&mut self, origin: &str, bytes: &mut u64) -> Result<(), FileError> {
         let oldest = {
             let mut versions = self.versions.range((origin, 0)..=(origin, u64::MAX))?;
@@ -117,7 +120,7 @@ impl<'t> History<'t> {
         }
     }
 
-    /// Returns the row whose version has not been seen for the longest time.
+    /// Returns the row whose version was last seen longest ago.
     pub(super) fn oldest(&self) -> Result<Option<OldRow>, FileError> {
         let oldest = self.ends.first()?;
         Ok(oldest.map(|(key, _)| {
@@ -143,7 +146,7 @@ impl<'t> History<'t> {
 pub(super) fn read(transaction: &ReadTransaction, origin: &str) -> Result<Vec<Version>, FileError> {
     let table = match transaction.open_table(VERSIONS) {
         Ok(table) => table,
-        // An earlier version of robotgate wrote the file.
+        // An earlier version of robotgate wrote the file, without a history.
         Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
@@ -161,7 +164,7 @@ pub(super) fn read(transaction: &ReadTransaction, origin: &str) -> Result<Vec<Ve
             status,
         };
         match versions.last_mut() {
-            // Robotgates that share the file can both record the same version.
+            // Several robotgates can share the file and record the same version. Such rows are joined.
             Some(last) if last.text == version.text => {
                 last.last_seen = last.last_seen.max(version.last_seen);
                 last.status = version.status;
@@ -181,21 +184,21 @@ fn day(micros: u64) -> u32 {
     day_of(time(micros))
 }
 
-/// Returns the approximate number of bytes that a row takes in both tables.
+/// Returns roughly how many bytes a row takes in both tables.
 fn row_bytes(origin: &str) -> u64 {
     2 * origin.len() as u64 + 80
 }
 
-/// The origin, and when the version was first seen, in microseconds since 1970.
+/// The key of a row: the origin, and when the version was first seen, in microseconds since 1970.
 type Key<'k> = (&'k str, u64);
 /// When the version was last seen (in microseconds since 1970), the status, the size of the text, and its digest.
 type Row<'r> = (u64, u16, u32, Option<&'r [u8; 32]>);
-/// The day on which the version was last seen, and its key.
+/// An entry of `ENDS`: the day on which the version was last seen, and the key of its row.
 type End<'e> = (u32, &'e str, u64);
 
 const VERSIONS: TableDefinition<'_, Key<'_>, Row<'_>> = TableDefinition::new("versions");
 const ENDS: TableDefinition<'_, End<'_>, ()> = TableDefinition::new("ends");
-/// How many versions of an origin are kept. Some sites send a different text each time.
+/// How many versions of an origin are kept. Some sites send a different text with each response.
 const MAX_VERSIONS: usize = 500;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The texts that wait to be written, and the texts that the file is known to contain.
+//! The queue of the texts that wait to be written. Also remembers which texts are in the file already.
 
 use std::{
     collections::HashMap,
@@ -11,29 +11,29 @@ use tokio::sync::oneshot;
 use super::history::{SeenText, Sighting};
 use crate::copy::Sha256;
 
-/// Where a text is.
+/// Where a text is after it was passed to the queue.
 pub(super) enum Place {
     /// The text is in the file.
     Stored,
     /// The text waits to be written. The receiver gets `true` when it is in the file, and `false` if writing failed.
     Waiting(oneshot::Receiver<bool>),
-    /// The file cannot be written now.
+    /// The text cannot be written at present.
     Fails,
 }
 
-/// The queue. Its texts never take more than [`MAX_BYTES`].
+/// The queue of the writer thread. Its texts never take more than [`MAX_BYTES`].
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     waiting: HashMap<Sha256, Arc<[u8]>>,
     bytes: usize,
     callers: Vec<oneshot::Sender<bool>>,
-    /// The day on which this process last wrote each text, or found it in the file. To save memory, it does not list
-    /// every text.
+    /// For each text that is in the file, the day on which this process last recorded its use there. Some texts may be
+    /// missing here, to save memory.
     known: HashMap<Sha256, u32>,
-    /// Responses of sites that wait to be written. Never more than [`MAX_SEEN`].
+    /// Answers of sites that wait to be written, at most [`MAX_SEEN`].
     seen: Vec<Sighting>,
-    /// Each origin's last response, and the day on which this process recorded it. The key is the hash of the origin.
-    /// To save memory, it does not list every origin.
+    /// For each origin, its last answer and the day on which this process recorded it. The key is the hash of the
+    /// origin. Some origins may be missing here, to save memory.
     noted: HashMap<u64, (Option<SeenText>, u32)>,
     hasher: RandomState,
     pub(super) closed: bool,
@@ -54,17 +54,17 @@ impl Queue {
         self.known.contains_key(sha256)
     }
 
-    /// Queues a text that is used on `day`, unless the file contains it. `fails` says that the file cannot be written
-    /// now: the text is then queued, but the caller need not wait.
+    /// Queues a text that is used on `day`, unless the file already has it for that day. If `fails` is set, the file
+    /// cannot be written at present. The text is queued nevertheless, but the caller should not wait.
     pub(super) fn put(&mut self, sha256: Sha256, text: &[u8], day: u32, fails: bool) -> Place {
         let known = self.known.get(&sha256).copied();
-        // After the clock was set back, texts need not be written again.
+        // `known` is later than `day` if the clock was set back. Even then, nothing has to be written.
         if known.is_some_and(|known| known >= day) {
             return Place::Stored;
         }
         let is_queued = !self.closed && self.make_room_for(sha256, text);
         match known {
-            // The file has the text; only its day is out of date.
+            // The text is in the file. Only the day of its last use has to be updated.
             Some(_) => {
                 if is_queued {
                     self.known.insert(sha256, day);
@@ -80,8 +80,8 @@ impl Queue {
         }
     }
 
-    /// Queues a site's response of `day`, unless the same response was recorded on this day. `before` is the site's
-    /// previous response if it was different.
+    /// Queues an answer of a site on `day`, unless the same answer was recorded for this day. `before` is the site's
+    /// previous answer, if that was different.
     pub(super) fn saw(&mut self, before: Option<Sighting>, seen: Sighting, day: u32) {
         let key = self.hasher.hash_one(&seen.origin);
         let is_noted = |(text, noted): &(Option<SeenText>, u32)| *text == seen.text && *noted >= day;
@@ -93,7 +93,7 @@ impl Queue {
             self.noted.clear();
         }
         self.noted.insert(key, (seen.text, day));
-        // The time of the previous response is when that version was last seen.
+        // The previous answer is written too, because its time is when the old version was last seen.
         self.seen.extend(before.into_iter().chain([seen]));
     }
 
@@ -121,13 +121,13 @@ impl Queue {
         }
     }
 
-    /// Queues the texts of a failed write again. Returns the callers to notify, including those that were added during
-    /// the write.
+    /// Queues the texts again after a write has failed. Returns the callers to tell about that. Callers that came
+    /// during the write are among them.
     pub(super) fn give_back(&mut self, mut taken: Taken) -> Vec<oneshot::Sender<bool>> {
         for (sha256, text) in taken.texts {
             self.make_room_for(sha256, &text);
         }
-        // The responses that were queued during the write are newer.
+        // The answers that were queued during the write are newer, so they come last.
         taken.seen.append(&mut self.seen);
         taken.seen.truncate(MAX_SEEN);
         self.seen = taken.seen;
@@ -150,16 +150,17 @@ impl Queue {
         }
     }
 
-    /// Forgets what the file contains, because the file was replaced.
+    /// Forgets which texts are in the file, because it was replaced by another one.
     pub(super) fn forget_all(&mut self) {
         self.known.clear();
         self.noted.clear();
     }
 }
 
-/// Maximum bytes of the texts that wait while the disk is slow or full.
+/// Maximum bytes of the texts that wait, which get many only if the disk is slow or full.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// Maximum number of texts that are remembered as stored. They take about 10 MB.
+/// Of how many texts to remember that they are in the file. This takes about 10 MB.
 const MAX_KNOWN: usize = 200_000;
-/// Maximum number of responses that wait while the disk is slow or full. They take a few megabytes.
+/// Maximum number of answers of sites that wait, which get many only if the disk is slow or full. They take a few
+/// megabytes.
 const MAX_SEEN: usize = 20_000;

@@ -1,4 +1,4 @@
-//! Reads stored texts, even while a proxy writes to the file.
+//! Reads the store of evidence, even while a proxy writes to its file.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use crate::{
     origin::Origin,
 };
 
-/// A file of evidence to read from.
+/// Reads from the file of a store of evidence.
 #[derive(Debug)]
 pub struct EvidenceReader {
     path: PathBuf,
@@ -28,7 +28,7 @@ pub struct EvidenceReader {
 // === impl EvidenceReader ===
 
 impl EvidenceReader {
-    /// Opens the file at `path`.
+    /// Opens the file of a store, for reading.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
@@ -38,8 +38,8 @@ impl EvidenceReader {
         Ok(reader)
     }
 
-    /// Reads texts by their digests. The result lacks the texts that the file does not contain. Each text in the result
-    /// matches its digest. A proxy cannot write to the file during the read, so request a few thousand texts at most.
+    /// Reads texts by their digests. The result has no entry for a text that the file does not have. A proxy cannot
+    /// write to the file during the read, so pass a few thousand digests at most.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
@@ -65,8 +65,8 @@ impl EvidenceReader {
         Ok(versions.unwrap_or_default())
     }
 
-    /// Runs `read` on the file. While another process has the file open, waits and tries again. Returns `None` for a
-    /// file without tables.
+    /// Runs `read` on the file. If another process has the file open, waits and tries again. Returns `None` if the file
+    /// has no tables yet.
     fn patiently<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, FileError>) -> Result<Option<T>, FileError> {
         let started = Instant::now();
         loop {
@@ -80,7 +80,7 @@ impl EvidenceReader {
     fn read_now<T>(&self, read: impl Fn(&ReadTransaction) -> Result<T, FileError>) -> Result<Option<T>, FileError> {
         let transaction = match Builder::new().set_cache_size(CACHE).open_read_only(&self.path) {
             Ok(database) => database.begin_read()?,
-            // The proxy was killed. Opening the file for writing repairs it.
+            // The proxy was killed while it had the file open. Opening the file for writing repairs it.
             Err(redb::DatabaseError::RepairAborted) => {
                 drop(open_existing(&EVIDENCE, &self.path, CACHE)?);
                 return Err(FileError::Locked);
@@ -95,9 +95,9 @@ impl EvidenceReader {
     }
 }
 
-/// Bytes of memory for pages.
+/// Memory for pages of the file, in bytes.
 const CACHE: usize = 16 * 1024 * 1024;
 /// How long to wait while a proxy has the file open. A proxy closes the file every few seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long to wait between two attempts. Short, because a busy proxy closes the file only briefly.
+/// Pause between two attempts. It is short, because a busy proxy closes the file only for a moment.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -1,4 +1,4 @@
-//! Tests how texts are stored, the limits of the file, and disks that fail.
+//! Tests how texts are stored, the limits of the file, and a disk that fails.
 
 use std::fs;
 
@@ -123,7 +123,7 @@ fn the_texts_that_were_not_in_use_for_the_longest_time_make_room() {
     let bench = Bench::new();
     let file = bench.open();
     let text = |number: u32| -> String {
-        // Digests, because repetitive text would compress to almost nothing.
+        // The lines contain digests, because text that repeats itself would be compressed to almost nothing.
         (0..200)
             .map(|line| format!("Disallow: /{}\n", digest(&format!("{number}-{line}"))))
             .collect()
@@ -208,7 +208,8 @@ async fn after_the_file_is_deleted_texts_are_stored_again() {
     let evidence = bench.start();
     put(&evidence, "a").await.expect("stored");
     fs::remove_file(bench.options().path).expect("removed");
-    // The store can keep the deleted file open for a moment. For one of the next texts, it creates the file again.
+    // The store may have the deleted file open for a moment. It creates a new file when it stores one of the next
+    // texts.
     for number in 0.. {
         put(&evidence, &number.to_string()).await.expect("stored");
         put(&evidence, "a").await.expect("stored");
@@ -249,7 +250,7 @@ async fn two_robotgates_can_share_a_file() {
     }
 }
 
-/// Records responses of an origin at some seconds of a day.
+/// Records what an origin answered. Each answer has a text and the second of a day.
 fn see(file: &EvidenceFile, seen: &[(&str, Option<&str>, u64)], oldest: u32, max_bytes: u64) -> file::Written {
     let seen: Vec<_> = seen
         .iter()
@@ -277,7 +278,7 @@ fn sighting(origin: &str, text: Option<&str>, at: u64) -> Sighting {
     }
 }
 
-/// Returns the versions of an origin: text, first and last second, and status.
+/// Returns the versions of an origin's robots.txt: digest, first and last second, and status.
 fn history(bench: &Bench, origin: &str) -> Vec<(Option<Sha256>, u64, u64, u16)> {
     let reader = EvidenceReader::open(&bench.options().path).expect("the file can be read");
     let versions = reader.history(&origin.parse().expect("an origin")).expect("read");
@@ -311,7 +312,7 @@ fn an_origin_has_a_version_for_each_text_that_follows_another() {
         (other, Some("1"), 25),
         (A, None, 30),
         (A, Some("1"), 40),
-        // Recorded late, by a robotgate that shares the file.
+        // Another robotgate, which shares the file, records this answer late.
         (A, Some("1"), 15),
         (A, Some("2"), 50),
         (A, None, 35),

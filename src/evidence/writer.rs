@@ -1,4 +1,4 @@
-//! The writer thread, and the state that it shares with the callers that store texts.
+//! The thread that writes to the store, and the state that it shares with its callers.
 
 use std::{
     fs,
@@ -22,18 +22,18 @@ use crate::{
     database::{Check, FileError, Pause, guarded, open_patiently},
 };
 
-/// The state that the writer and the callers share.
+/// The state that the writer thread and its callers share.
 pub(super) struct Shared {
     pub(super) path: PathBuf,
     limits: Mutex<Limits>,
     queue: Mutex<Queue>,
-    /// Signalled when the writer has something to do.
+    /// Signalled when there is something to write.
     work: Condvar,
-    /// Signalled after each write, successful or not.
+    /// Signalled after each write, whether it succeeded or not.
     done: Condvar,
-    /// The text of the current configuration. The writer keeps it in the file while it is current.
+    /// The digest and the text of the current configuration. The writer checks regularly that the file has this text.
     config: Mutex<(Sha256, Arc<str>)>,
-    /// Why texts cannot be written now.
+    /// Why texts cannot be written at present, and what to do.
     pub(super) trouble: Mutex<Option<String>>,
     pub(super) is_failing: AtomicBool,
     pub(super) failures: AtomicU64,
@@ -47,17 +47,17 @@ pub(super) struct Limits {
     pub(super) max_bytes: u64,
 }
 
-/// The writer's own state.
+/// The state that only the writer thread uses.
 #[derive(Default)]
 struct Writer {
     file: Option<Opened>,
-    /// Device and inode of the file at the last write, and the random number that identifies it.
+    /// The device and inode of the file after the last write (`identity`), and the random number in the file (`id`).
     identity: Option<(u64, u64)>,
     id: Option<u64>,
-    /// Whether the last error was damage. If so, the whole file is checked when it is opened.
+    /// Whether the last error was a damaged file. If so, the next opening checks the whole file.
     is_suspect: bool,
     pause: Pause,
-    /// The last day on which a log line said that texts were removed for lack of room.
+    /// The last day on which the operational log said that texts were removed because the file was full.
     told_crowded: u32,
 }
 
@@ -69,7 +69,7 @@ struct Opened {
 /// Why the writer woke up.
 enum Wake {
     Work,
-    /// No text was queued for a while.
+    /// Nothing was queued for a while.
     Idle,
     Closing,
 }
@@ -103,7 +103,7 @@ impl Shared {
         place
     }
 
-    /// Queues a site's response.
+    /// Queues a site's answer to a fetch of its robots.txt.
     pub(super) fn saw(&self, before: Option<Sighting>, seen: Sighting, day: u32) {
         let mut queue = self.lock();
         let had_work = queue.has_work();
@@ -113,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// Queues the text of the configuration, and returns its digest.
+    /// Queues the text of the new configuration, and returns its digest.
     pub(super) fn set_config(&self, text: &Arc<str>) -> Sha256 {
         let sha256 = Sha256::of(text.as_bytes());
         *self.config.lock().unwrap_or_else(PoisonError::into_inner) = (sha256, text.clone());
@@ -159,7 +159,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // At worst, a panic under this lock loses queued texts.
+        // If another thread panicked with this lock, queued texts may be lost, but the queue can be used.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -178,7 +178,7 @@ impl Shared {
             if matches!(wake, Wake::Closing) {
                 break;
             }
-            // Lets a reader, or another robotgate that shares the file, open it.
+            // Closes the file for a moment. So a reader, or another robotgate that shares the file, can open it.
             if writer
                 .file
                 .as_ref()
@@ -194,7 +194,7 @@ impl Shared {
         }
     }
 
-    /// Waits until texts are queued, or until none was queued for a while.
+    /// Waits until something is queued. Returns `Idle` if nothing was queued for a while.
     fn wait(&self, writer: &Writer) -> Wake {
         let idle = match writer.file {
             Some(_) => IDLE,
@@ -223,7 +223,8 @@ impl Shared {
         }
     }
 
-    /// Checks whether the file was deleted or replaced, and keeps the text of the current configuration in the file.
+    /// Checks whether the file was deleted or replaced. Also queues the text of the current configuration again, if
+    /// necessary.
     fn look_after(&self, writer: &mut Writer) {
         if writer.identity.is_some() && identity(&self.path) != writer.identity {
             self.start_anew(writer);
@@ -231,7 +232,8 @@ impl Shared {
         self.place_config();
     }
 
-    /// After the file was deleted or replaced: each text is stored again when it is next used.
+    /// Called if the file was deleted or replaced. Forgets what was in the file, so that each text is stored again when
+    /// it is next used.
     fn start_anew(&self, writer: &mut Writer) {
         (writer.identity, writer.id) = (None, None);
         self.lock().forget_all();
@@ -270,7 +272,7 @@ impl Shared {
             }
         };
         for caller in callers {
-            // The caller can have stopped waiting.
+            // Sending fails if the caller no longer waits, which does not matter.
             let _ = caller.send(stored);
         }
         self.done.notify_all();
@@ -354,7 +356,7 @@ impl Writer {
         Ok(&self.file.insert(opened).file)
     }
 
-    /// Closes the file. Closing writes to the file and can panic.
+    /// Closes the file. The database writes to the file then and can panic, so the panic is caught.
     fn close(&mut self) {
         let file = self.file.take();
         let _ = guarded(|| {
@@ -370,13 +372,13 @@ fn identity(path: &std::path::Path) -> Option<(u64, u64)> {
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Bytes of memory for pages while the file is open.
+/// Memory for pages of the file while it is open, in bytes.
 const CACHE: usize = 8 * 1024 * 1024;
-/// How long the file stays open without work.
+/// If nothing has to be written for this time, the file is closed.
 const IDLE: Duration = Duration::from_millis(100);
-/// How long the file stays open at most.
+/// After this time, the file is closed even if more has to be written.
 const MAX_OPEN: Duration = Duration::from_secs(2);
-/// How long the file stays closed at least, after it was open for a long time.
+/// How long the file then stays closed, so that other processes can open it.
 const SHARE: Duration = Duration::from_millis(50);
-/// How often to check that the file still exists.
+/// How often to check that the file still exists and was not replaced.
 const LOOK_EVERY: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
-//! The report as a JSON object for programs. Every field is always present; it is `null` or empty if it does not apply.
-//! Fields with a name from the audit log have the same meaning here.
+//! Writes the report as a JSON object for programs. Every field is always present. It is `null` or empty if it does not
+//! apply. Fields with a name from the audit log have the same meaning here.
 //!
-//! `bounded` limits the length of lists. The total is in a field next to each list.
+//! `bounded` limits the length of lists. A field next to each list says how many entries there are in total.
 
 mod bounded;
 
@@ -32,37 +32,37 @@ struct Object<'a> {
     url: &'a str,
     user_agent: &'a str,
     bot: Option<&'a str>,
-    /// The token that was found in the robots.txt, or else the bot's first token.
+    /// The bot's product token that the robots.txt names. If it names none, the bot's first token.
     agent: Option<&'a str>,
     /// Why the User-Agent names no bot.
     unidentified: Option<&'static str>,
     /// Whether the proxy refuses this User-Agent without a proof.
     needs_proof: bool,
-    /// The reading of the path that decided: `sent`, `normalized` or `strict`.
+    /// The form of the path that decided: `sent`, `normalized` or `strict`.
     reading: Option<&'static str>,
-    /// The path that decided, unless it is the path as sent.
+    /// The path in the form that decided. `null` if the path decided as sent.
     read_as: Option<Cow<'a, str>>,
     group: Option<ConsideredGroup>,
     rule: Option<Rule<'a>>,
     considered: usize,
-    /// The losing rules that came nearest to winning, nearest first.
+    /// The rules that lost. The nearest to winning comes first.
     competitors: List,
     competitors_total: usize,
     robots: Robots<'a>,
     statements: List,
     statements_total: usize,
     profile: &'static str,
-    /// What the site says about the purposes. `null` without purposes, and if robots.txt disallows the URL.
+    /// What the site says about the bot's purposes. `null` if the bot has none, or if robots.txt disallows the URL.
     usage: Option<&'a UsageReport>,
-    /// Whether the site was asked for its `tdmrep.json`. `null` if that does not matter.
+    /// Whether robotgate requested the site's `tdmrep.json`. `null` if the file does not matter.
     tdmrep_asked: Option<bool>,
 }
 
-/// The groups whose rules were considered, merged into one.
+/// The groups of the robots.txt that apply to the bot, merged into one.
 #[derive(Serialize)]
 struct ConsideredGroup {
     specific: bool,
-    /// Line of the first user-agent line that selected the rules.
+    /// The first user-agent line that names the bot, or else `*`.
     line: u32,
     agents: List,
     agents_total: usize,
@@ -88,16 +88,16 @@ struct Loser<'a> {
     #[serde(flatten)]
     rule: Rule<'a>,
     lost: &'static str,
-    /// Number of bytes of the pattern that fit the path, if the rule does not match.
+    /// If the rule does not match: how many bytes of its pattern the path begins with.
     fits: Option<usize>,
 }
 
 #[derive(Serialize)]
 struct Robots<'a> {
     url: String,
-    /// Name of the file, if the robots.txt was read from one.
+    /// Name of the file from which the robots.txt was read. `null` if it was fetched.
     file: Option<String>,
-    /// The kind of file that was received, if it is not a robots.txt.
+    /// What kind of file the site sent, if it is not a robots.txt.
     looks_like: Option<&'static str>,
     #[serde(flatten)]
     fetch: FetchRecord<'a>,
@@ -108,22 +108,22 @@ struct StatementRow<'a> {
     kind: &'static str,
     value: Cow<'a, str>,
     line: u32,
-    /// The first user-agents of the statement's group.
+    /// The first user-agents to which the statement applies.
     agents: Vec<Agent<'a>>,
     agents_total: usize,
-    /// Whether the statement applies to the bot. `null` without a bot.
+    /// Whether the statement applies to the bot. `null` if no bot was given.
     applies: Option<bool>,
 }
 
-/// The outcome of a fetch. The default value means that there was no fetch.
+/// The result of fetching the robots.txt. The default value means that it was not fetched.
 #[derive(Default, Serialize)]
 pub(crate) struct FetchRecord<'a> {
     pub(crate) fetched: Option<Timestamp>,
     pub(crate) status: Option<u16>,
     pub(crate) redirects: Vec<Redirect<'a>>,
-    /// Size of the robots.txt, up to the limit. `null` if none was read.
+    /// Size of the robots.txt in bytes, at most the size limit. `null` if there is none.
     pub(crate) bytes: Option<usize>,
-    /// Whether the robots.txt exceeds the limit.
+    /// Whether the robots.txt is longer than the size limit.
     pub(crate) cut: Option<bool>,
     pub(crate) sha256: Option<Sha256>,
     pub(crate) duration_us: Option<u128>,
@@ -131,7 +131,8 @@ pub(crate) struct FetchRecord<'a> {
     pub(crate) error: Option<String>,
 }
 
-/// Writes the report as JSON. The robots.txt was read from `file`, or fetched as in `fetch`.
+/// Writes the report as JSON. `file` is the file from which the robots.txt was read, and `fetch` the result of its
+/// fetch.
 pub(crate) fn write<'a>(report: &'a Report<'a>, file: Option<String>, fetch: FetchRecord<'a>) -> String {
     bounded::to_string(&Object::new(report, file, fetch))
 }
@@ -296,8 +297,8 @@ impl<'a> StatementRow<'a> {
     }
 }
 
-/// Maximum number of characters of a user-agent's name, and of a losing rule or a value.
+/// Maximum length of a user-agent's name in characters. `MAX_TEXT` is that of a losing rule or of a value.
 const MAX_NAME: usize = 200;
 const MAX_TEXT: usize = 2000;
-/// Maximum number of listed user-agents of one statement.
+/// How many user-agents are listed for one statement.
 const MAX_AGENTS: usize = 20;

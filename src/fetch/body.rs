@@ -1,5 +1,4 @@
-//! Reads the body of a response up to the limit and decodes it. Memory and time are bounded regardless of what the
-//! server sends.
+//! Reads the body of a response up to a limit, and decodes it. Whatever the server sends, memory and time are limited.
 
 use std::io::Write as _;
 
@@ -16,15 +15,14 @@ use crate::{
 /// The part of a body that was read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Body {
-    /// The part within the limit. It ends with a whole line if the body is longer than the limit.
+    /// The part within the limit. If the body is longer, the part ends with a whole line.
     pub(super) counts: Vec<u8>,
-    /// The bytes that were read after `counts` if the body exceeds the limit: the beginning of the line that the limit
-    /// cuts, and at most a few more bytes.
+    /// If the body exceeds the limit: the beginning of the line that the limit cuts, and at most a few more bytes.
     pub(super) cut_off: Vec<u8>,
 }
 
-/// Reads the part of the body that is used: the first `max_bytes` of a successful response, without a last line that the
-/// limit cuts, or the first 32 KiB of a server error's page.
+/// Reads the part of the body that matters. Of a successful response, these are the first `max_bytes`, without a line
+/// that the limit cuts. Of a server error, these are the first 32 KiB.
 pub(super) async fn read(session: &mut Session, head: &ResponseHeader, max_bytes: usize) -> Result<Body, Failure> {
     let limit = match head.status.as_u16() {
         206 => return Ok(Body::default()),
@@ -41,13 +39,13 @@ pub(super) async fn read(session: &mut Session, head: &ResponseHeader, max_bytes
         }
     }
     if empty {
-        // An empty body is valid in every coding.
+        // An empty body needs no decoding: it is valid in every coding.
         return Ok(Body::default());
     }
     body.finish()
 }
 
-/// Decodes the content coding into a buffer with a size limit.
+/// Decodes the content coding (none or gzip) into a buffer of limited size.
 enum Decoder {
     Identity(Bounded),
     Gzip(Box<MultiGzDecoder<Bounded>>),
@@ -59,8 +57,8 @@ enum Room {
     Full,
 }
 
-/// A writer that keeps up to [`robots::BEYOND`] bytes more than `limit`, so that one can see how the body goes on after
-/// the limit. When these are full, it fails, which stops the decoder that writes to it.
+/// A writer that keeps at most `limit` bytes and [`robots::BEYOND`] more, which show how the body goes on. When it is
+/// full, writing fails, and that stops the decoder.
 #[derive(Debug)]
 struct Bounded {
     bytes: Vec<u8>,
@@ -70,7 +68,7 @@ struct Bounded {
 // === impl Body ===
 
 impl Body {
-    /// Drops a line that the limit cuts, because its beginning can mean something different from the whole line.
+    /// Drops a line that the limit cuts, because its beginning can mean something else than the whole line.
     fn new(mut read: Vec<u8>, limit: usize) -> Self {
         let cut_off = read.split_off(robots::counted(&read, limit).len());
         Self { counts: read, cut_off }
@@ -107,7 +105,7 @@ impl Decoder {
     fn push(&mut self, chunk: &[u8]) -> Result<Room, FetchError> {
         let written = match self {
             Self::Identity(bounded) => bounded.write_all(chunk),
-            // Flushing decodes the whole chunk, so that the limit is checked after each chunk.
+            // Flush, so that the whole chunk is decoded and the limit is checked after each chunk.
             Self::Gzip(decoder) => decoder.write_all(chunk).and_then(|()| decoder.flush()),
         };
         match written {
@@ -132,7 +130,7 @@ impl Decoder {
         Body::new(std::mem::take(&mut bounded.bytes), bounded.limit)
     }
 
-    /// Returns the whole body, which did not reach the limit.
+    /// Returns the whole body. It did not reach the limit.
     fn finish(mut self) -> Result<Body, Failure> {
         if let Self::Gzip(decoder) = &mut self
             && let Err(error) = decoder.try_finish()
@@ -168,13 +166,13 @@ impl std::io::Write for Bounded {
     }
 }
 
-/// Truncates a robots.txt from another source to the part that robotgate would use if it had fetched it.
+/// Cuts a robots.txt that robotgate did not fetch, such as a file, to the part that counts in a fetched one.
 pub fn within_limit(body: Vec<u8>) -> Vec<u8> {
     Body::new(body, robots::LIMIT).counts
 }
 
 const MAX_ERROR_PAGE: usize = 32 * 1024;
-/// Maximum length in bytes of a coding's name in an error. The error is stored as long as the origin is known.
+/// Maximum length of a coding's name in an error, in bytes. The cache keeps such errors, so they must be short.
 const MAX_CODING: usize = 64;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::{
 /// The result of one request.
 pub(super) enum HopEnd {
     Received(Received),
-    /// The copy with the given entity tag is still current.
+    /// The origin answered 304: its document still has the entity tag that the request contained.
     NotModified(Freshness),
     Redirect {
         to: Hop,
@@ -28,8 +28,8 @@ pub(super) enum HopEnd {
 // === impl Hop ===
 
 impl Hop {
-    /// Requests this URL, conditionally if there is an `etag`. Records the address and the status in `hop` as soon as
-    /// they are known, even if the request fails later.
+    /// Requests this URL. With an `etag`, the origin can answer that the document has not changed. Writes the address
+    /// and the status to `hop` as soon as they are known, even if the request fails later.
     pub(super) async fn ask(
         &self,
         fetcher: &Fetcher,
@@ -87,13 +87,13 @@ impl Hop {
         }
         let now = std::time::SystemTime::now();
         let freshness = Freshness::from_headers(&head.headers, now);
-        // A 304 has no meaning in response to an unconditional request.
+        // Without an ETag in the request, a 304 means nothing.
         if status == 304 && etag.is_some() {
             return Ok(HopEnd::NotModified(freshness));
         }
         check_framing(&head)?;
         let body = match body::read(session, &head, self.document.max_bytes).await {
-            // A server error is used even if its page is incomplete.
+            // The status of a server error is enough, even if its page does not arrive completely.
             Err(_) if status >= 500 => Body::default(),
             body => body?,
         };
@@ -109,11 +109,11 @@ impl Hop {
     }
 }
 
-/// Returns the head of the final response. Skips a bounded number of informational responses.
+/// Returns the head of the final response. Skips up to 16 informational responses (1xx).
 async fn final_head(session: &mut Session) -> Result<ResponseHeader, Fault> {
     for _ in 0..=MAX_INFORMATIONAL {
         let head = session.head().await?;
-        // The request did not ask for another protocol (RFC 9110 §15.2.2), so no final response follows.
+        // The request did not ask for another protocol (RFC 9110 §15.2.2). The server will send no final response.
         if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
             break;
         }
@@ -124,7 +124,7 @@ async fn final_head(session: &mut Session) -> Result<ResponseHeader, Fault> {
     Err(Fault::HttpProtocol)
 }
 
-/// Returns the entity tag of the response if it is valid (RFC 9110 §8.8.3) and not too long.
+/// Returns the entity tag (ETag) of the response. `None` if it is invalid (RFC 9110 §8.8.3) or too long.
 fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
     let mut tags = head.headers.get_all(http::header::ETAG).iter();
     let tag = tags.next().filter(|_| tags.next().is_none())?.to_str().ok()?;
@@ -134,7 +134,7 @@ fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
     (tag.len() <= MAX_ETAG && is_tag).then(|| tag.into())
 }
 
-/// Refuses unknown transfer codings: encoded content would be read as a robots.txt without rules.
+/// Refuses transfer codings other than chunked. Encoded content would look like a robots.txt without rules.
 pub(super) fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
     let mut codings = head.headers.get_all(http::header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -144,7 +144,7 @@ pub(super) fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
     }
 }
 
-/// Maximum length in bytes of an entity tag to store.
+/// Maximum length of an entity tag that is kept, in bytes.
 const MAX_ETAG: usize = 128;
 const MAX_INFORMATIONAL: usize = 16;
 /// Maximum number of connections to try for one request.

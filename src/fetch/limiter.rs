@@ -1,5 +1,5 @@
-//! Limits how many fetches run at the same time, and decides which one starts next. A fetch is called slow if it has
-//! run for a while.
+//! Limits how many fetches run at the same time, and decides which one starts next. A fetch that has run for more than
+//! a second is called slow.
 
 mod queue;
 
@@ -15,17 +15,17 @@ pub use self::queue::{Name, Requester};
 use crate::copy::FetchError;
 use crate::fetch::LookupError;
 
-/// Limits how many fetches run at the same time. Slow fetches can have half of the permits, so that the other half is
-/// free for other fetches if many sites do not respond. If more fetches are slow and others wait, the additional slow
-/// ones are ended early.
+/// Limits how many fetches run at the same time. Slow fetches can keep half of the permits. So even if many sites do
+/// not respond, the other half is free for other fetches. If more fetches are slow and others wait, the additional slow
+/// ones end early.
 #[derive(Debug)]
 pub struct FetchLimiter {
     queue: Mutex<Queue<Arc<SetOnce<()>>>>,
-    /// The permits of slow fetches.
+    /// The permits that slow fetches can keep.
     slow: Semaphore,
 }
 
-/// The place of a fetch in the limiter. Until it is dropped, the fetch is counted as waiting, and later as running.
+/// The place of a fetch in the limiter. The fetch counts as waiting or running until this is dropped.
 #[derive(Debug)]
 pub struct FetchPermit {
     limiter: Arc<FetchLimiter>,
@@ -38,7 +38,7 @@ pub struct FetchPermit {
 // === impl FetchLimiter ===
 
 impl FetchLimiter {
-    /// Allows `max_fetches` simultaneous fetches, at least one.
+    /// Creates a limiter for at most `max_fetches` fetches at the same time, but at least one.
     pub fn new(max_fetches: usize) -> Self {
         Self {
             queue: Mutex::new(Queue::new(max_fetches.max(1))),
@@ -64,15 +64,15 @@ impl FetchLimiter {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue<Arc<SetOnce<()>>>> {
-        // A panic under this lock cannot leave a half-made change.
+        // The queue is valid even after a panic, because changes under this lock are never left half made.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Starts all fetches that may start.
+/// Starts all waiting fetches for which there are permits.
 fn start(queue: &mut Queue<Arc<SetOnce<()>>>) {
     while let Some(turn) = queue.start() {
-        // Each fetch is started only once, so this cannot fail.
+        // This cannot fail, because each fetch is started only once.
         let _ = turn.set(());
     }
 }
@@ -88,7 +88,7 @@ impl FetchPermit {
     /// Runs `fetch` to its end. Call it only after [`turn`](Self::turn) has returned.
     ///
     /// # Errors
-    /// Fails if the fetch is slow and keeps others from starting.
+    /// Fails if the fetch is slow, gets none of the permits for slow fetches, and others wait.
     pub(super) async fn run<F: Future>(&self, fetch: F) -> Result<F::Output, FetchError> {
         tokio::pin!(fetch);
         if let Ok(done) = timeout(SLOW_AFTER, &mut fetch).await {
@@ -102,8 +102,8 @@ impl FetchPermit {
         }
     }
 
-    /// Waits until a slow fetch without a slow permit has to end in favour of others. With the default of
-    /// `robots.wait`, no request waits for the fetch by then.
+    /// Waits until a slow fetch has to end because others wait. By then, no request waits for the slow fetch any
+    /// longer, unless `robots.wait` is longer than its default.
     async fn until_needed(&self) {
         sleep(GIVE_WAY_AFTER - SLOW_AFTER).await;
         while !self.limiter.queue().should_give_way(self.name) {
@@ -120,9 +120,9 @@ impl Drop for FetchPermit {
     }
 }
 
-/// How long a fetch can take before it is considered slow. Most fetches take a fraction of this time.
+/// A fetch that takes longer than this is slow. Most fetches take a fraction of this time.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
-/// How long a slow fetch can keep a permit for which others wait.
+/// How long a slow fetch can go on while others wait for its permit.
 const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

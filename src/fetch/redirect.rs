@@ -1,5 +1,5 @@
-//! The URLs that a fetch requests: resolves redirects (RFC 9110 §10.2.2, RFC 9309 §2.3.1.2) and builds requests. Pure.
-//! The egress guard decides whether bots may reach the URLs.
+//! The URLs that a fetch requests: resolves redirects (RFC 9110 §10.2.2, RFC 9309 §2.3.1.2) and builds requests. The
+//! egress guard, not this module, decides whether bots may reach the URLs.
 
 use http::HeaderValue;
 use pingora_http::RequestHeader;
@@ -11,7 +11,7 @@ use crate::{
     text::plain,
 };
 
-/// A URL to request. It has neither user information nor a fragment.
+/// A URL to request. It contains no user name and no fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hop {
     pub(super) origin: Origin,
@@ -49,7 +49,7 @@ impl Hop {
         format!("{}{}", self.origin, self.path_and_query)
     }
 
-    /// Resolves a redirect with this Location field.
+    /// Returns the URL to which a redirect with this Location field leads.
     ///
     /// # Errors
     /// Fails if the field is missing or its URL cannot be fetched.
@@ -57,7 +57,7 @@ impl Hop {
         let location = location.ok_or_else(|| FetchError::Redirect("it has no Location".to_owned()))?;
         let lost = |why: &str| {
             let location = String::from_utf8_lossy(location);
-            // A query can contain secrets, so the error omits it.
+            // Leave the query out of the error, because it can contain secrets.
             let location = match location.split_once('?') {
                 Some((path, _)) => format!("{path}?…"),
                 None => location.into_owned(),
@@ -78,7 +78,7 @@ impl Hop {
         })
     }
 
-    /// Builds the request, conditional if there is an `etag`.
+    /// Builds the request. With an `etag`, it asks for the document only if it has changed.
     ///
     /// # Errors
     /// Fails if a value is not allowed in a request.
@@ -95,7 +95,7 @@ impl Hop {
     }
 }
 
-/// Maximum length in bytes of a redirect's target in an error.
+/// Maximum length of the Location field in an error, in bytes.
 const MAX_LOCATION: usize = 256;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! One request of a fetch and its response, on a connection from [`Origins`](crate::upstream::Origins). The connection
-//! is new or, over HTTP/2, can be one that page requests use too. The request that waits for the fetch can later use
-//! the same connection.
+//! One request of a fetch and its response, on a connection from [`Origins`](crate::upstream::Origins). Over HTTP/2,
+//! requests for pages can use the connection at the same time. The request that waits for the fetch can use it
+//! afterwards.
 //!
-//! Over HTTP/1.1 the connection is always new. So the response to another request, such as the 408 with which some
-//! servers close an idle connection, is never mistaken for a robots.txt.
+//! Over HTTP/1.1, the connection is always new. On an older one, a late response to something else could be mistaken
+//! for the robots.txt, such as the 408 with which some servers close an idle connection.
 
 use std::{
     future::poll_fn,
@@ -26,20 +26,20 @@ use crate::{
 pub(super) struct Session {
     server: Server,
     address: SocketAddr,
-    /// Whether the connection already existed.
+    /// Whether the connection existed before this request.
     reused: bool,
     /// How long the server may send nothing.
     silence: Duration,
     again: Repeat,
-    /// Whether it is certain where the response ends.
+    /// Whether the end of the response can be found for certain. Otherwise, the connection is not kept.
     is_plain: bool,
 }
 
 // === impl Session ===
 
 impl Session {
-    /// Reuses a connection, or connects to the first of the checked `addresses` that accepts. Records the last address
-    /// that was tried in `upstream`.
+    /// Reuses a connection, or opens one to the first of the checked `addresses` that accepts it. `upstream` gets the
+    /// last address that was tried.
     ///
     /// # Errors
     /// Fails if no connection can be made.
@@ -60,8 +60,8 @@ impl Session {
         fetcher.egress.check_again(address)?;
         let (idle, total) = (fetcher.options.idle_timeout, fetcher.options.total_timeout);
         let idle = match reused {
-            // The server may have disappeared without closing the connection. This timeout leaves time to try a new
-            // connection.
+            // An existing connection can be dead without having been closed. Give up early, so that there is time for a
+            // new one.
             true => idle.min(REUSED_SILENCE),
             false => idle,
         };
@@ -69,7 +69,8 @@ impl Session {
             server,
             address,
             reused,
-            // If the total timeout is not longer than the idle timeout, the total timeout must end the fetch.
+            // If the idle timeout is not the shorter one, the total timeout has to end the fetch. So make the idle
+            // timeout longer.
             silence: match idle < total {
                 true => idle,
                 false => total + Duration::from_secs(1),
@@ -95,7 +96,7 @@ impl Session {
     /// Fails if the head is malformed or does not arrive in time.
     pub(super) async fn head(&mut self) -> Result<ResponseHeader, Fault> {
         let reply = self.with_silence_timeout(|server, cx| {
-            // The result is ignored, because reading the response reports the same problems with the connection.
+            // Ignore a failed write: reading the response reports the same problem.
             let _ = server.poll_sent(cx);
             server.poll_head(cx)
         });
@@ -140,7 +141,7 @@ impl Session {
 
     fn failed(&mut self, fault: Fault) -> Fault {
         self.again = match self.server.again(&fault, self.reused) {
-            // On a shared connection, other requests might have caused the fault, so the request can be repeated.
+            // Repeat the request on a new connection, because other requests on this one may have caused the fault.
             Repeat::Never if self.reused => Repeat::Always,
             again => again,
         };
@@ -152,8 +153,8 @@ impl Session {
         self.again
     }
 
-    /// Keeps the connection for other requests to `origin` if the whole response has arrived. To check that, reads and
-    /// drops the unused rest of the content without waiting.
+    /// Keeps the connection for other requests to `origin` if the whole response has arrived. To find out, it reads the
+    /// rest of the content, without waiting, and drops it.
     pub(super) fn keep(mut self, fetcher: &Fetcher, origin: &Origin) {
         if !self.is_plain {
             return;
@@ -175,5 +176,5 @@ impl Session {
 
 /// How long a server may send nothing on a reused connection.
 const REUSED_SILENCE: Duration = Duration::from_secs(2);
-/// Maximum number of bytes to read and drop so that a connection can be reused.
+/// How many bytes of a response are read and dropped at most, so that its connection can be reused.
 const MAX_UNREAD: usize = 32 * 1024;

@@ -1,4 +1,5 @@
-//! The trace of a fetch: each requested URL and its response. It is for people and records; no decision depends on it.
+//! The trace of a fetch: each URL that was requested, and its response. It is for people and for the log. No decision
+//! depends on it.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -8,10 +9,10 @@ use super::Fetched;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
     pub fetched: Fetched,
-    /// The requests in order. Each one after the first follows a redirect, or repeats the first request without its
-    /// condition. Empty if the fetch never started.
+    /// The requests, in order. Each one follows a redirect, except for the first, and for one that repeats the first
+    /// without its ETag. Empty if the fetch never started.
     pub hops: Vec<TracedHop>,
-    /// Time from the start of the fetch to the last byte that is used, or to the failure.
+    /// Time from the start of the fetch to the last byte that counts, or to the failure.
     pub took: Duration,
 }
 
@@ -28,21 +29,21 @@ pub struct TracedHop {
 // === impl Traced ===
 
 impl Traced {
-    /// Returns the status and target of each redirect, even if its request failed.
+    /// Returns for each redirect its status and the request to which it led, even if that request failed.
     pub fn redirects(&self) -> impl Iterator<Item = (Option<u16>, &TracedHop)> {
         std::iter::zip(&self.hops, self.hops.iter().skip(1))
             .filter(|(from, _)| from.is_redirect())
             .map(|(from, to)| (from.status, to))
     }
 
-    /// Returns the address to which the request to the origin itself was sent.
+    /// Returns the address of the origin's server, even if the origin then redirected the fetch to another one.
     pub fn upstream(&self) -> Option<SocketAddr> {
-        // There can be two requests to the origin, one with a condition and then one without.
+        // The first two requests can both be for the origin: one with an ETag, and then one without.
         let origin_hop = self.hops.iter().find(|hop| hop.is_redirect()).or(self.hops.last());
         origin_hop.and_then(|hop| hop.upstream)
     }
 
-    /// Returns the status of the last response; `None` if there was no response from the last URL.
+    /// Returns the status of the last response. `None` if the last URL did not respond.
     pub fn status(&self) -> Option<u16> {
         self.hops.last().and_then(|hop| hop.status)
     }

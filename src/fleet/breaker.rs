@@ -1,27 +1,27 @@
-//! The circuit breaker for the shared server, as a state machine. It receives the results and times of calls, and says
-//! whether calls are allowed.
+//! The circuit breaker for the fleet's server, as a state machine. It is told when calls succeed and fail, and says
+//! whether calls may be made.
 //!
 //! It reads no clock. While the breaker is open, requests do not wait for the server at all. A probe in the background
 //! finds out when the server works again.
 
 use std::time::{Duration, Instant};
 
-/// The state of the breaker.
+/// The state of the circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Breaker {
-    /// Calls are made. Counts failures in a row. Failures of calls that ran at the same time count as one, so that a
-    /// single stall does not open the breaker.
+    /// Calls are made. `failures` counts consecutive failures. If calls that run at the same time fail, they count as
+    /// one failure, so that a single stall of the server does not open the breaker.
     Closed { failures: u32, last: Option<Instant> },
-    /// No calls are made. At `until`, a probe is due.
+    /// No calls are made. At the time `until`, a probe has to check whether the server works again.
     Open { until: Instant, pause: Duration },
-    /// A probe is under way. No other calls are made.
+    /// A probe is checking whether the server works again. No other calls are made.
     HalfOpen { pause: Duration },
 }
 
 // === impl Breaker ===
 
 impl Breaker {
-    /// Returns a breaker whose first probe is due immediately, because there is no connection yet.
+    /// Returns an open breaker. Its first probe is due immediately, because there is no connection yet.
     pub(super) fn new(now: Instant) -> Self {
         Self::Open {
             until: now,
@@ -29,19 +29,20 @@ impl Breaker {
         }
     }
 
-    /// Returns whether calls are made.
+    /// Returns whether calls may be made.
     pub(super) fn is_closed(self) -> bool {
         matches!(self, Self::Closed { .. })
     }
 
-    /// Records a success. A late success of an earlier call does not close the breaker.
+    /// Records that a call succeeded, which resets the count of failures. If the breaker is not closed, a call that
+    /// began earlier does not close it.
     pub(super) fn call_succeeded(&mut self) {
         if self.is_closed() {
             *self = CLOSED;
         }
     }
 
-    /// Records the failure at `now` of a call that began at `began`. Returns whether this failure opened the breaker.
+    /// Records that a call failed, which began at `began` and failed at `now`. Returns whether this opened the breaker.
     pub(super) fn call_failed(&mut self, began: Instant, now: Instant) -> bool {
         let Self::Closed { failures, last } = *self else {
             return false;
@@ -63,7 +64,7 @@ impl Breaker {
         true
     }
 
-    /// Records that the server refused a call, which opens the breaker. Returns whether the breaker was closed before.
+    /// Records that the server refused a call. This opens the breaker at once. Returns whether it was closed before.
     pub(super) fn call_refused(&mut self, now: Instant) -> bool {
         let was_closed = self.is_closed();
         if was_closed {
@@ -83,8 +84,8 @@ impl Breaker {
         }
     }
 
-    /// Begins a probe if one is due, otherwise returns how long to wait. Returns `None` if the breaker is closed or a
-    /// probe runs.
+    /// Begins a probe if it is time for one. Otherwise returns how long to wait for that. Returns `None` if the breaker
+    /// is closed or a probe is running.
     pub(super) fn begin_probe(&mut self, now: Instant) -> Option<Duration> {
         let Self::Open { until, pause } = *self else {
             return None;
@@ -96,7 +97,8 @@ impl Breaker {
         Some(left)
     }
 
-    /// Records the end of the probe.
+    /// Records whether the probe succeeded. If it did, the breaker closes; otherwise the next probe follows after a
+    /// pause.
     pub(super) fn probed(&mut self, succeeded: bool, now: Instant) {
         let Self::HalfOpen { pause } = *self else { return };
         let pause = (pause * 2).min(LONGEST_PAUSE);
@@ -114,9 +116,9 @@ const CLOSED: Breaker = Breaker::Closed {
     failures: 0,
     last: None,
 };
-/// Failures in a row that open the breaker.
+/// After this many consecutive failures, the breaker opens.
 const MAX_FAILURES: u32 = 3;
-/// The pause before the first probe. It doubles with each failed probe.
+/// The pause before the first probe. After each failed probe, it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -124,7 +126,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 mod tests {
     use super::*;
 
-    /// Records the failure of a call that took no time.
+    /// Records a failed call that began and ended at `now`. Returns whether this opened the breaker.
     fn fail(breaker: &mut Breaker, now: Instant) -> bool {
         breaker.call_failed(now, now)
     }

@@ -1,5 +1,5 @@
-//! Calls the shared server. Each call has a time limit. When calls fail or the connection ends, the circuit breaker
-//! opens: no call is made until a probe in the background has connected and written to the server again.
+//! Calls the fleet's server. Each call has a time limit. When calls fail or the connection ends, the circuit breaker
+//! opens. Then no call is made until a probe in the background has opened a new connection and written to the server.
 
 use std::{
     fmt,
@@ -25,43 +25,44 @@ use super::{
 };
 use crate::text::plain_message;
 
-/// A connection to the server with a circuit breaker.
+/// A connection to the fleet's server, with a circuit breaker.
 pub(super) struct Client {
-    /// For tasks that must not keep the client alive.
+    /// For background tasks: they hold only this weak reference, so that the client can be dropped.
     this: Weak<Self>,
     server: Server,
     /// The channel for messages between gates.
     channel: String,
-    /// The key that a probe writes.
+    /// The key that a probe writes, to test whether the server accepts writes.
     probe_key: String,
-    /// Handles the messages that the server pushes.
+    /// Handles the messages that the server sends because of the subscription.
     on_push: Box<dyn Fn(PushInfo) + Send + Sync>,
-    /// `None` while the breaker is not closed. Changes only while the breaker is locked, except that a probe sets it.
+    /// `None` while the breaker is not closed. To change it, the breaker must be locked. Only a probe sets it without
+    /// the lock.
     connection: ArcSwapOption<Connection>,
-    /// Number of connections so far. It identifies the current connection.
+    /// Number of connections so far. A connection is identified by its number.
     connections: AtomicU64,
     breaker: Mutex<Breaker>,
-    /// Why the breaker is not closed.
+    /// Why no calls are made: the last error, if the breaker is not closed.
     error: Mutex<Option<String>>,
     /// Why this gate does not receive the messages of the other gates.
     subscription_error: Mutex<Option<String>>,
-    /// The server's time immediately before the last subscription, in microseconds since 1970.
+    /// When this gate last subscribed, by the server's clock, in microseconds since 1970.
     listens_since: AtomicU64,
-    /// How long a request waits for the server.
+    /// How long a request waits for an answer of the server.
     pub(super) call_timeout: Duration,
     counts: Arc<Counts>,
 }
 
-/// Why a call has no result.
+/// Why a call returned no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unavailable {
-    /// The server did not run the script.
+    /// The server certainly did not run the script.
     NotRun,
-    /// The answer is late or lost. The server may have run the script, or may still run it.
+    /// No answer came in time. The server may have run the script, or may still run it.
     Unknown,
 }
 
-/// Why a call failed.
+/// How a call failed.
 #[derive(Debug, thiserror::Error)]
 enum CallError {
     #[error("the server did not answer within {} ms", .0.as_millis())]
@@ -77,8 +78,8 @@ enum CallError {
 // === impl Client ===
 
 impl Client {
-    /// Starts to connect in the background and to listen on `channel`. Calls `on_push` with each message that the
-    /// server pushes. Needs a tokio runtime.
+    /// Starts to connect in the background, and then subscribes to `channel`. Calls `on_push` with each message on the
+    /// channel. Needs a tokio runtime.
     pub(super) fn start(
         server: Server,
         prefix: &str,
@@ -106,23 +107,24 @@ impl Client {
         client
     }
 
-    /// Returns why no calls are made now, or `None` while calls are made.
+    /// Returns why no calls are made at present, or `None` if calls are made.
     pub(super) fn error(&self) -> Option<String> {
         text(&self.error).clone()
     }
 
-    /// Returns why this gate does not receive the messages of the other gates, although calls are made.
+    /// Returns why this gate does not receive the messages of the other gates. Returns `None` if it does, or if no
+    /// calls are made at all.
     pub(super) fn subscription_error(&self) -> Option<String> {
         text(&self.subscription_error).clone().filter(|_| self.is_used())
     }
 
-    /// Returns the server's time immediately before the last subscription, in microseconds since 1970. The gate cannot
-    /// trust an earlier message: it could be the repetition of a message that the gate accepted before a restart.
+    /// Returns when this gate last subscribed, by the server's clock, in microseconds since 1970. An earlier message
+    /// cannot be trusted: it could be repeated, and this gate may have followed it before a restart.
     pub(super) fn listens_since(&self) -> u64 {
         self.listens_since.load(Ordering::Relaxed)
     }
 
-    /// Requests the server's time, in microseconds since 1970.
+    /// Asks the server for its time, in microseconds since 1970.
     pub(super) async fn time(&self) -> Option<u64> {
         match self.call(&TIME.prepare_invoke(), TIME_CALLS * self.call_timeout).await {
             Ok(Value::Int(now)) => u64::try_from(now).ok(),
@@ -130,17 +132,18 @@ impl Client {
         }
     }
 
-    /// Returns whether calls are made now.
+    /// Returns whether calls are made at present.
     pub(super) fn is_used(&self) -> bool {
         self.breaker().is_closed()
     }
 
-    /// Returns whether a call failed less than `call_timeout` ago, so that a request may have waited for it.
+    /// Returns whether a call failed within the last `call_timeout`. A request that comes now then need not wait for
+    /// the server in vain as well.
     pub(super) fn has_just_failed(&self) -> bool {
         self.breaker().has_failed_since(Instant::now() - self.call_timeout)
     }
 
-    /// Runs a script, within `time_left`.
+    /// Runs a script on the server. Waits for the answer for at most `time_left`.
     pub(super) async fn call(&self, script: &ScriptInvocation<'_>, time_left: Duration) -> Result<Value, Unavailable> {
         let connection = self.connection.load_full().filter(|_| self.breaker().is_closed());
         let connection = connection.ok_or(Unavailable::NotRun)?;
@@ -149,8 +152,8 @@ impl Client {
         match bounded(time_left, script.invoke_async(&mut connection.redis.clone())).await {
             Ok(value) => {
                 connection.answered();
-                // A write can have a longer time limit. Its late success does not show that requests would get their
-                // answers in time.
+                // A call that no request waits for can have a longer time limit. If it takes longer than
+                // `call_timeout`, its success does not show that requests would get answers in time.
                 if began.elapsed() <= self.call_timeout {
                     self.breaker().call_succeeded();
                 }
@@ -160,8 +163,8 @@ impl Client {
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 let (why, now) = (error.unavailable(), Instant::now());
                 self.fail(error, |breaker, error| match error {
-                    // The server works, but does not accept writes, for example. Calls that only read would still
-                    // succeed.
+                    // The server answers but refuses the call, for example because it accepts no writes. The breaker
+                    // opens at once, because calls that only read would still succeed and reset the count of failures.
                     CallError::Refused(_) | CallError::Ended => breaker.call_refused(now),
                     CallError::Late(_) | CallError::Broken(_) => breaker.call_failed(began, now),
                 });
@@ -170,14 +173,14 @@ impl Client {
         }
     }
 
-    /// Records a failure in the breaker. If `note` opens the breaker, starts to probe.
+    /// Records a failure in the breaker, by `note`. If that opens the breaker, starts to probe the server.
     fn fail(&self, error: CallError, note: impl FnOnce(&mut Breaker, &CallError) -> bool) {
         {
             let mut breaker = self.breaker();
             if !note(&mut breaker, &error) {
                 return;
             }
-            // Closes the connection, which could otherwise keep reading an answer that never ends.
+            // Drops the connection, which closes it. Otherwise it could go on reading an answer that never ends.
             self.connection.store(None);
         }
         tracing::error!(%error, "the fleet's server cannot be used; robotgate works without it and keeps trying to connect");
@@ -185,20 +188,20 @@ impl Client {
         self.probe_in_background();
     }
 
-    /// Handles the end of a connection. Without this, the gate would notice the end only at its next call, and would
-    /// receive no messages until then.
+    /// Opens the breaker if the current connection ended. Without this, the gate would notice the end only at its next
+    /// call, and would receive no messages until then.
     fn connection_ended(&self, number: u64) {
         if number == self.connections.load(Ordering::Relaxed) {
             self.fail(CallError::Ended, |breaker, _| {
                 let is_closed = breaker.call_refused(Instant::now());
-                // A probe that is just succeeding must not close the breaker.
+                // A probe that succeeds at this moment sees that the connection is gone, and counts as failed.
                 self.connection.store(None);
                 is_closed
             });
         }
     }
 
-    /// Probes until the breaker is closed.
+    /// Probes the server again and again, until a probe succeeds and closes the breaker.
     fn probe_in_background(&self) {
         let this = self.this.clone();
         tokio::spawn(async move {
@@ -231,8 +234,8 @@ impl Client {
         });
     }
 
-    /// Opens a new connection and writes to the server. A server that accepts no writes is useless, because no gate
-    /// could take a lease.
+    /// Opens a new connection and writes to the server. Without writes, the server is useless, because no gate can take
+    /// a lease.
     async fn probe(&self) -> Result<(), CallError> {
         let this = self.this.clone();
         let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
@@ -249,7 +252,7 @@ impl Client {
         write.arg(&self.probe_key).arg("").arg("PX").arg(PROBE_TTL_MS);
         let () = bounded(self.call_timeout, write.query_async(&mut connection.redis.clone())).await?;
         connection.answered();
-        // Stored before the subscription, so that the end of the connection is noticed from now on.
+        // This comes before the subscription. So from now on, `connection_ended` notices if the connection ends.
         self.connection.store(Some(connection.clone()));
         if !self.subscribe(&connection).await {
             self.subscribe_in_background(&connection);
@@ -257,12 +260,12 @@ impl Client {
         Ok(())
     }
 
-    /// Subscribes to the messages of the other gates. Without the subscription, this gate still finds copies by
-    /// polling, but later.
+    /// Subscribes to the messages of the other gates. Returns whether that succeeded. Without messages, this gate still
+    /// finds copies by polling, but later.
     async fn subscribe(&self, connection: &Connection) -> bool {
         let mut redis = connection.redis.clone();
         let subscribed = bounded(CONNECT_TIMEOUT, async {
-            // Reads the time first, so that no message after the subscription is taken for an earlier one.
+            // Asks for the time before it subscribes, so that every message of the subscription has a later time.
             let now = TIME.prepare_invoke().invoke_async(&mut redis).await?;
             self.listens_since.store(now, Ordering::Relaxed);
             redis.subscribe(&self.channel).await
@@ -301,7 +304,8 @@ impl Client {
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        // Each change replaces the whole value.
+        // A panic of another thread cannot leave a half-changed value, because each change replaces the whole value. So
+        // a poisoned lock can be used.
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -317,7 +321,7 @@ impl fmt::Debug for Client {
 // === impl CallError ===
 
 impl CallError {
-    /// Returns what the caller needs to know about the failure.
+    /// Returns whether the server may have run the script of the failed call.
     fn unavailable(&self) -> Unavailable {
         match self {
             Self::Refused(_) => Unavailable::NotRun,
@@ -327,24 +331,26 @@ impl CallError {
 }
 
 fn text(error: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
-    // Each change replaces the whole value.
+    // A panic of another thread cannot leave a half-changed value, because each change replaces the whole value. So a
+    // poisoned lock can be used.
     error.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the text of an error, shortened and safe to show. When a server rejects a command, its error quotes the
-/// arguments, which can include the password.
+/// Returns the text of an error, shortened and without secrets. When a server rejects a command, its error quotes the
+/// command's arguments, and these can include the password.
 fn shown(error: &RedisError) -> String {
     let text = error.to_string();
     let text = text.split(", with args").next().unwrap_or_default();
     plain_message(text, MAX_ERROR).into_owned()
 }
 
-/// Waits for `call` for at most `time_left`.
+/// Waits until `call` ends, for at most `time_left`.
 async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, RedisError>>) -> Result<T, CallError> {
     let mut call = pin!(call);
     let mut answer = timeout(time_left, &mut call).await;
     if answer.is_err() {
-        // On a busy machine, the answer can have arrived without having been read.
+        // On a busy machine, the answer can have arrived in time, but the task that reads it did not run. Lets that
+        // task run.
         yield_now().await;
         yield_now().await;
         answer = timeout(Duration::ZERO, call).await;
@@ -357,15 +363,16 @@ async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, Re
     }
 }
 
-/// How long connecting may take. No request waits for it.
+/// How long connecting may take. This can be long, because no request waits for it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const PROBE_TTL_MS: u32 = 10_000;
-/// How long the call for the time can take, as a multiple of `call_timeout`. No request waits for it.
+/// The time limit of the call that asks for the time, as a multiple of `call_timeout`. This can be long, because no
+/// request waits for it.
 const TIME_CALLS: u32 = 10;
-/// The pause before the next attempt to subscribe. It doubles with each attempt.
+/// The pause before the next attempt to subscribe. After each attempt, it doubles.
 const FIRST_SUBSCRIBE_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_SUBSCRIBE_PAUSE: Duration = Duration::from_secs(60);
-/// Maximum bytes of an error's text.
+/// Maximum length of an error's text, in bytes.
 const MAX_ERROR: usize = 300;
 
 static TIME: LazyLock<Script> =
@@ -384,7 +391,8 @@ mod tests {
         let limit = Duration::from_millis(5);
         let (answer, unread) = oneshot::channel();
         tokio::spawn(async move {
-            // The only thread is busy until the time limit has passed, and reads the answer afterwards.
+            // Blocks the only thread until the time limit is over. The answer that arrives meanwhile is read
+            // afterwards.
             std::thread::sleep(2 * limit);
             yield_now().await;
             answer.send(1)

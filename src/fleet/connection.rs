@@ -1,5 +1,5 @@
-//! A connection to the shared server. It ends if the server sends more than a gate can have requested, so that a broken
-//! or hostile server cannot fill the gate's memory.
+//! A connection to the fleet's server. If the server sends more bytes than the gate can have asked for, the connection
+//! fails. So a broken or hostile server cannot fill the gate's memory.
 
 use std::{
     io,
@@ -48,11 +48,11 @@ pub(super) struct Connection {
     unread: Arc<Unread>,
 }
 
-/// Number of bytes that the server has sent since the last complete answer or message.
+/// Number of bytes that the server has sent since the gate last read a complete answer or message.
 #[derive(Debug, Default)]
 struct Unread(AtomicUsize);
 
-/// A stream that fails if too much is unread.
+/// A stream that fails if the server has sent more than [`MAX_UNREAD`] bytes that are no complete answer.
 struct Bounded {
     stream: Box<dyn Stream>,
     unread: Arc<Unread>,
@@ -65,8 +65,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 // === impl Server ===
 
 impl Server {
-    /// Connects and logs in. Calls `on_push` with each message that the server pushes, and a last time when the
-    /// connection ends.
+    /// Connects and logs in. Calls `on_push` with each message that the server sends because of a subscription, and
+    /// once more when the connection ends.
     ///
     /// # Errors
     /// Fails if the server cannot be reached, or does not accept the login.
@@ -80,7 +80,7 @@ impl Server {
             unread: unread.clone(),
         };
         let config = AsyncConnectionConfig::new()
-            // Each call has its own time limit.
+            // No common time limit is needed, because each call has its own.
             .set_response_timeout(None)
             .set_push_sender({
                 let unread = unread.clone();
@@ -106,7 +106,7 @@ impl Place {
     async fn reach(&self) -> io::Result<Box<dyn Stream>> {
         let tcp = async |host: &str, port: u16| {
             let stream = TcpStream::connect((host, port)).await?;
-            // Without this option, a small write can wait for an acknowledgement.
+            // Without TCP_NODELAY, a small write can wait until the server acknowledges the previous one.
             stream.set_nodelay(true).map(|()| stream)
         };
         Ok(match self {
@@ -123,7 +123,7 @@ impl Place {
 // === impl Connection ===
 
 impl Connection {
-    /// Records that a complete answer was read.
+    /// Resets the count of unread bytes, because the gate has read a complete answer.
     pub(super) fn answered(&self) {
         self.unread.clear();
     }
@@ -172,8 +172,8 @@ impl AsyncWrite for Bounded {
     }
 }
 
-/// Maximum bytes between two complete answers or messages. Several answers of [`MAX_BYTES`](super::value::MAX_BYTES)
-/// can arrive together before the first waiting call reads its answer.
+/// Maximum number of bytes that may arrive before a complete answer or message was read. It leaves room for several
+/// answers of [`MAX_BYTES`](super::value::MAX_BYTES), which can arrive together before the first call reads its answer.
 const MAX_UNREAD: usize = 8 * 1024 * 1024;
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! One fetch for the whole fleet: the gate that holds the lease of an origin fetches, and the others wait for its
-//! result.
+//! Makes sure that one gate fetches a robots.txt for the whole fleet. Before it fetches, a gate asks the server for the
+//! origin's lease. The gate that gets it fetches; the others wait for the result.
 //!
-//! A lease has a fencing token, which grows with each lease of the origin. The server accepts a result only if it has
-//! granted no later lease, so a holder that stalls and finishes late changes nothing. Tokens begin with the server's
-//! time, so they grow even if the server loses its memory. The holder renews its lease while it fetches. If the holder
-//! dies, the lease soon expires, and one of the waiting gates takes the next lease.
+//! A lease has a fencing token: a number that grows with each lease of the origin. The server accepts a result only if
+//! it has granted no later lease. So a holder that stalls and finishes late cannot replace a newer result. A token is
+//! the server's time or greater, so tokens grow even if the server loses its memory. The holder renews its lease while
+//! it fetches. If the holder dies, the lease soon expires, and one of the waiting gates takes the next lease.
 //!
-//! If the server's answer is late or lost, the gate fetches without waiting for it. The gate may hold the lease
-//! nevertheless, so it renews and ends the lease by the gate's name instead of by the token.
+//! If no answer of the server arrives in time, the gate fetches anyway. The server may still have given it the lease,
+//! but the gate does not know the token. So it renews and ends that lease under its own name.
 
 use std::{
     convert::Infallible,
@@ -29,7 +29,7 @@ use crate::{
     origin::Origin,
 };
 
-/// What a gate gets from the fleet when it needs a copy.
+/// What the fleet gives a gate that needs a robots.txt copy.
 #[derive(Debug)]
 pub(crate) enum CopyOrLease {
     /// A copy that another gate fetched.
@@ -38,12 +38,12 @@ pub(crate) enum CopyOrLease {
     Fetch(FetchTask),
 }
 
-/// The fetch that this gate has to make.
+/// Asks this gate to fetch a robots.txt itself.
 #[derive(Debug, Default)]
 pub(crate) struct FetchTask {
-    /// A copy that is newer than the gate's own, but has expired.
+    /// The expired robots.txt copy of another gate, if it is newer than the copy that this gate knows.
     pub(crate) earlier: Option<OriginState>,
-    /// `None` if the server is not used: the gate then fetches without the fleet.
+    /// The lease for this fetch. `None` if the server is not used. The gate then fetches without the fleet.
     pub(crate) lease: Option<Lease>,
 }
 
@@ -51,11 +51,11 @@ pub(crate) struct FetchTask {
 #[derive(Debug)]
 pub(crate) struct Lease {
     keys: Keys,
-    /// `None` if the server's answer is late or lost. Then only the server knows whether this gate holds the lease.
+    /// `None` if no answer of the server arrived in time. Then only the server knows whether this gate holds the lease.
     token: Option<i64>,
 }
 
-/// The keys of an origin. They share a hash tag, so a cluster would keep them on one node.
+/// The server's keys for an origin. Each contains the origin in braces, so that a Redis cluster keeps them on one node.
 #[derive(Debug)]
 pub(super) struct Keys {
     pub(super) copy: String,
@@ -96,7 +96,7 @@ impl Fleet {
                     let Some(state) = self.read(&keys.copy, bytes, policy).await else {
                         continue;
                     };
-                    // A fetch that is older than the gate's own must not replace it.
+                    // What this gate knows is at least as new as the stored copy, so the stored copy is not used.
                     if state.last_fetch() <= known.last_fetch() {
                         continue;
                     }
@@ -109,7 +109,7 @@ impl Fleet {
                         _ => task.earlier = Some(state.without_old_failures(now, policy)),
                     }
                 }
-                // Another gate holds the lease.
+                // Another gate holds the lease and fetches. Waits for its message, or asks again after `POLL`.
                 Ok(_) => {
                     let _ = timeout(POLL, listener.notified()).await;
                     time_left = self.client.call_timeout;
@@ -124,7 +124,7 @@ impl Fleet {
         CopyOrLease::Fetch(task)
     }
 
-    /// Decodes a stored value. Counts and drops a value that cannot be used.
+    /// Decodes a stored value. If it cannot be used, counts that and returns `None`.
     async fn read(&self, key: &str, bytes: Vec<u8>, policy: &Policy) -> Option<OriginState> {
         let (key, secret, now) = (key.to_owned(), self.channel.secret.clone(), SystemTime::now());
         let takes_long = bytes.len() > LARGE;
@@ -135,7 +135,7 @@ impl Fleet {
                 .unwrap_or(Err(Rejection::Corrupt)),
             false => decode(),
         };
-        // Gates with another profile use other keys.
+        // Gates with another profile store their copies under other keys. So a copy with another profile is corrupt.
         let fits = |state: OriginState| match state.is_under(policy) {
             true => Ok(state),
             false => Err(Rejection::Corrupt),
@@ -149,7 +149,7 @@ impl Fleet {
         }
     }
 
-    /// Runs `work`, and renews the lease until `work` ends.
+    /// Runs `work`. Until it ends, renews the lease again and again.
     pub(crate) async fn while_leased<T>(&self, lease: &Lease, work: impl Future<Output = T>) -> T {
         let renewing = async {
             loop {
@@ -169,8 +169,8 @@ impl Fleet {
         }
     }
 
-    /// Ends a lease and wakes the waiting gates. Stores the result for them, unless a later lease was granted. Without
-    /// a result, one of the waiting gates fetches.
+    /// Ends a lease. If no later lease was granted, stores `fetched` for the other gates, and wakes those that wait. If
+    /// `fetched` is `None`, one of them fetches next.
     pub(crate) async fn end(&self, lease: Lease, fetched: Option<Arc<OriginState>>) {
         let (key, secret) = (lease.keys.copy.clone(), self.channel.secret.clone());
         let encode = move || {
@@ -178,7 +178,7 @@ impl Fleet {
             let life = value::life(&state, SystemTime::now());
             Some((value::encode(&key, &state, secret.as_ref())?, life))
         };
-        // Compressing can take milliseconds.
+        // Encoding compresses the text, which can take milliseconds, so it runs on a blocking thread.
         let written = tokio::task::spawn_blocking(encode).await.ok().flatten();
         let (value, life) = written.unwrap_or_default();
         let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
@@ -188,8 +188,8 @@ impl Fleet {
         let _ = self.client.call(&end, self.write_timeout()).await;
     }
 
-    /// Makes the whole fleet forget the documents of an origin, and drops the results of running fetches. Returns
-    /// whether the server accepted the request and notified the other gates.
+    /// Makes all gates of the fleet forget what they know of an origin. The result of a fetch that is running will not
+    /// be stored. Returns whether the server accepted the request and notified the other gates.
     pub(crate) async fn forget(&self, origin: &Origin) -> bool {
         let tdmrep = self.keys(&SiteDocument::TDMREP, origin);
         if self
@@ -207,8 +207,8 @@ impl Fleet {
         }
     }
 
-    /// Tells the other gates what happened at the server's time `at`. `key` is any key of the origin. Returns whether
-    /// the server accepted the message.
+    /// Sends the other gates a notice. `at` is when it happened, by the server's clock. `key` can be any of the
+    /// origin's keys. Returns whether the server accepted the message.
     pub(super) async fn tell(&self, key: &str, at: i64, notice: Notice) -> bool {
         let Ok(at) = u64::try_from(at) else { return false };
         let by = self.name.clone();
@@ -218,7 +218,7 @@ impl Fleet {
         self.client.call(&publish, self.write_timeout()).await.is_ok()
     }
 
-    /// The time limit for calls that no request waits for.
+    /// The time limit for calls that no request waits for, which is longer than `call_timeout`.
     pub(super) fn write_timeout(&self) -> Duration {
         10 * self.client.call_timeout
     }
@@ -236,7 +236,7 @@ impl Fleet {
 // === impl Lease ===
 
 impl Lease {
-    /// Begins a call of a script that has an effect only if the gate `name` holds this lease.
+    /// Begins the call of a script. The script does nothing unless the gate `name` holds this lease.
     fn script<'s>(&self, script: &'s Script, name: &str) -> ScriptInvocation<'s> {
         let mut call = self.keys.script(script);
         call.arg(self.token.map(|token| token.to_string()).unwrap_or_default());
@@ -260,21 +260,23 @@ impl Keys {
     }
 }
 
-/// How long a lease lasts without renewal. The other gates wait this long for a holder that died.
+/// How long a lease lasts if it is not renewed. If its holder dies, the other gates wait this long.
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 const LEASE_MS: u64 = 3_000;
-/// How long the server keeps a token: longer than any fetch takes.
+/// How long the server keeps the last token of an origin. This must be longer than any fetch takes.
 const TOKEN_MS: u64 = 60 * 60 * 1000;
-/// How often a waiting gate checks for the copy without having received a message.
+/// How often a waiting gate asks for the copy again if it gets no message.
 const POLL: Duration = Duration::from_millis(250);
-/// Values above this size, in bytes, are decoded on a blocking thread.
+/// Decoding a larger value than this, in bytes, takes long, so it runs on a blocking thread.
 const LARGE: usize = 16 * 1024;
 
-/// Returns the copy if the gate has not seen it; otherwise a token if the lease is free; otherwise nothing. A gate
-/// makes only one call at a time for an origin. If it already holds the lease, an earlier answer was lost, and it gets
-/// the lease again.
+/// Asks for a robots.txt copy or for the lease. Returns the stored copy, unless the gate has already seen it. Otherwise
+/// returns a new token if the lease is free, and nothing if another gate holds it.
 ///
-/// The keys of every script are those of the copy, the lease and the token, in this order.
+/// If the asking gate itself holds the lease, it gets the lease again. A gate makes only one call at a time for an
+/// origin, so this happens only if the answer to its earlier call was lost.
+///
+/// All scripts get the same keys: those of the copy, the lease and the token, in this order.
 static ASK: LazyLock<Script> = LazyLock::new(|| Script::new(&format!("local MAX_BYTES = {MAX_BYTES}\n{ASK_BODY}")));
 
 const ASK_BODY: &str = r"
@@ -298,9 +300,9 @@ redis.call('SET', KEYS[3], string.format('%.0f', token), 'PX', ARGV[4])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
 return token";
 
-/// The beginning of the scripts for the holder of a lease. A holder that knows its token, the first argument, holds the
-/// lease until a later one is granted. A holder without a token must have the name that the lease is stored under, the
-/// second argument.
+/// The beginning of the scripts that only the holder of a lease may run. The first argument is the holder's token: the
+/// gate holds the lease until a later token is granted. If the gate does not know its token, that argument is empty.
+/// Then the second argument, its name, must be the name that is stored with the lease.
 const IF_HOLDER: &str = r"
 local is_holder
 if ARGV[1] ~= '' then
@@ -327,7 +329,8 @@ return 1";
     Script::new(&[IF_HOLDER, end].concat())
 });
 
-/// Returns the server's time, which the message to the other gates must contain.
+/// Deletes what the server knows of an origin, and returns the server's time. The message to the other gates must
+/// contain that time.
 static FORGET: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"

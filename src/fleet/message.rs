@@ -1,10 +1,10 @@
-//! The messages that gates send each other on the server's channel: the fetch of a robots.txt has ended, the fleet
-//! forgets an origin, or an origin has asked for a pause.
+//! The messages that gates send each other through the server. There are three: a fetch of a robots.txt has ended, the
+//! fleet forgets an origin, and an origin has asked for a pause.
 //!
-//! A message that makes a gate forget or pause carries the server's time and, if the gates share a key, a tag. Anyone
-//! who can publish on the channel can repeat such a message. So a gate asks the server for the time, and ignores a
-//! message that is too old, that is from before the gate's subscription, or that is not newer than the last one of its
-//! kind about the same origin. Only the server's clock is used.
+//! Anybody who can publish on the server's channel can repeat a message. So a message that makes a gate forget or pause
+//! carries the server's time and, if the gates share a key, a tag. A gate asks the server for its time when it gets
+//! such a message. It ignores the message if it is too old or from before the gate's subscription. It also ignores it
+//! if an equally new one of the same kind about the same origin was accepted before. Only the server's clock is used.
 
 use std::{collections::HashMap, sync::Weak, time::Duration};
 
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::client::Client;
 use crate::origin::Origin;
 
-/// A message of another gate.
+/// What a gate tells the other gates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// An operator made the fleet forget this origin.
@@ -22,7 +22,7 @@ pub enum Notice {
     Paused(Paused),
 }
 
-/// An origin asked for a pause that lasts this much longer.
+/// An origin asked for a pause, of which `left` is still to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paused {
     pub origin: Origin,
@@ -34,19 +34,20 @@ pub struct Paused {
 pub(super) struct Message {
     /// The name of the sending gate.
     pub(super) by: String,
-    /// The server's time of the event, in microseconds since 1970.
+    /// When it happened, by the server's clock, in microseconds since 1970.
     pub(super) at: u64,
     pub(super) notice: Notice,
 }
 
-/// The channel of a fleet, and the key that its messages are tagged with.
+/// The channel on which the gates of a fleet send messages, and the key for the tags of these messages.
 #[derive(Debug, Clone)]
 pub(super) struct Channel {
     pub(super) name: String,
     pub(super) secret: Option<hmac::Key>,
 }
 
-/// The times of the accepted messages, by origin and kind. Each is kept as long as its message could be repeated.
+/// The time of the last accepted message for each origin and kind. An entry is removed when its message is too old to
+/// be accepted again.
 #[derive(Debug, Default)]
 pub(super) struct Accepted(HashMap<(Origin, Kind), u64>);
 
@@ -56,12 +57,13 @@ enum Kind {
     Paused,
 }
 
-/// Calls `on_notice` for each message that is neither old nor repeated, until the gate leaves the fleet.
+/// Calls `on_notice` for each message that is neither too old nor repeated. Ends when the gate leaves the fleet.
 pub(super) async fn deliver(client: Weak<Client>, mut inbox: mpsc::Receiver<Message>, on_notice: impl Fn(Notice)) {
     let mut accepted = Accepted::default();
     while let Some(message) = inbox.recv().await {
         let Some(client) = client.upgrade() else { return };
-        // Without the time, no message can be trusted. This gate then learns of a pause with its next request.
+        // The server does not tell its time, so no message can be trusted and this one is dropped. If it was about a
+        // pause, this gate learns of that from the server with its next request.
         let Some(now) = client.time().await else { continue };
         match accepted.accept(message, now, client.listens_since()) {
             Some(notice) => on_notice(notice),
@@ -80,7 +82,7 @@ impl Message {
         }
     }
 
-    /// Returns the message without its tag.
+    /// Returns the text of the message, without its tag.
     fn text(&self) -> String {
         let Self { by, at, notice } = self;
         match notice {
@@ -110,7 +112,7 @@ impl Message {
 // === impl Channel ===
 
 impl Channel {
-    /// Returns the text to publish for a message.
+    /// Returns the text to publish for a message: its tag and its text.
     pub(super) fn write(&self, message: &Message) -> String {
         let text = message.text();
         match &self.secret {
@@ -122,7 +124,7 @@ impl Channel {
         }
     }
 
-    /// Reads a message. Returns `None` if its tag is wrong or it is not a valid message.
+    /// Reads a published message. Returns `None` if its tag is wrong or its text is not valid.
     pub(super) fn read(&self, published: &str) -> Option<Message> {
         let Some(secret) = &self.secret else {
             return Message::parse(published);
@@ -133,8 +135,8 @@ impl Channel {
         Message::parse(text)
     }
 
-    /// Returns the bytes that the tag covers. They include the channel, so that fleets with the same key and different
-    /// prefixes do not accept each other's messages.
+    /// Returns the bytes for which a tag is made. They include the name of the channel. So two fleets that have the
+    /// same key but different channels do not accept each other's messages.
     fn tagged(&self, text: &str) -> Vec<u8> {
         [self.name.as_bytes(), b"\0", text.as_bytes()].concat()
     }
@@ -143,13 +145,14 @@ impl Channel {
 // === impl Accepted ===
 
 impl Accepted {
-    /// Returns the notice of a message at `now`, the server's time, or `None` if the message is old or repeated. The
-    /// gate has listened since the time `since`; it may have accepted earlier messages before a restart.
+    /// Returns the notice of a message, or `None` if the message is too old or repeated. `now` is the server's time.
+    /// `since` is when this gate subscribed: it may have accepted earlier messages before a restart, so these are
+    /// refused.
     fn accept(&mut self, message: Message, now: u64, since: u64) -> Option<Notice> {
         let is_timely = |at: u64| now.checked_sub(at).is_some_and(|age| age <= MAX_AGE);
-        // Only gates with the key can add entries, and few are left after `MAX_AGE`.
+        // The map stays small: only gates with the key can add entries, and each is removed after `MAX_AGE`.
         self.0.retain(|_, at| is_timely(*at));
-        // If `since` is in the future, the server's clock was set back.
+        // If `since` is in the future, the server's clock was set back, and `since` means nothing any more.
         if !is_timely(message.at) || is_timely(since) && message.at <= since {
             return None;
         }
@@ -170,14 +173,14 @@ impl Accepted {
     }
 }
 
-/// The first word of a message about the end of a fetch. A space and the key of the copy follow. The message needs no
-/// tag, because it only makes gates query the server.
+/// The message that a fetch has ended: this word and a space, then the server's key for the robots.txt. It needs no
+/// tag, because it only makes gates ask the server.
 pub(super) const FETCHED: &str = "fetched ";
 const FORGOTTEN: &str = "forgotten";
 const PAUSED: &str = "paused";
-/// Maximum number of messages that wait for the server's time. Further messages are dropped.
+/// Maximum number of received messages that wait until the server has told its time. Further ones are dropped.
 pub(super) const INBOX: usize = 256;
-/// Maximum age of a message, in microseconds.
+/// Maximum age of an accepted message, in microseconds.
 const MAX_AGE: u64 = 10_000_000;
 
 #[cfg(test)]

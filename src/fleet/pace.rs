@@ -1,9 +1,9 @@
-//! One pace for the whole fleet. The server hands out the times at which requests may be sent to an origin, and keeps
-//! the pauses that the origin has asked for.
+//! Limits how fast the gates of a fleet together send requests to a site. The server hands out slots: the times at
+//! which requests may be sent to an origin. It also keeps the pauses that origins have asked for.
 //!
-//! Only the server's clock is used. All times between a gate and the server are durations, so a gate with a wrong clock
-//! does no harm. The server's hash has no tag. Anyone who can write to the server can delay requests or send them
-//! early, within the limits that the script checks.
+//! Only the server's clock is used. Gates and the server tell each other durations instead of times, so a wrong clock
+//! on a gate does no harm. The values on the server carry no tag. Anybody who can write to the server can delay
+//! requests or send them early, but only within the limits that the scripts check.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -18,18 +18,19 @@ use crate::{
     pace::{FIRST_PAUSE, JITTER, LONGEST_PAUSE, MAX_GAP, MAX_WAIT, QUIET},
 };
 
-/// The server's answer to a request that asks for a slot. The durations begin with the answer.
+/// The server's answer when a request asks for a slot: a time at which it may be sent. The durations are counted from
+/// the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reservation {
     /// The request may be sent after this time. No other request gets the same slot.
     Reserved(Duration),
-    /// The origin has asked for a pause, of which this much is left. Nothing was reserved.
+    /// The origin has asked for a pause. This much of it is left. No slot was reserved.
     Paused(Duration),
-    /// The next slot is this far away, which is too far. Nothing was reserved.
+    /// The next slot is this far away, which is longer than the request may wait. No slot was reserved.
     TooLate(Duration),
 }
 
-/// How far away the next slot is, and whether a pause lasts until then.
+/// How long to wait for the next free slot at an origin, and whether that is because of a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NextSlot {
     pub(crate) wait: Duration,
@@ -39,11 +40,11 @@ pub(crate) struct NextSlot {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Reserves the next slot at an origin, `gap` after the last one, if it is no more than `longest_wait` away.
-    /// Returns `None` if the server does not answer within `time_left`, or if another request has just waited for it in
-    /// vain.
+    /// Reserves the next slot at an origin: a time at which one request may be sent, `gap` after the previous slot.
+    /// Reserves nothing if it is more than `longest_wait` away. Returns `None` if the server does not answer within
+    /// `time_left`. Also returns `None`, without asking, if another request has just waited for the server in vain.
     ///
-    /// A slot cannot be given back. An unused slot delays the other gates by one gap.
+    /// A slot cannot be given back. If it is not used, the other gates wait one gap longer.
     pub(crate) async fn reserve(
         &self,
         origin: &Origin,
@@ -56,7 +57,7 @@ impl Fleet {
         }
         let longest_wait = micros(longest_wait);
         let slot = parse_reservation(&self.ask_for_slot(origin, gap, longest_wait, time_left).await?)?;
-        // The script never answers with a longer wait.
+        // The script never answers with a longer wait, so an answer with one is not from the script.
         let is_sound = match slot {
             Reservation::Reserved(wait) => micros(wait) <= longest_wait,
             Reservation::Paused(wait) | Reservation::TooLate(wait) => wait <= LONGEST_PAUSE + MAX_WAIT + MAX_GAP,
@@ -64,7 +65,8 @@ impl Fleet {
         is_sound.then_some(slot)
     }
 
-    /// Returns how far away the next slot is, or `None` if the server does not answer. Reserves nothing.
+    /// Returns how long to wait for the next slot at an origin, or `None` if the server does not answer. Reserves
+    /// nothing.
     pub(crate) async fn next_slot(&self, origin: &Origin, gap: Duration) -> Option<NextSlot> {
         let answer = self.ask_for_slot(origin, gap, -1, self.client.call_timeout).await?;
         let [_, wait, pause] = numbers(&answer)?;
@@ -74,7 +76,7 @@ impl Fleet {
         })
     }
 
-    /// Returns how long a request waits for the server at most.
+    /// Returns how long a request waits for an answer of the server at most.
     pub(crate) fn call_timeout(&self) -> Duration {
         self.client.call_timeout
     }
@@ -91,7 +93,8 @@ impl Fleet {
         self.client.call(&reserve, time_left).await.ok()
     }
 
-    /// Reports a request without a slot. Does not wait for the server.
+    /// Tells the server of a request that was sent without a slot, so that the next slot comes after it. Does not wait
+    /// for the answer.
     pub(crate) fn note_request(self: &Arc<Self>, origin: &Origin) {
         if !self.is_used() {
             return;
@@ -102,8 +105,9 @@ impl Fleet {
         });
     }
 
-    /// Reports a response 429 or 503 to a request that began `age` ago, and notifies the other gates. `asked` and
-    /// `spread` are as in [`Limiter::note_busy`](crate::pace::Limiter::note_busy). Does not wait for the server.
+    /// Tells the server that an origin responded with 429 or 503 to a request that began `age` ago. If the pause gets
+    /// longer, notifies the other gates. `asked` and `spread` are as in
+    /// [`Limiter::note_busy`](crate::pace::Limiter::note_busy). Does not wait for the server.
     pub(crate) fn note_busy(self: &Arc<Self>, origin: &Origin, age: Duration, asked: Option<Duration>, spread: f64) {
         if !self.is_used() {
             return;
@@ -113,7 +117,8 @@ impl Fleet {
             let key = fleet.pace_key(&origin);
             let mut busy = BUSY.key(&key);
             let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
-            // A gate can have sent a request before it learned of a pause. The response belongs to the same incident.
+            // Another gate can have caused a pause already, and this gate sent its request before it learned of that.
+            // Such a response must not count as a new incident, so the request counts as `NEWS` older.
             busy.arg(micros(asked)).arg(micros(age + NEWS)).arg(spread);
             let answer = fleet.client.call(&busy, fleet.write_timeout()).await;
             if let Ok(answer) = answer
@@ -141,7 +146,7 @@ fn parse_reservation(answer: &Value) -> Option<Reservation> {
     }
 }
 
-/// Parses a list of non-negative numbers.
+/// Parses a list of `N` non-negative numbers.
 fn numbers<const N: usize>(answer: &Value) -> Option<[u64; N]> {
     let Value::Array(items) = answer else { return None };
     let numbers = items.iter().map(|item| match item {
@@ -155,20 +160,20 @@ fn micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// How long it can take until the other gates learn of a pause.
+/// How long it can take until all gates know of a pause.
 const NEWS: Duration = Duration::from_millis(100);
 
-/// Sets `now` to the server's time in microseconds.
+/// Lua code that sets `now` to the server's time in microseconds.
 const CLOCK: &str = "
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]";
 
-/// Reads the hash of an origin: the time of the `last` slot, the end of the pause (`until`), when the last incident
-/// `began`, and the number `n` of incidents in a row without a `Retry-After`.
+/// Lua code that reads what the server stores of an origin: the time of the last slot (`last`), the end of the pause
+/// (`until`), when the last incident `began`, and the number `n` of incidents in a row without a `Retry-After`.
 ///
-/// A value that no script would write is ignored: no slot is further away than a request may wait, and no pause is
-/// longer than a day. So neither a clock that was set back nor a client that writes to the server can stop a gate
-/// forever.
+/// It ignores values that no script would write: a slot that is further away than a request may wait, or a pause that
+/// is longer than a day. So no gate is stopped forever if the server's clock was set back or some other client wrote
+/// wrong values.
 const STATE: &str = "
 local function number(text, largest)
   local value = type(text) == 'string' and #text < 17 and string.match(text, '^%d+$') and tonumber(text)
@@ -185,8 +190,8 @@ local function keep(...)
 end
 ";
 
-/// Takes the gap and the longest wait. Returns whether it reserved a slot, how far away the slot is, and what is left
-/// of a pause. During a pause, nothing is reserved.
+/// Reserves a slot, unless there is a pause or the slot is too far away. The arguments are the gap and the longest
+/// wait. Returns whether it reserved a slot, how far away the slot is, and how much of a pause is left.
 static RESERVE: LazyLock<Script> = LazyLock::new(|| {
     script(
         CLOCK,
@@ -213,8 +218,8 @@ return 1",
 
 static BUSY: LazyLock<Script> = LazyLock::new(|| script(CLOCK, NOTE_BUSY));
 
-/// Does the same as `pace::backoff`. Takes the `Retry-After`, the age of the request, and the spread. Returns whether
-/// the pause became longer, what is left of it, and the time.
+/// Lua code that does the same as `pace::backoff`. The arguments are the `Retry-After`, the age of the request, and the
+/// spread. Returns whether the pause became longer, how much of it is left, and the server's time.
 const NOTE_BUSY: &str = "
 local asked, request_began, spread = tonumber(ARGV[1]), now - tonumber(ARGV[2]), tonumber(ARGV[3])
 local is_new = request_began > began

@@ -1,4 +1,4 @@
-//! The address of the shared server, and the secrets that a gate needs to use it.
+//! The address of the fleet's server, and the passwords, certificates and keys that a gate needs to use it.
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
@@ -12,45 +12,46 @@ use super::{
 };
 use crate::{pace::MAX_GAP, pem};
 
-/// What a gate needs to join a fleet, with the contents of the files.
+/// What a gate needs to join a fleet. The files that the configuration names are already read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub address: Address,
     pub username: Option<Secret>,
     pub password: Option<Secret>,
-    /// The authorities of the server's certificate, PEM. Without them, the system's roots are used.
+    /// The certificate authorities for the server's certificate, in PEM. Without them, those of the system are used.
     pub ca: Option<Secret>,
-    /// The key that authenticates copies.
+    /// The key that the gates share. With it they check that a stored robots.txt copy comes from a gate.
     pub key: Option<Secret>,
-    /// The beginning of every key on the server.
+    /// Every key on the server begins with this.
     pub prefix: String,
-    /// How long a request waits for the server.
+    /// How long a request waits for an answer of the server.
     pub call_timeout: Duration,
 }
 
-/// The pace at a site while the server cannot be used.
+/// How fast a gate sends requests to a site while the server cannot be used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnLoss {
-    /// Each gate sends its share of the requests, so that all gates together keep the pace.
+    /// Each gate sends its share of the requests, so that all gates together keep to the limit of the site.
     #[default]
     Share,
-    /// Each gate keeps the pace by itself, so that all gates together exceed it.
+    /// Each gate keeps to the limit of the site by itself, so that all gates together exceed it.
     Local,
-    /// Requests are refused.
+    /// A gate refuses all requests that have to keep to a limit.
     Refuse,
 }
 
-/// The address of a server, without credentials.
+/// The address of the fleet's server, without a user name and password.
 #[derive(Clone, Debug)]
 pub struct Address {
     url: String,
     is_tls: bool,
-    /// The same address without TLS. (With TLS, `redis` would require its own TLS feature.)
+    /// The same address as a `redis` type. It is always without TLS, because with TLS, `redis` would require its own
+    /// TLS feature.
     info: ConnectionInfo,
 }
 
-/// Why a text is not an [`Address`].
+/// Why a text is not a valid [`Address`].
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     #[error("it must begin with redis://, rediss:// or unix://")]
@@ -65,14 +66,14 @@ pub enum AddressError {
     Other(String),
 }
 
-/// The contents of a file that only the gate's user may read.
+/// The contents of a file with a secret. Only the user that robotgate runs as may read such a file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<[u8]>);
 
 // === impl Settings ===
 
 impl Settings {
-    /// The `call_timeout` of a gate. Tests on a busy machine wait longer.
+    /// The default for `call_timeout`. On a busy machine, tests use a longer time.
     pub const CALL_TIMEOUT: Duration = Duration::from_millis(50);
 
     /// Returns the address of the server and how to log in.
@@ -81,7 +82,7 @@ impl Settings {
     /// Fails if the server's name or the certificates cannot be used.
     pub(super) fn server(&self) -> Result<Server, FleetError> {
         let info = &self.address.info;
-        // RESP3 allows subscriptions on the same connection.
+        // With the protocol RESP3, subscriptions work on the same connection.
         let mut login = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         if let Some(username) = &self.username {
             login = login.set_username(username.text());
@@ -98,17 +99,17 @@ impl Settings {
                 tls: Arc::new(self.tls()?),
             },
             ConnectionAddr::Unix(path) => Place::Unix(path.clone()),
-            // `Address` accepts no other kind of URL.
+            // This never happens, because an `Address` has no other kind of URL.
             other => return Err(FleetError::Name(other.to_string())),
         };
         Ok(Server { place, login })
     }
 
-    /// Returns the TLS settings that check the server's certificate. Reads the system's roots if no authorities are
-    /// configured.
+    /// Returns the TLS settings for the connection to the server. The server's certificate must be from one of the
+    /// configured authorities, or from one of the system's if none are configured.
     fn tls(&self) -> Result<ClientConfig, rustls::Error> {
         let mut roots = RootCertStore::empty();
-        // This was already checked when the configuration was read, so the file contains certificates.
+        // `roots` cannot fail, because the file was checked when the configuration was read.
         match self.ca.as_ref().and_then(|ca| pem::roots(ca.bytes()).ok()) {
             Some(own) => roots.add_parsable_certificates(own),
             None => roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs),
@@ -122,11 +123,11 @@ impl Settings {
 // === impl OnLoss ===
 
 impl OnLoss {
-    /// Returns the gap that one of `size` gates keeps without the server, instead of `gap`. Returns `None` if the gate
-    /// sends nothing.
+    /// Returns the gap between requests for one gate while the server cannot be used. `gap` is that of the whole fleet,
+    /// which has `size` gates. Returns `None` if the gate must send nothing.
     pub(crate) fn gap(self, gap: Duration, size: u32) -> Option<Duration> {
         match self {
-            // The limiter can forget a longer gap before it is over.
+            // A longer gap would be of no use: the limiter may forget the last request after `MAX_GAP`.
             Self::Share => Some(gap.saturating_mul(size).min(MAX_GAP)),
             Self::Local => Some(gap),
             Self::Refuse => None,
@@ -137,7 +138,7 @@ impl OnLoss {
 // === impl Address ===
 
 impl Address {
-    /// Returns whether the connection is encrypted.
+    /// Returns whether the connection uses TLS.
     pub fn is_tls(&self) -> bool {
         self.is_tls
     }

@@ -1,4 +1,4 @@
-//! Tests fleets on a real server.
+//! Tests fleets with a real server.
 
 use std::{
     env,
@@ -18,14 +18,14 @@ use crate::{
     origin::Origin,
 };
 
-/// A server on a socket in its own folder. It stops when the test ends.
+/// A Redis server on a socket in a folder of its own. It stops when the test ends.
 pub(crate) struct Server {
     child: Child,
     folder: tempfile::TempDir,
 }
 
 impl Server {
-    /// Returns `None` if redis-server is not installed. If `CI` is set, fails instead.
+    /// Starts a server. Returns `None` if redis-server is not installed; fails in that case if `CI` is set.
     pub(crate) fn start() -> Option<Self> {
         if !Path::new("/usr/bin/redis-server").exists() {
             assert!(env::var_os("CI").is_none(), "redis-server is not installed");
@@ -52,12 +52,12 @@ impl Server {
             ca: None,
             key: None,
             prefix: "test".to_owned(),
-            // Longer than in operation, because tests can run on a busy machine.
+            // Longer than the default, because a test machine can be busy.
             call_timeout: Duration::from_secs(1),
         }
     }
 
-    /// A gate that has connected.
+    /// Joins the fleet as a gate, and waits until it is connected.
     pub(crate) async fn gate(&self) -> Arc<Fleet> {
         self.gate_with(&self.settings(), |_| ()).await
     }
@@ -77,7 +77,7 @@ impl Server {
         Arc::new(fleet)
     }
 
-    /// Makes the server hang, with its connections open.
+    /// Stops the server's process without closing its connections, so that it does not answer.
     pub(crate) fn stop(&self) {
         self.signal(Signal::STOP);
     }
@@ -99,7 +99,7 @@ impl Server {
         redis::Client::open(self.settings().address.to_string()).expect("a URL")
     }
 
-    /// Returns the messages on a channel.
+    /// Returns a receiver for the messages on a channel.
     async fn messages(&self, channel: &str) -> tokio::sync::mpsc::UnboundedReceiver<String> {
         let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
         let info = redis::IntoConnectionInfo::into_connection_info(self.settings().address.to_string()).expect("a URL");
@@ -115,12 +115,12 @@ impl Server {
         let connection = client.get_multiplexed_async_connection_with_config(&config).await;
         let mut connection = connection.expect("it answers");
         connection.subscribe(channel).await.expect("it may");
-        // Never dropped, so that it listens until the end of the test.
+        // The connection is never dropped, so that it receives messages until the end of the test.
         std::mem::forget(connection);
         receiver
     }
 
-    /// Asks the server directly.
+    /// Sends a command to the server, not through a gate.
     pub(crate) async fn command(&self, words: &[&[u8]]) -> redis::Value {
         let mut connection = self
             .client()
@@ -141,7 +141,7 @@ impl Drop for Server {
     }
 }
 
-/// Waits until the condition is true. Fails the test if it never is.
+/// Waits until the condition is true. Fails the test if that takes too long.
 pub(crate) async fn until(mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
     while !condition() {
@@ -161,7 +161,7 @@ fn site() -> Origin {
     "https://a.example".parse().expect("an origin")
 }
 
-/// Returns the state of a gate that fetched `body` at `at`.
+/// Returns what a gate knows of an origin after it fetched the robots.txt `body` at the time `at`.
 fn fetched(body: &str, at: SystemTime) -> OriginState {
     let policy = Policy::default();
     let answer = Fetched::Received(Received {
@@ -192,13 +192,13 @@ async fn lease(gate: &Fleet) -> Lease {
     }
 }
 
-/// The lease, if the server said that it granted one.
+/// Returns the lease, and checks that the server has answered that it granted it.
 fn granted(lease: Option<Lease>) -> Lease {
     let lease = lease.filter(|lease| lease.token().is_some());
     lease.expect("the server answers")
 }
 
-/// Requests a copy or lease while the server does not answer.
+/// Asks for a robots.txt copy or a lease while the server does not answer.
 async fn ask_in_vain(gate: &Fleet) -> Option<Lease> {
     match ask(gate, &OriginState::unknown()).await {
         CopyOrLease::Fetch(task) => {
@@ -251,7 +251,7 @@ async fn a_holder_that_dies_is_followed_and_changes_nothing_when_it_comes_late()
     let Some(server) = Server::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let stale = lease(&first).await;
-    // The stale lease is not renewed, so this call returns when it has expired.
+    // Nobody renews the first lease. So this waits until it has expired.
     let held = lease(&second).await;
     assert!(held.token() > stale.token());
     first
@@ -308,7 +308,7 @@ async fn tokens_grow_whatever_the_server_has_kept() {
         assert!(token > last, "{garbage:?}: {token:?} after {last:?}");
         last = token;
     }
-    // The server's clock was set back by an hour.
+    // Acts as if the server's clock had been set back by an hour: the last token is an hour in the future.
     let ahead = last.expect("it is granted") + 3_600_000_000;
     server
         .command(&[b"SET", key.as_bytes(), ahead.to_string().as_bytes()])
@@ -322,7 +322,7 @@ async fn a_lease_whose_answer_was_lost_ends_with_the_fetch() {
     let mut settings = server.settings();
     settings.call_timeout = Duration::from_millis(100);
     let (first, second) = (server.gate_with(&settings, |_| ()).await, server.gate().await);
-    // From now on the server knows the script.
+    // This call makes the server load the script.
     second.end(lease(&second).await, None).await;
     for is_granted in [true, false] {
         server.command(&[b"FLUSHALL"]).await;
@@ -375,7 +375,7 @@ async fn a_lease_lasts_as_long_as_its_work() {
     let (first, second) = (server.gate().await, server.gate().await);
     let held = lease(&first).await;
     let waiting = ask_in_background(&second);
-    // So many calls of the waiting gate take longer than a lease lasts without renewal.
+    // The waiting gate asks again and again. That many calls take longer than a lease lasts if it is not renewed.
     let work = until(|| get(&second.counts.calls) > 20);
     first.while_leased(&held, work).await;
     assert!(!waiting.is_finished());
@@ -522,7 +522,7 @@ async fn a_message_that_is_repeated_later_changes_nothing() {
     until(|| told.try_recv() == Ok(Notice::Forgotten(site()))).await;
     let (tell, told_later) = mpsc::channel();
     let _joins_later = server.gate_with(&settings, move |notice| drop(tell.send(notice))).await;
-    // The next message shows that the repeated one has been read.
+    // When the gate reacts to the next message, it has read the repeated one too.
     let calls = get(&second.counts.calls);
     server
         .command(&[b"PUBLISH", b"test:messages", message.as_bytes()])

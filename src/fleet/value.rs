@@ -1,9 +1,9 @@
-//! The format of a stored copy: a version, a tag, the origin's state as JSON, and the compressed text of its
-//! robots.txt.
+//! How a robots.txt copy is stored on the fleet's server: a version, a tag, the origin's state as JSON, and the
+//! compressed text of the robots.txt.
 //!
-//! The tag is an HMAC-SHA256 if the gates share a key. Otherwise it is a SHA-256, which detects only accidental damage.
-//! The tag also covers the key that the value is stored under, so one origin's copy cannot be passed off as another's.
-//! Decoding never panics: an invalid value is a [`Rejection`].
+//! If the gates share a key, the tag is an HMAC-SHA256. Otherwise it is a SHA-256, which detects only accidental
+//! damage. The tag also covers the key under which the server stores the value. So nobody can store one origin's copy
+//! as that of another origin. Decoding an invalid value never panics: it returns a [`Rejection`].
 
 use std::{
     io::{Read as _, Write as _},
@@ -20,29 +20,29 @@ use crate::{
 };
 
 words! {
-    /// Why a stored copy was ignored.
+    /// Why a gate ignores a robots.txt copy that the server stores.
     pub enum Rejection {
-        /// It is damaged, or not a copy.
+        /// The value is damaged, or is no robots.txt copy.
         Corrupt = "corrupt",
-        /// A later version of robotgate wrote it.
+        /// A later version of robotgate wrote the value.
         Later = "later-version",
-        /// Its tag was not made with `fleet.key-file`.
+        /// The value's tag was not made with `fleet.key-file`.
         Forged = "wrong-key",
-        /// It was written for another origin.
+        /// The value was written for another origin.
         Misplaced = "other-origin",
-        /// It was fetched in the future, or expires later than any copy can.
+        /// The copy claims to be fetched in the future, or to expire later than any copy can.
         Future = "future",
     }
 }
 
-/// The part of the value before the compressed text.
+/// The JSON that comes before the compressed text.
 #[derive(Serialize, Deserialize)]
 struct Head {
     key: String,
     state: Saved,
 }
 
-/// Returns the value to store under `key`; `None` if it is too large to share.
+/// Returns the bytes that the server stores under `key` for a state; `None` if they would be too many to share.
 pub(super) fn encode(key: &str, state: &OriginState, secret: Option<&hmac::Key>) -> Option<Vec<u8>> {
     let head = Head {
         key: key.to_owned(),
@@ -64,7 +64,7 @@ pub(super) fn encode(key: &str, state: &OriginState, secret: Option<&hmac::Key>)
     (value.len() <= MAX_BYTES).then_some(value)
 }
 
-/// Decodes the value that was stored under `key`. Parsing a large text can take half a millisecond.
+/// Decodes the bytes that the server stores under `key`. Parsing a large text can take half a millisecond.
 ///
 /// # Errors
 /// Fails if the value must not be used.
@@ -107,14 +107,14 @@ pub(super) fn decode(
     }
 }
 
-/// Returns how long to store a state. An expired copy is still useful for its ETag, and it says how long the site has
-/// failed.
+/// Returns how long the server should store a state. That is longer than the copy is valid: an expired copy still has
+/// its ETag, and tells how long the site has failed.
 pub(super) fn life(state: &OriginState, now: SystemTime) -> Duration {
     let left = state.useful_until().and_then(|until| until.duration_since(now).ok());
     left.unwrap_or_default().min(LONGEST_LIFE) + DAY
 }
 
-/// Returns the beginning of a value, which identifies the value.
+/// Returns the first bytes of a value, its version and tag. They are enough to tell values apart.
 pub(super) fn stamp(value: &[u8]) -> &[u8] {
     value.get(..STAMP).unwrap_or(value)
 }
@@ -129,15 +129,15 @@ fn inflate(text: &[u8], max_bytes: usize) -> Option<Vec<u8>> {
 
 const VERSION: u8 = 1;
 const TAG: usize = 32;
-/// Version and tag.
+/// Length of the version and the tag, in bytes.
 pub(super) const STAMP: usize = 1 + TAG;
-/// The largest robots.txt, even if it does not compress, and the state that is stored with it. A `tdmrep.json` of up to
-/// 1 MiB fits if it compresses, as JSON does.
+/// Maximum length of a value, in bytes. It is enough for the largest robots.txt, even if that does not compress, and
+/// for the state that is stored with it.
 pub(super) const MAX_BYTES: usize = 640 * 1024;
-/// How much the clocks of gates can differ.
+/// How much the clocks of two gates may differ.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest `robots.max-ttl` that can be configured, and a day.
+/// Maximum time until a copy expires. `robots.max-ttl` can be 30 days at most; one day is added.
 const LONGEST_LIFE: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 
 #[cfg(test)]

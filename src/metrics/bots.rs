@@ -1,4 +1,4 @@
-//! Counts decisions by bot and result.
+//! Counts decisions by bot, verdict, reason, enforcement, and whether the request was forwarded.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use crate::{
     decision::{Decision, Reason, Verdict},
 };
 
-/// The counters of the decisions about one bot, one for each result.
+/// The counters of the decisions about one bot: one counter for each possible result.
 #[derive(Debug)]
 pub(super) struct Decisions(ShardedCounters);
 
-/// The number of decisions with the same result.
+/// A result of decisions, and how many had it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {
     pub(super) verdict: Verdict,
@@ -22,12 +22,12 @@ pub(super) struct Counted {
     pub(super) count: u64,
 }
 
-/// The decision counters for the bots of one configuration. A bot's counters are found by the bot's address in memory,
-/// without comparing names.
+/// The counters of the decisions about each bot of a configuration. To find a bot's counters quickly, compares its
+/// address in memory instead of its name.
 #[derive(Debug)]
 pub struct Meter {
     pub metrics: Arc<Metrics>,
-    /// The bots and their counters, sorted by the address of the bot in memory.
+    /// The bots and their counters, sorted by the bots' addresses in memory.
     bots: Box<[(Arc<Bot>, Arc<Decisions>)]>,
 }
 
@@ -56,7 +56,7 @@ impl Decisions {
         counts.map(|counted| counted.count).sum()
     }
 
-    /// Returns all possible results and their counts, which can be 0.
+    /// Returns each possible result and how many decisions had it, which can be 0.
     pub(super) fn iter(&self) -> impl Iterator<Item = Counted> {
         let all = Verdict::ALL.into_iter().flat_map(|verdict| {
             Reason::ALL
@@ -85,7 +85,8 @@ const CELLS: usize = Verdict::ALL.len() * Reason::ALL.len() * Enforcement::ALL.l
 // === impl Meter ===
 
 impl Meter {
-    /// Creates a meter for `bots`. The counters of a bot continue those of the bot with the same name in `metrics`.
+    /// Creates a meter for the bots of a configuration. If `metrics` already has counters for a bot with the same name,
+    /// these go on.
     pub fn new(metrics: Arc<Metrics>, bots: &Bots) -> Self {
         let mut bots: Box<[_]> = bots
             .iter()
@@ -109,7 +110,7 @@ impl Meter {
                 let found = self
                     .bots
                     .binary_search_by_key(&Arc::as_ptr(bot), |(bot, _)| Arc::as_ptr(bot));
-                // Every bot of a decision is from the same configuration as the meter, so it is always found.
+                // A decision's bot is always found, because it is from the same configuration as the meter.
                 found.map_or(&self.metrics.other, |index| &self.bots[index].1)
             }
             Identity::Token(_) => &self.metrics.other,

@@ -1,18 +1,18 @@
-//! What a changed robots.txt means, as a metric label.
+//! The effect of a changed robots.txt, as a metric label.
 
 use crate::text::words;
 
 words! {
-    /// What a changed robots.txt means for the requests to its site that are held in memory.
+    /// How a changed robots.txt would decide the recent requests to its site. robotgate keeps these requests in memory.
     pub enum ChangeEffect {
-        /// Some of them would now be denied, and none allowed that was not.
+        /// It would deny some requests that were allowed, and allow none that were denied.
         Stricter = "stricter",
-        /// Some of them would now be allowed, and none denied that was not.
+        /// It would allow some requests that were denied, and deny none that were allowed.
         Looser = "looser",
         Both = "both",
-        /// The rules are the same, or all of these requests would be decided as before.
+        /// The rules are the same, or all recent requests would be decided as before.
         None = "none",
-        /// The rules changed, but none of these requests shows what that means.
+        /// The rules are different, but there is no recent request with which to compare them.
         Unknown = "unknown",
     }
 }

@@ -9,16 +9,16 @@ words! {
     /// The result of a fetch.
     pub enum FetchResult {
         Successful = "2xx",
-        /// The stored copy is still current.
+        /// The site says that the robots.txt copy which robotgate has is still current.
         NotModified = "304",
-        /// Too many redirects, or a loop.
+        /// There were too many redirects, or a loop of them.
         RedirectLoop = "3xx-loop",
-        /// A redirect without a usable target.
+        /// A redirect has no usable target.
         BadRedirect = "3xx-bad",
         ClientError = "4xx",
         TooManyRequests = "429",
         ServerError = "5xx",
-        /// A status that is not a valid response to the request.
+        /// The status makes no sense as a response to this request.
         OtherStatus = "other",
         Dns = "dns",
         Connect = "connect",
@@ -26,9 +26,9 @@ words! {
         Timeout = "timeout",
         /// The response was incomplete or unreadable.
         Broken = "broken",
-        /// Bots may not reach the address.
+        /// Bots must not reach the address.
         Prohibited = "prohibited",
-        /// The fetch was slow, and was ended in favour of others.
+        /// The fetch was slow. robotgate ended it to make room for other fetches.
         GaveWay = "gave-way",
         /// robotgate itself failed.
         Internal = "internal",
@@ -51,7 +51,7 @@ impl From<&Fetched> for FetchResult {
 impl FetchResult {
     fn of_status(status: u16) -> Self {
         match status {
-            // The request had no Range field, so a 206 does not answer it.
+            // A 206 answers only a request with a Range field, which this request did not have.
             206 => Self::OtherStatus,
             200..=299 => Self::Successful,
             429 => Self::TooManyRequests,
@@ -70,7 +70,8 @@ impl FetchResult {
             FetchError::Coding(_) => Self::Broken,
             FetchError::GaveWay => Self::GaveWay,
             FetchError::Prohibited(_) => Self::Prohibited,
-            // Except for `CutOff`, these do not occur as the result of a fetch.
+            // Of these, only `CutOff` can be the result of a fetch. The others only occur in what is known of an
+            // origin.
             FetchError::CutOff | FetchError::Earlier(_) | FetchError::Pending | FetchError::Queued => Self::Internal,
         }
     }

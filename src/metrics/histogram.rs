@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::sharded::ShardedCounters;
 
-/// A histogram of durations, which can be observed from many threads.
+/// A histogram of durations. Many threads can add to it at the same time.
 #[derive(Debug)]
 pub(super) struct Histogram {
-    /// Upper bounds of the buckets in nanoseconds, ascending.
+    /// Upper bounds of the buckets in nanoseconds, in ascending order.
     bounds: &'static [u64],
-    /// Number of observations in each bucket. The last bucket has no upper bound. One more counter holds the sum of
-    /// all durations in nanoseconds.
+    /// Number of durations in each bucket. The last bucket has no upper bound. After the buckets comes one more
+    /// counter: the sum of all durations in nanoseconds.
     counters: ShardedCounters,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Counted {
     /// Sum of all durations in seconds.
     pub(super) sum: f64,
     pub(super) count: u64,
-    /// The upper bound of each bucket in seconds, infinite for the last, and its number of observations.
+    /// For each bucket, its upper bound in seconds and its number of durations. The last bound is infinite.
     pub(super) buckets: Vec<(f64, u64)>,
 }
 
@@ -46,7 +46,8 @@ impl Histogram {
         let buckets: Vec<(f64, u64)> = bounds.chain([f64::INFINITY]).zip(self.counters.iter()).collect();
         Counted {
             sum: self.counters.get(self.sum()) as f64 / 1e9,
-            // The count is derived from the buckets, so that it always agrees with them.
+            // The count is the sum of the buckets, so that the two always agree, even if another thread adds a duration
+            // meanwhile.
             count: buckets.iter().map(|(_, count)| count).sum(),
             buckets,
         }
@@ -62,7 +63,7 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000 * US;
 const S: u64 = 1_000 * MS;
 
-/// Buckets for the duration of CPU work.
+/// Bucket bounds for the duration of work on a CPU.
 pub(super) const OF_WORK: [u64; 13] = [
     US,
     2_500,
@@ -78,7 +79,7 @@ pub(super) const OF_WORK: [u64; 13] = [
     100 * MS,
     S,
 ];
-/// Buckets for the time to wait for a disk.
+/// Bucket bounds for the time that something waits for a disk.
 pub(super) const OF_DISK: [u64; 12] = [
     50 * US,
     100 * US,
@@ -93,7 +94,7 @@ pub(super) const OF_DISK: [u64; 12] = [
     5 * S,
     10 * S,
 ];
-/// Buckets for the time to wait for a network.
+/// Bucket bounds for the time that something waits for a network.
 pub(super) const OF_NETWORK: [u64; 15] = [
     MS,
     2_500 * US,

@@ -1,4 +1,5 @@
-//! Metric labels: closed lists of values, each with an index. Lists that other modules define are used as labels here.
+//! Metric labels. A label has a fixed list of values, each with an index. Some of these lists are defined in other
+//! modules.
 
 use std::{
     marker::PhantomData,
@@ -18,9 +19,9 @@ use crate::{
     usage::{Purpose, Vocabulary},
 };
 
-/// A label with a closed list of values.
+/// A label with a fixed list of values.
 pub(super) trait Label: Copy + 'static {
-    /// All values. The position of each is its [`index`](Self::index).
+    /// All values, in the order of their [`index`](Self::index).
     const ALL: &'static [Self];
     const COUNT: usize = Self::ALL.len();
 
@@ -42,7 +43,7 @@ pub(super) struct Gauges<L> {
     label: PhantomData<L>,
 }
 
-/// Counts in a gauge until it is dropped.
+/// Adds 1 to a gauge until it is dropped.
 #[derive(Debug)]
 pub struct GaugeGuard(Arc<AtomicU64>);
 
@@ -96,15 +97,15 @@ words! {
 }
 
 words! {
-    /// The outcome of a request.
+    /// What happened to a request.
     pub enum Outcome {
-        /// Forwarded to the origin, which responded.
+        /// The request was forwarded to the origin, which responded.
         Forwarded = "forwarded",
-        /// Refused by the decision.
+        /// The decision refused the request.
         Refused = "refused",
-        /// A request for a robots.txt, answered from the copy.
+        /// The request was for a robots.txt, and robotgate answered it with its copy.
         Copy = "copy",
-        /// A request for a page of robotgate itself.
+        /// The request was for a page of robotgate itself.
         InternalSite = "own",
         /// The request failed before or after the decision.
         Error = "error",
@@ -112,7 +113,7 @@ words! {
 }
 
 words! {
-    /// The class of a response's status (RFC 9110 §15).
+    /// The class of a response's status, such as `2xx` (RFC 9110 §15).
     pub enum Class {
         Informational = "1xx",
         Successful = "2xx",
@@ -123,7 +124,7 @@ words! {
 }
 
 words! {
-    /// The protocol that clients of a listener speak first.
+    /// A kind of listener, by the protocol that its clients speak first.
     pub enum Listener {
         Http = "http",
         Tls = "tls",
@@ -131,11 +132,11 @@ words! {
 }
 
 words! {
-    /// Exchanges that can last longer than an ordinary request and its response.
+    /// A kind of connection that can last longer than an ordinary request and its response.
     pub enum Tunnel {
-        /// An intercepted CONNECT.
+        /// A CONNECT that robotgate intercepts: it decides each request in it.
         Intercept = "intercept",
-        /// A CONNECT whose bytes are forwarded unseen.
+        /// A CONNECT whose bytes robotgate forwards without looking at them.
         Blind = "blind",
         Websocket = "websocket",
     }
@@ -187,7 +188,7 @@ impl<L: Label> Counts<L> {
         std::iter::zip(L::ALL.iter().copied(), self.counters.iter())
     }
 
-    /// Returns the sum over all values.
+    /// Returns the sum of the counters of all label values.
     pub(super) fn total(&self) -> u64 {
         self.counters.iter().sum()
     }
@@ -205,7 +206,7 @@ impl<L: Label> Default for Gauges<L> {
 }
 
 impl<L: Label> Gauges<L> {
-    /// Increments the gauge until the result is dropped.
+    /// Adds 1 to the gauge until the returned guard is dropped.
     pub(super) fn enter(&self, label: L) -> GaugeGuard {
         let gauge = &self.gauges[label.index()];
         gauge.fetch_add(1, Ordering::Relaxed);
@@ -216,7 +217,7 @@ impl<L: Label> Gauges<L> {
         std::iter::zip(L::ALL, &self.gauges).map(|(label, gauge)| (*label, gauge.load(Ordering::Relaxed)))
     }
 
-    /// Returns the sum over all values.
+    /// Returns the sum of the gauges of all label values.
     pub(super) fn total(&self) -> u64 {
         self.iter().map(|(_, count)| count).sum()
     }

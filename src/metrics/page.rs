@@ -1,4 +1,4 @@
-//! The two exposition formats, and how each kind of metric is written in them.
+//! The two text formats for metrics, and how each kind of metric is written in them.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use prometheus_client::{
 
 use super::histogram::Histogram;
 
-/// An exposition format.
+/// A text format for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// OpenMetrics 1.0.
@@ -18,7 +18,7 @@ pub enum Format {
     Prometheus,
 }
 
-/// The output of a scrape.
+/// The text of all metrics, while it is written.
 pub(super) struct Page<'a> {
     encoder: DescriptorEncoder<'a>,
     format: Format,
@@ -63,7 +63,7 @@ impl<'a> Page<'a> {
         self.counters(name, help, [([], value)])
     }
 
-    /// Writes the counters of one family. Each combination of labels must be unique.
+    /// Writes counters with the same name and different labels. No two may have the same labels.
     pub(super) fn counters<'l, const N: usize>(
         &mut self,
         name: &str,
@@ -78,7 +78,7 @@ impl<'a> Page<'a> {
                     one.encode_counter(&value, None::<&Exemplar<NoLabelSet, u64>>)
                 })
             }
-            // In this format, the name of the family has the suffix `_total` too.
+            // In the Prometheus format, the header lines of a counter also have the suffix `_total`.
             Format::Prometheus => {
                 let family = self
                     .encoder
@@ -110,7 +110,7 @@ impl<'a> Page<'a> {
         self.all_gauges(name, help, [([], value)])
     }
 
-    /// Writes the gauges of one family. Each combination of labels must be unique.
+    /// Writes gauges with the same name and different labels. No two may have the same labels.
     pub(super) fn gauges<'l, const N: usize>(
         &mut self,
         name: &str,
@@ -144,7 +144,7 @@ fn each<'l, V, const N: usize>(
     write: impl Fn(&mut MetricEncoder<'_>, V) -> fmt::Result,
 ) -> fmt::Result {
     for (labels, value) in series {
-        // An empty label set would be written as `{}`.
+        // Without labels, `family` is written directly, because an empty set of labels would be written as `{}`.
         match N {
             0 => write(&mut family, value)?,
             _ => write(&mut family.encode_family(&labels)?, value)?,

@@ -1,5 +1,5 @@
-//! Process metrics from `/proc`, with the names that Prometheus' own clients use. Values that `/proc` does not provide
-//! are missing.
+//! Metrics of the process from `/proc`, with the names that Prometheus' own clients use. Omits values that `/proc` does
+//! not provide.
 
 use std::fs;
 
@@ -18,12 +18,12 @@ pub struct Process {
 // === impl Process ===
 
 impl Process {
-    /// Reads the current values. Slow if many files are open.
+    /// Reads the current values. This is slow if the process has many open files.
     pub fn read() -> Self {
         let read = |name: &str| fs::read_to_string(name).unwrap_or_default();
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         Self {
-            // Subtract one for the folder itself, which is open while it is read.
+            // The folder itself is open while it is read, so it does not count.
             open_files: fs::read_dir("/proc/self/fd").ok().map(|files| files.count() as u64 - 1),
             max_files: limit.current,
             ..Self::parse(
@@ -34,9 +34,10 @@ impl Process {
         }
     }
 
-    /// Parses these files in the format of `proc(5)`.
+    /// Parses the texts of `/proc/self/stat`, `/proc/self/status` and `/proc/stat`, which `proc(5)` describes.
     fn parse(stat: &str, status: &str, system: &str) -> Self {
-        // The second field is a name in parentheses that can contain anything.
+        // The second field is a name in parentheses and can contain anything, even parentheses. So the fields after the
+        // last `)` are used.
         let fields: Vec<&str> = stat
             .rsplit_once(')')
             .map_or_else(Vec::new, |(_, fields)| fields.split_whitespace().collect());

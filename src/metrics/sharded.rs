@@ -8,15 +8,15 @@ use std::{
     thread,
 };
 
-/// A list of counters. Each thread adds to its own shard, so that processor cores do not contend for a cache
-/// line. Reading sums up the shards. A shard allocates memory when a thread first uses it.
+/// A list of counters. Each thread adds to its own set of them (a shard), so that CPU cores do not wait for each other.
+/// To read a counter, the shards are summed up. A shard takes memory from its first use on.
 #[derive(Debug)]
 pub(super) struct ShardedCounters {
     len: usize,
     shards: Box<[OnceLock<Box<[AtomicU64]>>]>,
 }
 
-/// Number of shards: one for each core, at most 16. Only rarely do more threads than cores count at the same time.
+/// Number of shards: one for each CPU core, but at most 16, because more threads rarely count at the same time.
 static SHARDS: LazyLock<usize> =
     LazyLock::new(|| thread::available_parallelism().map_or(1, |cores| cores.get().min(16)));
 
@@ -40,19 +40,19 @@ impl ShardedCounters {
 
     /// Adds `amount` to the counter at `index`, which must be less than `len`.
     pub(super) fn add(&self, index: usize, amount: u64) {
-        // Fails while the thread is ending, because its shard number is gone. Use the first shard then.
+        // While the thread is ending, its shard number is gone. Then the first shard is used.
         let shard = &self.shards[SHARD.try_with(|shard| *shard).unwrap_or(0)];
         let counters = shard.get_or_init(|| (0..self.len).map(|_| AtomicU64::new(0)).collect());
         counters[index].fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// Returns the counter at `index`, which must be less than `len`.
+    /// Returns the value of the counter at `index`, which must be less than `len`.
     pub(super) fn get(&self, index: usize) -> u64 {
         let shards = self.shards.iter().filter_map(OnceLock::get);
         shards.map(|counters| counters[index].load(Ordering::Relaxed)).sum()
     }
 
-    /// Returns all counters in order.
+    /// Returns the values of all counters, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
         (0..self.len).map(|index| self.get(index))
     }

@@ -1,4 +1,4 @@
-//! Tests the counters, and their exposition.
+//! Tests the counters, and the text with them.
 
 mod cost;
 mod format;
@@ -72,7 +72,7 @@ fn decision(identity: Identity<'_>, verdict: Verdict, reason: Reason) -> Decisio
     Decision::sample(identity, verdict, reason)
 }
 
-/// Returns the lines of a scrape that begin with `start`.
+/// Returns the lines of the metrics' text that begin with `start`.
 fn lines(metrics: &Arc<Metrics>, start: &str) -> Vec<String> {
     let text = metrics.text(snapshot(), Format::Prometheus);
     let lines = text.lines().filter(|line| line.starts_with(start));
@@ -163,7 +163,8 @@ fn what_sites_forbid_is_counted() {
     meter.decided(&decision);
     meter.decided(&decision);
     meter.decided(&without);
-    // The response repeats what the decision counted, and says something new twice.
+    // The first statement of the response is counted already, with the decision. The other two say the same, which is
+    // new, so they count once.
     let forbids = |vocabulary| said(vocabulary, Purpose::AiTrain, false, VocabularyPolicy::Report);
     let response = [Vocabulary::ContentUsage, Vocabulary::XRobotsTag, Vocabulary::XRobotsTag].map(forbids);
     let counted = decision.usage.as_deref().map(|usage| &*usage.said);

@@ -1,6 +1,6 @@
-//! Writes the response to a scrape. Each metric family is written in one place here. prometheus-client writes
-//! OpenMetrics; the older format differs only in the name under which a counter is declared, and in that it has no `#
-//! EOF`.
+//! Writes the text of all metrics. Each metric is written in one place here. The crate prometheus-client writes the
+//! OpenMetrics format. The older Prometheus format differs only in two ways: the header lines of a counter have another
+//! name, and there is no `# EOF`.
 
 use std::{
     fmt,
@@ -24,7 +24,7 @@ use crate::{
     usage::{Vocabulary, VocabularyPolicy},
 };
 
-/// Writes the metrics of one scrape.
+/// Passes the metrics to prometheus-client when it asks for them.
 #[derive(Debug)]
 struct MetricsCollector {
     metrics: Arc<Metrics>,
@@ -32,7 +32,7 @@ struct MetricsCollector {
     format: Format,
 }
 
-/// See [`Metrics::text`].
+/// Does what [`Metrics::text`] describes.
 pub(super) fn write(metrics: &Arc<Metrics>, snapshot: Snapshot, format: Format) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(MetricsCollector {
@@ -464,7 +464,8 @@ impl MetricsCollector {
         )
     }
 
-    /// Writes the process metrics: <https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics>
+    /// Writes the metrics of the process, as Prometheus wants them:
+    /// <https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics>
     fn process(&self, page: &mut Page<'_>) -> fmt::Result {
         let process = &self.snapshot.process;
         if let Some(seconds) = process.cpu_seconds {
@@ -474,8 +475,8 @@ impl MetricsCollector {
                 seconds,
             )?;
         }
-        // If /proc/stat is hidden, as it is from the systemd service, use the time at which the daemon began, which is
-        // close enough.
+        // The systemd service cannot read `/proc/stat`. Then the time at which robotgate's own code began is used,
+        // which is almost the same.
         page.gauge_f64(
             "process_start_time_seconds",
             "When the process started, in seconds since 1970.",
@@ -517,7 +518,7 @@ fn labelled<L: Label>(
     counts.map(move |(label, count)| ([(name, label.as_str())], count))
 }
 
-/// Returns a series without labels, or none if there is no value.
+/// Returns one series without labels if there is a value, otherwise no series.
 fn optional(value: Option<u64>) -> impl Iterator<Item = ([(&'static str, &'static str); 0], u64)> {
     value.into_iter().map(|value| ([], value))
 }

@@ -1,5 +1,5 @@
 //! Parses the `host[:port]` of a URL, a `Host` field or a CONNECT (RFC 3986 §3.2) into a normalised [`Host`] and a
-//! port. It is an error if two parsers could find different hosts in it. This module never resolves a name.
+//! port. If two parsers could find different hosts in a text, parsing fails. This module resolves no name.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -34,8 +34,8 @@ impl HostPort {
     /// Parses `bytes` as `host[:port]`.
     ///
     /// # Errors
-    /// Fails if the host is empty or is neither a name nor an address according to the URL standard, if there is user
-    /// information (RFC 9110 §4.2.4), or if the port is outside 1–65535.
+    /// Fails if the host is empty, or by the URL standard neither a name nor an address. Fails if there is a user name
+    /// (RFC 9110 §4.2.4), or if the port is outside 1–65535.
     pub fn parse(bytes: &[u8]) -> Result<Self, HostPortError> {
         if bytes.contains(&b'@') {
             return Err(HostPortError::UserInfo);
@@ -51,8 +51,8 @@ impl HostPort {
     }
 }
 
-/// Splits at the colon before the port. An IPv6 address keeps its brackets. An empty port, which RFC 3986 §3.2.3
-/// allows, is treated as a missing port.
+/// Splits at the colon before the port. An IPv6 address keeps its brackets. If there is a colon but no port, which RFC
+/// 3986 §3.2.3 allows, the port is missing.
 fn split_port(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), HostPortError> {
     let host_end = match bytes.first() {
         Some(b'[') => 1 + memchr::memchr(b']', bytes).ok_or(HostPortError::Host)?,
@@ -67,7 +67,7 @@ fn split_port(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), HostPortError> {
 }
 
 fn parse_port(digits: &[u8]) -> Result<u16, HostPortError> {
-    // `u16::from_str` alone would accept a sign.
+    // Check this first, because `u16::from_str` would accept a sign, as in `+80`.
     if !digits.iter().all(u8::is_ascii_digit) {
         return Err(HostPortError::Port);
     }
@@ -83,12 +83,12 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     if is_plain_name(bytes) {
         return Ok(Host::Name(Arc::from(text)));
     }
-    // All parsers agree on four decimal numbers without leading zeros.
+    // Four decimal numbers without leading zeros: all parsers agree that this is an IPv4 address.
     if let Ok(address) = text.parse::<Ipv4Addr>() {
         return Ok(Host::Ip(IpAddr::V4(address)));
     }
-    // The host parser of the URL standard handles percent-encoding, IDN, forbidden code points, and numbers that
-    // browsers and C libraries interpret as IPv4 addresses.
+    // The host parser of the URL standard handles percent-encoding, international names, and forbidden characters. It
+    // also handles other forms of IPv4 addresses that browsers and C libraries accept, such as `0x7f.1`.
     match url::Host::parse(text).map_err(|_| HostPortError::Host)? {
         url::Host::Ipv4(address) => Ok(Host::Ip(IpAddr::V4(address))),
         url::Host::Ipv6(address) => Ok(Host::Ip(IpAddr::V6(address))),
@@ -100,9 +100,9 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     }
 }
 
-/// Returns whether the bytes are a name that is already normalised, as nearly all hosts are: lower-case labels, the
-/// last of which begins with a letter and so cannot be part of an address. Returns `false` for IDN labels (`xn--`),
-/// which need a full check.
+/// Returns whether the bytes are a name that needs no normalising, as nearly all hosts are. It consists of lower-case
+/// labels. The last one begins with a letter, so it cannot be part of an address. Returns false for punycode (`xn--`),
+/// which needs a full check.
 fn is_plain_name(bytes: &[u8]) -> bool {
     let mut last_label = bytes;
     for label in bytes.split(|byte| *byte == b'.') {
@@ -155,8 +155,8 @@ mod tests {
         }
     }
 
-    /// Any spelling of an address is either parsed as that address or rejected. Otherwise, it could pass the egress
-    /// guard as a name.
+    /// However an address is written, it is either parsed as that address or rejected. Otherwise, the egress guard
+    /// would take it for a name.
     #[test]
     fn no_spelling_of_an_address_passes_for_a_name() {
         for (spelling, host) in [
@@ -231,7 +231,7 @@ mod tests {
         ] {
             let found = parsed(spelling).ok().map(|(host, _)| host);
             assert_eq!(found.as_deref(), host, "{spelling:?}");
-            // An IPv4 address must be parsed as one, not as a name that looks like it.
+            // An IPv4 address must not be parsed as a name.
             if let Ok(HostPort {
                 host: Host::Name(name), ..
             }) = HostPort::parse(spelling.as_bytes())

@@ -1,15 +1,13 @@
-//! A host in an operator's list: a name, or a name and all its subdomains. Pure.
-//!
-//! An IP address is a host here, but a network is not.
+//! A host in an operator's list: a name, a name with all its subdomains, or an IP address. A network is no host.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
 use super::Host;
 
-/// A pattern for hosts. With a leading dot, it covers a name and all its subdomains; without, only the host itself.
+/// A pattern for hosts. `.example.com` covers the name and all its subdomains, `example.com` only the name itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
-    /// In lower case: an ASCII name (punycode) without its leading dot, or an IP address without brackets.
+    /// The name (in punycode, without a leading dot) or the IP address (without brackets), in lower case.
     host: String,
     subdomains: bool,
 }
@@ -30,7 +28,7 @@ impl HostPattern {
         if host.eq_ignore_ascii_case(&self.host) {
             return true;
         }
-        // Compare bytes, because the position can be inside a multi-byte character of `host`.
+        // Compare bytes: the position can be in the middle of a character of `host`.
         let (host, suffix) = (host.as_bytes(), self.host.as_bytes());
         self.subdomains
             && host.len() > suffix.len() + 1
@@ -38,7 +36,7 @@ impl HostPattern {
             && host[host.len() - suffix.len()..].eq_ignore_ascii_case(suffix)
     }
 
-    /// Returns whether the pattern covers a normalised `host`.
+    /// Returns whether the pattern covers `host`, which is already normalised.
     pub fn is_for(&self, host: &Host) -> bool {
         match host {
             Host::Name(name) => self.covers(name),
@@ -46,7 +44,7 @@ impl HostPattern {
         }
     }
 
-    /// Returns the IP address, if the pattern's host is one.
+    /// Returns the IP address, if the pattern is one.
     pub fn address(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }
@@ -97,7 +95,7 @@ impl FromStr for HostPattern {
     }
 }
 
-/// Returns the host of `HOST:PORT`.
+/// Returns the host if `text` has the form `HOST:PORT`.
 fn without_port(text: &str) -> Option<&str> {
     let (host, port) = text.rsplit_once(':')?;
     let is_port = port.parse::<u16>().is_ok() && url::Host::parse(host).is_ok();

@@ -1,7 +1,8 @@
-//! The readings of a request's path and query: as sent, as normalised by RFC 3986, and as common servers interpret it
-//! (`strict`). The proxy decides on all of them, so that no spelling evades a rule. It forwards the bytes as sent.
+//! The ways to read a request's path and query: as sent, as normalised by RFC 3986, and as common servers interpret it
+//! (`strict`). The proxy decides on all of these readings, so that no spelling evades a rule. It forwards the bytes as
+//! sent.
 //!
-//! Pure. It allocates only for a path that a reading changes.
+//! It allocates only for readings that differ from the path as sent.
 
 mod strict;
 
@@ -10,46 +11,46 @@ use std::borrow::Cow;
 use self::strict::PathFeatures;
 pub use self::strict::Strict;
 
-/// The readings of one request's path and query. Each begins with `/`. They do not contain the fragment, which is not
-/// sent upstream (RFC 9110 §7.1).
+/// The readings of one request's path and query. Each begins with `/`. None has the fragment, because that is not sent
+/// to the origin (RFC 9110 §7.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readings<'a> {
-    /// The path and query as sent, in the canonical form for a matcher: an empty path becomes `/` (Google's
-    /// `GetPathParamsQuery`).
+    /// The path and query as sent. Only an empty path becomes `/`, as in Google's parser (`GetPathParamsQuery`).
     pub sent: Cow<'a, [u8]>,
-    /// The path with unreserved octets decoded, hex digits in upper case, everything outside printable ASCII escaped,
-    /// and dot segments resolved (RFC 3986 §6.2.2). `None` if that changes nothing.
+    /// The normalised path (RFC 3986 §6.2.2): `%7e` becomes `~`, the hex digits of other escapes are in upper case,
+    /// everything outside printable ASCII is escaped, and `/./` and `/../` are resolved. `None` if that changes
+    /// nothing.
     pub resolved: Option<Vec<u8>>,
-    /// The same as `resolved`, but with unreserved octets still escaped, for a rule that itself contains a needless
-    /// escape. Without this reading, a request for `/%7euser` would not match a rule for `/%7Euser`. Escaped dot
-    /// segments are resolved here too; any other `%2E` stays. `None` if it equals one of the others.
+    /// The same as `resolved`, but `%7e` becomes `%7E` and not `~`. This is for a rule with such a needless escape:
+    /// without this reading, a request for `/%7euser` would not match a rule for `/%7Euser`. Escaped dots are resolved
+    /// if they mean `/./` or `/../`. `None` if it equals one of the others.
     pub upper: Option<Vec<u8>>,
-    /// The features of the path that determine its strict readings. `None` if it has no strict readings.
+    /// What in the path matters for its strict readings. `None` if it has no strict readings.
     features: Option<PathFeatures>,
 }
 
-/// One of the [`Readings`].
+/// Which of the [`Readings`] of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// [`Readings::sent`].
+    /// The path as sent ([`Readings::sent`]).
     Sent,
-    /// [`Readings::resolved`].
+    /// The normalised path ([`Readings::resolved`]).
     Resolved,
-    /// [`Readings::upper`].
+    /// The normalised path with needless escapes ([`Readings::upper`]).
     Upper,
     /// The path as a certain kind of server interprets it.
     Strict(Strict),
 }
 
-/// What [`resolve`] does with escaped unreserved octets.
+/// What [`resolve`] does with escapes of characters that need none, such as `%7E` for `~`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unreserved {
     Decode,
     Keep,
 }
 
-/// Reads `path_and_query`, the part of a request target after its authority: empty, or beginning with `/`, `?` or `#`.
-/// Strict readings are included only if `strict` is set (`robots.strict-paths`).
+/// Returns the readings of `path_and_query`: the part of a URL after the host, so empty, or beginning with `/`, `?` or
+/// `#`. Includes strict readings only if `strict` is set (`robots.strict-paths`).
 pub fn readings(path_and_query: &[u8], strict: bool) -> Readings<'_> {
     let sent = rooted(before_fragment(path_and_query));
     let (mut resolved, mut upper) = (None, None);
@@ -113,7 +114,7 @@ impl Reading {
         }
     }
 
-    /// Returns a phrase to show before the path, which says how it was read. `None` for the path as sent.
+    /// Returns how the path was read, as a phrase to show before the path. `None` for the path as sent.
     pub fn phrase(self) -> Option<&'static str> {
         match self {
             Reading::Sent => None,
@@ -123,9 +124,9 @@ impl Reading {
     }
 }
 
-/// Returns the first character of a request target that is invalid in a URL (RFC 3986 §2) and that the proxy rejects:
-/// controls and spaces, which end or break a request line, and characters that pingora does not forward. Most other
-/// invalid characters are forwarded as sent.
+/// Returns the first character of a request target that the proxy rejects. These are characters that are invalid in a
+/// URL (RFC 3986 §2): controls and spaces, which end or break a request line, and characters that pingora does not
+/// forward. Most other invalid characters are forwarded as sent.
 pub fn unsendable(target: &[u8]) -> Option<u8> {
     let query = memchr::memchr(b'?', target).unwrap_or(target.len());
     let (path, query) = target.split_at(query);
@@ -150,7 +151,8 @@ fn rooted(path_and_query: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Returns whether normalising changes anything. Many queries contain escapes that normalising does not change.
+/// Returns whether normalising changes the path and query. It often does not: many queries contain escapes that stay as
+/// they are.
 fn changes(target: &[u8]) -> bool {
     let is_changed = |(at, byte): (usize, &u8)| {
         let escape = target.get(at + 1..).filter(|_| *byte == b'%');
@@ -167,7 +169,7 @@ fn changes(target: &[u8]) -> bool {
     target.iter().enumerate().any(is_changed) || path.any(|segment| matches!(segment, b"." | b".."))
 }
 
-/// Normalises escapes and resolves dot segments.
+/// Normalises escapes, and resolves `/./` and `/../`.
 fn resolve(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     let decoded = decode(target, unreserved);
     let path_end = memchr::memchr(b'?', &decoded).unwrap_or(decoded.len());
@@ -177,7 +179,7 @@ fn resolve(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     resolved
 }
 
-/// Decodes escapes by RFC 3986 §6.2.2.1 and §6.2.2.2, and escapes octets that must not be raw in a URL.
+/// Normalises escapes (RFC 3986 §6.2.2.1 and §6.2.2.2), and escapes what a URL must not contain unescaped.
 fn decode(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(target.len());
     let mut rest = target;
@@ -218,7 +220,7 @@ fn push_escaped(out: &mut Vec<u8>, octet: u8) {
     out.push(HEX[usize::from(octet & 0xF)]);
 }
 
-/// Removes dot segments from a path that begins with `/` (RFC 3986 §5.2.4).
+/// Resolves `/./` and `/../` in a path that begins with `/` (RFC 3986 §5.2.4).
 fn remove_dot_segments(path: &[u8], unreserved: Unreserved) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());
     let mut segments = path.split(|byte| *byte == b'/').skip(1).peekable();
@@ -243,8 +245,8 @@ fn remove_dot_segments(path: &[u8], unreserved: Unreserved) -> Vec<u8> {
     out
 }
 
-/// Returns the number of dots if this is a dot segment, or `None` for any other segment. After decoding, a remaining
-/// `%2E` is not a dot, because it comes from text such as `%2%45`.
+/// Returns the number of dots if the segment is `.` or `..`, otherwise `None`. A `%2E` that is left after decoding is
+/// not a dot, because it comes from text such as `%2%45`.
 fn dots(mut segment: &[u8], unreserved: Unreserved) -> Option<usize> {
     let mut dots = 0;
     while !segment.is_empty() {
@@ -258,8 +260,8 @@ fn dots(mut segment: &[u8], unreserved: Unreserved) -> Option<usize> {
     matches!(dots, 1 | 2).then_some(dots)
 }
 
-/// Maximum length of a request target, in bytes. Deciding on a longer target would take longer. RFC 9110 §4.1
-/// recommends at least 8,000.
+/// Maximum length of a request target, in bytes. A longer one would take too long to decide. RFC 9110 §4.1 recommends
+/// at least 8,000.
 pub const MAX_TARGET: usize = 16 * 1024;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -355,7 +357,7 @@ mod tests {
         }
     }
 
-    /// Generates a letter, escaped or not, with hex digits in either case.
+    /// Generates the letter as it is or as an escape, with hex digits in either case.
     fn spelt(letter: char) -> impl Strategy<Value = String> {
         let escape = u32::from(letter);
         prop_oneof![
@@ -365,12 +367,12 @@ mod tests {
         ]
     }
 
-    /// Generates `.` or `..`, with dots escaped or not.
+    /// Generates `.` or `..`. Each dot can be escaped.
     fn spelt_dots(dots: usize) -> impl Strategy<Value = String> {
         proptest::collection::vec(spelt('.'), dots).prop_map(|dots| dots.concat())
     }
 
-    /// Generates segments that do not change what the path means. At the root, `..` has no effect.
+    /// Generates path segments that cancel each other out, such as `/a/..`. At the root, `..` has no effect either.
     fn detour(at_root: bool) -> impl Strategy<Value = String> {
         let nowhere = spelt_dots(1).prop_map(|dot| format!("/{dot}"));
         let there_and_back = ("[a-z;=]{1,3}", spelt_dots(2)).prop_map(|(step, dots)| format!("/{step}/{dots}"));
@@ -420,8 +422,8 @@ mod tests {
             if let Some(resolved) = read.resolved {
                 prop_assert!(resolved.starts_with(b"/"));
                 prop_assert!(resolved.iter().all(u8::is_ascii_graphic));
-                // Decoding can produce new escapes, as from `%2561`, and these can be decoded once more. A second round
-                // must not produce a dot segment.
+                // Decoding can produce a new escape, such as `%61` from `%2561`, which a second round decodes. The
+                // second round must not produce a `.` or `..` segment.
                 let path = resolved.split(|byte| *byte == b'?').next().unwrap_or_default();
                 prop_assert!(!path.split(|byte| *byte == b'/').any(|segment| segment == b"." || segment == b".."));
             }

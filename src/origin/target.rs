@@ -1,7 +1,7 @@
 //! The target of a request: the origin, and the path and query as sent. Only the origin is normalised.
 //!
-//! Request targets, URLs that users ask about and the hosts of CONNECTs are all parsed here, so that unusual spellings
-//! have the same result everywhere. [`crate::proxy`] checks that a proxied request names only one host.
+//! The targets of requests, URLs that users ask about, and the hosts of CONNECTs are all parsed here. So an unusual
+//! spelling means the same everywhere. [`crate::proxy`] checks that a proxied request names only one host.
 
 use super::{HostPort, HostPortError, MAX_TARGET, Origin, Scheme, unsendable};
 
@@ -9,7 +9,7 @@ use super::{HostPort, HostPortError, MAX_TARGET, Origin, Scheme, unsendable};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub origin: Origin,
-    /// The path and query as sent, which are forwarded unchanged. Empty for a CONNECT; `*` for the server as a whole
+    /// The path and query as sent. They are forwarded unchanged. Empty for a CONNECT; `*` for the server as a whole
     /// (RFC 9112 §3.2.4).
     pub path: Vec<u8>,
 }
@@ -61,7 +61,7 @@ pub enum TargetError {
 /// The forms of a request target (RFC 9112 §3.2) that robotgate distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetForm<'a> {
-    /// An absolute URL, not decoded.
+    /// An absolute URL, with its escapes.
     Absolute {
         scheme: &'a [u8],
         authority: &'a [u8],
@@ -84,15 +84,15 @@ impl Target {
         }
     }
 
-    /// Parses a URL that a user asks about. It must be a URL that a client could send and the proxy would accept. The
-    /// part after `#` is dropped, because clients never send it.
+    /// Parses a URL that a user asks about. A client must be able to send it, and the proxy must accept it. The part
+    /// after `#` is dropped, because clients never send it.
     ///
     /// # Errors
     /// Fails if `url` is not an absolute http or https URL, if parsers could interpret it in different ways, if it is too
     /// long or contains a character that must be escaped, or if it is on the proxy's internal site.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
         let (origin, path_and_query) = split(url)?;
-        // For plain HTTP, a client sends the whole URL as the request target.
+        // For plain HTTP, the whole URL counts, because a client sends all of it to the proxy.
         let length = match origin.scheme {
             Scheme::Http => url.len(),
             Scheme::Https => path_and_query.len(),
@@ -110,10 +110,7 @@ impl Target {
         })
     }
 
-    /// Returns the origin of a URL, regardless of its path.
-    ///
-    /// # Errors
-    /// Fails in the same cases as [`parse`](Self::parse), except for errors in the path.
+    /// Returns the origin of a URL. Its path does not matter.
     pub fn origin_of(url: &str) -> Result<Origin, TargetError> {
         split(url).map(|(origin, _)| origin)
     }
@@ -123,8 +120,7 @@ impl Target {
         if self.path == b"*" { b"/" } else { &self.path }
     }
 
-    /// Returns the path and query of the target URI. They are empty for a request to the server as a whole (RFC 9112
-    /// §3.3).
+    /// Returns the path and query as they are in the URL. Empty for a request to the server as a whole (RFC 9112 §3.3).
     pub fn path_of_url(&self) -> &[u8] {
         if self.path == b"*" { b"" } else { &self.path }
     }
@@ -133,8 +129,8 @@ impl Target {
 // === impl TargetForm ===
 
 impl<'a> TargetForm<'a> {
-    /// Returns the form of `target`. The form is ambiguous if URL parsers could find another host in it than the one
-    /// that it seems to have. pingora makes the same distinction, and a test checks that both agree.
+    /// Returns the form of `target`. It is ambiguous if URL parsers could find another host in it than the one that it
+    /// seems to have. pingora decides this in the same way, and a test checks that.
     pub fn of(target: &'a [u8]) -> Self {
         let Some(colon) = memchr::memchr(b':', target).filter(|_| target.first() != Some(&b'/')) else {
             return Self::Other;
@@ -188,7 +184,7 @@ fn split(url: &str) -> Result<(Origin, &[u8]), TargetError> {
     }
 }
 
-/// Returns whether the URL has no host at all. Called for a URL whose host is invalid.
+/// Returns whether a URL with an invalid host has no host at all.
 fn has_no_host(url: &str) -> bool {
     let behind = url.split_once("://").map(|(_, behind)| behind);
     behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(['/', '?', '#']))
@@ -202,6 +198,6 @@ fn name(byte: u8) -> String {
     }
 }
 
-/// Maximum length of a method, in bytes. The longest registered method has 17, and the log contains methods at full
-/// length.
+/// Maximum length of a method, in bytes. The longest registered method has 17. The log contains methods at full length,
+/// so there has to be a limit.
 pub const MAX_METHOD: usize = 64;

@@ -1,14 +1,14 @@
-//! Pauses after the statuses 429 and 503 (RFC 6585 §4, RFC 9110 §15.6.4, §10.2.3).
+//! The pauses after a site has responded with 429 or 503 (RFC 6585 §4, RFC 9110 §15.6.4, §10.2.3).
 
 use std::time::{Duration, Instant};
 
-/// The pauses of one origin.
+/// The pauses of one origin. An incident is one time at which the site is too busy, however many responses say so.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
-    /// When the last incident began. Responses to requests that began before this time belong to it.
+    /// When the last incident began. If a request began before that, a 429 or 503 to it belongs to the same incident.
     began: Option<Instant>,
     until: Option<Instant>,
-    /// Number of incidents in a row without a `Retry-After`.
+    /// Number of incidents in a row in which the site sent no `Retry-After`.
     unspecified: u32,
 }
 
@@ -20,10 +20,11 @@ impl Backoff {
         self.until
     }
 
-    /// Records a response 429 or 503, received at `now`, to a request that began at `began`.
+    /// Records that a request, which began at `began`, got a 429 or 503 at `now`.
     ///
-    /// `asked` is the value of its `Retry-After`. Zero is treated as missing, because a busy site cannot mean that the
-    /// next request may follow immediately. `spread` (0 to 1) sets the jitter of a pause without a `Retry-After`.
+    /// `asked` is the value of the response's `Retry-After`. Zero counts as missing, because a busy site cannot mean
+    /// that the next request may follow immediately. Without a `Retry-After`, `spread` (0 to 1) says how much jitter
+    /// lengthens the pause.
     pub(super) fn note(&mut self, now: Instant, began: Instant, asked: Option<Duration>, spread: f64) {
         let is_new = self.began.is_none_or(|incident| began > incident);
         if is_new {
@@ -42,16 +43,16 @@ impl Backoff {
                 doubled.min(LONGEST_PAUSE).mul_f64(spread).min(LONGEST_PAUSE)
             }
         };
-        // A later response never shortens the pause.
+        // `max` makes sure that a later response never shortens the pause.
         self.until = self.until.max(now.checked_add(pause));
     }
 
-    /// Records a pause that began elsewhere. Never shortens the current pause.
+    /// Records a pause that another gate reported. Never shortens the current pause.
     pub(super) fn extend(&mut self, until: Instant) {
         self.until = self.until.max(Some(until));
     }
 
-    /// Returns whether the next pause would be as long as the first one.
+    /// Returns whether earlier incidents are forgotten, so that the next pause is as short as the first one.
     pub(super) fn is_forgiven(&self, now: Instant) -> bool {
         let quiet_for = self.until.map(|until| now.checked_duration_since(until));
         let forgiven_after = match self.unspecified {
@@ -62,13 +63,13 @@ impl Backoff {
     }
 }
 
-/// The first pause without a `Retry-After`. It doubles with each incident.
+/// The first pause if the site sends no `Retry-After`. It doubles with each incident.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(60);
 /// The longest pause, with or without a `Retry-After`.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
-/// If no incident happens for this time after a pause, the next pause is as long as the first one.
+/// If this time passes after a pause without an incident, the next pause is as short as the first one.
 pub(crate) const QUIET: Duration = Duration::from_secs(30 * 60);
-/// Jitter makes a pause longer by up to this share, never shorter.
+/// Maximum share by which jitter lengthens a pause. It never shortens one.
 pub(crate) const JITTER: f64 = 0.1;
 
 #[cfg(test)]
@@ -81,7 +82,7 @@ mod tests {
     const MINUTE: u64 = 60;
     const DAY: u64 = 24 * 60 * 60;
 
-    /// Returns the end of the pause after each response.
+    /// Returns when the pause ends after each of the responses.
     fn pauses(answers: &[Answer], spread: f64) -> Vec<u64> {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
@@ -93,12 +94,13 @@ mod tests {
         answers.iter().map(note).collect()
     }
 
-    /// What a case shows, the responses, and the end of the pause after each of them.
+    /// A case: what it shows, the responses of the site, and when the pause ends after each of them.
     type Case = (&'static str, &'static [Answer], &'static [u64]);
-    /// The start of a request, the time of its response, and the `Retry-After` of that, in seconds.
+    /// When the request began, when its response came, and the response's `Retry-After`, in seconds.
     type Answer = (u64, u64, Option<u64>);
 
-    /// The cases. A fleet's script does the same on the server, so a test of the fleet uses them too.
+    /// The cases of the test. In a fleet, a script on the server computes the same, so a test of the fleet uses them
+    /// too.
     pub(crate) const INCIDENTS: &[Case] = &[
         ("Retry-After counts", &[(0, 1, Some(120))], &[121]),
         ("but no longer than a day", &[(0, 1, Some(9_999_999_999))], &[1 + DAY]),

@@ -1,4 +1,4 @@
-//! The state machine of one origin.
+//! The state machine that limits the requests to one origin.
 
 use std::time::{Duration, Instant};
 
@@ -10,32 +10,32 @@ use super::{
 
 /// Limits the requests to one origin. `K` identifies a bot, `T` a waiting request.
 ///
-/// A request gets its turn with [`Step::Go`] and keeps it until [`ended`](Self::ended). In between, the caller reports
-/// that the request was [`sent`](Self::sent), unless it does not use the turn. The gap begins when a request is sent.
-/// While a request has its turn and is not sent yet, no request with a gap gets a turn, so a slow connection does not
-/// make the gap smaller.
+/// A request that gets its turn may be sent. It gets it with [`Step::Go`] and keeps it until [`ended`](Self::ended).
+/// When it is really sent, the caller reports that with [`sent`](Self::sent). The gap to the next request begins at
+/// that time. Until then, no other request that needs a gap gets a turn. So the gap does not shrink if connecting takes
+/// long.
 #[derive(Debug)]
 pub struct Limiter<K, T> {
     queue: Queue<K, T>,
-    /// Number of requests that have their turn.
+    /// Number of requests that have their turn and have not ended.
     running: u32,
-    /// Number of requests that have their turn but were not sent yet.
+    /// Number of running requests that were not sent yet.
     unsent: u32,
     /// When the last request was sent.
     last: Option<Instant>,
     backoff: Backoff,
 }
 
-/// What the caller has to do next.
+/// What the caller of [`Limiter::next`] has to do.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<T> {
-    /// This request has its turn.
+    /// Send this request: it has its turn now.
     Go(T),
-    /// This request cannot have its turn before its deadline. The client can retry it later.
+    /// Refuse this request: it cannot be sent before its deadline. The client can retry it at the given time.
     Refuse(T, Later),
-    /// Nothing to do until this time or the next event.
+    /// Call again at this time, or after the next event. Nothing has to be done until then.
     Wait(Instant),
-    /// No request waits.
+    /// Nothing: no request waits.
     Idle,
 }
 
@@ -58,11 +58,11 @@ impl<K: Eq, T> Limiter<K, T> {
         }
     }
 
-    /// Adds a request of `bot` to the queue and returns its number. [`next`](Self::next) says when it has its turn.
+    /// Adds a request of `bot` to the queue and returns its number. [`next`](Self::next) says when it may be sent.
     ///
     /// # Errors
-    /// Fails if the request would have to wait longer than `max_wait`, or the queue is full. The error says when the
-    /// request can be retried.
+    /// Fails if the request would wait longer than `max_wait`, or if the queue is full. The error says when the client
+    /// can retry it.
     pub fn enter(&mut self, now: Instant, bot: K, limits: Limits, owner: T) -> Result<u64, Later> {
         let starts = self.estimate(now, self.queue.ahead(&bot), &limits);
         let deadline = now + limits.max_wait;
@@ -77,17 +77,17 @@ impl<K: Eq, T> Limiter<K, T> {
         })
     }
 
-    /// Gives the waiting requests the limits of another policy.
+    /// Applies a new policy to the requests that already wait.
     pub fn reconfigure(&mut self, policy: &Policy) {
         for waiter in self.queue.iter_mut() {
             let limits = waiter.limits.under(policy);
-            // Adds before it subtracts, because an instant cannot be before the start of the clock.
+            // Adds first and subtracts then, because an `Instant` cannot go below the start of the clock.
             waiter.deadline = waiter.deadline + limits.max_wait - waiter.limits.max_wait;
             waiter.limits = limits;
         }
     }
 
-    /// Returns why a request with these limits has to wait.
+    /// Returns which limit makes a request wait that has these limits.
     fn cause(&self, now: Instant, limits: &Limits) -> Cause {
         match () {
             () if self.is_paused(now) => Cause::Pause,
@@ -100,8 +100,8 @@ impl<K: Eq, T> Limiter<K, T> {
     pub fn is_paused(&self, now: Instant) -> bool {
         self.backoff.until().is_some_and(|until| until > now)
     }
-    /// Says whether the first waiting request may be sent now, or when to call this again. Only this function gives
-    /// turns to waiting requests.
+    /// Says whether the first waiting request may be sent now, or when to ask again. Waiting requests get their turn
+    /// only here.
     pub fn next(&mut self, now: Instant) -> Step<T> {
         let Some(first) = self.queue.first() else {
             return Step::Idle;
@@ -129,36 +129,37 @@ impl<K: Eq, T> Limiter<K, T> {
         next.map_or(Step::Idle, Step::Wait)
     }
 
-    /// Gives a turn to a request that need not wait.
+    /// Counts a request as running that did not have to wait.
     pub fn begin(&mut self) {
         self.running += 1;
         self.unsent += 1;
     }
 
-    /// Removes a request that stopped waiting. Returns `None` if it was not in the queue.
+    /// Removes a request that does not want to wait any more. Returns `None` if it was not in the queue.
     pub fn leave(&mut self, number: u64) -> Option<T> {
         self.queue.remove(number)
     }
 
-    /// Reports that a request with a turn is sent. Set `sent_before` if it is sent again, on another connection.
+    /// Reports that a running request is sent. Set `sent_before` if the same request is sent again, on another
+    /// connection.
     pub fn sent(&mut self, now: Instant, sent_before: bool) {
         self.unsent -= u32::from(!sent_before);
         self.note_request(now);
     }
 
-    /// Reports a request that is sent without a turn, such as one for a robots.txt.
+    /// Reports a request that did not ask for a turn, such as the fetch of a robots.txt. The gap begins with it too.
     pub fn note_request(&mut self, now: Instant) {
         self.last = self.last.max(Some(now));
     }
 
-    /// Reports the end of a request with a turn. If it was not `sent`, the turn is given back.
+    /// Reports the end of a running request. `sent` says whether it was sent at all.
     pub fn ended(&mut self, sent: bool) {
         self.running -= 1;
         self.unsent -= u32::from(!sent);
     }
 
-    /// Reports a response 429 or 503, received at `now`, to a request that began at `began`. `asked` is the value of
-    /// its `Retry-After`; `spread` (0 to 1) sets the jitter of a pause without one.
+    /// Reports that a request, which began at `began`, got a 429 or 503 at `now`. `asked` is the response's
+    /// `Retry-After`. Without one, `spread` (0 to 1) says how much jitter lengthens the pause.
     pub fn note_busy(&mut self, now: Instant, began: Instant, asked: Option<Duration>, spread: f64) {
         self.backoff.note(now, began, asked, spread);
     }
@@ -168,8 +169,7 @@ impl<K: Eq, T> Limiter<K, T> {
         self.backoff.extend(now + left.min(LONGEST_PAUSE));
     }
 
-    /// Returns the earliest time for a request that has its turn already: after the pause, and `gap` after the last
-    /// request.
+    /// Returns when a running request may be sent, or sent again: after the pause, and `gap` after the last request.
     pub fn earliest(&self, now: Instant, gap: Duration) -> Instant {
         let last = self.last;
         Reach {
@@ -179,7 +179,7 @@ impl<K: Eq, T> Limiter<K, T> {
         .from(gap)
     }
 
-    /// Returns when a new request of `bot` could be sent, or `None` if it could be sent now. Reserves nothing.
+    /// Returns when a new request of `bot` could be sent, or `None` if that is now. Reserves nothing.
     pub fn not_before(&self, now: Instant, bot: &K, limits: &Limits) -> Option<Later> {
         let starts = self.estimate(now, self.queue.ahead(bot), limits);
         let at = match self.has_room(limits) {
@@ -190,29 +190,31 @@ impl<K: Eq, T> Limiter<K, T> {
         (at > now).then_some(Later { at, cause })
     }
 
-    /// Returns whether a new limiter would behave the same way, for requests with gaps up to `longest_gap`.
+    /// Returns whether this limiter can be forgotten: a new one would do the same, if no gap is longer than
+    /// `longest_gap`.
     pub fn is_idle(&self, now: Instant, longest_gap: Duration) -> bool {
         let gap_is_over = |last: Instant| now.saturating_duration_since(last) >= longest_gap;
         self.queue.is_empty() && self.running == 0 && self.last.is_none_or(gap_is_over) && self.backoff.is_forgiven(now)
     }
 
-    /// Returns whether the limiter can be dropped if memory is short: no request waits or runs, and no pause lasts.
+    /// Returns whether the limiter can be dropped when memory is short: no request waits or runs, and there is no
+    /// pause. It then forgets when the last request was sent.
     pub fn is_unused(&self, now: Instant) -> bool {
         self.queue.is_empty() && self.running == 0 && self.backoff.until().is_none_or(|until| until <= now)
     }
 
-    /// Returns whether any request waits.
+    /// Returns whether any request is in the queue.
     pub fn is_waited_for(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Gives all waiting requests their turn.
+    /// Lets all waiting requests be sent at once, and returns them.
     pub fn release(&mut self) -> impl Iterator<Item = T> {
         (0..self.queue.len()).for_each(|_| self.begin());
         self.queue.drain()
     }
 
-    /// Returns whether the running requests leave room for a request with these limits.
+    /// Returns whether a request with these limits may run next to the running requests.
     fn is_open(&self, limits: &Limits) -> bool {
         self.has_room(limits) && (self.unsent == 0 || limits.gap.is_zero())
     }
@@ -221,7 +223,7 @@ impl<K: Eq, T> Limiter<K, T> {
         limits.concurrency.is_none_or(|most| self.running < most)
     }
 
-    /// Estimates when a new request could be sent, after the requests `ahead` of it.
+    /// Estimates when a new request could be sent. `ahead` describes the requests that are sent before it.
     fn estimate(&self, now: Instant, ahead: Option<Ahead>, limits: &Limits) -> Instant {
         let reach = self.reach(now);
         match ahead {
@@ -233,16 +235,16 @@ impl<K: Eq, T> Limiter<K, T> {
     fn reach(&self, now: Instant) -> Reach {
         Reach {
             now: now.max(self.backoff.until().unwrap_or(now)),
-            // An unsent request will be sent now at the earliest.
+            // If a running request is not sent yet, the next gap begins now at the earliest.
             last: if self.unsent > 0 { Some(now) } else { self.last },
         }
     }
 }
 
-/// The times before which no request can be sent.
+/// The times on which the next request depends.
 #[derive(Clone, Copy)]
 struct Reach {
-    /// Now, or the end of the pause.
+    /// The present time, or the end of a pause if that is later.
     now: Instant,
     /// When the last request was sent.
     last: Option<Instant>,
@@ -251,13 +253,13 @@ struct Reach {
 // === impl Reach ===
 
 impl Reach {
-    /// Returns the earliest time for a request with this gap.
+    /// Returns the earliest time for a request that needs this gap after the last one.
     fn from(self, gap: Duration) -> Instant {
         self.now.max(self.last.map_or(self.now, |last| last + gap))
     }
 }
 
-/// The largest number of requests that wait for one origin.
+/// Maximum number of requests that wait for one origin.
 const MAX_WAITING: usize = 256;
-/// When to retry if the time at which a running request ends is unknown.
+/// When to retry if a request has to wait until a running request ends, because nobody knows when that is.
 const SOON: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! The configured limits, and the limits of one request that follow from them.
+//! The limits in the configuration, and the limits of a single request that follow from them.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use serde::Deserialize;
 
 use super::Cause;
 
-/// The `[pace]` section. Each limit applies to every origin separately, except `max_waiting`.
+/// The `[pace]` section of the configuration. Each limit applies to every origin separately, except `max_waiting`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// The smallest time between two requests.
+    /// Minimum time between two requests.
     pub delay: Duration,
-    /// The largest number of requests that run at the same time; `None` for no limit.
+    /// Maximum number of requests at the same time; `None` for no limit.
     pub concurrency: Option<u32>,
-    /// Whether robotgate keeps to a site's `Crawl-delay`.
+    /// Whether robotgate obeys a site's `Crawl-delay`.
     pub crawl_delay: CrawlDelay,
-    /// The longest `Crawl-delay` that robotgate keeps to.
+    /// The longest `Crawl-delay` that robotgate obeys.
     pub crawl_delay_max: Duration,
-    /// What happens if the `Crawl-delay` is longer.
+    /// What happens if a site's `Crawl-delay` is longer than `crawl_delay_max`.
     pub beyond_max: BeyondMax,
     /// How long a request waits for its turn before it is refused.
     pub max_wait: Duration,
-    /// The largest number of waiting requests, over all origins.
+    /// Maximum number of waiting requests, over all origins.
     pub max_waiting: usize,
 }
 
-/// Whether robotgate keeps to a site's `Crawl-delay`, which was never standardised and which Google ignores.
+/// Whether robotgate obeys a site's `Crawl-delay`. That line was never standardised, and Google ignores it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrawlDelay {
@@ -34,34 +34,34 @@ pub enum CrawlDelay {
     Enforce,
 }
 
-/// What happens if a `Crawl-delay` is above the maximum.
+/// What happens if a site's `Crawl-delay` is longer than the configured maximum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BeyondMax {
-    /// robotgate keeps to the maximum instead.
+    /// robotgate waits for the maximum instead.
     #[default]
     Clip,
-    /// Requests of the bot to the site are refused.
+    /// robotgate refuses the bot's requests to the site.
     Refuse,
 }
 
 /// The limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The smallest time since the previous request to the origin.
+    /// Minimum time since the previous request to the origin.
     pub gap: Duration,
-    /// Which of the delays determines the gap.
+    /// Which configured or requested delay the gap comes from.
     pub gap_cause: Cause,
-    /// The `delay` of the bot, and the `Crawl-delay` of the site if it is used. The gap under another policy is
+    /// The `delay` of the bot and the `Crawl-delay` of the site, if these are used. After a reload, a new gap is
     /// computed from them.
     pub bot_delay: Duration,
     pub crawl_delay: Duration,
-    /// The largest number of running requests, including this one; `None` for no limit.
+    /// Maximum number of running requests, including this one; `None` for no limit.
     pub concurrency: Option<u32>,
     pub max_wait: Duration,
 }
 
-/// The site's `Crawl-delay` is longer than the configuration accepts.
+/// A site asks for a longer `Crawl-delay` than the configuration accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the site's Crawl-delay, {} s, is longer than pace.crawl-delay-max, {} s",
@@ -76,8 +76,8 @@ pub struct CrawlDelayTooLong {
 // === impl Policy ===
 
 impl Policy {
-    /// Returns the limits of a request. `bot_delay` is the `delay` of the bot, `crawl_delay` the `Crawl-delay` of the
-    /// site; the gap is the largest of these two and [`delay`](Self::delay).
+    /// Returns the limits of a request. `bot_delay` is the `delay` of the bot, and `crawl_delay` the `Crawl-delay` of
+    /// the site. The gap is the longest of these two and [`delay`](Self::delay).
     ///
     /// # Errors
     /// Fails if the `Crawl-delay` is above the maximum and `beyond-max` is `refuse`.
@@ -93,7 +93,7 @@ impl Policy {
         }
     }
 
-    /// Like [`limits`](Self::limits), but limits the `Crawl-delay` to the maximum.
+    /// Returns the limits like [`limits`](Self::limits), but shortens a `Crawl-delay` that is above the maximum.
     fn clipped(&self, bot_delay: Duration, crawl_delay: Duration) -> Limits {
         let (gap, gap_cause) = match self.delay.max(bot_delay).max(crawl_delay.min(self.crawl_delay_max)) {
             gap if gap == self.delay => (gap, Cause::Delay),
@@ -114,7 +114,7 @@ impl Policy {
 // === impl Limits ===
 
 impl Limits {
-    /// Returns the limits of the same request under another policy, which was loaded while the request waited.
+    /// Returns the limits of the same request after a reload, which changed the policy while the request waited.
     #[must_use]
     pub fn under(&self, policy: &Policy) -> Self {
         let crawl_delay = match policy.crawl_delay {
@@ -146,7 +146,7 @@ impl Default for Policy {
     }
 }
 
-/// The longest delay that can be configured. A request delays later requests by no more than this.
+/// The longest delay that can be configured, and so the longest gap after a request.
 pub const MAX_GAP: Duration = Duration::from_secs(60 * 60);
 /// The longest `max_wait` that can be configured.
 pub const MAX_WAIT: Duration = Duration::from_secs(10 * 60);

@@ -1,5 +1,5 @@
-//! The queue of the requests that wait for one origin. Bots take turns (round robin). The requests of one bot keep
-//! their order of arrival.
+//! The queue of the requests that wait for one origin. Bots take turns (round robin). Requests of the same bot keep the
+//! order in which they arrived.
 
 use std::{
     collections::VecDeque,
@@ -8,12 +8,12 @@ use std::{
 
 use super::Limits;
 
-/// Waiting requests by bot `K`. `T` identifies a request to the caller.
+/// The waiting requests of each bot. `K` identifies a bot, and `T` is the caller's name for a request.
 #[derive(Debug)]
 pub(super) struct Queue<K, T> {
-    /// A line for each bot with waiting requests. No line is empty. The first request of the first line is next.
+    /// A line of waiting requests for each bot that has any. The first request of the first line is sent next.
     lines: VecDeque<Line<K, T>>,
-    /// Number of the request that arrived last.
+    /// The number of the request that arrived last.
     last: u64,
 }
 
@@ -27,15 +27,15 @@ struct Line<K, T> {
 pub(super) struct Waiter<T> {
     number: u64,
     pub(super) limits: Limits,
-    /// When the request is refused if it is still waiting.
+    /// If the request is still waiting at this time, it is refused.
     pub(super) deadline: Instant,
     pub(super) owner: T,
 }
 
-/// The gaps of the requests that will be sent before a new request.
+/// The gaps of the waiting requests that are sent before a new request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ahead {
-    /// The gap of the next request.
+    /// The gap of the request that is sent next.
     pub(super) first: Duration,
     /// The sum of the gaps of the other requests.
     pub(super) others: Duration,
@@ -59,7 +59,7 @@ impl<K: Eq, T> Queue<K, T> {
         self.lines.iter().map(|line| line.waiting.len()).sum()
     }
 
-    /// Appends a request to the line of its bot, and returns its number.
+    /// Adds a request at the end of its bot's line, and returns its number.
     pub(super) fn push(&mut self, bot: K, limits: Limits, deadline: Instant, owner: T) -> u64 {
         self.last += 1;
         let waiter = Waiter {
@@ -78,12 +78,12 @@ impl<K: Eq, T> Queue<K, T> {
         self.last
     }
 
-    /// Returns the next request.
+    /// Returns the request that is sent next.
     pub(super) fn first(&self) -> Option<&Waiter<T>> {
         self.lines.front()?.waiting.front()
     }
 
-    /// Removes the next request, and moves its bot behind the other bots.
+    /// Removes the request that is sent next, and moves its bot behind all other bots.
     pub(super) fn pop(&mut self) -> Option<Waiter<T>> {
         let mut line = self.lines.pop_front()?;
         let waiter = line.waiting.pop_front();
@@ -99,8 +99,8 @@ impl<K: Eq, T> Queue<K, T> {
         Some(waiter.owner)
     }
 
-    /// Removes the first request for which `is_meant` is true. Returns it with the gaps of the requests that would be
-    /// sent before it if it arrived again.
+    /// Removes the first request for which `is_meant` is true. Also returns which requests would be sent before it if
+    /// it were added to the end of its bot's line again.
     pub(super) fn take(&mut self, is_meant: impl Fn(&Waiter<T>) -> bool) -> Option<(Option<Ahead>, Waiter<T>)> {
         let lines = self.lines.iter().enumerate();
         let mut places = lines.filter_map(|(line, waiting)| Some((line, waiting.waiting.iter().position(&is_meant)?)));
@@ -122,14 +122,16 @@ impl<K: Eq, T> Queue<K, T> {
         waiting.map(|waiter| waiter.deadline)
     }
 
-    /// Returns the gaps of the requests that are sent before a new request of `bot`, or `None` if there are none.
+    /// Returns the gaps of the requests that are sent before a new request of `bot`, or `None` if there are no such
+    /// requests.
     pub(super) fn ahead(&self, bot: &K) -> Option<Ahead> {
         let place = self.lines.iter().position(|line| line.bot == *bot);
         self.ahead_of(place.unwrap_or(self.lines.len()))
     }
 
-    /// Like [`ahead`](Self::ahead), for a new request at the end of the line at `place`. Before it are sent: all
-    /// requests of that line, the same number of each other line, and one more of each line in front.
+    /// Does the same as [`ahead`](Self::ahead) for a new request at the end of the line at `place`. All requests of
+    /// that line are sent before it. Bots take turns, so the same number of requests of each other line is sent before
+    /// it as well. Lines further in front send one more.
     fn ahead_of(&self, place: usize) -> Option<Ahead> {
         let own = self.lines.get(place).map_or(0, |line| line.waiting.len());
         let lines = self.lines.iter().enumerate();
@@ -141,7 +143,7 @@ impl<K: Eq, T> Queue<K, T> {
         })
     }
 
-    /// Removes all requests, in no particular order.
+    /// Removes all requests and returns them, in no particular order.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = T> {
         let lines = self.lines.drain(..);
         lines.flat_map(|line| line.waiting).map(|waiter| waiter.owner)

@@ -20,7 +20,7 @@ fn later(at: Instant, cause: Cause) -> Option<Later> {
     Some(Later { at, cause })
 }
 
-/// A limiter and its clock. The name of a request is the letter of its bot and a number.
+/// A limiter and its clock. A request is named by the letter of its bot and a number, such as `a1`.
 struct Site {
     limiter: Limiter<char, &'static str>,
     start: Instant,
@@ -45,14 +45,15 @@ impl Site {
         self.start + seconds(self.now)
     }
 
-    /// Adds a request to the queue. The error is the number of seconds after which the request can be retried.
+    /// Adds a request to the queue. The error says after how many seconds it can be retried.
     fn enter(&mut self, name: &'static str, limits: Limits) -> Result<u64, u64> {
         let (now, bot) = (self.now(), name.chars().next().expect("a bot"));
         let entered = self.limiter.enter(now, bot, limits, name);
         entered.map_err(|later| (later.at - now).as_secs())
     }
 
-    /// Runs the limiter until it waits, and sends each request that has its turn. Returns what happened.
+    /// Runs the limiter until nothing more can happen at this time, and sends each request that gets its turn. Returns
+    /// what happened.
     fn run(&mut self) -> Vec<String> {
         let mut happened = Vec::new();
         loop {

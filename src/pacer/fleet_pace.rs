@@ -1,6 +1,6 @@
-//! Gives a request of a fleet its time. The request first waits for its turn in this gate, as without a fleet. Then it
-//! reserves a slot on the server, keeps its turn until that time, and is sent. So the gates alternate, and within each
-//! gate the bots alternate.
+//! Tells a request in a fleet when it may be sent. The request first waits for its turn in this gate, as without a
+//! fleet. Then it reserves a slot, which is a time, on the fleet's server. It keeps its turn until then, and is sent.
+//! So the gates alternate, and within each gate the bots alternate.
 
 use std::{
     sync::Arc,
@@ -19,52 +19,52 @@ use crate::{
     pace::{Cause, Later, Limits, Policy},
 };
 
-/// The fleet, and what happens while its server cannot be used.
+/// The fleet, and what to do while its server cannot be used.
 #[derive(Debug, Clone)]
 pub(crate) struct FleetPace {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) on_loss: OnLoss,
-    /// Number of gates.
+    /// Number of gates in the fleet.
     pub(crate) size: u32,
 }
 
-/// The slot of a request that has its turn.
+/// The slot of a request that has its turn: the time at which the fleet's server lets it be sent.
 pub(super) struct FleetSlot {
     fleet: Arc<Fleet>,
     origin: Origin,
-    /// `None` if the server did not give a slot.
+    /// The slot's time. `None` if the server was not asked or did not answer.
     at: Option<Instant>,
     gap: Duration,
 }
 
-/// A turn with a reserved slot. If the client stops waiting, the turn is kept until the slot has passed, so that a gate
-/// never has more than one future slot at an origin.
+/// The turn of a request that waits for its reserved slot. If the client stops waiting, the turn is still kept until
+/// that time. So a gate never has more than one future slot at an origin.
 struct HeldTurn {
-    /// `None` once the turn is taken.
+    /// `None` after `take`.
     turn: Option<Turn>,
     until: Instant,
 }
 
-/// The wait of one request, beginning with its arrival.
+/// The time that one request spends waiting, from its arrival on.
 struct Wait<'p> {
     pacer: &'p Pacer,
-    /// Receives the new limits of a reload.
+    /// Receives the new limits when the configuration is reloaded.
     reloaded: watch::Receiver<Option<Policy>>,
     began: Instant,
     deadline: Instant,
     limits: Limits,
-    /// Whether the request had to wait at all. Waiting for an answer of the server does not count.
+    /// Whether the request had to wait because of the limits. Waiting for the server's answer does not count.
     has_waited: bool,
 }
 
 // === impl FleetPace ===
 
 impl FleetPace {
-    /// Waits for the turn of a request in this gate and then for its slot. Cancel safe: if the caller stops waiting,
-    /// the next request gets the turn, and the slot stays unused.
+    /// Waits for the turn of a request in this gate, then reserves a slot on the fleet's server and waits for that. If
+    /// the caller stops waiting, the next request gets the turn, and the slot is not used.
     ///
     /// # Errors
-    /// Fails if the wait would be too long, or too many requests wait.
+    /// Fails if the request would have to wait too long, or too many requests wait.
     pub(super) async fn turn(
         &self,
         pacer: &Pacer,
@@ -80,14 +80,14 @@ impl FleetPace {
         let mut turn = pacer.turn(origin, bot, queued).await?;
         wait.has_waited = !turn.waited.is_zero();
         wait.reconfigure();
-        // The time for all calls of this request together.
+        // How long this request may still wait for answers of the server, over all its calls.
         let mut time_left = self.fleet.call_timeout();
         let at = loop {
             if pacer.is_lifted() {
                 turn.waited = wait.waited();
                 return Ok(turn);
             }
-            // The site can ask for a pause while this request waits for its slot.
+            // Another gate can have reported a pause while this request waited, so it first waits for the end of that.
             wait.until(turn.earliest(Duration::ZERO), Cause::Pause).await?;
             if turn.earliest(Duration::ZERO) > now() {
                 continue;
@@ -105,8 +105,8 @@ impl FleetPace {
                     wait.until_slot(held.until).await?;
                     turn = held.take();
                     if turn.earliest(Duration::ZERO) <= now() {
-                        // The earliest time that the server can mean, so that this gate is never slower than the fleet
-                        // requires.
+                        // The server meant a time between this one and the arrival of its answer. The earliest one is
+                        // used, so that this gate is never slower than the fleet requires.
                         break Some(asked + slot);
                     }
                 }
@@ -123,7 +123,8 @@ impl FleetPace {
                         false => alone.gap_cause,
                     };
                     wait.until(turn.earliest(alone.gap), cause).await?;
-                    // A pause can have begun in the meantime, or the limits can have changed.
+                    // A pause can have begun during the wait, or a reload can have changed the limits. Then the loop
+                    // starts again.
                     let alone = self.without_server(wait.limits).ok_or(wait.too_early(no_server()))?;
                     if turn.earliest(alone.gap) <= now() {
                         break None;
@@ -164,7 +165,7 @@ impl FleetPace {
             .max_by_key(|later| later.at)
     }
 
-    /// Returns the limits of this gate while the server cannot be used, or `None` if nothing is sent.
+    /// Returns the limits for this gate while the server cannot be used, or `None` if it must send nothing.
     fn without_server(&self, limits: Limits) -> Option<Limits> {
         let gap = self.on_loss.gap(limits.gap, self.size)?;
         Some(Limits { gap, ..limits })
@@ -174,8 +175,8 @@ impl FleetPace {
 // === impl FleetSlot ===
 
 impl FleetSlot {
-    /// Returns the time from which the gap to the next request is measured: the slot, if the request is sent in time.
-    /// Otherwise returns `None`, which means now, and reports the request to the fleet.
+    /// Called when the request is sent. Returns when the gap to the next request begins: at the slot, if the request is
+    /// sent in time. Otherwise it begins now: returns `None`, and tells the fleet's server of the request.
     pub(super) fn sent(&self, sent_before: bool) -> Option<Instant> {
         let slack = (self.gap / SLACK).max(LEAST_SLACK);
         let is_in_time = |at: &Instant| self.gap.is_zero() || now() <= *at + slack;
@@ -205,7 +206,7 @@ impl HeldTurn {
 
 impl Drop for HeldTurn {
     fn drop(&mut self) {
-        // At the end of the process, there is no runtime.
+        // At the end of the process, there is no runtime any more, and the turn is dropped at once.
         if let (Some(turn), Ok(runtime)) = (self.turn.take(), Handle::try_current()) {
             let until = self.until;
             runtime.spawn(async move {
@@ -253,11 +254,12 @@ impl<'p> Wait<'p> {
         Ok(())
     }
 
-    /// Waits for the slot at `at`. If a reload makes the gap shorter in the meantime, the slot is earlier by the
-    /// difference.
+    /// Waits for the slot at the time `at`. If a reload makes the gap shorter meanwhile, the request is sent earlier by
+    /// the difference.
     async fn until_slot(&mut self, mut at: Instant) -> Result<(), TooEarly> {
         while at > now() && !self.pacer.is_lifted() {
-            // The slot is before the deadline, unless a reload has made the deadline earlier.
+            // This fails only if a reload has moved the deadline before the slot. The slot was reserved before the old
+            // deadline.
             let Limits { gap, gap_cause, .. } = self.limits;
             self.until(at, gap_cause).await?;
             at = at.checked_sub(gap.saturating_sub(self.limits.gap)).unwrap_or(at);
@@ -265,7 +267,7 @@ impl<'p> Wait<'p> {
         Ok(())
     }
 
-    /// Applies the limits of the last reload.
+    /// Applies the limits of the last reload to this request.
     fn reconfigure(&mut self) {
         let policy = *self.reloaded.borrow_and_update();
         if let Some(policy) = policy.filter(|_| !self.pacer.is_lifted()) {
@@ -289,7 +291,7 @@ impl<'p> Wait<'p> {
     }
 }
 
-/// Returns when to retry while the fleet's server cannot be used and `on-loss` refuses.
+/// Returns when to retry a request that is refused because the fleet's server cannot be used and `on-loss` is `refuse`.
 fn no_server() -> Later {
     Later {
         at: now() + SOON,
@@ -297,9 +299,10 @@ fn no_server() -> Later {
     }
 }
 
-/// A request is in time if it is late by at most 1/20 of the gap.
+/// A request is sent in time if it is at most 1/20 of the gap after its slot.
 const SLACK: u32 = 20;
-/// A request is also in time if it is late by at most this, because timers are too inexact for 1/20 of a short gap.
+/// A request that is late by at most this is always in time. If the gap is short, 1/20 of it is less than what timers
+/// can keep to.
 const LEAST_SLACK: Duration = Duration::from_millis(10);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The requests to one origin: those that wait for their turn, and those that have their turn.
+//! The requests to one origin: those that wait for their turn, and those that have it.
 
 use std::{
     fmt,
@@ -15,59 +15,60 @@ use tokio::sync::{Notify, oneshot};
 use super::{fleet_pace::FleetSlot, lock, now};
 use crate::pace::{Cause, Later, Limiter, Limits, Policy, Step};
 
-/// Number of requests that wait, over all origins, and the largest number allowed.
+/// How many requests wait at present, over all origins, and how many may.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) now: AtomicUsize,
     pub(super) most: AtomicUsize,
 }
 
-/// The state of one origin.
+/// The limiter of one origin, and the notification for the task that wakes its requests.
 #[derive(Default)]
 pub(super) struct OriginPacer {
     state: Mutex<State>,
-    /// Notified when an event can give a request its turn.
+    /// Notified when something happened after which a request may get its turn.
     changed: Notify,
 }
 
 #[derive(Default)]
 pub(super) struct State {
     pub(super) limiter: Limiter<Box<str>, Ticket>,
-    /// Whether a task is running that calls [`OriginPacer::advance`] when necessary. The task runs while requests wait.
+    /// Whether a task is running that calls [`OriginPacer::advance`] at the right times. There is one while requests
+    /// wait.
     is_driven: bool,
 }
 
-/// The queue's side of a waiting request. The request counts as waiting until the ticket is dropped.
+/// What the queue holds of a waiting request. The request counts as waiting until this is dropped.
 pub(super) struct Ticket {
     sender: oneshot::Sender<Result<Turn, Later>>,
     _present: Present,
 }
 
-/// Counts one waiting request.
+/// Counts a request as waiting until this is dropped.
 pub(super) struct Present(Arc<Waiting>);
 
-/// The request's side of a waiting request. Dropping it removes the request from the queue.
+/// What a waiting request holds of itself. Dropping it removes the request from the queue.
 pub(super) struct WaitingRequest {
     pacer: Arc<OriginPacer>,
     number: u64,
     receiver: oneshot::Receiver<Result<Turn, Later>>,
 }
 
-/// The turn of a request. Dropping it ends the turn. If the request was not sent, the turn is given back.
+/// The permission to send a request. Dropping it ends the request. If the request was not sent, it does not count.
 pub(crate) struct Turn {
     pacer: Arc<OriginPacer>,
     began: Instant,
     is_sent: bool,
     /// How long the request waited. Zero if it did not have to wait.
     pub(crate) waited: Duration,
-    /// `None` without a fleet.
+    /// The time that the fleet's server gave the request; `None` without a fleet.
     slot: Option<FleetSlot>,
 }
 
-/// The error for a request that cannot have its turn within its `max_wait`.
+/// A request cannot be sent within its `max_wait`, or too many requests wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooEarly {
-    /// When the request can be retried, and why not earlier.
+    /// When the client can retry the request, and which limit delays it.
     pub(crate) later: Later,
     /// How long the request waited before it was refused.
     pub(crate) waited: Duration,
@@ -76,13 +77,13 @@ pub(crate) struct TooEarly {
 // === impl OriginPacer ===
 
 impl OriginPacer {
-    /// Notifies requests whose turn has come or that waited too long. Returns when to call this again, if any request
-    /// waits.
+    /// Tells the requests that may be sent now, or that waited too long. Returns when to call this again; `None` if no
+    /// request waits.
     fn advance(self: &Arc<Self>) -> Option<Instant> {
         loop {
             let step = self.state().limiter.next(now());
-            // Sends without holding the lock: if the request has just left, sending drops its turn, which takes the
-            // lock.
+            // The lock is released here. If the request stops waiting at this moment, `send` drops its turn, and that
+            // takes the lock.
             match step {
                 Step::Go(ticket) => drop(ticket.sender.send(Ok(Turn::new(self.clone())))),
                 Step::Refuse(ticket, later) => drop(ticket.sender.send(Err(later))),
@@ -92,7 +93,7 @@ impl OriginPacer {
         }
     }
 
-    /// Starts the task that calls `advance`, or wakes it.
+    /// Starts the task that calls `advance`. If it is already running, wakes it.
     fn drive(self: &Arc<Self>) {
         if std::mem::replace(&mut self.state().is_driven, true) {
             return self.changed.notify_one();
@@ -101,35 +102,35 @@ impl OriginPacer {
         tokio::spawn(async move {
             while !pacer.is_done() {
                 let Some(at) = pacer.advance() else { continue };
-                // An event can wake the task earlier.
+                // Waits until `at`, or until something happens before that.
                 let _ = tokio::time::timeout_at(at.into(), pacer.changed.notified()).await;
             }
         });
     }
 
-    /// Gives a turn to a request that is not limited.
+    /// Gives a request its turn at once, because there are no limits any more.
     pub(super) fn begin(self: Arc<Self>) -> Turn {
         self.state().limiter.begin();
         Turn::new(self)
     }
 
-    /// Gives all waiting requests their turn.
+    /// Lets all waiting requests be sent at once.
     pub(super) fn release(self: &Arc<Self>) {
         let released: Vec<_> = self.state().limiter.release().collect();
         for ticket in released {
-            // If the request has just left, its turn is dropped.
+            // If the request stops waiting at this moment, its turn is dropped.
             drop(ticket.sender.send(Ok(Turn::new(self.clone()))));
         }
         self.changed.notify_one();
     }
 
-    /// Gives all waiting requests the limits of another policy.
+    /// Applies the limits of a new policy to the waiting requests.
     pub(super) fn reconfigure(&self, policy: &Policy) {
         self.state().limiter.reconfigure(policy);
         self.changed.notify_one();
     }
 
-    /// Returns whether no request waits. If so, the task ends.
+    /// Returns whether no request waits any more. The task then ends.
     fn is_done(&self) -> bool {
         let mut state = self.state();
         state.is_driven = state.limiter.is_waited_for();
@@ -141,9 +142,9 @@ impl OriginPacer {
         self.changed.notify_one();
     }
 
-    /// Returns the spread that sets the jitter.
+    /// Records a 429 or 503. Returns the random number (0 to 1) that sets the jitter of the pause.
     pub(super) fn note_busy(&self, began: Instant, asked: Option<Duration>) -> f64 {
-        // Each `RandomState` hashes differently, so this is a random number.
+        // Each `RandomState` hashes differently, so the hash is a random number.
         let spread = RandomState::new().hash_one(began) as f64 / u64::MAX as f64;
         self.state().limiter.note_busy(now(), began, asked, spread);
         self.changed.notify_one();
@@ -219,10 +220,10 @@ impl WaitingRequest {
         })
     }
 
-    /// Waits for the turn.
+    /// Waits until the request may be sent.
     ///
     /// # Errors
-    /// Fails if the wait was too long.
+    /// Fails if the request has waited too long, or would have to.
     pub(super) async fn turn(mut self) -> Result<Turn, TooEarly> {
         if self.pacer.advance().is_some() {
             self.pacer.drive();
@@ -239,7 +240,7 @@ impl WaitingRequest {
                 Ok(turn)
             }
             Ok(Err(later)) => Err(TooEarly { later, waited }),
-            // `self` keeps the pacer alive, and a pacer answers each ticket that it removes.
+            // This cannot happen: `self` keeps the pacer alive, and the pacer answers each ticket before it drops it.
             Err(_) => unreachable!("a ticket is answered before it is dropped"),
         }
     }
@@ -247,7 +248,7 @@ impl WaitingRequest {
 
 impl Drop for WaitingRequest {
     fn drop(&mut self) {
-        // If a turn was sent but not received, dropping `receiver` gives it back.
+        // If a turn was sent but not yet received, dropping `receiver` drops that turn too.
         let left = self.pacer.state().limiter.leave(self.number);
         if left.is_some() {
             self.pacer.changed.notify_one();
@@ -279,14 +280,14 @@ impl Turn {
         }
     }
 
-    /// Records the slot that the fleet gave to the request, whose wait ends now.
+    /// Records the time that the fleet's server gave to the request, and how long the request waited for it.
     pub(super) fn begin(&mut self, slot: FleetSlot, waited: Duration) {
         self.began = now();
         self.waited = waited;
         self.slot = Some(slot);
     }
 
-    /// Returns the earliest time for this request: after the pause, and `gap` after the last request of this gate.
+    /// Returns when this request may be sent: after the pause, and `gap` after the last request of this gate.
     pub(super) fn earliest(&self, gap: Duration) -> Instant {
         self.pacer.state().limiter.earliest(now(), gap)
     }
@@ -301,7 +302,7 @@ impl Turn {
         self.pacer.pause(left);
     }
 
-    /// Records that the request is being sent, for the first time or again.
+    /// Records that the request is being sent, for the first time or again on another connection.
     pub(crate) fn sent(&mut self) {
         let slot = self.slot.as_ref();
         let at = slot.and_then(|slot| slot.sent(self.is_sent)).unwrap_or_else(now);
@@ -310,7 +311,7 @@ impl Turn {
         self.pacer.changed.notify_one();
     }
 
-    /// Records that the response is 429 or 503. `asked` is the value of its `Retry-After`.
+    /// Records that the response is a 429 or 503. `asked` is its `Retry-After`.
     pub(crate) fn note_busy(&self, asked: Option<Duration>) {
         let spread = self.pacer.note_busy(self.began, asked);
         if let Some(slot) = &self.slot {

@@ -1,4 +1,4 @@
-//! The pacer of this gate, together with the fleet.
+//! Makes requests wait for their turn in this gate and, in a fleet, also for a time from the fleet's server.
 
 use std::{
     sync::Arc,
@@ -21,7 +21,7 @@ pub(crate) struct SharedPacer {
 // === impl SharedPacer ===
 
 impl SharedPacer {
-    /// As [`Pacer::turn`].
+    /// Does the same as [`Pacer::turn`], for the whole fleet.
     pub(crate) async fn turn(&self, origin: &Origin, bot: &str, limits: Limits) -> Result<Turn, TooEarly> {
         match &self.fleet {
             Some(fleet) => fleet.turn(&self.local, origin, bot, limits).await,
@@ -29,7 +29,7 @@ impl SharedPacer {
         }
     }
 
-    /// As [`Pacer::not_before`].
+    /// Does the same as [`Pacer::not_before`], for the whole fleet.
     pub(crate) async fn not_before(&self, origin: &Origin, bot: &str, limits: &Limits) -> Option<Later> {
         match &self.fleet {
             Some(fleet) => fleet.not_before(&self.local, origin, bot, limits).await,
@@ -37,7 +37,7 @@ impl SharedPacer {
         }
     }
 
-    /// As [`Pacer::note_request`].
+    /// Does the same as [`Pacer::note_request`], for the whole fleet.
     pub(crate) fn note_request(&self, origin: &Origin) {
         self.local.note_request(origin);
         if let Some(FleetPace { fleet, .. }) = &self.fleet {
@@ -45,7 +45,7 @@ impl SharedPacer {
         }
     }
 
-    /// As [`Pacer::note_busy`].
+    /// Does the same as [`Pacer::note_busy`], for the whole fleet.
     pub(crate) fn note_busy(&self, origin: &Origin, began: Instant, asked: Option<Duration>) {
         let spread = self.local.note_busy(origin, began, asked);
         if let Some(FleetPace { fleet, .. }) = &self.fleet {

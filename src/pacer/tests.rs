@@ -62,7 +62,7 @@ async fn who_leaves_gives_its_turn_to_the_next() {
     assert_eq!(pacer.waiting(), 3);
     drop(gone);
     assert_eq!(pacer.waiting(), 2);
-    // The turn of "b" has been sent, and "b" stops waiting before it receives the turn.
+    // Request "b" gets its turn, but stops waiting before it receives it.
     advance(Duration::from_secs(3)).await;
     while pacer.waiting() == 2 {
         tokio::task::yield_now().await;
@@ -203,7 +203,7 @@ async fn many_at_once_never_run_more_than_may() {
             tokio::spawn(async move {
                 let bot = ["a", "b", "c"][number % 3];
                 if number % 7 == 0 {
-                    // The client stops waiting before or after the request's turn has come.
+                    // This client stops waiting at about the time when the request gets its turn.
                     let asking = ask(&pacer, bot, few);
                     return drop(tokio::time::timeout(Duration::from_micros(300), asking).await);
                 }

@@ -1,5 +1,5 @@
-//! Finds out whether the copy of a robots.txt can be the response to a bot's own request for it
-//! (`robots.serve-copies`), by the rules for an HTTP cache (RFC 9111).
+//! Finds out whether robotgate can answer a bot's own request for a robots.txt with its stored copy of that file
+//! (`robots.serve-copies`). The rules are those for an HTTP cache (RFC 9111).
 
 use std::time::{Duration, SystemTime};
 
@@ -11,26 +11,27 @@ use crate::{
     decision::Decision,
 };
 
-/// A fresh response of the origin to a fetch of its robots.txt.
+/// A stored response of the origin to a fetch of its robots.txt, which is still fresh.
 #[derive(Debug)]
 pub(super) struct CachedResponse<'a> {
     pub(super) status: StatusCode,
     /// `None` if the origin said that there is no robots.txt.
     pub(super) copy: Option<&'a RobotsCopy>,
-    /// Time since the origin sent or confirmed the response. It is fresh until its age reaches `life`.
+    /// How long ago the origin sent or confirmed the response. The response is fresh until `age` reaches `life`.
     pub(super) age: Duration,
     pub(super) life: Duration,
     pub(super) found: CacheStatus,
 }
 
-/// Returns whether a copy could be the response to `request`: a GET or HEAD without a field that only the origin can
-/// respond to (RFC 9111 §3.5, §5.2.1; RFC 9110 §13.1).
+/// Returns whether a stored robots.txt could answer `request`. The request must be a GET or HEAD, and must have no
+/// field, such as `Range`, to which only the origin can respond (RFC 9111 §3.5, §5.2.1; RFC 9110 §13.1).
 pub(super) fn can_answer(request: &RequestHeader) -> bool {
     let is_read = matches!(request.method, Method::GET | Method::HEAD);
     is_read && !ORIGIN_ONLY.iter().any(|name| request.headers.contains_key(name))
 }
 
-/// Returns whether the copy that `decision` looked up can be the response.
+/// Returns whether the robots.txt copy that `decision` used is fresh and complete, so that robotgate can send it to the
+/// client.
 pub(super) fn is_there(decision: &Decision) -> bool {
     let lookup = decision.lookup.as_ref();
     lookup
@@ -42,7 +43,7 @@ pub(super) fn is_there(decision: &Decision) -> bool {
 pub(super) fn is_known(request: &HeaderMap, etag: &str) -> bool {
     let fields = request.get_all(header::IF_NONE_MATCH);
     let tags = fields.iter().filter_map(|value| value.to_str().ok());
-    // A tag that contains a comma is not found. The client then gets the whole response.
+    // A tag that contains a comma is not found here. The client then gets the whole response.
     tags.flat_map(|tags| tags.split(','))
         .map(str::trim)
         .any(|tag| tag == "*" || opaque(tag) == opaque(etag))
@@ -75,7 +76,7 @@ impl<'a> CachedResponse<'a> {
     }
 }
 
-/// Fields that require the origin's own response, or announce content for the origin.
+/// Request fields to which only the origin can respond, or that announce content for the origin.
 const ORIGIN_ONLY: [header::HeaderName; 10] = [
     header::AUTHORIZATION,
     header::CACHE_CONTROL,

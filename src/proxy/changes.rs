@@ -25,7 +25,7 @@ use crate::{
     text::{Timestamp, plain, plain_message},
 };
 
-/// The changes that wait to be recorded.
+/// The robots.txt changes that wait to be recorded.
 #[derive(Debug, Default)]
 pub(super) struct ChangeNotes {
     queue: Mutex<Queue>,
@@ -36,7 +36,7 @@ pub(super) struct ChangeNotes {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Change>,
-    /// Memory that the copies of the waiting changes take.
+    /// Memory that the robots.txt copies in `waiting` take, in bytes.
     weight: usize,
     /// Whether a thread works on the queue.
     is_running: bool,
@@ -49,28 +49,28 @@ pub(super) struct Change {
     pub(super) origin: Origin,
     pub(super) before: Answered,
     pub(super) after: Answered,
-    /// Whether another gate of the fleet fetched the new text.
+    /// Whether another robotgate of the fleet fetched the new robots.txt.
     pub(super) is_shared: bool,
     pub(super) audit: Arc<AuditLog>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) recent: Arc<Recent>,
     pub(super) config: Arc<Config>,
-    /// The number of the configuration's generation.
+    /// The number of the configuration's generation. Each reload begins a new generation.
     pub(super) generation: u64,
     pub(super) instance: Instance,
 }
 
-/// A site's robots.txt at one time.
+/// A site's robots.txt at one time: before or after the change.
 #[derive(Debug)]
 pub(super) struct Answered {
-    /// `None` if it has no robots.txt.
+    /// `None` if the site had no robots.txt.
     pub(super) copy: Option<Arc<RobotsCopy>>,
-    /// 0 if unknown.
+    /// The status of the site's response, or 0 if it is unknown.
     pub(super) status: u16,
     pub(super) fetched: SystemTime,
 }
 
-/// How a change affects the recent requests in memory.
+/// How a changed robots.txt affects the recent requests that robotgate keeps in memory.
 #[derive(Debug, Default)]
 struct Effect {
     requests: usize,
@@ -83,7 +83,7 @@ struct Effect {
 // === impl ChangeNotes ===
 
 impl ChangeNotes {
-    /// Queues a change. Call it within a runtime.
+    /// Queues a change to be compared and recorded. Call this in a Tokio runtime.
     pub(super) fn note(self: &Arc<Self>, change: Change) {
         let weight = change.weight();
         let mut queue = self.lock();
@@ -103,7 +103,7 @@ impl ChangeNotes {
     /// Records all waiting changes without comparing them, and returns when that is done.
     pub(super) async fn finish(&self) {
         loop {
-            // Registered before the check, so that no notification is missed.
+            // Begin to wait before `is_running` is read, because a notification in between would be missed.
             let idle = self.idle.notified();
             tokio::pin!(idle);
             idle.as_mut().enable();
@@ -119,7 +119,8 @@ impl ChangeNotes {
     }
 
     fn work(&self) {
-        // If a comparison panics, the next change starts another thread.
+        // When this is dropped, it notes that the work has ended, even if a comparison panics. The next change then
+        // starts another thread.
         let _ended = Ended(self);
         while let Some((change, is_closing)) = self.next() {
             let compared = (!is_closing).then(|| change.compare());
@@ -138,12 +139,12 @@ impl ChangeNotes {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Nothing under this lock can panic halfway.
+        // No code panics while it changes the queue, so the queue can be used even if the lock is poisoned.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Marks the end of the work when it is dropped.
+/// Notes, when it is dropped, that the thread that works on the queue has ended.
 struct Ended<'n>(&'n ChangeNotes);
 
 // === impl Ended ===
@@ -165,7 +166,8 @@ impl Change {
         copies.iter().map(|answered| answered.weight()).sum()
     }
 
-    /// Compares the texts, and decides the recent requests in memory again. Blocks for up to some seconds.
+    /// Compares the two robots.txt texts, and decides the recent requests in memory again with each. Blocks for up to
+    /// some seconds.
     fn compare(&self) -> (Changes, Effect) {
         let profile = self.config.robots.policy.profile;
         let found = changes(profile, self.before.text(), self.after.text());
@@ -219,7 +221,8 @@ impl Change {
         effect
     }
 
-    /// Logs and counts the change. `compared` is `None` if there was no time to compare.
+    /// Logs and counts the change. `compared` is `None` if the two texts were not compared, because too many changes
+    /// wait or robotgate stops.
     fn log(&self, compared: Option<(Changes, Effect)>) {
         let is_compared = compared.is_some();
         let (found, effect) = compared.unwrap_or_default();
@@ -297,9 +300,9 @@ impl Effect {
     }
 }
 
-/// Iterates over the lines of the decisions on `origin`, the newest first.
+/// Iterates over the decisions on requests to `origin`, the newest first. Each item is one line of `decisions`.
 fn lines_on<'d>(origin: &Origin, decisions: &'d [u8]) -> impl Iterator<Item = &'d [u8]> {
-    // In the text of another field, the quotation marks would be escaped.
+    // This matches only the field `origin`: in the text of another field, JSON escapes the quotation marks.
     let finder = memmem::FinderRev::new(format!("\"origin\":\"{origin}\"").as_bytes()).into_owned();
     let mut end = decisions.len();
     std::iter::from_fn(move || {
@@ -310,7 +313,7 @@ fn lines_on<'d>(origin: &Origin, decisions: &'d [u8]) -> impl Iterator<Item = &'
     })
 }
 
-/// Returns the changed groups as they are logged, and sets `cut` if that leaves something out.
+/// Returns the changed groups as the log shows them. Sets `cut` if the log does not show all.
 fn groups<'f>(found: &'f Changes, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
     let mut left = MAX_RULES;
     let mut rules = |rules: &[ChangedRule]| -> (Vec<ChangedRule>, bool) {
@@ -338,7 +341,7 @@ fn groups<'f>(found: &'f Changes, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
     listed.collect()
 }
 
-/// Returns changed statements as they are logged, and sets `cut` if that leaves something out.
+/// Returns the changed statements as the log shows them. Sets `cut` if the log does not show all.
 fn statements(all: &[ChangedStatement], cut: &mut bool) -> Vec<ChangedStatement> {
     *cut |= all.len() > MAX_LISTED;
     let listed = all.iter().take(MAX_LISTED).map(|statement| ChangedStatement {
@@ -352,17 +355,18 @@ fn statements(all: &[ChangedStatement], cut: &mut bool) -> Vec<ChangedStatement>
     listed.collect()
 }
 
-/// Maximum number of waiting changes.
+/// Maximum number of robots.txt changes that wait to be recorded.
 const MAX_WAITING: usize = 1000;
-/// Maximum memory of the copies of the waiting changes, in bytes.
+/// Maximum memory of the robots.txt copies in waiting changes, in bytes.
 const MAX_WEIGHT: usize = 64 * 1024 * 1024;
-/// How long recent requests are decided again for one change.
+/// How long robotgate decides recent requests again for one changed robots.txt, at most.
 const MAX_TIME: Duration = Duration::from_secs(2);
-/// How many requests are listed as examples.
+/// Maximum number of requests that the log line of one change lists as examples.
 const MAX_EXAMPLES: usize = 5;
-/// Maximum number of listed groups, of listed statements, and of the listed agents and rules of one group.
+/// Maximum number of groups that the log line of one change lists. The same maximum applies to statements, and to the
+/// agents and the rules of one group.
 const MAX_LISTED: usize = 20;
-/// Maximum number of listed rules of all groups together.
+/// Maximum number of rules that the log line of one change lists, in all groups together.
 const MAX_RULES: usize = 100;
 /// Maximum length of a rule in the log, in bytes.
 const MAX_RULE: usize = 200;

@@ -1,5 +1,5 @@
-//! Checks whether the proxy could start or reload with a configuration, as far as that can be known while another proxy
-//! runs. Its errors are those of a start or a reload. It creates nothing and does not listen.
+//! Checks whether the proxy could start or reload with a configuration. The check creates nothing and does not listen,
+//! so it does not disturb a running robotgate. It returns the errors that a start or a reload would return.
 
 use std::{net::SocketAddr, time::SystemTime};
 
@@ -26,11 +26,11 @@ pub enum Unusable {
     Listen(#[from] ListenError),
 }
 
-/// Problems that do not prevent a start, or that another program can cause.
+/// Problems that are no errors, because a start or a reload may succeed despite them.
 #[derive(Debug)]
 pub struct Warnings {
-    /// Addresses that are in use, and the keys that name them. Either the running robotgate uses them, as expected, or
-    /// another program does.
+    /// Addresses that are in use, and the configuration keys that name them. Either the running robotgate uses them, as
+    /// expected, or another program does.
     pub taken: Vec<(SocketAddr, &'static str)>,
     /// Why robots.txt files cannot be kept on disk. With this problem, a start continues without the disk, but a reload
     /// fails.
@@ -49,10 +49,10 @@ pub fn check(config: &Config) -> Result<Warnings, Unusable> {
     })
 }
 
-/// Checks for the errors of a reload, before the reload creates anything.
+/// Checks whether a reload with `config` would fail, before the reload creates anything.
 ///
 /// # Errors
-/// Returns the first error.
+/// Returns the first error of the reload.
 pub fn check_reload(config: &Config) -> Result<(), SetupError> {
     check_files(config)?;
     check_disk(config)?;
@@ -69,7 +69,7 @@ fn check_files(config: &Config) -> Result<(), SetupError> {
     if config.https.mode == HttpsMode::Intercept {
         match Authority::load(&config.https.ca_certificate, &config.https.ca_key, SystemTime::now()) {
             Ok(_) => {}
-            // A start would create the authority.
+            // The certificate authority does not exist yet. A start would create it.
             Err(AuthorityError::Missing { .. }) => {
                 Authority::check_folders(&config.https.ca_certificate, &config.https.ca_key)?;
             }

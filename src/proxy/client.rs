@@ -41,7 +41,7 @@ impl Client {
     /// requests.
     ///
     /// # Errors
-    /// Fails if pingora cannot read the head as a request, although its checks are looser than robotgate's.
+    /// Fails if pingora cannot parse the head. robotgate has already parsed it, with stricter checks.
     pub(super) async fn http1(wire: Wire, head: Head, left: u32) -> pingora::Result<Self> {
         Ok(Self::Http1(Box::new(Http1::new(wire, head, left).await?)))
     }
@@ -69,7 +69,8 @@ impl Client {
         }
     }
 
-    /// Returns whether the client waits for a 100 before it sends content (RFC 9110 §10.1.1); never over HTTP/2.
+    /// Returns whether the client waits for `100 Continue` before it sends content (RFC 9110 §10.1.1). This is always
+    /// false for HTTP/2.
     pub(super) fn waits_to_send(&mut self) -> bool {
         let expects = self.head().headers.get(header::EXPECT);
         let waits = expects.is_some_and(|expects| expects.as_bytes().eq_ignore_ascii_case(b"100-continue"));
@@ -116,7 +117,8 @@ impl Client {
         }
     }
 
-    /// Returns whether a client that has left has lost the whole HTTP/2 connection, and not only one stream.
+    /// Returns whether the client's whole HTTP/2 connection broke. Returns false if the client only cancelled this
+    /// request. Call this after the client has left.
     pub(super) fn has_lost_connection(&mut self) -> bool {
         match self {
             Self::Http1(_) => false,
@@ -124,7 +126,7 @@ impl Client {
         }
     }
 
-    /// Returns whether more bytes may be sent before all earlier bytes have been sent.
+    /// Returns whether [`send`](Self::send) may be called. It may be called before all earlier bytes have been sent.
     pub(super) fn has_room(&self) -> bool {
         match self {
             Self::Http1(client) => client.has_room(),
@@ -205,7 +207,7 @@ impl Client {
             self.send(Content::Shared(content))?;
             self.finish()?;
         }
-        // Most responses are sent immediately and need no timer.
+        // Most responses are sent immediately. Only the others start a timer.
         let sent = std::future::poll_fn(|cx| self.poll_sent(cx));
         tokio::time::timeout(within, sent)
             .await
@@ -219,18 +221,19 @@ impl Client {
         }
     }
 
-    /// Cuts the connection, because the response cannot be completed. Over HTTP/1.1, first sends the available part of
-    /// the response, for `within` at most.
+    /// Cuts the connection, because the response cannot be completed. Over HTTP/1.1, this first sends the part of the
+    /// response that robotgate has, for `within` at most.
     pub(super) async fn cut(&mut self, within: Duration) {
         match self {
             Self::Http1(client) => client.cut(within).await,
-            // Dropping the stream without an end resets the stream.
+            // When an HTTP/2 stream is dropped before the response ends, the library resets the stream.
             Self::Http2(_) => {}
         }
     }
 
-    /// Continues to read for a while after a response that was sent before the end of the request. Many clients send
-    /// the whole request before they read, and would lose the response if the connection closed.
+    /// Reads the rest of the request for a while. Call this after a response that was sent before the end of the
+    /// request. Many clients send the whole request before they read, and would lose the response if the connection
+    /// closed.
     pub(super) async fn linger(&mut self) {
         if let Self::Http1(client) = self {
             client.linger().await;
@@ -245,7 +248,7 @@ impl Client {
         }
     }
 
-    /// Returns the connection, which now carries a WebSocket.
+    /// Returns the connection, which now carries a WebSocket. Returns `None` for HTTP/2.
     pub(super) fn into_websocket(self) -> Option<Wire> {
         match self {
             Self::Http1(client) => Some(client.into_websocket()),

@@ -1,7 +1,7 @@
 //! The connection on which a request arrived: its client, its listener and, for a request inside a CONNECT, that
 //! CONNECT.
 //!
-//! It identifies the client, but never says what the client may do: each request is decided separately.
+//! This module identifies the client, but never says what the client may do: each request is decided separately.
 
 use std::{
     net::SocketAddr,
@@ -20,12 +20,12 @@ use crate::{
     origin::Origin,
 };
 
-/// A connection of a client, or a CONNECT on it.
+/// A client's connection to a listener, or a CONNECT tunnel on that connection.
 #[derive(Debug, Clone)]
 pub(super) struct ClientConnection {
     pub(super) client: SocketAddr,
     pub(super) certificate: Option<Arc<VerifiedCertificate>>,
-    /// Counts the client's connection until it is dropped.
+    /// Counts the client's connection as open until this guard is dropped.
     pub(super) guard: Arc<ConnectionGuard>,
     pub(super) listener: Listener,
     pub(super) outer_connect: Option<Arc<OuterConnect>>,
@@ -54,9 +54,10 @@ pub(super) struct OuterConnect {
     pub(super) origin: Origin,
     /// The credential in the CONNECT. It says which bot sends the requests in the tunnel, but not what the bot may do.
     pub(super) credential_record: Option<CredentialRecord>,
-    /// The CONNECT's User-Agent, which few clients send.
+    /// The User-Agent of the CONNECT. Few clients send one.
     pub(super) user_agent: Option<HeaderValue>,
-    /// The name that the TLS handshake in the tunnel requests (RFC 6066 §3), if it is not the CONNECT's host.
+    /// The server name that the client requests in the tunnel's TLS handshake (RFC 6066 §3), if that is not the
+    /// CONNECT's host.
     pub(super) other_name: OnceLock<Box<str>>,
     /// Counts the requests over HTTP/2 in the tunnel that the client cancelled.
     pub(super) resets: Resets,
@@ -78,12 +79,12 @@ impl ClientConnection {
         }
     }
 
-    /// Returns the client's address as the operational log may show it.
+    /// Returns the client's address for the operational log, masked if the configuration says so (`audit.mask-client`).
     pub(super) fn client_for_log(&self) -> SocketAddr {
         self.guard.for_log(self.client)
     }
 
-    /// Describes a CONNECT of the same client.
+    /// Describes `outer_connect`, which the client sent on this connection.
     pub(super) fn inside(&self, outer_connect: Arc<OuterConnect>) -> Self {
         Self {
             outer_connect: Some(outer_connect),
@@ -91,7 +92,8 @@ impl ClientConnection {
         }
     }
 
-    /// Returns the client's certificate if it is still valid and its roots are still trusted.
+    /// Returns the client's certificate if it is still valid, and if the configuration still trusts the roots against
+    /// which it was checked.
     pub(super) fn certificate(&self, proxy: &Proxy, now: impl Fn() -> SystemTime) -> Option<&ClientCertificate> {
         let vouched = self.certificate.as_deref()?;
         let roots = &proxy.tls.as_ref()?.client_roots;
@@ -99,7 +101,8 @@ impl ClientConnection {
         Some(&vouched.certificate).filter(|certificate| trusted && certificate.holds(now()))
     }
 
-    /// Counts a request that its client cancelled. HTTP/2 lets a client do so at no cost.
+    /// Counts a request that the client cancelled. This is limited, because over HTTP/2 a client can cancel requests at
+    /// no cost.
     pub(super) fn count_reset(&self) {
         if let Some(outer_connect) = &self.outer_connect {
             outer_connect.resets.count(Instant::now());
@@ -126,13 +129,15 @@ impl OuterConnect {
         }
     }
 
-    /// Notes the name that the TLS handshake in the tunnel requests, if it is not the CONNECT's host. The requests in
-    /// the tunnel cannot be decided then, because robotgate and the origin could disagree on their host. A handshake
-    /// without a name does no harm: robotgate decides the requests for the CONNECT's host, and names that host to the
-    /// site.
+    /// Notes the server name that the client requests in the tunnel's TLS handshake, if that is not the CONNECT's host.
+    /// The requests in the tunnel then cannot be decided, because robotgate and the origin could disagree on their
+    /// host.
+    ///
+    /// A handshake without a name does no harm: robotgate decides the requests for the CONNECT's host, and names that
+    /// host to the site.
     pub(super) fn note_server_name(&self, name: &str) {
         if !self.origin.host.matches(name) {
-            // A connection requests only one name, so this is set only once.
+            // A TLS handshake requests only one name, so this is set only once.
             let _ = self.other_name.set(name.into());
         }
     }

@@ -1,5 +1,5 @@
-//! A client's connection whose first bytes have been read, over TCP or TLS. Bytes that were read too early are returned
-//! by the next reads. This module interprets no protocol.
+//! A client's connection, over TCP or TLS, whose first bytes may already have been read. The next reads return these
+//! bytes. This module interprets no protocol.
 
 use std::{
     io,
@@ -33,7 +33,7 @@ pub(super) struct ClientStream {
     lender: Option<Lender>,
 }
 
-/// The task that has lent the connection to its current owner.
+/// The task that lent the connection to its current owner, and gets it back.
 #[derive(Debug)]
 struct Lender {
     /// Sends the connection back when its owner drops it.
@@ -54,8 +54,8 @@ impl ClientStream {
         }
     }
 
-    /// Lends this stream to its next owner. The receiver gets the connection back when that owner drops it. `ended` is
-    /// set if the client ends the connection before that.
+    /// Prepares this stream to be lent to another owner. When that owner drops the stream, the returned receiver gets
+    /// the connection back. `ended` is set if the client ends the connection before that.
     pub(super) fn lend(&mut self, ended: Arc<AtomicBool>) -> oneshot::Receiver<Stream> {
         let (back, given) = oneshot::channel();
         self.lender = Some(Lender { back, ended });
@@ -90,7 +90,7 @@ impl Drop for ClientStream {
     fn drop(&mut self) {
         if let Some(lender) = self.lender.take() {
             let nothing = Box::new(tokio::io::duplex(1).0);
-            // If no task waits for the connection, it closes.
+            // If the lender no longer waits for the connection, the connection closes.
             let _ = lender.back.send(std::mem::replace(&mut self.inner, nothing));
         }
     }
@@ -152,7 +152,7 @@ impl UniqueID for ClientStream {
     }
 }
 
-/// Returns the properties of the TLS connection below, if there is one.
+/// Returns the properties of the TLS connection that this stream reads from, if it is one.
 impl Ssl for ClientStream {
     fn get_ssl(&self) -> Option<&TlsRef> {
         self.inner.get_ssl()

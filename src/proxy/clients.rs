@@ -1,7 +1,9 @@
-//! Counts the connections and requests of each client, so that no client uses the share of others.
+//! Counts and limits the connections and requests of each client, so that one client cannot use up what all clients
+//! share.
 //!
 //! A client is identified by its IPv4 address, or by the first half of its IPv6 address, because one host can use the
-//! whole second half (RFC 4291 §2.5.4). The table is locked when a connection begins and ends, but never for a request.
+//! whole second half (RFC 4291 §2.5.4). The table is locked when a connection begins and ends, but never for a
+//! request.
 
 use std::{
     collections::HashMap,
@@ -23,15 +25,15 @@ use crate::{
     fetch::{Name, Requester},
 };
 
-/// All clients that are connected, or that must be remembered for a while.
+/// All clients that are connected, and some that were connected recently.
 #[derive(Debug)]
 pub(super) struct Clients {
     table: Mutex<Table>,
     tally: Tally,
     /// How clients' addresses are shown in the operational log.
     mask: ArcSwapOption<ClientMask>,
-    /// Permits for telling clients why they are not let in. Without a permit, the connection is closed without a
-    /// response.
+    /// A permit is needed to tell a client why its connection is refused. Without a permit, the connection closes
+    /// without a response.
     pub(super) early_error: Arc<Semaphore>,
     /// Upper limit for a client's connections, requests and fetches. It is lower than the configured limits only if the
     /// process may open few files.
@@ -43,10 +45,10 @@ struct Table {
     clients: HashMap<IpAddr, Arc<Client>>,
     /// Number of connections of all clients together.
     connections: usize,
-    /// Maximum number of connections for which the process may open files. Each takes two files: its own and that of a
-    /// connection to an origin.
+    /// Maximum number of connections for which the process may open files. A client's connection takes two files: its
+    /// own socket, and the socket of a connection to an origin.
     room: usize,
-    /// Number of clients in the table at which unneeded entries are evicted.
+    /// When the table has this many clients, robotgate removes the entries that it no longer needs.
     sweep_at: usize,
 }
 
@@ -54,11 +56,11 @@ struct Table {
 struct Client {
     connections: AtomicUsize,
     requests: AtomicUsize,
-    /// The client's allowance of certificates for new hosts; `None` if the client has caused none.
+    /// How many certificates for new hosts the client may still cause. `None` if it has caused none yet.
     leaves: Mutex<Option<Allowance>>,
 }
 
-/// Counts a connection of a client until it is dropped.
+/// Counts one connection of a client, until this guard is dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionGuard {
     clients: Arc<Clients>,
@@ -66,7 +68,7 @@ pub(super) struct ConnectionGuard {
     client: Arc<Client>,
 }
 
-/// Counts a request of a client until it is dropped.
+/// Counts one request of a client, until this guard is dropped.
 #[derive(Debug)]
 pub(super) struct RequestGuard(Arc<ConnectionGuard>);
 
@@ -96,12 +98,12 @@ impl Clients {
         self.mask.store(mask.map(Arc::new));
     }
 
-    /// Returns a client's address as the operational log may show it.
+    /// Returns a client's address for the operational log, masked if the configuration says so (`audit.mask-client`).
     pub(super) fn for_log(&self, client: SocketAddr) -> SocketAddr {
         self.mask.load().as_ref().map_or(client, |mask| mask.client(client))
     }
 
-    /// Returns each limit's key, and how often the limit was exceeded.
+    /// Returns the configuration key of each limit, and how often clients exceeded the limit.
     pub(super) fn exceeded(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.tally.totals()
     }
@@ -111,7 +113,8 @@ impl Clients {
         self.tally.note(limit, self.for_log(client), Instant::now());
     }
 
-    /// Returns a warning for each limit in the file that this process has too few files for.
+    /// Returns a warning for each configured limit that clients cannot reach, because this process may open too few
+    /// files.
     pub(super) fn beyond_files(config: &Config, files: usize) -> Vec<String> {
         let clients = Self::new(Instant::now(), files);
         let (limits, share, room) = (&config.proxy.limits, clients.share, clients.table().room);
@@ -155,7 +158,7 @@ impl Clients {
             .collect()
     }
 
-    /// Returns the maximum number of connections.
+    /// Returns the maximum number of connections of all clients together.
     pub(super) fn room(&self, limits: &Limits) -> usize {
         limits.connections.min(self.table().room)
     }
@@ -221,10 +224,10 @@ impl Client {
 // === impl ConnectionGuard ===
 
 impl ConnectionGuard {
-    /// Begins a request.
+    /// Counts one more request of the client, until the returned guard is dropped.
     ///
     /// # Errors
-    /// Fails if the client has reached its limit of requests under way.
+    /// Fails if the client has reached its limit of requests at the same time.
     pub(super) fn begin_request(self: &Arc<Self>, limits: &Limits) -> Result<RequestGuard, Limit> {
         let before = self.client.requests.fetch_add(1, Ordering::Relaxed);
         // Create the guard before the check, because dropping it restores the count.
@@ -235,7 +238,7 @@ impl ConnectionGuard {
         Ok(request_guard)
     }
 
-    /// Returns the client as a requester of robots.txt fetches.
+    /// Describes the client to the code that limits how many robots.txt fetches each client may cause.
     pub(super) fn requester(&self, limits: &Limits) -> Requester {
         Requester {
             name: Name::Client(self.key),
@@ -266,7 +269,7 @@ impl ConnectionGuard {
         self.clients.count_exceeded(limit, client);
     }
 
-    /// Returns a client's address as the operational log may show it.
+    /// Returns a client's address for the operational log, masked if the configuration says so (`audit.mask-client`).
     pub(super) fn for_log(&self, client: SocketAddr) -> SocketAddr {
         self.clients.for_log(client)
     }
@@ -277,8 +280,8 @@ impl Drop for ConnectionGuard {
         let mut table = self.clients.table();
         table.connections = table.connections.saturating_sub(1);
         let left = self.client.connections.fetch_sub(1, Ordering::Relaxed);
-        // A client that has used some of its allowance stays in the table. Otherwise, the client could refill it by
-        // reconnecting.
+        // A client that has used some of its allowance of certificates stays in the table. Otherwise, the client could
+        // get a full allowance by reconnecting.
         if left == 1 && self.client.leaves().is_none() {
             table.clients.remove(&self.key);
         }
@@ -324,11 +327,12 @@ fn key_of(address: IpAddr) -> IpAddr {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Minimum number of clients in the table at which entries are evicted.
+/// While the table has fewer clients than this, it keeps all entries.
 const MANY: usize = 1024;
-/// Number of files for other purposes than connections: logs, copies, name servers, fetches of robots.txt files.
+/// Number of files that the process opens for other purposes than client connections: logs, the file of robots.txt
+/// copies, name servers and fetches.
 const OTHER_FILES: usize = 64;
-/// The connections for which the process may open files are divided by this number. One client can have one share.
+/// One client may have this fraction, one quarter, of the connections for which the process may open files.
 const SHARES: usize = 4;
 /// Maximum number of clients that are sent a response at the same time because they have reached a limit.
 const TURNED_AWAY: usize = 256;

@@ -56,7 +56,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
         },
         _ => {
             let mut exchange = Exchange::new(generation.clone(), metrics::Method::Connect);
-            // An open tunnel is counted as a request.
+            // An open tunnel counts as one request of the client.
             let limits = &generation.config.proxy.limits;
             let _request_guard = match context.connection.guard.begin_request(limits) {
                 Ok(request_guard) => request_guard,
@@ -81,12 +81,13 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
     }
 }
 
-/// Returns the credential that requests inside an interception inherit. A CONNECT without a required proof is refused,
-/// because the requests in the tunnel cannot present one. Everything else is decided for each request in the tunnel.
+/// Returns the credential that the requests in the intercepted tunnel inherit. Refuses a CONNECT that lacks a required
+/// credential, because the requests in the tunnel cannot present one. Everything else is decided for each request in
+/// the tunnel.
 ///
-/// If bots may not reach the destination, the CONNECT is logged as refused, and its exchange is returned too. It is
-/// still intercepted, because most clients do not show the text of a refused CONNECT, but all of them show refusals in
-/// the tunnel. robotgate never connects to such a destination.
+/// If bots must not reach the destination, the CONNECT is logged as refused, and its exchange is returned too.
+/// robotgate still intercepts this CONNECT: most clients do not show the text of a refused CONNECT, but all of them
+/// show refusals in the tunnel. robotgate never connects to such a destination.
 async fn vouch(
     generation: &Arc<Generation>,
     connect: &ConnectHead,
@@ -107,7 +108,7 @@ async fn vouch(
     let mut exchange = Exchange::new(generation.clone(), metrics::Method::Connect);
     let answer = settle(&mut exchange, connect, decision, context).await;
     match answer {
-        // `failed` is set only if the decision could not be written to the audit log.
+        // `failed` is set if the decision could not be written to the audit log. Such a CONNECT is not intercepted.
         Err(_) if reason == Reason::Egress && exchange.failed.is_none() => {
             Ok((proof.credential_record(), Some(exchange)))
         }
@@ -117,8 +118,8 @@ async fn vouch(
     }
 }
 
-/// Decides a CONNECT as a whole, waits for its turn and logs the decision. Returns `Ok` if a tunnel may be opened, and
-/// an error without a response if the client has left.
+/// Decides a CONNECT as a whole, waits until the site's pace allows it, and logs the decision. Returns `Ok` if a tunnel
+/// may be opened, and an error without a response if the client has left.
 async fn admit(
     stream: &mut ClientStream,
     exchange: &mut Exchange,

@@ -38,7 +38,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
         let mut head = match head {
             Ok(head) => head,
             Err(HeadError::Gone) => {
-                // The client sent nothing on this connection.
+                // If this was to be the first head, the client sent nothing at all on this connection.
                 if left + 1 == most {
                     rejections::log_silent_close(begun.elapsed(), context).await;
                 }
@@ -55,7 +55,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             }
             // Some clients begin TLS without waiting for the response, so there can be bytes after the head.
             wire.unread(head.bytes.split_off(head.len));
-            // A client that has sent its next request has read the last response, so no bytes are unsent.
+            // A client that has sent its next request has read the last response, so all bytes have been sent.
             let Some((stream, early)) = wire.into_stream() else {
                 return;
             };
@@ -107,7 +107,7 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
     answer_and_close(wire, &Problem::Head(error), &context.live).await;
 }
 
-/// Responds without a pingora session, and closes the connection.
+/// Sends an error response directly, without pingora, and closes the connection.
 pub(super) async fn answer_and_close(mut wire: Wire, problem: &Problem<'_>, live: &Live) {
     let name = live.current().config.proxy.name.clone();
     let answer = OwnResponse::problem(problem, &http::HeaderMap::new(), &name);

@@ -1,5 +1,5 @@
-//! Reads the content of a request. It keeps the beginning, so that the content can be sent again if the origin has
-//! certainly not processed the request.
+//! Reads the content of a request, and keeps its beginning in memory. If the origin has certainly not processed the
+//! request, robotgate can then send the content again on another connection.
 
 use std::task::{Context, Poll, ready};
 
@@ -12,20 +12,20 @@ pub(super) struct Content {
     kept: Vec<Bytes>,
     /// Index in `kept` of the next part to read.
     next: usize,
-    /// Whether some content was read but not kept.
+    /// Whether some content was read but not kept, so that the content cannot be sent again.
     is_gone: bool,
 }
 
 // === impl Content ===
 
 impl Content {
-    /// Goes back to the beginning. Returns `false` if not all content so far was kept.
+    /// Makes the next read start again at the beginning of the content. Returns `false` if some content was not kept.
     pub(super) fn rewind(&mut self) -> bool {
         self.next = 0;
         !self.is_gone
     }
 
-    /// Stops keeping content, because the request will not be sent again.
+    /// Stops keeping content. Call this when it is certain that the request will not be sent again.
     pub(super) fn forget(&mut self) {
         // Parts from `next` on were read from the client and still have to be sent.
         self.kept.drain(..self.next);
@@ -66,5 +66,5 @@ impl Content {
     }
 }
 
-/// Maximum size of the content that is kept, in bytes.
+/// Maximum size of the content that robotgate keeps for one request, in bytes.
 const MAX_KEPT: usize = 64 * 1024;

@@ -1,5 +1,5 @@
-//! The objects that are needed to serve a connection, and to end it: a stop waits for open connections, and cuts them
-//! off if that takes too long.
+//! The objects that are needed to serve a connection, and to end it when robotgate stops. A stop waits for open
+//! connections, and cuts them off if that takes too long.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -30,16 +30,16 @@ pub(super) struct Running {
     cut_off: CancellationToken,
 }
 
-/// Ends shortly after the proxy begins to stop. From then on, connections are not kept for further requests. Until
-/// then, a client that is about to send a request still gets a response, which says that the connection closes.
+/// Ends shortly after the proxy begins to stop. From then on, connections do not wait for further requests. Until then,
+/// a client that is about to send a request still gets a response, which says that the connection closes.
 pub(super) async fn last_call(mut shutdown: ShutdownWatch) {
     // The sender outlives every connection, so this cannot fail.
     let _ = shutdown.wait_for(|stop| *stop).await;
     tokio::time::sleep(LAST_CALL).await;
 }
 
-/// Continues to read for a while. If a connection closes with unread bytes, a client that is still sending loses the
-/// response.
+/// Reads and drops what the client still sends, for `within` at most. If robotgate closed the connection with unread
+/// bytes, a client that is still sending would lose the response.
 pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin), within: Duration) {
     let rest = async {
         let mut sink = [0; 4096];
@@ -51,7 +51,7 @@ pub(super) async fn linger(stream: &mut (impl AsyncRead + Unpin), within: Durati
             }
         }
     };
-    // The connection closes afterwards, even if the client is still sending.
+    // A timeout is no error here: the connection closes afterwards, even if the client is still sending.
     let _ = tokio::time::timeout(within, rest).await;
 }
 
@@ -94,9 +94,9 @@ impl Running {
 
     pub(super) fn spawn(&self, serving: impl Future<Output = ()> + Send + 'static) {
         let running = self.clone();
-        // Boxed, because a future that contains another one by value would reserve memory for it twice.
+        // Boxed, because a future that contains another future by value would reserve memory for it twice.
         let serving = Box::pin(serving);
-        // Take the token before the task begins, so that a stop waits for the task from now on.
+        // This token makes a stop wait for the task. Take it now, because the task begins a little later.
         let token = self.tasks.token();
         tokio::spawn(async move {
             running.track(serving).await;
@@ -104,8 +104,8 @@ impl Running {
         });
     }
 
-    /// Waits until all tasks have ended, but not longer than `bound`. Then cuts off the remaining tasks. Returns
-    /// whether all tasks ended in time.
+    /// Waits until all tasks have ended, for `bound` at most. Then cuts off the remaining tasks. Returns whether all
+    /// tasks ended in time.
     pub(super) async fn drain(&self, bound: Duration) -> bool {
         self.tasks.close();
         let running = self.tasks.len();
@@ -123,9 +123,10 @@ impl Running {
     }
 }
 
-/// How long to wait for a request that was already on its way when the proxy began to stop.
+/// When the proxy begins to stop, a request may already be on its way. Connections wait this long for it.
 const LAST_CALL: Duration = Duration::from_millis(500);
-/// How long a client may continue to send after its response.
+/// How long robotgate continues to read from a client after sending the response.
 pub(super) const LINGER: Duration = Duration::from_secs(2);
-/// How many bytes a client may send after its response. This is enough for most uploads.
+/// How many bytes robotgate continues to read from a client after sending the response. This is enough for most
+/// uploads.
 pub(super) const MAX_LINGER: usize = 64 * 1024 * 1024;

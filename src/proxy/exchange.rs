@@ -1,5 +1,5 @@
-//! The state of one request and its response, from the head to the last byte: the decision, the texts about it for the
-//! log and the headers, and how long each step took.
+//! One request and its response, from the head to the last byte. An [`Exchange`] holds the decision, the texts about it
+//! for the log and the headers, and how long each step took.
 
 use std::{
     borrow::Cow,
@@ -35,7 +35,7 @@ use crate::{
 };
 
 thread_local! {
-    /// Each thread has its own counter, so that the ids of a thread are in order and no thread waits for another.
+    /// Each thread has its own counter. The ids of a thread are therefore in order, and no thread waits for another.
     static IDS: ContextV7 = const { ContextV7::new() };
 }
 
@@ -43,37 +43,37 @@ thread_local! {
 pub(super) struct Exchange {
     pub(super) generation: Arc<Generation>,
     pub(super) method: Method,
-    /// Links the records in the log and the headers: a UUIDv7 (RFC 9562 §5.7).
+    /// The id that appears in each log record and response header about this request: a UUIDv7 (RFC 9562 §5.7).
     id: [u8; 36],
     started: Instant,
-    /// Set once the decision has been handed to the log.
+    /// Set once the audit log has accepted the decision.
     decided: Option<Decided>,
     pub(super) timings: Timings,
-    /// The origin's address.
+    /// The address of the origin that the request is forwarded to.
     pub(super) upstream: Option<std::net::SocketAddr>,
-    /// The error that the log names. The client was told about it unless its response had already begun.
+    /// The error for the log. The client was told about it too, unless its response had already begun.
     pub(super) failed: Option<(ProxyError, String)>,
     /// The status of the response to the client.
     pub(super) status: Option<u16>,
-    /// Number of bytes of content from the client, and to it.
+    /// Number of bytes of content received from the client and sent to it.
     pub(super) passed: Count,
     /// Whether the request is for robotgate's internal site.
     pub(super) is_internal_site: bool,
-    /// Whether the response comes from the copy of the robots.txt.
+    /// Whether the client gets robotgate's copy of the robots.txt.
     from_copy: bool,
     /// Whether the end of the exchange has been logged.
     completed: bool,
-    /// Counts a tunnel or a WebSocket while it is open.
+    /// Counts a tunnel or a WebSocket as open until this guard is dropped.
     tunnel: Option<GaugeGuard>,
-    /// The turn at the site, while the request runs there.
+    /// The site's permission, by its pace, to send the request. The exchange holds it while the request runs.
     pub(super) turn: Option<Turn>,
-    /// How long the request waited for its turn at the site.
+    /// How long the request waited until the site's pace allowed it.
     pace_wait: Duration,
-    /// What the origin's response says about the purposes of the bot.
+    /// What the origin's response says about using its content for the bot's purposes.
     said: Vec<UseStatement>,
 }
 
-/// A decision, and the value of `Robots-Decision` if the origin's response has to get this field.
+/// A decision. `field` is the value of `Robots-Decision`, if the origin's response has to get this header field.
 struct Decided {
     decision: Decision,
     field: Option<String>,
@@ -82,14 +82,14 @@ struct Decided {
 /// An origin's response that the bot must not get.
 #[derive(Debug)]
 pub(super) struct Withdrawal {
-    /// The decision that replaces the one in the log.
+    /// The decision to refuse. It replaces the logged decision, which was to forward the request.
     decision: Decision,
-    /// What the response says.
+    /// What the response says about the use of its content, for which the bot must not get it.
     statement: UseStatement,
     status: StatusCode,
 }
 
-/// How long steps took: `connect` since forwarding began, `first_byte` since the exchange began.
+/// How long steps took: `connect` from the beginning of forwarding, `first_byte` from the beginning of the exchange.
 #[derive(Debug, Default)]
 pub(super) struct Timings {
     pub(super) connect: Option<Duration>,
@@ -134,8 +134,8 @@ impl Exchange {
         }
     }
 
-    /// Logs the decision. Nothing may be sent for the request before this returns. Returns the refusal, or `None` if
-    /// the request is forwarded.
+    /// Logs the decision. Send nothing for the request before this returns. Returns the refusal, or `None` if the
+    /// request is forwarded.
     ///
     /// # Errors
     /// Fails if the decision cannot be written to the log. The request must not be forwarded then.
@@ -163,7 +163,7 @@ impl Exchange {
         let handing_over = Instant::now();
         let meter = &generation.meter;
         let enqueued = generation.audit.enqueue(&line).await;
-        // Failed attempts waited the longest, so their time is recorded too.
+        // Record the time even if the log accepted nothing: these attempts waited the longest.
         let enqueued = enqueued.inspect_err(|_| meter.metrics.audit_took(handing_over.elapsed()))?;
         meter.decided(&decision);
         let waited = decision.lookup.as_ref().map(|lookup| lookup.waited);
@@ -188,14 +188,15 @@ impl Exchange {
                 (Some(refusal), None)
             }
         };
-        // Set exactly here, so that every decision in the log, and no other, is followed by a record of its end.
+        // Set this only after the log has accepted the decision: each logged decision, and no other, gets a record of
+        // its end.
         self.decided = Some(Decided { decision, field });
         let result = enqueued.wait_until_written().await;
         self.generation.meter.metrics.audit_took(handing_over.elapsed());
         result.map(|()| refusal)
     }
 
-    /// Returns the decision, if it has been handed to the log.
+    /// Returns the decision if the audit log has accepted it.
     pub(super) fn decision(&self) -> Option<&Decision> {
         self.decided.as_ref().map(|decided| &decided.decision)
     }
@@ -205,13 +206,13 @@ impl Exchange {
         self.decision().is_some_and(|decision| decision.forwarded)
     }
 
-    /// Takes the value of `Robots-Decision` for the response to a forwarded request, if it gets one.
+    /// Takes the value of the header field `Robots-Decision`, if the origin's response has to get this field.
     pub(super) fn take_decision_field(&mut self) -> Option<String> {
         self.decided.as_mut()?.field.take()
     }
 
-    /// Returns the robots.txt from its copy as the response to the bot's own request for it. `None` if the copy cannot
-    /// be the response. If this returns a response, the request is not forwarded.
+    /// Returns robotgate's copy of a robots.txt as the response to the bot's own request for that robots.txt. The
+    /// request is then not forwarded. Returns `None` if the copy cannot be the response.
     pub(super) fn copy(&mut self, request: &HeaderMap) -> Option<OwnResponse> {
         let Decided { decision, field } = self.decided.as_ref()?;
         let lookup = decision.lookup.as_ref()?;
@@ -222,13 +223,14 @@ impl Exchange {
         Some(answer)
     }
 
-    /// Returns the response to a problem, and records the problem for the log.
+    /// Returns the response that tells the client about a problem, and notes the problem for the log.
     pub(super) fn problem(&mut self, problem: &Problem<'_>, request: &HeaderMap) -> OwnResponse {
         self.failed = Some(problem.for_log());
         OwnResponse::problem(problem, request, &self.generation.config.proxy.name)
     }
 
-    /// Returns the response to a request that could not be decided, although the site is not the cause.
+    /// Returns the response to a request that robotgate could not decide, for a reason that has nothing to do with the
+    /// site.
     pub(super) fn no_decision(
         &mut self,
         error: NoDecision,
@@ -257,7 +259,7 @@ impl Exchange {
         self.problem(&problem, request)
     }
 
-    /// Notes a fault that occurred too late to tell the client.
+    /// Notes a fault for the log. The response had already begun, so the client could not be told.
     pub(super) fn note_fault(&mut self, fault: &Fault) {
         self.failed.get_or_insert_with(|| Problem::Fault(fault).for_log());
     }
@@ -292,7 +294,7 @@ impl Exchange {
         });
     }
 
-    /// Notes the ambiguity in the client's request or handshake.
+    /// Notes that the client's request or TLS handshake is ambiguous.
     pub(super) fn note_request_error(&mut self, what: String) {
         self.failed.get_or_insert((ProxyError::HttpRequestError, what));
     }
@@ -324,7 +326,7 @@ impl Exchange {
         });
     }
 
-    /// Records how long the request waited for its turn.
+    /// Records how long the request waited until the site's pace allowed it.
     pub(super) fn note_pace_wait(&mut self, waited: Duration) {
         self.pace_wait = waited;
         self.generation.meter.metrics.pace_took(waited);
@@ -337,7 +339,8 @@ impl Exchange {
         }
     }
 
-    /// Records the origin's response, which may ask for a pause (RFC 9110 §10.2.3).
+    /// Notes for the site's pace that the origin is busy, if the response says so. The response may also say how long
+    /// to pause (RFC 9110 §10.2.3).
     pub(super) fn note_response(&self, response: &ResponseHeader) {
         if let Some(turn) = &self.turn
             && matches!(
@@ -349,8 +352,8 @@ impl Exchange {
         }
     }
 
-    /// Records what the fields of the origin's final response say about the purposes of the bot. If the bot must not
-    /// get the response, returns why.
+    /// Notes what the header fields of the origin's final response say about using its content for the bot's purposes.
+    /// If the bot must not get the response, returns why.
     pub(super) fn note_usage(&mut self, response: &ResponseHeader) -> Option<Box<Withdrawal>> {
         let decided = self.decided.as_mut()?;
         self.said = decided.decision.said_by(&response.headers);
@@ -373,7 +376,7 @@ impl Exchange {
         None
     }
 
-    /// Logs that the bot does not get the origin's response, and returns the refusal.
+    /// Logs that the bot does not get the origin's response, and returns the refusal that the bot gets instead.
     ///
     /// # Errors
     /// Fails if that cannot be written to the log. The bot must get neither the response nor the refusal then.
@@ -406,11 +409,11 @@ impl Exchange {
         self.started.elapsed()
     }
 
-    /// Logs the end, if a decision was made, and counts the exchange.
+    /// Logs the end of the exchange, if a decision was made, and counts the exchange.
     pub(super) async fn complete(&mut self) {
         if let Some(line) = self.completion_line() {
             let audit = &self.generation.audit;
-            // Waits until the log has room, so that a slow disk slows requests down, but not forever.
+            // Wait until the log has room. A slow disk thus slows requests down, but `append` does not wait forever.
             if audit.append(&line).await.is_err() {
                 audit.append_now(&line);
             }
@@ -450,7 +453,7 @@ impl Exchange {
         std::str::from_utf8(&self.id).unwrap_or_default()
     }
 
-    /// Returns the log line for the end of the exchange; `None` without a decision.
+    /// Returns the log line for the end of the exchange. Returns `None` if no decision was made.
     fn completion_line(&self) -> Option<Line> {
         let lookup = self.decision()?.lookup.as_ref();
         let (bytes_in, bytes_out) = self.passed.both();
@@ -474,7 +477,7 @@ impl Exchange {
     }
 }
 
-/// Returns all User-Agent fields, so that the log shows why a request with several of them was refused.
+/// Returns all User-Agent fields as one text. A request with several of them is refused, and the log has to show why.
 fn user_agent(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let mut fields = headers.get_all(header::USER_AGENT).iter();
     let text = |field: &http::HeaderValue| String::from_utf8_lossy(field.as_bytes()).into_owned();
@@ -487,7 +490,7 @@ fn user_agent(headers: &HeaderMap) -> Option<Cow<'_, str>> {
 }
 
 impl Drop for Exchange {
-    /// Logs the end of an exchange that is cut off when the program stops or panics.
+    /// Logs the end of an exchange that did not complete, because the program stops or panics.
     fn drop(&mut self) {
         if self.completed {
             return;

@@ -1,4 +1,4 @@
-//! Fetches robots.txt files for the gate, and logs each fetch before a decision is based on it.
+//! Fetches robots.txt files to decide requests. Logs each fetch before any decision is based on it.
 
 use std::{borrow::Cow, sync::Arc, time::Instant};
 
@@ -22,23 +22,23 @@ use crate::{
     text::{Timestamp, micros, plain, plain_message},
 };
 
-/// The fetcher of one configuration, with the log and the metrics that it reports to.
+/// Fetches robots.txt files with the settings of one configuration, and reports each fetch to the log and the metrics.
 pub(super) struct LoggedFetcher {
     pub(super) fetcher: Fetcher,
     pub(super) audit: Arc<AuditLog>,
     pub(super) metrics: Arc<Metrics>,
-    /// The pacer of the sites. Fetches do not wait for a turn there, but they delay the requests after them.
+    /// Limits how fast sites get requests. A fetch of a robots.txt does not wait, but delays the requests after it.
     pub(super) pacer: Option<SharedPacer>,
     pub(super) fleet: Option<Arc<Fleet>>,
     pub(super) evidence: Option<Arc<Evidence>>,
-    /// Whether a copy may be used only if its text was stored as evidence.
+    /// Whether a robots.txt may be used only after its text was stored as evidence.
     pub(super) evidence_required: bool,
-    /// What the log leaves out of queries.
+    /// Which parts of URL queries the log leaves out.
     pub(super) redact_query: RedactQuery,
     /// The number of the configuration's generation.
     pub(super) config: u64,
     pub(super) seen_texts: Arc<SeenTexts>,
-    /// The configuration, the decisions in memory and the run, to say what a changed robots.txt means.
+    /// The next four fields are used to record what a changed robots.txt means for recent requests.
     pub(super) settings: Arc<Config>,
     pub(super) recent: Arc<Recent>,
     pub(super) instance: Instance,
@@ -70,7 +70,7 @@ impl Fetch for LoggedFetcher {
         let stored = evidence.put(copy.sha256, copy.robots.body()).await;
         match stored {
             Err(_) if self.evidence_required => Err(LookupError::NotStored),
-            // The store logs its problems itself.
+            // The evidence store logs its failures itself.
             _ => Ok(()),
         }
     }
@@ -98,7 +98,7 @@ impl Fetch for LoggedFetcher {
     }
 
     fn learned(&self, learned: &Learned<'_>) {
-        // A failure says nothing about the file.
+        // A failed fetch does not say whether the robots.txt changed.
         let Some(after) = learned
             .after
             .last_answer()
@@ -136,7 +136,7 @@ impl Fetch for LoggedFetcher {
 // === impl LoggedFetcher ===
 
 impl LoggedFetcher {
-    /// Fetches a document of `origin`, and notes the request for the pace of the site.
+    /// Fetches a document of `origin`. Counts the request for the pace of the site.
     pub(super) async fn trace(
         &self,
         permit: &FetchPermit,
@@ -155,7 +155,7 @@ impl LoggedFetcher {
         traced
     }
 
-    /// Returns the redirects of a fetch for its record.
+    /// Returns the redirects that a fetch followed, in the form for the log.
     pub(super) fn redirects(&self, traced: &Traced) -> Vec<Redirect<'static>> {
         let redirects = traced.redirects().map(|(status, to)| Redirect {
             status,
@@ -198,7 +198,7 @@ impl LoggedFetcher {
             duration_us: micros(traced.took),
             error: error.as_deref().map(|error| plain_message(error, MAX_ERROR)).as_deref(),
             held: before.is_known().then(|| held.holds().as_str()),
-            // If the first fetch was cut off, there is no copy that could have expired.
+            // If the first fetch of this origin was cut off, there is no earlier answer that could have expired.
             holds: match after.is_known() {
                 true => holds.holds().as_str(),
                 false => AnswerKind::Unreachable.as_str(),
@@ -245,7 +245,7 @@ impl LoggedFetcher {
     }
 }
 
-/// Returns why a fetch has no usable response. `after` is the state of the origin after it.
+/// Returns why a fetch gave no usable robots.txt. `after` is the state of the origin after the fetch.
 pub(super) fn error_of(traced: &Traced, after: &OriginState) -> Option<String> {
     match &traced.fetched {
         Fetched::Failed(failure) => Some(failure.error.to_string()),
@@ -287,8 +287,8 @@ fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, trac
     }
 }
 
-/// Approximate size of a fetch's line in the log, in bytes. The log has room for the lines of the largest number of
-/// simultaneous fetches that `robots.max-fetches` allows (10,000).
+/// Approximate size of a fetch's line in the log, in bytes. The log has room for the lines of 10,000 simultaneous
+/// fetches, which is the most that `robots.max-fetches` allows.
 const LINE: usize = 424;
 /// Maximum length of a redirect's target in the log, in bytes.
 const MAX_URL: usize = 2 * 1024;

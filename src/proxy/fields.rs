@@ -1,14 +1,14 @@
-//! Reads, adds and removes the header fields of a proxy (RFC 9110 §7.6), and writes the structured fields of a decision
-//! (RFC 9651). Pure.
+//! Reads, adds and removes the header fields of a proxy (RFC 9110 §7.6), and writes the structured fields of a
+//! decision (RFC 9651). These are pure functions, without I/O.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
 use pingora_http::RequestHeader;
 use sfv::FieldType as _;
 
-/// The field that tells a client the decision. pingora keeps the capital letters of its name.
+/// The header field that tells a client the decision. pingora sends the name with these capital letters.
 pub(super) const ROBOTS_DECISION: &str = "Robots-Decision";
-/// The field of RFC 9209.
+/// The header field of RFC 9209, which tells a client about a proxy's errors.
 pub(super) const PROXY_STATUS: &str = "Proxy-Status";
 pub(super) const VIA: &str = "Via";
 
@@ -22,7 +22,7 @@ pub(super) fn has_passed(headers: &HeaderMap, name: &str) -> bool {
         .any(|passed| passed.eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// Returns the `received-by` part of one entry: the word after the protocol.
+/// Returns the `received-by` part of one Via entry, for example `proxy` in `1.1 proxy (comment)`.
 fn received_by(entry: &[u8]) -> Option<&[u8]> {
     entry
         .split(|byte| byte.is_ascii_whitespace())
@@ -30,8 +30,9 @@ fn received_by(entry: &[u8]) -> Option<&[u8]> {
         .nth(1)
 }
 
-/// Returns whether a request is only for its target: whether it is a GET or HEAD, without a field by which some servers
-/// choose another method or resource. Fields in `stripped` are ignored, because they do not reach the server.
+/// Returns whether a request asks only for its target. It must be a GET or HEAD, without a header field such as
+/// `X-Original-URL`, by which some servers choose another method or resource. Fields in `stripped` are ignored, because
+/// robotgate removes them.
 pub(super) fn ask_for_the_target_alone(request: &RequestHeader, stripped: &[HeaderName]) -> bool {
     let names_another = |name: &HeaderName| NAME_ANOTHER_RESOURCE.iter().any(|other| is_same_variable(name, other));
     matches!(request.method, Method::GET | Method::HEAD)
@@ -56,16 +57,15 @@ fn is_stripped(name: &HeaderName, stripped: &[HeaderName]) -> bool {
     stripped.iter().any(|other| is_same_variable(name, other))
 }
 
-/// Returns whether servers that convert fields to variables (RFC 3875 §4.1.18) treat both names as the same variable:
-/// they read `_` as `-`.
+/// Returns whether some servers treat both field names as the same. A server that converts fields to variables (RFC
+/// 3875 §4.1.18) does not distinguish `_` from `-`.
 pub(super) fn is_same_variable(name: impl AsRef<str>, other: impl AsRef<str>) -> bool {
     let letters = |name: u8| if name == b'_' { b'-' } else { name.to_ascii_lowercase() };
     let (name, other) = (name.as_ref(), other.as_ref());
     name.len() == other.len() && name.bytes().map(letters).eq(other.bytes().map(letters))
 }
 
-/// Returns the Via field for a message that was received with `version`, with an entry for `name` after the existing
-/// ones.
+/// Returns the Via field for a message that was received with `version`: the existing entries, and one for `name`.
 pub(super) fn with_via(headers: &HeaderMap, version: Version, name: &str) -> Option<HeaderValue> {
     let version = match version {
         Version::HTTP_10 => "1.0 ",
@@ -92,8 +92,8 @@ pub(super) fn joined_cookie(headers: &HeaderMap) -> Option<HeaderValue> {
     HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).ok()
 }
 
-/// Returns the single value for several Content-Length fields, or for a list in one. pingora has checked that all
-/// values are equal.
+/// Returns one Content-Length for a message that has several, or a list in one field. pingora has checked that all
+/// values are equal. Returns `None` if the message needs no change.
 pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
     let first = lengths.next()?;
@@ -104,8 +104,8 @@ pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
     }
 }
 
-/// Returns whether a response has no transfer coding, or only `chunked`, of which every client can find the end.
-/// HTTP/1.0 does not have `chunked` (RFC 9112 §6.1).
+/// Returns whether every client can find the end of the response. The response must have no transfer coding, or only
+/// `chunked`, which HTTP/1.0 does not have (RFC 9112 §6.1).
 pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -115,8 +115,8 @@ pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
     }
 }
 
-/// Returns the names of the fields that are for one connection only (RFC 9110 §7.6.1), including those that
-/// `Connection` names, and of the fields in `also` that are present.
+/// Returns the names of the fields that are for one connection only (RFC 9110 §7.6.1), including the fields that
+/// `Connection` names. Adds the fields in `also` that are present.
 pub(super) fn hop_by_hop(headers: &HeaderMap, also: &[HeaderName]) -> Vec<HeaderName> {
     let is_fixed = |name: &&HeaderName| HOP_BY_HOP.contains(name) || also.contains(name);
     let fixed = headers.keys().filter(is_fixed).cloned();
@@ -129,7 +129,7 @@ pub(super) fn hop_by_hop(headers: &HeaderMap, also: &[HeaderName]) -> Vec<Header
     fixed.chain(nominated).collect()
 }
 
-/// Returns whether a field has its own rules, which apply even if `Connection` names the field.
+/// Returns whether robotgate treats a field by rules of its own, even if `Connection` names the field.
 fn has_own_rules(name: &HeaderName) -> bool {
     [
         header::CONNECTION,
@@ -141,9 +141,8 @@ fn has_own_rules(name: &HeaderName) -> bool {
     .contains(name)
 }
 
-/// Removes the members of a list (RFC 9651 §3.1) that are `name`, as a token or as a string, and returns the rest.
-/// Returns `None` if no members remain, or if the field is not a list of items, because its members then cannot be
-/// assigned to a proxy.
+/// Removes `name`, as a token or as a string, from the list in a field (RFC 9651 §3.1), and returns the rest. Returns
+/// `None` if no members remain, or if the field is not a list of items: then it is unclear which proxy added what.
 pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Option<HeaderValue> {
     let lines: Vec<&[u8]> = headers.get_all(field).iter().map(HeaderValue::as_bytes).collect();
     let mut list = sfv::Parser::new(&lines.join(&b", "[..])).parse::<sfv::List>().ok()?;
@@ -158,8 +157,8 @@ pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Op
     list.serialize().and_then(|list| HeaderValue::try_from(list).ok())
 }
 
-/// Appends a string of a structured field (RFC 9651 §3.3.3) with its quotes. Percent-escapes characters that a string
-/// cannot contain, so that no value from outside can end the string or the line.
+/// Appends a string of a structured field (RFC 9651 §3.3.3) with its quotes. Percent-escapes characters that such a
+/// string cannot contain, so that no value from outside can end the string or the header line.
 pub(super) fn push_string(out: &mut String, text: &str, max: usize) {
     out.push('"');
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
@@ -303,7 +302,7 @@ mod tests {
             ),
             ("robotgate-2, robotgate", Some("robotgate-2")),
             ("cdn,\tROBOTGATE; error=e", Some("cdn")),
-            // These values are not lists of items.
+            // A member that names no proxy is removed. A value that is not a list is removed as a whole.
             ("(robotgate); error=e, cdn", Some("cdn")),
             ("\"robot\\gate\"; error=e", None),
             ("cdn; details=\"x, robotgate; error=e", None),

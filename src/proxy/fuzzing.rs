@@ -1,4 +1,5 @@
-//! Passes a request's head from the client to the origin without a connection, for [`fuzzing`](crate::fuzzing).
+//! For [fuzz targets](crate::fuzzing): reads a client's request head, and returns the head that robotgate would send to
+//! the origin. Opens no connection.
 
 use std::cell::OnceCell;
 
@@ -21,18 +22,18 @@ pub enum Taken {
     Request(ParsedRequest),
 }
 
-/// A request and its target.
+/// A request that was read, and the request that robotgate would send for it.
 #[derive(Debug)]
 pub struct ParsedRequest {
     pub origin: Origin,
-    /// The path and query for which the request is decided.
+    /// The path and query on which the decision is based.
     pub decided: Vec<u8>,
     /// The head that is sent to the origin.
     pub upstream: Vec<u8>,
 }
 
-/// Reads the head at the front of `bytes`. Returns `None` if more bytes are needed. `outer_connect` is the origin of
-/// the CONNECT that the request came through.
+/// Reads the head at the beginning of `bytes`. Returns `None` if the head is not complete. `outer_connect` is the
+/// origin of the CONNECT that the request came through.
 ///
 /// # Errors
 /// Returns why the head is refused, and which part of the code refused it.

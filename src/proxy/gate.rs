@@ -1,5 +1,5 @@
-//! Serves one request from its head to its completion, in the order of the code: identifies the bot, decides, writes
-//! the line in the log, and sends the origin's response or a refusal. An [`Exchange`] holds the state of a request.
+//! Serves one request from its head to its completion: identifies the bot, decides, writes the line in the log, and
+//! sends the origin's response or a refusal. The code is in this order. An [`Exchange`] holds the state of a request.
 
 mod forward;
 
@@ -33,10 +33,10 @@ use crate::{
     wire::Wire,
 };
 
-/// How to end an exchange that did not end with the origin's response.
+/// What robotgate does if the client does not get the complete response of the origin.
 enum Stop {
     Respond(Box<OwnResponse>),
-    /// Cut the connection. The client has this long to read the available part of the response.
+    /// Cut the connection. Before that, the client has this long to read the part of the response that robotgate has.
     Cut(Duration),
 }
 
@@ -95,7 +95,7 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
     client.into_next()
 }
 
-/// Decides a request and logs the decision. Returns `Ok` if the request is forwarded, and otherwise the response.
+/// Decides a request and logs the decision. Returns `Ok` if the request is to be forwarded, and otherwise the response.
 async fn admit(
     client: &mut Client,
     exchange: &mut Exchange,
@@ -204,7 +204,7 @@ async fn admit(
     }
 }
 
-/// Returns how to end an exchange that failed, and notes the problem for the log.
+/// Notes for the log why an exchange failed, and returns how to end it.
 async fn stop_broken(broken: Broken, client: &mut Client, exchange: &mut Exchange, context: &Context) -> Stop {
     let fault;
     let problem = match broken {
@@ -220,7 +220,7 @@ async fn stop_broken(broken: Broken, client: &mut Client, exchange: &mut Exchang
         Broken::Client(ClientFault::Malformed) => Problem::Request,
         Broken::Client(fault) => {
             note(fault, client, exchange, context);
-            // A client that has not read the response by now will not read it.
+            // The client has left, or has not read the response in time. More time would not help.
             return Stop::Cut(Duration::ZERO);
         }
         Broken::ClientSlow => {
@@ -247,7 +247,7 @@ fn note(fault: ClientFault, client: &mut Client, exchange: &mut Exchange, contex
     match fault {
         ClientFault::Full => exchange.note_client_full(),
         ClientFault::Gone | ClientFault::Malformed => {
-            // If the connection has ended, but not because of the client, robotgate cut it off.
+            // If the connection broke without the client ending it, robotgate cut it off.
             match client.has_lost_connection() && !context.client_has_ended() {
                 true => exchange.note_aborted(),
                 false => exchange.note_client_gone(),

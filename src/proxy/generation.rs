@@ -1,5 +1,5 @@
-//! The current configuration and everything built from it. A reload replaces it as a whole, so that a request sees
-//! either all of the old generation or all of the new one.
+//! A generation: one loaded configuration, and everything built from it. A reload builds the next generation and
+//! replaces the old one as a whole, so that each request sees either the old or the new one.
 //!
 //! If building the new generation fails, the old one stays. The new generation takes over everything that the reload
 //! did not change, so that connections, caches and the log continue.
@@ -52,10 +52,11 @@ pub struct Generation {
     pub(super) egress: Egress,
     pub(super) fetcher: Arc<LoggedFetcher>,
     pub(super) audit: Arc<AuditLog>,
-    /// The fields of this generation that are in every record of a decision.
+    /// The fields of every logged decision that are the same for all decisions of this generation.
     pub(super) audit_fields: GenerationFields,
     pub(super) instance: Instance,
-    /// The audit log of the current generation, for messages of the fleet, which can arrive after a reload.
+    /// The audit log of the current generation. Code that handles messages of the fleet uses it, because a message can
+    /// arrive after a reload.
     pub(super) audit_in_force: Arc<ArcSwapOption<AuditLog>>,
     seen_texts: Arc<SeenTexts>,
     changes: Arc<ChangeNotes>,
@@ -64,25 +65,26 @@ pub struct Generation {
     pub(super) store: Arc<Store>,
     /// `None` if no bot needs the `tdmrep.json` files of sites.
     pub(super) tdmrep: Option<TdmrepFiles>,
-    /// The store of these files in the current generation, for messages of the fleet, which can arrive after a reload.
+    /// The store of `tdmrep.json` files in the current generation. Code that handles messages of the fleet uses it,
+    /// because a message can arrive after a reload.
     pub(super) tdmrep_in_force: Arc<ArcSwapOption<Store>>,
     pub(super) meter: Meter,
     /// `None` if no CONNECT is intercepted.
     pub(super) leaves: Option<Leaves>,
     /// `None` if no listener speaks TLS.
     pub(super) server_tls: Option<ServerTls>,
-    /// Recent requests that were not allowed.
+    /// The latest lines of the audit log, in memory.
     pub(super) recent: Arc<Recent>,
-    /// Permits for decisions that take long, fair between requesters.
+    /// Limits how many long decisions run at the same time, and shares these places fairly between clients.
     pub(super) long_decisions: Arc<FairSemaphore<Name>>,
     /// `None` without a `[pace]` section.
     pub(super) pacer: Option<SharedPacer>,
     roots: Arc<Roots>,
     /// The fleet, if one is configured.
     fleet: Option<Arc<Fleet>>,
-    /// The store of the texts that decisions are based on, if one is configured.
+    /// Stores the robots.txt texts that decisions are based on, if that is configured.
     evidence: Option<Arc<Evidence>>,
-    /// Seals the audit log; `None` if nothing does.
+    /// Seals the audit log. `None` if the log is not sealed.
     sealer: Option<Arc<Sealer>>,
     pub(super) origins: Arc<Origins>,
     limiter: Arc<FetchLimiter>,
@@ -121,9 +123,9 @@ impl Generation {
         Self::build(config, None, false, listening, log_format)
     }
 
-    /// Builds the next generation from `config`, and takes over everything that has not changed. If `anew` is set,
-    /// opens and reads all files again, even if their names have not changed: certificates, keys and the audit log,
-    /// which may have been renamed.
+    /// Builds the next generation from `config`, and takes over everything that has not changed. With `anew`, opens and
+    /// reads all files again, even if their names are the same: certificates, keys and the audit log. Someone may have
+    /// replaced or renamed them.
     ///
     /// # Errors
     /// Fails if a file or another resource that the configuration names is not available. Nothing has changed then.
@@ -150,7 +152,7 @@ impl Generation {
             Some(before) => before.roots.clone(),
             None => Arc::new(Roots::gather(&config.https.extra_roots)?),
         };
-        // A connection that was verified with other root certificates must not serve this configuration.
+        // Do not reuse a connection to an origin that was verified with other root certificates.
         let origins = match before.filter(|before| Arc::ptr_eq(&before.roots, &roots)) {
             Some(before) => before.origins.clone(),
             None => Origins::new(roots.path(), kept_connections(open_files())),
@@ -163,8 +165,7 @@ impl Generation {
             Some(before) => before.server_tls.clone(),
             None => config.proxy.tls.as_ref().map(server_tls::build).transpose()?,
         };
-        // The limiter is kept even if `anew` is set, so that the limit applies to running, waiting and new fetches
-        // together.
+        // Keep the limiter even if `anew` is set, so that fetches which run or wait still count against the limit.
         let limiter = match before.filter(|before| before.config.robots.max_fetches == config.robots.max_fetches) {
             Some(before) => before.limiter.clone(),
             None => config.fetch_limiter(),
@@ -234,7 +235,8 @@ impl Generation {
         });
         let evidence = evidence(&config, before)?;
         let counts = metrics.audit.clone();
-        // Opened last, because it can create a file, and a reload that fails must not leave one behind.
+        // The audit log is opened last, because that can create its file, and a reload that fails must not leave a new
+        // file behind.
         let audit = match before.filter(|before| before.config.audit.output == config.audit.output) {
             Some(before) => {
                 if anew {
@@ -253,7 +255,8 @@ impl Generation {
         let instance = before.map_or_else(Instance::random, |before| before.instance);
         let seen_texts = before.map(|before| before.seen_texts.clone()).unwrap_or_default();
         let privacy = &config.audit.privacy;
-        // Requests and fetches that began before may still add lines that show what this configuration leaves out.
+        // After a change of the privacy settings, start a new list. Requests that began before may still add lines to
+        // the old list, and these show what this configuration leaves out.
         let recent = before.map(|before| match *privacy == before.config.audit.privacy {
             true => before.recent.clone(),
             false => Arc::new(before.recent.successor()),
@@ -316,12 +319,12 @@ impl Generation {
         })
     }
 
-    /// Returns the authority that issues leaves for intercepted connections.
+    /// Returns the certificate authority that issues a certificate for the host of each intercepted connection.
     pub fn authority(&self) -> Option<&Authority> {
         self.leaves.as_ref().map(|leaves| leaves.authority().as_ref())
     }
 
-    /// Returns whether the audit log accepts no lines, so that requests wait.
+    /// Returns whether requests have to wait because the audit log accepts no lines.
     pub fn audit_is_stalled(&self) -> bool {
         self.audit.is_stalled()
     }
@@ -341,7 +344,8 @@ impl Generation {
         &self.egress.listening
     }
 
-    /// Returns the digest of the certificate of the proxy's own TLS listeners; `None` without such listeners.
+    /// Returns the digest of the certificate of robotgate's own TLS listeners. Returns `None` if there are no such
+    /// listeners.
     pub fn server_certificate(&self) -> Option<[u8; 32]> {
         self.server_tls.as_ref().map(|tls| tls.certificate)
     }
@@ -356,7 +360,7 @@ impl Generation {
         Arc::ptr_eq(&self.roots, &other.roots)
     }
 
-    /// Makes the fleet's messages reach this generation.
+    /// From now on, messages of the fleet use the audit log and the `tdmrep.json` files of this generation.
     pub(super) fn note_in_force(&self) {
         self.audit_in_force.store(Some(self.audit.clone()));
         let tdmrep = self.tdmrep.as_ref().map(|files| files.store.clone());
@@ -386,33 +390,34 @@ impl Generation {
         self.fleet.as_ref()
     }
 
-    /// Returns the store of the texts that decisions are based on, if one is configured.
+    /// Returns the store of the robots.txt texts that decisions are based on, if one is configured.
     pub fn evidence(&self) -> Option<&Arc<Evidence>> {
         self.evidence.as_ref()
     }
 
-    /// Returns what seals the audit log, if something does.
+    /// Returns the sealer of the audit log, if the log is sealed.
     pub fn sealer(&self) -> Option<&Arc<Sealer>> {
         self.sealer.as_ref()
     }
 
-    /// Returns whether no new robots.txt can be decided on, because its text cannot be stored.
+    /// Returns whether a new robots.txt cannot be used, because its text has to be stored as evidence and the store
+    /// fails.
     pub fn evidence_is_stalled(&self) -> bool {
         self.fetcher.check_evidence().is_err()
     }
 
-    /// Logs the waiting changes of robots.txt files, and returns when that is done.
+    /// Logs the changes of robots.txt files that still wait to be logged.
     pub async fn finish_changes(&self) {
         self.changes.finish().await;
     }
 
-    /// Returns the number of roots that origins' certificates are checked against: the system's, and the operator's.
+    /// Returns how many root certificates origins are checked against: those of the system, and those of the operator.
     pub fn roots(&self) -> (usize, usize) {
         (self.roots.system, self.roots.extra)
     }
 }
 
-/// Returns the paths of the authority's certificate and key; `None` if nothing is intercepted.
+/// Returns the paths of the certificate authority's certificate and key. Returns `None` if nothing is intercepted.
 fn pair_of(config: &Config) -> Option<(&std::path::Path, &std::path::Path)> {
     let https = &config.https;
     (https.mode == HttpsMode::Intercept).then_some((&https.ca_certificate, &https.ca_key))
@@ -434,7 +439,8 @@ fn leaves(config: &Config, minted: Arc<AtomicU64>) -> Result<Option<Leaves>, Set
     Ok(Some(Leaves::counted(Arc::new(authority), MAX_LEAVES, minted)))
 }
 
-/// Returns whether both configurations keep the copies in the same file, even if its paths differ.
+/// Returns whether both configurations keep the robots.txt copies in the same file, even if they name it by different
+/// paths.
 fn is_same_file(before: &Cache, after: &Cache) -> bool {
     let resolved = |cache: &Cache| {
         let path = cache.path.as_deref()?;
@@ -446,8 +452,8 @@ fn is_same_file(before: &Cache, after: &Cache) -> bool {
     before.path == after.path || resolved(before) == resolved(after)
 }
 
-/// Creates the store of the copies, on disk if the configuration says so. If the disk fails at the start, robotgate
-/// runs without it and fetches the copies again after a restart.
+/// Creates the store of the robots.txt copies, on disk if the configuration says so. If the disk fails at the start,
+/// robotgate works without it, and has to fetch the copies again after a restart.
 fn store(config: &Config, before: Option<&Generation>) -> Result<Arc<Store>, DiskError> {
     let (config, max_bytes) = (&config.cache, MemoryShares::of(config).robots);
     let pages = Store::disk_share(max_bytes);
@@ -471,7 +477,7 @@ fn store(config: &Config, before: Option<&Generation>) -> Result<Arc<Store>, Dis
     }))
 }
 
-/// Opens the store of evidence, or keeps the one that is open, and stores the text of the configuration in it.
+/// Opens the evidence store, or keeps the one that is open. Stores the text of the configuration in it.
 fn evidence(config: &Config, before: Option<&Generation>) -> Result<Option<Arc<Evidence>>, EvidenceError> {
     let Some(options) = &config.evidence else {
         return Ok(None);
@@ -488,7 +494,7 @@ fn evidence(config: &Config, before: Option<&Generation>) -> Result<Option<Arc<E
     }))
 }
 
-/// Starts sealing the audit log, or keeps the sealer that does.
+/// Starts sealing the audit log, or keeps the sealer that already does so.
 fn sealer(config: &Config, before: Option<&Generation>) -> Option<Arc<Sealer>> {
     let Output::File(log) = &config.audit.output else {
         return None;
@@ -500,7 +506,7 @@ fn sealer(config: &Config, before: Option<&Generation>) -> Option<Arc<Sealer>> {
         .then(|| same.unwrap_or_else(|| Arc::new(Sealer::start(&config.seal, log))))
 }
 
-/// Number of leaves that are kept ready.
+/// Maximum number of certificates for intercepted hosts that robotgate keeps in memory.
 const MAX_LEAVES: usize = 10_000;
 /// Returns how many long decisions may run at the same time. Each keeps a core busy, and the rest of the proxy needs
 /// the other cores.

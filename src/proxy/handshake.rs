@@ -1,9 +1,9 @@
-//! Recognises the start of a client's TLS handshake, and finds the cause of its failure, which pingora reports only as
-//! text. Pure.
+//! Recognises the start of a client's TLS handshake, and finds out why a handshake failed, which pingora reports only
+//! as text. These are pure functions, without I/O.
 
 use crate::{text::plain, upstream};
 
-/// Returns the cause of a failed handshake: the last part of the error's text.
+/// Returns why a TLS handshake failed: the last part of the error's text.
 pub(super) fn cause(error: &pingora::Error) -> String {
     let text = error.to_string();
     if let Some((_, fault)) = text.split_once(CERTIFICATE_FAULT) {
@@ -19,7 +19,7 @@ pub(super) fn cause(error: &pingora::Error) -> String {
 
 /// The record type of a TLS handshake (RFC 8446 §5.1).
 pub(super) const TLS_HANDSHAKE: u8 = 0x16;
-/// The text before the cause in rustls's messages about certificates.
+/// The text that rustls writes before the cause if a certificate is not valid.
 const CERTIFICATE_FAULT: &str = "invalid peer certificate: ";
 /// Maximum length of a cause, in bytes.
 const MAX_CAUSE: usize = 256;

@@ -1,6 +1,6 @@
-//! Reads the head of one HTTP/1 request from a connection and checks it before pingora sees it. So every fault gets a
-//! clear response, time and size are limited for the head as a whole, and no head is forwarded that two parsers could
-//! interpret differently.
+//! Reads the head of an HTTP/1 request from a connection, and checks it before pingora sees it. Therefore every fault
+//! gets a clear response, and time and size are limited for the head as a whole. No head is forwarded that two parsers
+//! could interpret differently.
 
 mod checks;
 mod framing;
@@ -33,7 +33,7 @@ pub(super) struct Head {
     pub(super) bytes: BytesMut,
     /// Length of the head in `bytes`.
     pub(super) len: usize,
-    /// Set if the request is a CONNECT.
+    /// The target and the fields of the request, if it is a CONNECT.
     pub(super) connect: Option<ConnectHead>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct ConnectHead {
 /// Why no head could be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HeadError {
-    /// The connection ended, or the client sent nothing between two requests. No response is needed.
+    /// The connection ended, or the client sent nothing between two requests. The client needs no response.
     #[error("the connection ended")]
     Gone,
     #[error("the request did not arrive in time")]
@@ -131,7 +131,7 @@ impl Head {
         if bytes.first() == Some(&TLS_HANDSHAKE) {
             return Err(HeadError::Tls);
         }
-        // Most heads come in one piece.
+        // Most heads arrive in one piece. Only the others start a timer.
         let head = match Self::parse(&mut bytes, limits)? {
             Some(head) => head,
             None => {
@@ -145,7 +145,7 @@ impl Head {
 
     async fn read_rest(wire: &Wire, mut bytes: BytesMut, limits: HeadLimits) -> Result<Self, HeadError> {
         loop {
-            // A head that keeps to the limit would be complete by now.
+            // A head within the limit would be complete by now.
             if bytes.len() > limits.bytes {
                 return Err(HeadError::TooLarge(limits.bytes));
             }
@@ -164,14 +164,14 @@ impl Head {
         }
     }
 
-    /// Parses the head at the front of `bytes`. If it is complete, takes all bytes. Returns `None` if more bytes are
-    /// needed.
+    /// Parses the head at the beginning of `bytes`. If the head is complete, takes all bytes out of `bytes`. Returns
+    /// `None` if more bytes are needed.
     pub(super) fn parse(bytes: &mut BytesMut, limits: HeadLimits) -> Result<Option<Self>, HeadError> {
         let found = if limits.fields <= USUAL_FIELDS {
             let mut fields = [httparse::EMPTY_HEADER; USUAL_FIELDS];
             ScannedHead::in_front(bytes, &mut fields[..limits.fields], limits)?
         } else {
-            // The task's stack has room only for the usual number of fields.
+            // The stack has room only for the usual number of fields, so allocate.
             let mut fields = vec![httparse::EMPTY_HEADER; limits.fields];
             ScannedHead::in_front(bytes, &mut fields, limits)?
         };
@@ -206,8 +206,8 @@ impl Head {
         self.bytes = out;
     }
 
-    /// Replaces the Host field. The new value names the same origin in a different spelling, because pingora requires
-    /// the bytes of the request target.
+    /// Replaces the value of the Host field. The new value names the same host, but in the spelling of the request
+    /// target, because pingora requires that both are equal byte for byte.
     fn set_host(&mut self, host: &[u8]) {
         let mut out = BytesMut::with_capacity(self.bytes.len() + host.len());
         for line in self.bytes[..self.len].split_inclusive(|byte| *byte == b'\n') {
@@ -230,7 +230,7 @@ impl Head {
 // === impl ScannedHead ===
 
 impl ScannedHead {
-    /// Parses and checks the head at the front of `bytes`. Returns `None` if more bytes are needed.
+    /// Parses and checks the head at the beginning of `bytes`. Returns `None` if more bytes are needed.
     fn in_front<'b>(
         bytes: &'b [u8],
         fields: &mut [httparse::Header<'b>],
@@ -241,7 +241,8 @@ impl ScannedHead {
             Ok(httparse::Status::Complete(len)) => len,
             Ok(httparse::Status::Partial) => return Ok(None),
             Err(httparse::Error::TooManyHeaders) => return Err(HeadError::TooManyFields(limits.fields)),
-            // httparse treats the text after the space as the version.
+            // For a target with a space, httparse takes the text after the space for the version, and reports a wrong
+            // version.
             Err(httparse::Error::Version) if has_space_in_target(bytes) => {
                 return Err(HeadError::Syntax(SPACE_IN_TARGET));
             }
@@ -284,7 +285,7 @@ impl ScannedHead {
 // === impl ConnectHead ===
 
 impl ConnectHead {
-    /// Checks a CONNECT (RFC 9110 §9.3.6). Its Host may be missing or lack the port, because widespread clients send
+    /// Checks a CONNECT (RFC 9110 §9.3.6). Its Host field may be missing or lack the port, because many clients send
     /// such requests.
     fn new(target: &[u8], host: Option<&[u8]>, fields: &[httparse::Header<'_>]) -> Result<Self, HeadError> {
         let authority = HostPort::parse(target).map_err(HeadError::ConnectTarget)?;
@@ -313,8 +314,8 @@ impl ConnectHead {
 // === impl HeadLimits ===
 
 impl HeadLimits {
-    /// Checks a head that was received over HTTP/2, as far as HTTP/2 itself does not check it: whether it keeps to the
-    /// limits, counted as in HTTP/1, and whether HTTP/1 could misinterpret it.
+    /// Checks a head that was received over HTTP/2. The head must keep to the limits, which count bytes as in HTTP/1,
+    /// and must not be one that HTTP/1 could misinterpret. HTTP/2 itself checks everything else.
     ///
     /// # Errors
     /// See [`HeadError`].
@@ -334,7 +335,7 @@ impl HeadLimits {
 // === impl HeadError ===
 
 impl HeadError {
-    /// Returns the limit that was exceeded, if the error is about a limit.
+    /// Returns the limit that the request exceeded, if that is the error.
     pub(super) fn limit(&self) -> Option<Limit> {
         match self {
             Self::Timeout => Some(Limit::HeaderTimeout),
@@ -369,7 +370,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// Returns whether the request line ends in a version and has more words than a method and a target before it.
+/// Returns whether the request line has too many words: a method, a target, further words, and then a version.
 fn has_space_in_target(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
@@ -378,7 +379,7 @@ fn has_space_in_target(head: &[u8]) -> bool {
 
 const SPACE_IN_TARGET: &str = "the request target has a space: write %20 for it";
 
-/// Returns whether `bytes` contains the end of a head, with either kind of line end.
+/// Returns whether `bytes` contains the end of a head, with CRLF or only LF as line ends.
 fn may_end(bytes: &[u8]) -> bool {
     [END, b"\n\n"]
         .iter()
@@ -387,7 +388,7 @@ fn may_end(bytes: &[u8]) -> bool {
 
 /// The last bytes of a head: the end of a line, and an empty line.
 const END: &[u8] = b"\n\r\n";
-/// Maximum number of fields that are parsed on the stack.
+/// Heads with at most this number of fields are parsed without an allocation.
 const USUAL_FIELDS: usize = 128;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Interception: accepts a CONNECT, terminates its TLS with a leaf of the local authority, and serves the requests in
-//! the tunnel, over HTTP/1.1, HTTP/2, or plain HTTP.
+//! Interception: accepts a CONNECT, terminates its TLS with a certificate of the local certificate authority, and
+//! serves the requests in the tunnel, over HTTP/1.1, HTTP/2, or plain HTTP.
 //!
 //! Accepting a CONNECT decides nothing: each request in the tunnel is decided on its own.
 
@@ -43,9 +43,11 @@ enum LeafError {
     Limit(Limit),
 }
 
-/// Serves the requests inside a CONNECT to `origin`. Their scheme is https unless the first byte shows plain HTTP.
-/// `refused` is the exchange of a CONNECT that was refused in the log: it ends with the response to the CONNECT, and
-/// each request in the tunnel is refused on its own.
+/// Serves the requests inside a CONNECT to `origin`. Their scheme is https, unless the first byte in the tunnel shows
+/// plain HTTP.
+///
+/// `refused` is set if the log says that the CONNECT was refused, but the client is to see refusals in the tunnel. That
+/// exchange ends with the response to the CONNECT, and each request in the tunnel is refused on its own.
 pub(super) async fn serve(
     mut stream: ClientStream,
     origin: Origin,
@@ -60,7 +62,8 @@ pub(super) async fn serve(
         (proxy.handshake_timeout, proxy.limits.http2_resets)
     };
     let client = context.connection.client;
-    // The leaf is minted before the response, so that the client gets an error response if that fails.
+    // Make the certificate for the host before responding to the CONNECT. If that fails, the client still gets an error
+    // response.
     let server_config = match server_config(&origin.host, leaves, context).await {
         Ok(server_config) => server_config,
         Err(error) => {
@@ -128,7 +131,8 @@ pub(super) async fn serve(
     }
 }
 
-/// Returns the TLS server configuration for a host. The number of new hosts per client and minute is limited.
+/// Returns the TLS server configuration for a host. If there is none yet, makes a certificate, and counts it against
+/// the number that a client may cause per minute.
 async fn server_config(host: &Host, leaves: &Leaves, context: &Context) -> Result<Arc<ServerConfig>, LeafError> {
     if let Some(ready) = leaves.ready(host) {
         return Ok(ready);
@@ -146,7 +150,8 @@ async fn serve_inside(stream: Stream, outer_connect: Arc<OuterConnect>, context:
     };
     match stream.selected_alpn_proto() {
         Some(ALPN::H2) => streams::serve(stream, outer_connect, &inside).await,
-        // Boxed, because a connection that serves a CONNECT would otherwise contain itself.
+        // Boxed, because a connection serves a CONNECT, which serves a connection: without the box, the future would
+        // contain itself.
         _ => Box::pin(connection::serve(stream, &inside)).await,
     }
 }

@@ -1,5 +1,5 @@
-//! `http://robotgate.internal/`: robotgate's own pages, for clients that use it as their proxy. They include the
-//! authority's certificate, so every client that may connect can get it.
+//! `http://robotgate.internal/`: robotgate's own pages, for clients that use robotgate as their proxy. One of them is
+//! the certificate of the certificate authority, so every client that may connect can get it.
 //!
 //! The host is recognised in the same target on which every decision is based. It is not an origin: robotgate resolves
 //! no name, forwards nothing, and makes and logs no decision. No pages exist under another scheme or port, or through a
@@ -21,7 +21,7 @@ use crate::{
     trust::{self, CA_NAME, Ca, Certificate, Form, Settings},
 };
 
-/// Returns the response to a request for `target`, which is on robotgate's internal site.
+/// Returns robotgate's own page for `target`, which is on the internal site.
 ///
 /// # Errors
 /// Fails if there is no page under this URL and method.
@@ -49,13 +49,13 @@ pub(super) fn answer(
     }
     let certificate = generation.authority().map(Certificate::from);
     let settings = Settings::new(&proxy(&connection.listener, generation), Ca::Here(CA_NAME));
-    // Cannot fail, because an IP address and a port are always a valid proxy address.
+    // This does not fail, because an IP address and a port are always a valid proxy address.
     let settings = settings.map_err(|_| InternalSiteError::Missing(trust::Missing::Page))?;
     let document = trust::page(&path, form, certificate.as_ref(), &settings)?;
     Ok(OwnResponse::document(document.content_type, document.body))
 }
 
-/// Returns the URL of the proxy that the client used.
+/// Returns the proxy URL that the client used to connect to robotgate.
 fn proxy(listener: &Listener, generation: &Generation) -> String {
     let local = listener.socket.as_ref().and_then(|socket| socket.local_addr());
     let proxy = &generation.config.proxy;
@@ -68,7 +68,7 @@ fn proxy(listener: &Listener, generation: &Generation) -> String {
         false => "http",
     };
     let canonical = |address: &std::net::SocketAddr| {
-        // On an IPv6 listener, an IPv4 client knows only the IPv4 address.
+        // An IPv4 client that connects to an IPv6 listener knows only the IPv4 form of the address.
         std::net::SocketAddr::new(address.ip().to_canonical(), address.port())
     };
     match address {

@@ -1,5 +1,5 @@
 //! Gets the decision on a request: identifies the bot, checks whether bots may connect to the origin, and looks up the
-//! copy. [`crate::decision`] decides.
+//! robots.txt copy. It passes all that to [`crate::decision`], which decides.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,7 +20,7 @@ use crate::{
     usage::Vocabulary,
 };
 
-/// Why a request could not be decided. The client gets an error, and nothing is sent upstream.
+/// Why a request could not be decided. The client gets an error, and robotgate sends nothing to the origin.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoDecision {
     #[error(transparent)]
@@ -30,7 +30,7 @@ pub(crate) enum NoDecision {
     Overloaded,
 }
 
-/// Returns who sends a request, and the proof. Call this only once for each request.
+/// Returns who sends a request, and by what credential that is proved. Call this only once for each request.
 pub(super) fn identify<'a>(
     config: &'a Config,
     headers: &'a HeaderMap,
@@ -48,8 +48,8 @@ pub(super) fn identify<'a>(
     (proof, subject)
 }
 
-/// Returns the credential of a request. Inside a CONNECT, this is the CONNECT's credential; fields in the tunnel are
-/// ignored.
+/// Returns the credential of a request. For a request inside a CONNECT, this is the credential of the CONNECT, and the
+/// request's own fields are ignored.
 fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) -> PresentedCredential<'a> {
     if let Some(outer_connect) = outer_connect {
         return outer_connect
@@ -65,8 +65,8 @@ fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) ->
     }
 }
 
-/// Decides a request. Fetches for the decision are counted for `requester`. A decision that takes long has to wait for
-/// the turn of `requester`. Logs only fetches.
+/// Decides a request. The only log lines that this writes are those of fetches. Fetches and long decisions count
+/// against the limits of `requester`, and a long decision may have to wait for those of others.
 ///
 /// # Errors
 /// Fails if the decision needs the robots.txt or the `tdmrep.json` and no fetch can start, or if a long decision waits
@@ -90,19 +90,21 @@ pub(crate) async fn decide(
         }
     };
     match decision.wants_tdmrep() {
-        // Boxed, so that the future stays small for other requests.
+        // Boxed, so that the future stays small for requests that need no `tdmrep.json`.
         true => Box::pin(with_tdmrep(generation, requester, decision)).await,
         false => Ok(decision),
     }
 }
 
-/// Completes a decision with the site's `tdmrep.json`. If the site cannot be reached, its last answer counts.
+/// Completes a decision with the site's `tdmrep.json`. If the site cannot be reached, the last known `tdmrep.json`
+/// counts.
 async fn with_tdmrep(
     generation: &Generation,
     requester: Requester,
     mut decision: Decision,
 ) -> Result<Decision, NoDecision> {
-    // No configured bot needs these files: the purpose came with the question.
+    // robotgate does not fetch these files if no configured bot needs them. Here, the question itself named a purpose
+    // that would need one.
     let Some(files) = &generation.tdmrep else {
         return Ok(decision.without_tdmrep());
     };
@@ -135,7 +137,8 @@ async fn with_tdmrep(
     }
 }
 
-/// Makes a decision that takes long, in the requester's turn.
+/// Makes a decision that takes long. Only a few of these run at the same time, so it waits until `requester` gets a
+/// place.
 async fn at_length(
     generation: &Generation,
     requester: Requester,
@@ -146,15 +149,15 @@ async fn at_length(
     Ok(tokio::task::block_in_place(decide))
 }
 
-/// Returns why bots may not connect to `origin`, as far as that is known before its name is resolved. `None` if they
-/// may.
+/// Returns why bots may not connect to `origin`, as far as robotgate knows that before it resolves the name. Returns
+/// `None` if they may.
 pub(super) fn screen(generation: &Generation, origin: &Origin) -> Option<String> {
     let screened = generation.egress.screen(&origin.host, origin.port);
     screened.err().map(|prohibited| prohibited.to_string())
 }
 
-/// Looks up the copy for a request that was allowed without one, and adds it to the decision. If the lookup fails,
-/// returns the decision unchanged.
+/// Adds the robots.txt copy to a decision that allowed a request without it. If the copy cannot be looked up, returns
+/// the decision unchanged.
 pub(super) async fn with_copy(generation: &Generation, requester: Requester, decision: Decision) -> Decision {
     match look_up(generation, requester, &decision.target().origin).await {
         Ok(lookup) => decision.with_lookup(lookup),
@@ -172,8 +175,8 @@ async fn look_up(generation: &Generation, requester: Requester, origin: &Origin)
     generation.store.lookup(&query, generation.config.robots.wait).await
 }
 
-/// Returns the requester for operators who ask how a request would be decided. One limit applies to all their fetches
-/// together.
+/// Returns the requester for operators who ask how a request would be decided. All operators share one limit of
+/// fetches.
 pub(crate) fn operators(config: &Config) -> Requester {
     Requester {
         name: Name::Operators,
@@ -181,5 +184,5 @@ pub(crate) fn operators(config: &Config) -> Requester {
     }
 }
 
-/// Maximum time for which a request waits for a decision that takes long to start.
+/// A long decision that has not begun within this time fails.
 const MAX_WAIT: Duration = Duration::from_secs(5);

@@ -1,5 +1,5 @@
-//! Limits for clients: the list of all limits, how often each was exceeded, and allowances that refill with time. No
-//! clock is read here.
+//! Limits for clients: the list of all limits, how often each was exceeded, and allowances that refill with time. This
+//! module reads no clock: callers pass the time.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{fetch::TOO_MANY_FETCHES, ratelimited::EventCounter};
 
-/// A limit of the configuration.
+/// A limit for clients, which the configuration sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
     Connections,
@@ -36,7 +36,7 @@ pub(super) struct Tally {
     counts: [EventCounter; Limit::ALL.len()],
 }
 
-/// An amount that may be used in each period of time. It refills gradually, up to the full amount.
+/// How often a client may do something within a time. The allowance refills gradually, up to the full amount.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance {
     left: f64,
@@ -45,15 +45,15 @@ pub(super) struct Allowance {
 
 /// Counts how often the client of an HTTP/2 connection cancels requests.
 ///
-/// A cancelled request makes room for the next one immediately, while the work that was begun for it continues for a
-/// while. So the number of cancelled requests per time is limited (CVE-2023-44487).
+/// When a client cancels a request, it may send the next one immediately, although robotgate's work for the first one
+/// continues for a while. Therefore robotgate limits the number of cancelled requests per time (CVE-2023-44487).
 #[derive(Debug)]
 pub(super) struct Resets {
     allowed: u32,
     allowance: Mutex<Allowance>,
     /// Number of requests that are being served, including cancelled ones.
     pub(super) served: AtomicU32,
-    /// Cancelled once the client has cancelled too many requests.
+    /// This token is cancelled once the client has cancelled too many requests.
     pub(super) enough: CancellationToken,
 }
 
@@ -96,7 +96,7 @@ impl Limit {
         Limit::TunnelTimeout,
     ];
 
-    /// Returns the key of `[proxy]` that sets the limit.
+    /// Returns the configuration key in `[proxy]` that sets the limit.
     pub(super) fn key(self) -> &'static str {
         match self {
             Limit::Connections => "max-connections",
@@ -114,7 +114,7 @@ impl Limit {
         }
     }
 
-    /// Returns the sentence for a client that exceeds the limit.
+    /// Returns the sentence that tells a client which limit it exceeded.
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Limit::Connections => {
@@ -161,14 +161,14 @@ impl Tally {
         }
     }
 
-    /// Returns each limit's key, and how often the limit was exceeded.
+    /// Returns the configuration key of each limit, and how often clients exceeded the limit.
     pub(super) fn totals(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let total = |limit: Limit| self.counts[limit as usize].total();
         Limit::ALL.into_iter().map(move |limit| (limit.key(), total(limit)))
     }
 
-    /// Counts that a client exceeded a limit. `client` is its address as the log may show it. Logs each limit at most
-    /// once a second, so that the client cannot fill the log.
+    /// Counts that a client exceeded a limit. Logs each limit at most once a second, so that a client cannot fill the
+    /// log. `client` is the client's address as the log may show it.
     pub(super) fn note(&self, limit: Limit, client: SocketAddr, now: Instant) {
         let count = &self.counts[limit as usize];
         if let Some(total) = count.note(now.saturating_duration_since(self.since)) {
@@ -187,7 +187,7 @@ impl Allowance {
         }
     }
 
-    /// Takes one from the allowance of `amount` in each `time`. Returns `false` if the allowance is used up.
+    /// Uses one of the `amount` that a client may use in each `time`. Returns `false` if all are used up.
     pub(super) fn take(&mut self, amount: u32, time: Duration, now: Instant) -> bool {
         self.left = self.refilled(amount, time, now);
         self.at = now;
@@ -209,7 +209,7 @@ impl Allowance {
     }
 }
 
-/// The period for which the configuration sets the number of cancelled requests.
+/// The configuration says how many requests a client may cancel within this time.
 const RESETS_WITHIN: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! The sockets on which robotgate listens, and the tasks that accept connections there. robotgate binds the sockets
-//! before it starts to use a configuration, so that a configuration whose addresses cannot be used changes nothing. It
+//! The sockets on which robotgate listens, and the tasks that accept connections there.
+//!
+//! robotgate binds the sockets of a configuration before it uses the configuration. If that fails, nothing changes. It
 //! closes a socket only after it has accepted the connections that were waiting there.
 //!
 //! Each connection has its own task. When the proxy stops, it accepts no more connections, and open ones get a limited
@@ -35,7 +36,7 @@ use crate::{config::Config, egress::Listening};
 #[derive(Debug)]
 pub struct Listeners {
     listeners: Mutex<Vec<Listener>>,
-    /// Sockets that the process inherited (for example from systemd), until the first configuration is loaded.
+    /// Sockets that the process inherited, for example from systemd. Empty once the first configuration is loaded.
     inherited: Mutex<Vec<Socket>>,
     running: Running,
     /// Becomes true when the proxy begins to stop.
@@ -44,15 +45,16 @@ pub struct Listeners {
     failed: CancellationToken,
 }
 
-/// The sockets of a configuration that is not used yet. Clients cannot connect to the new ones among them.
+/// The sockets of a configuration that robotgate does not use yet. Some are in use already. The others are bound, but
+/// clients cannot connect to them yet.
 #[derive(Debug)]
 pub struct Planned {
     sockets: Vec<PlannedSocket>,
-    /// Makes sockets share their ports. Dropping it with the plan stops the sharing.
+    /// Lets sockets share their ports until this plan is dropped.
     _shared: SharedPorts,
 }
 
-/// The sockets of a plan, after they began to listen. No task accepts connections on new ones yet.
+/// The sockets of a configuration, after all of them began to listen. No task accepts connections on the new ones yet.
 #[derive(Debug)]
 pub struct Open {
     sockets: Vec<Socket>,
@@ -70,7 +72,7 @@ struct PlannedSocket {
 /// A bound socket.
 #[derive(Debug, Clone)]
 struct Socket {
-    /// The address in the configuration. Port 0 means any port.
+    /// The address as the configuration names it. Its port may be 0, for any free port.
     named: SocketAddr,
     address: SocketAddr,
     speaks: Speaks,
@@ -83,11 +85,12 @@ struct Socket {
 pub enum Speaks {
     Http,
     Tls,
-    /// HTTP from operators.
+    /// HTTP, from operators instead of bots.
     Admin,
 }
 
-/// Serves an operator's connection in a separate task, until the socket is closed.
+/// A function that serves an operator's connection in a task of its own, until the token is cancelled when the socket
+/// closes.
 pub type ServeOperator = Arc<dyn Fn(TcpStream, SocketAddr, CancellationToken) + Send + Sync>;
 
 /// A socket and the task that accepts its connections.
@@ -101,9 +104,9 @@ struct Listener {
 // === impl Listeners ===
 
 impl Listeners {
-    /// Creates listeners that accept no connections yet. `cut_off` ends connections that are still open at the end of a
-    /// stop. `inherited` are the sockets with which the process was started: the first configuration uses the ones that
-    /// it names, and the others are closed.
+    /// Creates listeners that accept no connections yet. `cut_off` ends connections that are still open when a stop has
+    /// taken too long. `inherited` are the sockets with which the process was started. The first configuration uses
+    /// those that it names, and the others are closed.
     ///
     /// Must be called within a Tokio runtime.
     pub fn new(shutdown: ShutdownWatch, cut_off: CancellationToken, inherited: Vec<std::net::TcpListener>) -> Self {
@@ -112,7 +115,7 @@ impl Listeners {
             Some(Socket {
                 named: address,
                 address,
-                // The actual protocol is set when the configuration is known.
+                // `plan` sets the actual protocol when the configuration is known.
                 speaks: Speaks::Http,
                 socket: Arc::new(TcpListener::from_std(socket).ok()?),
             })
@@ -126,8 +129,8 @@ impl Listeners {
         }
     }
 
-    /// Returns the sockets that `config` names: existing sockets, and new ones that are bound but do not listen yet.
-    /// Dropping the plan leaves no trace.
+    /// Returns the sockets that `config` names. Some exist already. The new ones are bound, but do not listen yet. If
+    /// the plan is dropped, nothing has changed.
     ///
     /// Must be called within a Tokio runtime.
     ///
@@ -138,7 +141,7 @@ impl Listeners {
         all.extend(self.inherited().iter().cloned());
         let mut others = all.clone();
         let exact = |(named, speaks)| {
-            // If two protocols have the same address with port 0, each has its own socket.
+            // Two protocols may both have the same address with port 0. Each then needs its own socket.
             let is_same = |socket: &Socket| match socket.named == named {
                 true => socket.speaks == speaks || named.port() != 0,
                 false => socket.address == named,
@@ -160,8 +163,8 @@ impl Listeners {
                 speaks,
                 socket,
             });
-            // While a socket for 127.0.0.1 exists next to the one for 0.0.0.0, it gets the connections to 127.0.0.1. If
-            // it were closed, connections that wait there would be lost.
+            // Keep a socket for 127.0.0.1 when the configuration now names 0.0.0.0. Connections to 127.0.0.1 still
+            // arrive at the old socket, and the ones that wait there would be lost if it were closed.
             let (within, outside) = others.drain(..).partition(|other| is_within(other.address, address));
             others = outside;
             sockets.extend(within.into_iter().map(|within: Socket| PlannedSocket {
@@ -177,8 +180,8 @@ impl Listeners {
         })
     }
 
-    /// Closes the sockets that are not in `open`. First accepts the connections that are waiting there, and serves them
-    /// with the current configuration.
+    /// Closes the sockets that are not in `open`. Before it closes a socket, it accepts the connections that are
+    /// waiting there, and serves them with the current configuration.
     pub async fn retire(&self, open: &Open) {
         let retired: Vec<Listener> = {
             let mut listeners = self.lock();
@@ -195,7 +198,7 @@ impl Listeners {
         }
     }
 
-    /// Accepts connections on the sockets in `open`.
+    /// Begins to accept connections on the sockets in `open`.
     pub fn take_up(&self, open: Open, live: &Arc<Live>, operators: &ServeOperator) {
         // This closes the inherited sockets that the configuration does not use.
         self.inherited().clear();
@@ -223,7 +226,7 @@ impl Listeners {
         }
     }
 
-    /// Returns the bound addresses with their ports, and the protocol on each.
+    /// Returns the bound addresses with their actual ports, and the protocol on each.
     pub fn addresses(&self) -> Vec<(SocketAddr, Speaks)> {
         let sockets = self.sockets().into_iter();
         sockets.map(|socket| (socket.address, socket.speaks)).collect()
@@ -234,8 +237,9 @@ impl Listeners {
         self.failed.cancelled().await;
     }
 
-    /// Waits until all connections of bots have ended, for at most `bound` or until they are cut off. Returns `true` if
-    /// all of them ended in time. Call it after the proxy has begun to stop. Operators are served until the end.
+    /// Waits until all connections of bots have ended. After `bound`, or if `cut_off` is cancelled, ends the remaining
+    /// ones. Returns `true` if all of them ended in time. Call this after the proxy has begun to stop. Operators are
+    /// served until the end.
     pub async fn drain(&self, bound: Duration) -> bool {
         let (for_operators, for_bots): (Vec<_>, Vec<_>) = {
             let mut listeners = self.lock();
@@ -243,13 +247,13 @@ impl Listeners {
         };
         *self.lock() = for_operators;
         for listener in for_bots {
-            // A panic of the task has been reported already. The other tasks run to their end.
+            // If the task panicked, that has already been reported. The tasks of the connections continue.
             let _ = listener.accepting.await;
         }
         self.running.drain(bound).await
     }
 
-    /// Returns the sockets with their addresses.
+    /// Returns the open sockets with their addresses.
     pub fn open(&self) -> Vec<(SocketAddr, Arc<TcpListener>)> {
         let sockets = self.sockets().into_iter();
         sockets.map(|socket| (socket.address, socket.socket)).collect()
@@ -269,10 +273,10 @@ impl Listeners {
 }
 
 /// Checks whether robotgate can listen on the addresses of `config`. Returns the addresses that are in use, perhaps by
-/// the running robotgate, and the keys that name them.
+/// the running robotgate, and the configuration keys that name them.
 ///
 /// # Errors
-/// Fails if robotgate cannot listen on an address for a different reason.
+/// Fails if robotgate cannot listen on an address for another reason than that it is in use.
 pub(super) fn check(config: &Config) -> Result<Vec<(SocketAddr, &'static str)>, ListenError> {
     let mut taken = Vec::new();
     for (address, speaks) in wanted(config) {
@@ -289,17 +293,18 @@ fn wanted(config: &Config) -> impl Iterator<Item = (SocketAddr, Speaks)> {
     let plain = proxy.listen.iter().map(|address| (*address, Speaks::Http));
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
     let admin = config.admin.listen.iter().map(|address| (*address, Speaks::Admin));
-    // Admin listeners come first, so that they are open when the listeners for bots are. systemd, for example, waits
-    // for the listeners for bots.
+    // Admin listeners come first, so that they are already open when those for bots open. systemd, for example, waits
+    // only for the listeners for bots.
     admin.chain(plain).chain(tls.map(|address| (*address, Speaks::Tls)))
 }
 
-/// Returns whether a socket on `wide` also gets the connections to `address`.
+/// Returns whether a socket on `wide` also gets the connections to `address`. For example, `0.0.0.0:80` also gets those
+/// to `127.0.0.1:80`.
 fn is_within(address: SocketAddr, wide: SocketAddr) -> bool {
     wide.port() == address.port() && wide.ip().is_unspecified() && (wide.is_ipv6() || address.is_ipv4())
 }
 
-/// Runs `accepting`, which ends only when the proxy stops. If `accepting` panics, cancels `failed`.
+/// Runs `accepting`, which ends only when the proxy stops. If `accepting` panics, this cancels the token `failed`.
 async fn watched(accepting: impl Future<Output = ()>, failed: CancellationToken) {
     let failing = failed.drop_guard();
     accepting.await;
@@ -309,15 +314,15 @@ async fn watched(accepting: impl Future<Output = ()>, failed: CancellationToken)
 // === impl Planned ===
 
 impl Planned {
-    /// Listens on all sockets, and adds the addresses to `listening`. From now on, clients can connect to new sockets
-    /// and wait there.
+    /// Begins to listen on all sockets, and adds their addresses to `listening`. From now on, clients can connect to
+    /// the new sockets, but have to wait there.
     ///
     /// # Errors
     /// Fails if another program has begun to listen on an address in the meantime.
     pub fn open(self, listening: &Listening) -> Result<Open, ListenError> {
         let addresses: Vec<SocketAddr> = self.sockets.iter().map(|socket| socket.address).collect();
-        // Added first, because a request to one of these addresses may be about to be forwarded, and bots must not
-        // reach robotgate's own listeners.
+        // Add the addresses first. A request to one of them may be about to be forwarded, and bots must not reach
+        // robotgate's own listeners.
         listening.add(&addresses);
         let open = |planned: PlannedSocket| {
             Ok(Socket {
@@ -345,7 +350,7 @@ impl Open {
 // === impl Socket ===
 
 impl Socket {
-    /// Returns whether both have the same socket and the same protocol.
+    /// Returns whether both are the same socket with the same protocol.
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.socket, &other.socket) && self.speaks == other.speaks
     }
@@ -356,7 +361,7 @@ impl Socket {
 impl Listener {
     async fn end(&mut self) {
         self.retire.cancel();
-        // A panic of the task has been reported already.
+        // If the task panicked, that has already been reported.
         let _ = (&mut self.accepting).await;
     }
 }
@@ -372,7 +377,7 @@ impl Speaks {
         }
     }
 
-    /// Returns the configuration key that sets the addresses.
+    /// Returns the configuration key that sets the addresses for this protocol.
     fn key(self) -> &'static str {
         match self {
             Speaks::Http => "proxy.listen",

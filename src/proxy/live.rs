@@ -1,4 +1,4 @@
-//! The current generation, which is replaced as a whole, and the state that survives a reload.
+//! The current generation, which a reload replaces as a whole, and the state that survives a reload.
 
 use std::{
     sync::{
@@ -29,12 +29,11 @@ pub struct Live {
     current: ArcSwap<Generation>,
     pub(super) clients: Arc<Clients>,
     pub(super) metrics: Arc<Metrics>,
-    /// Clients that rejected the authority's certificates.
+    /// Clients that do not trust the certificates of the local certificate authority.
     pub(super) rejections: Arc<Rejections>,
-    /// Earlier audit logs to which requests may still write.
+    /// Audit logs of earlier configurations. Requests that began before a reload may still write to them.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
-    /// Whether the proxy is stopping. This is not a channel, because each request reads it, and a channel would take a
-    /// lock.
+    /// Whether the proxy is stopping. Each request reads this, so it is not a channel, which would take a lock.
     stopping: AtomicBool,
 }
 
@@ -61,7 +60,7 @@ impl Live {
         }))
     }
 
-    /// Makes `generation` the current one. It was built to follow the generation that is current now.
+    /// Makes `generation` the current one. The caller has built it to follow the generation that is current now.
     pub fn put_in_force(&self, generation: Arc<Generation>) {
         let before = self.generation();
         let cache = &generation.config.cache;
@@ -87,7 +86,7 @@ impl Live {
             _ => {}
         }
         if !generation.reaches_like(&before) {
-            // The new configuration may reach sites that could not be reached before.
+            // With the new configuration, robotgate may reach sites that it could not reach before.
             generation.store.retry_failures();
             if let Some(files) = &generation.tdmrep {
                 files.store.retry_failures();
@@ -97,7 +96,7 @@ impl Live {
 
     fn keep_audit_log(&self, before: &Generation, generation: &Generation) {
         let mut logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
-        // Removes logs without another owner. Such a log writes its remaining lines when it is dropped.
+        // Drop the logs that only this list still holds. When a log is dropped, it writes its remaining lines.
         logs.retain(|log| Arc::strong_count(log) > 1);
         if !Arc::ptr_eq(&before.audit, &generation.audit) {
             let output = generation.audit.output();
@@ -113,22 +112,22 @@ impl Live {
         }
     }
 
-    /// Returns the store of the copies.
+    /// Returns the store of the robots.txt copies.
     pub fn store(&self) -> Arc<Store> {
         self.generation().store.clone()
     }
 
-    /// Returns the clients that rejected the authority's certificates.
+    /// Returns the clients that do not trust the certificates of the local certificate authority.
     pub fn rejections(&self) -> &Arc<Rejections> {
         &self.rejections
     }
 
-    /// Returns recent requests that were not allowed.
+    /// Returns the latest lines of the audit log, which robotgate keeps in memory.
     pub fn recent(&self) -> Arc<Recent> {
         self.generation().recent.clone()
     }
 
-    /// Returns all logs that may still have lines to write.
+    /// Returns all audit logs that may still have lines to write.
     pub fn audit_logs(&self) -> Vec<Arc<AuditLog>> {
         let mut logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
         logs.retain(|log| Arc::strong_count(log) > 1);
@@ -140,7 +139,7 @@ impl Live {
         self.clients.connections()
     }
 
-    /// Returns whether the proxy is stopping. Connections are not kept open for further requests then.
+    /// Returns whether the proxy is stopping. If it is, connections do not wait for further requests.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
@@ -150,19 +149,19 @@ impl Live {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Returns a guard of the current generation, for a short use only.
+    /// Returns the current generation behind a guard. Use this only for a short time.
     pub(super) fn current(&self) -> arc_swap::Guard<Arc<Generation>> {
         self.current.load()
     }
 
-    /// Returns the current generation.
+    /// Returns the current generation, to keep for as long as needed.
     pub fn generation(&self) -> Arc<Generation> {
         self.current.load_full()
     }
 }
 
-/// Returns a warning for each limit in the configuration for which this process may open too few files. Defaults cause
-/// no warning.
+/// Returns a warning for each configured limit that clients cannot reach, because this process may open too few files.
+/// Limits with their default value cause no warning.
 pub fn beyond_files(config: &Config) -> Vec<String> {
     Clients::beyond_files(config, open_files())
 }

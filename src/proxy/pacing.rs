@@ -1,5 +1,5 @@
-//! Makes a request wait for its turn at the site. The wait comes after the decision to forward the request, and before
-//! that decision is logged. [`crate::pace`] says when the turn comes.
+//! Makes a request wait until the site's pace allows it. The request waits after the decision to forward it, and before
+//! that decision is logged. [`crate::pace`] says how long it has to wait.
 
 use std::time::SystemTime;
 
@@ -15,16 +15,16 @@ use crate::{
     pacer::{Pacer, SharedPacer, TooEarly},
 };
 
-/// Why a request cannot be forwarded after its wait.
+/// Why a request is not forwarded after it waited for the site's pace.
 pub(super) enum Unpaced {
     NoDecision(NoDecision),
     /// The client has left. The value is the decision from before the wait.
     Gone(Box<Decision>),
 }
 
-/// Waits for the turn of a request that is to be forwarded, and stores the turn in `exchange`. A request that had to
-/// wait is decided again. A request that would have to wait too long is deferred instead. `gone` completes when the
-/// client leaves.
+/// Waits until the site's pace allows a request that is to be forwarded, and stores this permission in `exchange`.
+/// After a wait, the request is decided again. If the wait would be too long, returns the decision to defer the request
+/// instead. `gone` completes when the client leaves.
 ///
 /// # Errors
 /// Fails if the client has left, or the request cannot be decided again.
@@ -78,21 +78,23 @@ pub(super) async fn wait_for_turn(
 // === impl Generation ===
 
 impl Generation {
-    /// Returns the pacer and the limits of a request that is to be forwarded, or `None` if it has no limits.
+    /// Returns the pacer, and the pace limits that apply to this request. Returns `None` if the request is not
+    /// forwarded or has no limits.
     fn pace_of(&self, decision: &Decision) -> Option<(&SharedPacer, Limits)> {
         let pacer = self.pacer.as_ref().filter(|_| decision.forwarded)?;
-        // A request whose `Crawl-delay` is too long never gets a decision to forward it.
+        // If the `Crawl-delay` of the site is too long, the decision is not to forward the request, so this has no
+        // error.
         Some((pacer, decision.limits().ok()??))
     }
 
-    /// Returns when a request with this decision would be forwarded and why not now, or `None` if now. Reserves
-    /// nothing.
+    /// Returns when a request with this decision would be forwarded, and why not now. Returns `None` if it would be
+    /// forwarded now. Does not reserve that time.
     pub(crate) async fn not_before(&self, decision: &Decision) -> Option<(SystemTime, Cause)> {
         let (pacer, limits) = self.pace_of(decision)?;
         let bot = decision.bot().unwrap_or_default();
         let later = pacer.not_before(&decision.target().origin, bot, &limits).await?;
-        // Reads the clocks in this order, so that a delay between them can make the result too late but never too
-        // early.
+        // Read the pacer's clock before the system's. A delay between the two can then make the result too late, but
+        // never too early.
         let left = later.at.saturating_duration_since(Pacer::now());
         Some((SystemTime::now() + left, later.cause))
     }

@@ -1,11 +1,16 @@
-//! Logs clients that reject the certificates of the interception. A client does so in one of three ways: it sends a TLS
-//! alert, closes the connection during the handshake, or closes it right after the handshake, before the first byte of
-//! a request. Node.js and programs that use GnuTLS check the certificate only then. The log names the client and the
-//! setting that makes it trust the authority.
+//! Logs clients that reject the certificates which robotgate uses to intercept connections. The log names the client,
+//! and the setting that makes it trust the local certificate authority.
+//!
+//! A client rejects a certificate in one of three ways:
+//!
+//! - It sends a TLS alert.
+//! - It closes the connection during the handshake.
+//! - It closes the connection right after the handshake, before the first byte of a request. Node.js and programs that
+//!   use GnuTLS check the certificate only then.
 //!
 //! Chromium also closes connections in the last two ways although it trusts the certificate: it opens a spare
-//! connection and closes it once another one serves its requests over HTTP/2. So a close is a sign of rejection only if
-//! the same program sends nothing on its other connections to the same origin.
+//! connection, and closes it once another one serves its requests over HTTP/2. So a close is a sign of rejection only
+//! if the same program sends nothing on its other connections to the same origin.
 
 use std::{
     hash::Hash,
@@ -17,7 +22,7 @@ use http::HeaderValue;
 use super::{client_connection::OuterConnect, context::Context, handshake::cause};
 use crate::{origin::Scheme, ratelimited::ratelimited, text::plain, trust::RejectionKind, trust::clients};
 
-/// Logs why a client ended the handshake. pingora reports the alert only as text.
+/// Logs why a TLS handshake with a client failed. pingora reports the alert of the client only as text.
 pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: &OuterConnect, context: &Context) {
     let text = error.to_string();
     let cause = cause(error);
@@ -33,8 +38,8 @@ pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: 
     }
 }
 
-/// Logs a client that closed a connection without sending anything. `after` is the time since it could first send. A
-/// close is a sign of rejection only in TLS, and only soon after the handshake.
+/// Logs that a client closed a connection without sending anything. `after` is the time since it could first send. The
+/// close is a sign that the client rejects the certificate only for TLS, and only soon after the handshake.
 pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && outer_connect.origin.scheme == Scheme::Https
@@ -44,7 +49,7 @@ pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     }
 }
 
-/// Notes that a client sent bytes on a connection inside a CONNECT, which means that it trusts the certificate.
+/// Notes that a client sent bytes on a connection inside a CONNECT, so it trusts the certificate.
 pub(super) fn note_trust(context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && let Some(program) = program(outer_connect, context)
@@ -53,7 +58,8 @@ pub(super) fn note_trust(context: &Context) {
     }
 }
 
-/// Logs a close, unless the client is a browser or its other connections show that it trusts the certificate.
+/// Logs that a client closed a connection, unless it is a browser or its other connections show that it trusts the
+/// certificate.
 async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context) {
     if outer_connect.user_agent.as_ref().is_some_and(is_browser) {
         return;
@@ -73,7 +79,8 @@ async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context)
     }
 }
 
-/// Identifies which program connects to which origin, as far as the CONNECT tells; `None` without a User-Agent.
+/// Identifies which program connects to which origin, as far as the CONNECT tells. Returns `None` if the CONNECT has no
+/// User-Agent.
 fn program<'a>(outer_connect: &'a OuterConnect, context: &Context) -> Option<impl Hash + 'a> {
     let user_agent = outer_connect.user_agent.as_ref()?;
     Some((
@@ -83,7 +90,7 @@ fn program<'a>(outer_connect: &'a OuterConnect, context: &Context) -> Option<imp
     ))
 }
 
-/// Returns whether the client is a browser. Browsers check the certificate during the handshake, reject it with an
+/// Returns whether the client is a browser. A close says nothing about browsers: they reject a certificate with an
 /// alert, and close spare connections at any time.
 fn is_browser(user_agent: &HeaderValue) -> bool {
     let text = String::from_utf8_lossy(user_agent.as_bytes());
@@ -126,14 +133,14 @@ fn log_rejection(kind: RejectionKind, cause: &str, outer_connect: &OuterConnect,
     }
 }
 
-/// Alerts that reject a certificate (RFC 8446 §6.2), by rustls's names for them. Programs that check certificates by
-/// their own rules instead of their TLS library's, such as Java and browsers, send `certificate_unknown`.
+/// TLS alerts that reject a certificate (RFC 8446 §6.2), by rustls's names for them. Java and browsers, which check
+/// certificates by rules of their own, send `certificate_unknown`.
 const ALERTS: [&str; 4] = ["UnknownCA", "BadCertificate", "CertificateUnknown", "UnknownCa"];
 const GONE: [&str; 3] = ["handshake eof", "reset by peer", "Broken pipe"];
 /// Maximum length of a User-Agent in the log, in bytes.
 const MAX_USER_AGENT: usize = 200;
-/// How long to wait for bytes on a client's other connections, which show that it trusts the certificate. A client
-/// closes a spare connection when it is about to use another one.
+/// After a close, robotgate waits this long for bytes on the client's other connections, which would show that it
+/// trusts the certificate. A client closes a spare connection when it is about to use another one.
 const GRACE: Duration = Duration::from_secs(1);
-/// Time after the handshake within which a client that rejects the certificate closes the connection.
+/// A client that rejects the certificate closes the connection within this time after the handshake.
 const AT_ONCE: Duration = Duration::from_secs(1);

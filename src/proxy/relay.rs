@@ -1,5 +1,5 @@
-//! Passes the content of a request and its response both ways at the same time, until both have ended or one side
-//! fails.
+//! Passes the content of a request to the origin, and the response to the client, at the same time. Ends when both are
+//! complete or one side fails.
 //!
 //! Neither direction blocks the other: one task polls both sides in turn, for bytes to read and for room to write, and
 //! both sides wake that task. Each direction waits for one side at a time, and only for a limited time.
@@ -26,7 +26,7 @@ use crate::{
     upstream::{Fault, Server},
 };
 
-/// An exchange whose request head has been sent.
+/// A request whose head has been sent to the origin, and everything that is needed to pass the rest.
 pub(super) struct Relay<'a> {
     pub(super) client: &'a mut Client,
     pub(super) server: &'a mut Server,
@@ -36,7 +36,7 @@ pub(super) struct Relay<'a> {
     pub(super) times: Times,
 }
 
-/// How long each side may send or accept no bytes.
+/// Time limits for each side to send or accept bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     content: Duration,
@@ -47,8 +47,8 @@ pub(super) struct Times {
 /// How a successful exchange ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relayed {
-    /// The response has ended. `reusable` is true if the request has ended, too, so that the connection to the origin
-    /// can be used again.
+    /// The client has the whole response. `reusable` is true if the origin also has the whole request, so that the
+    /// connection to it can be used again.
     Complete { reusable: bool },
     /// The connection now carries a WebSocket.
     Websocket,
@@ -61,23 +61,23 @@ pub(super) enum Broken {
     /// The client did not send the content of its request in time.
     ClientSlow,
     Server(Fault),
-    /// The response forbids what the bot uses content for. The client has got none of it.
+    /// The response forbids the use that the bot makes of content. The client has got nothing of the response.
     Withdrawn(Box<Withdrawal>),
 }
 
-/// The state of the request's content.
+/// The state of the request's content, which goes up to the origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Up {
     /// More content is expected from the client.
     Content,
-    /// All content has been passed to the connection, but not all of it has been sent.
+    /// All content has been passed to the connection, which has not sent all of it yet.
     Ending,
     Sent,
-    /// The origin does not accept the rest of the request, but it may have responded.
+    /// The origin does not accept the rest of the request. It may still respond.
     Refused,
 }
 
-/// The state of the response.
+/// The state of the response, which goes down to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Down {
     Head,
@@ -92,7 +92,7 @@ struct State {
     up_since: Instant,
     down_since: Instant,
     informational: usize,
-    /// Number of bytes of the response's content that are still expected, if the head gives the length.
+    /// Number of bytes of the response's content that are still to come, if the head gives the length.
     left: Option<u64>,
     /// Whether the response has no content for the client, even if the origin sends some.
     discards: bool,
@@ -113,10 +113,10 @@ impl Times {
 // === impl Relay ===
 
 impl Relay<'_> {
-    /// Passes all bytes both ways.
+    /// Passes the rest of the request and the whole response.
     ///
     /// # Errors
-    /// See [`Broken`]. The exchange has a status if the head of a response was sent to the client.
+    /// See [`Broken`]. If the head of a response was sent to the client, the exchange has the status of that response.
     pub(super) async fn run(mut self) -> Result<Relayed, Broken> {
         let now = Instant::now();
         let mut state = State {
@@ -130,7 +130,7 @@ impl Relay<'_> {
         };
         if self.content.is_read(self.client) {
             state.up = Up::Ending;
-            // If the connection has failed, reading the response reports it.
+            // An error is ignored here: if the connection has failed, reading the response reports it.
             let _ = self.server.finish();
         }
         poll_fn(|cx| self.poll(&mut state, cx)).await
@@ -140,7 +140,8 @@ impl Relay<'_> {
         let (mut up_moved, mut down_moved) = (false, false);
         loop {
             let up = match self.move_up(state, cx) {
-                // A client that has the whole response need not wait until the origin ends the stream, so it can leave.
+                // The origin may not have ended the stream yet, but the client already has the whole content and may
+                // leave.
                 Err(Broken::Client(ClientFault::Gone)) if state.left == Some(0) && self.poll_taken(cx)? => {
                     self.exchange.passed.set(self.client.bytes());
                     return Poll::Ready(Ok(Relayed::Complete { reusable: false }));
@@ -172,7 +173,8 @@ impl Relay<'_> {
             };
             ready!(self.timer.poll_until(deadline, cx));
             match state.down {
-                // An origin that is already responding need not read the rest of the request.
+                // The deadline for the request has passed. This is no error if the origin has begun to respond: it need
+                // not read the rest of the request.
                 Down::Content | Down::Ending(_) if matches!(state.up, Up::Content | Up::Ending) => {
                     state.up = Up::Refused;
                 }
@@ -181,7 +183,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Makes progress with the request. Returns whether anything was passed.
+    /// Passes some of the request to the origin, if possible. Returns whether it passed anything.
     fn move_up(&mut self, state: &mut State, cx: &mut Context<'_>) -> Result<bool, Broken> {
         match state.up {
             Up::Content => {
@@ -232,11 +234,11 @@ impl Relay<'_> {
         }
     }
 
-    /// Makes progress with the response.
+    /// Passes some of the response to the client, if possible.
     fn move_down(&mut self, state: &mut State, cx: &mut Context<'_>) -> Result<Moved, Broken> {
         match state.down {
-            // Without room, no head is read. Otherwise, a client that does not read could make robotgate keep many
-            // informational responses.
+            // While bytes wait to be sent to the client, read no further head. Otherwise, the origin could make
+            // robotgate store many informational responses for a client that does not read.
             Down::Head if !self.client.has_room() => Ok(match self.poll_taken(cx)? {
                 true => Moved::Some,
                 false => Moved::Nothing,
@@ -247,7 +249,7 @@ impl Relay<'_> {
                     Ok(Moved::Some)
                 }
                 Poll::Ready(Err(fault)) => Err(Broken::Server(fault)),
-                // An informational response may be waiting to be sent.
+                // Meanwhile, send any informational response that still waits.
                 Poll::Pending => self.poll_taken(cx).map(|_| Moved::Nothing),
             },
             Down::Content => {
@@ -293,7 +295,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Returns whether the client has received all bytes so far.
+    /// Returns whether the client has received all bytes that were passed so far.
     fn poll_taken(&mut self, cx: &mut Context<'_>) -> Result<bool, Broken> {
         match self.client.poll_sent(cx) {
             Poll::Ready(Ok(())) => Ok(true),
@@ -302,7 +304,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Ends the response, with trailers if the origin sent some.
+    /// Ends the response to the client, with trailers if the origin sent some.
     fn end(&mut self, cx: &mut Context<'_>) -> Result<Down, Broken> {
         match self.server.poll_trailers(cx) {
             Poll::Ready(Ok(Some(mut trailers))) => {
@@ -327,8 +329,8 @@ impl Relay<'_> {
         rewrite::check_answer(upgrade, &head).map_err(Broken::Server)?;
         exchange.note_response(&head);
         let status = head.status;
-        // The fields are read as the origin sent them, before those that `Connection` names are removed. An
-        // informational response is not the final one and has no content, so it is passed on.
+        // Read the fields as the origin sent them, before robotgate removes those that `Connection` names. An
+        // informational response (1xx) has no content, so no use can be forbidden, and it is passed on.
         if (!status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS)
             && let Some(withdrawal) = exchange.note_usage(&head)
         {
@@ -343,7 +345,7 @@ impl Relay<'_> {
         }
         rewrite::from_origin(&mut head, &proxy.name).map_err(internal)?;
         if received != Version::HTTP_2 || self.server.version() != Version::HTTP_2 {
-            // The response has no trailers (RFC 9110 §6.6.2).
+            // This field announces trailers, but the response has none (RFC 9110 §6.6.2).
             head.remove_header(&header::TRAILER);
         }
         if status.is_informational() {
@@ -358,7 +360,7 @@ impl Relay<'_> {
             }
             return Ok(Down::Head);
         }
-        // The request will not be sent again.
+        // The origin has responded, so the request will not be sent again.
         self.content.forget();
         let has_content =
             request.method != Method::HEAD && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -370,8 +372,8 @@ impl Relay<'_> {
             state.left = length;
         }
         if has_content && length.is_none() && !head.headers.contains_key(header::TRANSFER_ENCODING) {
-            // HTTP/2 need not give the length of content. A client of HTTP/1.1 has to know it, or its connection cannot
-            // be kept (RFC 9112 §6.3).
+            // Over HTTP/2, a response may come without the length of its content. A client of HTTP/1.1 has to know
+            // where the content ends, or its connection cannot be kept (RFC 9112 §6.3).
             match end {
                 true => head.insert_header(header::CONTENT_LENGTH, "0"),
                 false => head.insert_header(header::TRANSFER_ENCODING, "chunked"),
@@ -398,7 +400,8 @@ impl Relay<'_> {
             Up::Sent | Up::Refused => None,
         };
         let down = match state.down {
-            // An origin may wait for the whole request before it responds.
+            // An origin may wait for the whole request before it responds. So do not limit the time to the response
+            // yet.
             Down::Head if up.is_some() => None,
             Down::Content if self.client.has_room() => {
                 Some((state.down_since + times.answer, Broken::Server(Fault::ReadTimeout)))
@@ -415,7 +418,7 @@ impl Relay<'_> {
     }
 }
 
-/// Whether anything of the response was passed.
+/// Whether any part of the response was passed to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moved {
     Nothing,
@@ -437,10 +440,10 @@ impl From<ClientFault> for Broken {
     }
 }
 
-/// Returns the error for a head with a field that cannot be written.
+/// Returns the error for a head that cannot be written, because of one of its fields.
 fn internal(error: Box<pingora::Error>) -> Broken {
     Broken::Server(Fault::Internal(error.to_string()))
 }
 
-/// Maximum number of informational responses, because an origin could send them without end.
+/// Maximum number of informational responses (1xx) to one request. An origin could send them without end.
 const MAX_INFORMATIONAL: usize = 32;

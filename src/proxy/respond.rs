@@ -1,5 +1,5 @@
-//! The one place that turns a refusal or an error into an HTTP response: the status, the
-//! `Robots-Decision`, `Proxy-Authenticate` and `Proxy-Status` fields, and a body for a program (RFC 9457) or a person.
+//! Turns a refusal or an error into an HTTP response, which no other module does. The response has a status, the fields
+//! `Robots-Decision`, `Proxy-Authenticate` and `Proxy-Status`, and a body for a program (RFC 9457) or a person.
 
 mod accept;
 mod page;
@@ -33,22 +33,22 @@ use crate::{
 pub(super) struct OwnResponse {
     pub(super) head: ResponseHeader,
     pub(super) body: Bytes,
-    /// Whether another request may follow on the connection. After a request that cannot be parsed, it is unknown where
-    /// the next one begins.
+    /// Whether another request may follow on the connection. It may not if the request could not be parsed, because
+    /// then it is unknown where the next one begins.
     pub(super) keeps_connection: bool,
 }
 
-/// A problem's body (RFC 9457 §3.1).
+/// The members of the body that describes a problem (RFC 9457 §3.1).
 #[derive(Debug, Serialize)]
 struct Details<'a> {
     r#type: String,
-    /// The cause in one line, for the title of a page.
+    /// The cause in one line, for the title of the HTML page.
     #[serde(skip)]
     cause: &'a str,
-    /// The cause in sentences, without the facts that other members contain.
+    /// The cause in sentences. It leaves out what other members of this type contain.
     #[serde(skip)]
     summary: &'a str,
-    /// What a person can do about it.
+    /// What a person can do about the problem.
     #[serde(skip)]
     todo: &'a str,
     #[serde(skip)]
@@ -63,7 +63,7 @@ struct Details<'a> {
     /// Which limit of `[pace]` refuses the request.
     #[serde(rename = "cause", skip_serializing_if = "Option::is_none")]
     pace_cause: Option<&'static str>,
-    /// The purpose of the bot that is refused, and what the site says about it.
+    /// For which purpose the bot is refused, and what the site says about that purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<&'a UseRefusal>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,9 +80,9 @@ struct Details<'a> {
 
 // === impl DecisionTexts ===
 
-/// The texts about a decision for clients.
+/// Methods that write the texts about a decision for clients.
 impl DecisionTexts<'_> {
-    /// Returns the value of `Robots-Decision`, an item with parameters (RFC 9651 §3.3).
+    /// Returns the value of the field `Robots-Decision`: an item with parameters (RFC 9651 §3.3).
     pub(super) fn field(&self) -> String {
         use std::fmt::Write as _;
 
@@ -97,12 +97,13 @@ impl DecisionTexts<'_> {
             }
         }
         if let Some(not_before) = self.not_before {
-            // A Date (RFC 9651 §3.3.7). It is rounded up, because a request that comes too early is refused again.
+            // The time is a Date (RFC 9651 §3.3.7), in whole seconds. Round it up, because a request that comes too
+            // early is refused again.
             let seconds = micros_since_1970(not_before).div_ceil(1_000_000);
             let _ = write!(out, "; not-before=@{seconds}");
         }
-        // If the request is refused although the bot has `report`, the reason is one that `report` does not affect. The
-        // field would then contradict the status.
+        // A bot with the enforcement `report` is refused for some reasons nevertheless. To name `report` would then
+        // contradict the status of the response.
         if self.enforcement == Enforcement::Report && self.forwarded {
             out.push_str("; enforcement=");
             out.push_str(self.enforcement.as_str());
@@ -116,7 +117,7 @@ impl DecisionTexts<'_> {
         let strings = [
             ("rule", self.rule.as_deref()),
             ("group", self.rule_group()),
-            // An allowed request needs no explanation, so its field stays short.
+            // Keep the field of an allowed request short: its client does not need the name of the bot.
             ("bot", self.bot.as_deref().filter(|_| self.verdict != Verdict::Allow)),
             ("robots", Some(&*self.robots_url)),
             ("id", Some(self.id)),
@@ -132,17 +133,17 @@ impl DecisionTexts<'_> {
         out
     }
 
-    /// Returns the group of the rule that decided.
+    /// Returns the robots.txt group of the rule that decided. Returns `None` if no rule decided.
     fn rule_group(&self) -> Option<&str> {
         self.rule.as_ref().and(self.group.as_deref())
     }
 
-    /// Returns the purpose of the bot that is refused, and what the site says about it.
+    /// Returns for which purpose the bot is refused, and what the site says about that purpose.
     fn use_refusal(&self) -> Option<&UseRefusal> {
         self.usage?.refused.as_ref()
     }
 
-    /// Returns the cause in one line: `robots.txt line 3: Disallow: /private`.
+    /// Returns the cause in one line, such as `robots.txt line 3: Disallow: /private`.
     fn cause(&self) -> String {
         if let Some(refused) = self.use_refusal() {
             return refused.to_string();
@@ -160,7 +161,7 @@ impl DecisionTexts<'_> {
         let sentence = self.sentence;
         if let Some(refused) = self.use_refusal() {
             let mut refused = refused.to_string();
-            // It begins with an ASCII letter.
+            // This text begins with an ASCII letter, so its first byte is its first character.
             refused[..1].make_ascii_uppercase();
             return format!("{sentence} {refused}.");
         }
@@ -186,9 +187,9 @@ impl DecisionTexts<'_> {
 // === impl OwnResponse ===
 
 impl OwnResponse {
-    /// Returns the response to a refused request. Its status is 403 unless `refusals` sets another one. A client gives
-    /// up after a 403 and sends no credentials. So if a credential is missing, the status is 407 (RFC 9110 §15.5.8),
-    /// which lets clients send one.
+    /// Returns the response to a refused request. Its status is 403, unless `refusals` sets another one or a credential
+    /// is missing. After a 403, a client gives up and sends no credential, so a missing credential gets the status 407
+    /// (RFC 9110 §15.5.8).
     pub(super) fn refusal(texts: &DecisionTexts<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
         let reason = texts.reason;
         let (cause, detail) = (texts.cause(), texts.detail());
@@ -236,12 +237,12 @@ impl OwnResponse {
         answer
     }
 
-    /// Returns the response to a problem.
+    /// Returns the response that tells the client about a problem.
     pub(super) fn problem(problem: &Problem<'_>, request: &HeaderMap, name: &str) -> Self {
         let (status, error, title) = problem.kind();
         let detail = problem.detail();
-        // These statuses mean that the client exceeded a limit, or that the proxy is too busy. The same request can
-        // succeed a little later.
+        // With these statuses, the client exceeded a limit, or the proxy is too busy. The same request can succeed a
+        // little later.
         let passes = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         let retry_after = passes.then_some(RETRY_AFTER);
         let details = Details {
@@ -270,13 +271,14 @@ impl OwnResponse {
             answer.set("Retry-After", seconds.to_string());
         }
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            // Only robotgate's own pages respond with this status (RFC 9110 §15.5.6).
+            // Only robotgate's own pages get here. A response with the status 405 must name the allowed methods (RFC
+            // 9110 §15.5.6).
             answer.set("Allow", "GET, HEAD".to_owned());
         }
         answer
     }
 
-    /// Returns the response with one of robotgate's own documents.
+    /// Returns a response with one of robotgate's own documents.
     pub(super) fn document(content_type: &'static str, body: Vec<u8>) -> Self {
         let mut answer = Self::with_body(StatusCode::OK, content_type, body.into());
         answer.keeps_connection = true;
@@ -284,7 +286,8 @@ impl OwnResponse {
         answer
     }
 
-    /// Returns the response with a robots.txt from its copy, with the header fields of a cache (RFC 9111 §4, RFC 9211).
+    /// Returns the response to a request for a robots.txt of which robotgate has a copy. It has the header fields of a
+    /// cache (RFC 9111 §4, RFC 9211).
     pub(super) fn cached(
         cached: &CachedResponse<'_>,
         request: &HeaderMap,
@@ -309,7 +312,8 @@ impl OwnResponse {
             answer.head.remove_header("Content-Type");
         }
         if let Some(etag) = etag {
-            // The entity tag may belong to the compressed form, and this body is not compressed (RFC 9110 §8.8.3.3).
+            // Make the entity tag weak: it may belong to a compressed form, and this body is not compressed (RFC 9110
+            // §8.8.3.3).
             answer.set("ETag", format!("W/{}", cached_response::opaque(etag)));
         }
         let (age, life) = (cached.age.as_secs(), cached.life.as_secs());
@@ -317,7 +321,7 @@ impl OwnResponse {
         answer.set("Cache-Control", format!("max-age={life}"));
         let found = match cached.found {
             CacheStatus::Hit | CacheStatus::Stale => "hit",
-            // A queued lookup never gets here, because it has no copy.
+            // A queued lookup has no copy, so `Queued` does not occur here.
             CacheStatus::Miss | CacheStatus::Queued => "fwd=miss; stored",
             CacheStatus::Collapsed => "fwd=miss; collapsed",
         };
@@ -340,18 +344,18 @@ impl OwnResponse {
                 let mut body = Vec::with_capacity(1024);
                 // Serialising strings and numbers into memory cannot fail.
                 let _ = serde_json::to_writer(&mut body, details);
-                // The line end makes a terminal's prompt begin on a new line.
+                // End the body with a line end, so that a terminal's prompt begins on a new line.
                 body.push(b'\n');
                 ("application/problem+json", body)
             }
         };
         let mut answer = Self::with_body(status, content_type, body.into());
         if form == Body::Html {
-            // A browser shows the page under the site's own origin, so no script may run in it with the site's rights.
+            // A browser takes the page for a page of the site, so scripts must not run in it with the site's rights.
             answer.set("Content-Security-Policy", page::POLICY.to_owned());
             answer.set("X-Content-Type-Options", "nosniff".to_owned());
         }
-        // This fails only for a phrase with control characters, and no title contains any.
+        // This fails only for a phrase with control characters. No title has any.
         let _ = answer.head.set_reason_phrase(Some(details.title));
         answer
     }
@@ -373,7 +377,7 @@ impl OwnResponse {
         answer
     }
 
-    /// Sets `Proxy-Status` (RFC 9209 §2).
+    /// Sets the field `Proxy-Status` (RFC 9209 §2).
     fn set_proxy_status(&mut self, name: &str, error: ProxyError, details: &str) {
         let error = error.as_str();
         let mut value = format!("{name}; error={error}; details=");
@@ -382,12 +386,12 @@ impl OwnResponse {
     }
 
     fn set(&mut self, name: &'static str, value: String) {
-        // Every value here is printable ASCII by construction.
+        // This does not fail: every value that robotgate writes here is printable ASCII.
         let _ = self.head.insert_header(name, value);
     }
 
-    /// Returns the whole response as HTTP/1.1 bytes, for a client without a pingora session. The connection has to be
-    /// closed after it.
+    /// Returns the whole response as bytes of HTTP/1.1, for code that does not send it through pingora. Close the
+    /// connection after it.
     pub(super) fn to_http1(&self, with_body: bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024 + self.body.len());
         let phrase = self.head.get_reason_phrase().unwrap_or_default();
@@ -403,8 +407,8 @@ impl OwnResponse {
     }
 }
 
-/// Adds what the site says about the use, as parameters. The place is left out if the request is forwarded, because the
-/// parameter `line` then belongs to the rule.
+/// Adds what the site says about the use of its content, as parameters. If the request is forwarded, leaves out the
+/// place where the site says it, because the parameter `line` then belongs to the rule.
 fn push_usage(out: &mut String, usage: &UsageReport) {
     use std::fmt::Write as _;
 
@@ -434,9 +438,9 @@ fn push_usage(out: &mut String, usage: &UsageReport) {
     };
 }
 
-/// Returns the status of a refusal. The operator can choose it for URLs that a site's rules disallow, and for sites
-/// whose robots.txt is unreachable. All other refusals are due to this proxy. Their status is 403, or 429 (RFC 6585 §4)
-/// if the request came too early.
+/// Returns the status of a refusal. The operator can choose the status for URLs that a site's rules disallow, and for
+/// sites whose robots.txt is unreachable. If the request came too early, the status is 429 (RFC 6585 §4). All other
+/// refusals have 403.
 fn status_of(verdict: Verdict, reason: Reason, refusals: &Refusals) -> StatusCode {
     match reason {
         _ if verdict == Verdict::Defer => StatusCode::TOO_MANY_REQUESTS,
@@ -446,7 +450,8 @@ fn status_of(verdict: Verdict, reason: Reason, refusals: &Refusals) -> StatusCod
     }
 }
 
-/// Returns the URI of a kind of problem. The page at that address explains the problem (RFC 9457 §3.1.1).
+/// Returns the URI that identifies a kind of problem (RFC 9457 §3.1.1). It is also the address of a page that explains
+/// the problem.
 fn type_of(kind: &str) -> String {
     format!("http://robotgate.internal/problems#{kind}")
 }
@@ -472,14 +477,14 @@ fn text_body(details: &Details<'_>) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The challenge of a 407 (RFC 7617 §2).
+/// The value of `Proxy-Authenticate` in a 407 (RFC 7617 §2).
 const CHALLENGE: &str = "Basic realm=\"robotgate\", charset=\"UTF-8\"";
-/// The reason phrase of a 407. Most clients show nothing else of a 407 to a CONNECT.
+/// The reason phrase of a 407. If a CONNECT gets a 407, most clients show nothing else of it.
 const AUTHENTICATION_REQUIRED: &str = "Proxy Authentication Required";
 /// What a person can do about a 407.
 const CREDENTIAL_HELPS: &str = "Send a name and secret that this proxy knows: write them into the proxy's URL, as \
                                 NAME:SECRET@ in front of its host.";
-/// Seconds after which a client can try again if it exceeded a limit or the proxy was busy.
+/// After this number of seconds, a client that exceeded a limit, or that found the proxy busy, should try again.
 const RETRY_AFTER: u64 = 10;
 /// Maximum length of a rule or a URL in a header field, in bytes.
 const MAX_STRING: usize = 512;

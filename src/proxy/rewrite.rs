@@ -1,5 +1,5 @@
-//! Makes the changes to the heads of messages that a proxy has to make (RFC 9110 §7.6), and checks whether a response
-//! may be forwarded. Pure. It never changes a path or a query.
+//! Changes the heads of messages as a proxy has to (RFC 9110 §7.6), and checks whether a response may be forwarded.
+//! These are pure functions, without I/O. They never change a path or a query.
 
 use http::{HeaderMap, HeaderName, StatusCode, Version, header};
 use pingora::Result;
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{origin::Target, upstream::Fault};
 
-/// How a request was received.
+/// How the client sent the request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Received {
     pub(super) version: Version,
@@ -20,7 +20,7 @@ pub(super) struct Received {
     pub(super) upgrades: bool,
 }
 
-/// Changes a request into the form for the origin. `via` is the name to add to the Via field, if any.
+/// Changes a request into the form for the origin. Adds `via`, if it is set, to the Via field.
 pub(super) fn to_origin(
     request: &mut RequestHeader,
     received: Received,
@@ -33,13 +33,13 @@ pub(super) fn to_origin(
         upgrades,
     } = received;
     for name in fields::hop_by_hop(&request.headers, &NOT_TO_ORIGINS) {
-        // The TE field of an HTTP/2 request only says that the client accepts trailers, so it is forwarded.
+        // In an HTTP/2 request, TE only says that the client accepts trailers. So forward it.
         if name != header::TE || request.version != Version::HTTP_2 {
             request.remove_header(&name);
         }
     }
     if request.version == Version::HTTP_2 {
-        // The client has already been told to send its content.
+        // `Expect` asks to be told when to send the content. robotgate has already told the client.
         request.remove_header(&header::EXPECT);
     }
     if upgrades {
@@ -57,8 +57,8 @@ pub(super) fn to_origin(
         request.insert_header(header::COOKIE, cookie)?;
     }
     if has_content && request.version != Version::HTTP_2 {
-        // An origin that does not read the content could mistake it for the next request, for which there would be no
-        // decision. So no other request may follow on this connection, and pingora does not keep it.
+        // An origin that does not read the content could take it for the next request, which robotgate would not have
+        // decided. So no other request may follow on this connection: with this field, pingora does not keep it.
         request.insert_header(header::CONNECTION, "close")?;
         if !request.headers.contains_key(header::CONTENT_LENGTH) {
             request.insert_header(header::TRANSFER_ENCODING, "chunked")?;
@@ -77,8 +77,8 @@ pub(super) fn to_origin(
     Ok(())
 }
 
-/// Checks whether an origin's response may be forwarded. `upgrade` contains the fields of a request that asked for
-/// another protocol.
+/// Checks whether an origin's response may be forwarded. If the request asked for another protocol, `upgrade` has its
+/// fields.
 ///
 /// # Errors
 /// Fails if the response switches to a protocol that the client did not ask for (RFC 9110 §15.2.2), has a status that
@@ -110,30 +110,31 @@ pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<(
 }
 
 /// Changes a response into the form for a client whose request had the version `received`. Replaces the fields that
-/// only robotgate may set.
+/// only robotgate may set, such as `Robots-Decision`.
 pub(super) fn to_client(
     response: &mut ResponseHeader,
     received: Version,
     name: &str,
     decision: Option<String>,
 ) -> Result<()> {
-    // The version in a response is that of its sender, the proxy, not that of the origin (RFC 9110 §6.2).
+    // A response has the version of its sender (RFC 9110 §6.2), which is robotgate here, not the origin.
     response.set_version(Version::HTTP_11);
     let is_bare = response.status.is_informational()
         || matches!(response.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     if is_bare {
-        // These responses have no content and must not say how it is framed (RFC 9112 §6.1, RFC 9110 §8.6).
+        // A response with one of these statuses has no content, so it must not say where its content ends (RFC 9112
+        // §6.1, RFC 9110 §8.6).
         response.remove_header(&header::TRANSFER_ENCODING);
     }
     if response.status.is_informational() {
         response.remove_header(&header::CONTENT_LENGTH);
     }
     if received == Version::HTTP_10 {
-        // HTTP/1.0 has no chunks: the content ends when the connection closes (RFC 9112 §6.1).
+        // HTTP/1.0 has no chunked coding: the content ends when the connection closes (RFC 9112 §6.1).
         response.remove_header(&header::TRANSFER_ENCODING);
     }
-    // A 204 must not have a Content-Length (RFC 9110 §8.6). A 304 may; but over HTTP/2, pingora ends the stream after
-    // the head, and Go's client then misses the content.
+    // A 204 must not have a Content-Length (RFC 9110 §8.6). A 304 may have one. But over HTTP/2, Go's client would
+    // then wait for content and fail, because pingora ends the stream after the head.
     if response.status == StatusCode::NO_CONTENT
         || (response.status == StatusCode::NOT_MODIFIED && received == Version::HTTP_2)
     {

@@ -1,4 +1,4 @@
-//! Remembers which texts of a robots.txt this process has seen.
+//! Remembers which robots.txt texts of each site this process has seen, to recognise new ones.
 
 use std::{fmt, hash::BuildHasher as _};
 
@@ -6,10 +6,10 @@ use quick_cache::{DefaultHashBuilder, UnitWeighter, sync::Cache};
 
 use crate::{copy::Sha256, origin::Origin};
 
-/// The texts that each origin has had since the start. The memory is limited, so a text that was not seen for long can
-/// be considered new again.
+/// The robots.txt texts that each origin has had since the start. The memory is limited, so a text that robotgate has
+/// not seen for long can count as new again.
 pub(super) struct SeenTexts {
-    /// Hashes of pairs: an origin and the digest of a text.
+    /// Each entry is a hash of two values together: an origin, and the digest of one of its texts.
     seen: Cache<u64, ()>,
     hasher: DefaultHashBuilder,
 }
@@ -17,8 +17,8 @@ pub(super) struct SeenTexts {
 // === impl SeenTexts ===
 
 impl SeenTexts {
-    /// Records the digests of an origin's text before and after a fetch. Returns whether the text after it is new: it
-    /// differs from the one before and was not recorded for this origin.
+    /// Records the digests of an origin's robots.txt before and after a fetch. Returns whether the text after the fetch
+    /// is new: it differs from the one before, and was not recorded for this origin.
     pub(super) fn note(&self, origin: &Origin, before: Option<Sha256>, after: Option<Sha256>) -> bool {
         let key = |digest| self.hasher.hash_one((origin, digest));
         if let Some(before) = before {
@@ -50,7 +50,7 @@ impl fmt::Debug for SeenTexts {
 
 /// Number of texts for which memory is reserved at the start.
 const EXPECTED: usize = 1000;
-/// Maximum number of texts. Each takes about 30 bytes.
+/// Maximum number of texts to remember. Each takes about 30 bytes.
 const MAX: u64 = 200_000;
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
             (&a, one, two, true),
             (&a, two, one, false),
             (&b, None, one, true),
-            // After a restart, the text before the fetch came from disk and was not recorded.
+            // After a restart, the text from before the fetch came from disk and was not recorded.
             (&b, three, two, true),
             (&b, two, three, false),
         ] {

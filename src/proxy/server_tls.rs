@@ -1,5 +1,6 @@
-//! The TLS of the proxy's own listeners, for clients that use it as an `https://` proxy: its certificate, and the root
-//! certificates for clients' certificates. It reads the files that the configuration names, and does not listen.
+//! The TLS of robotgate's own listeners, for clients that use robotgate as an `https://` proxy: its certificate, and
+//! the root certificates against which clients' certificates are checked. This module reads the files that the
+//! configuration names, and does not listen.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,11 +21,11 @@ use crate::{
     files::{self, SecretError},
 };
 
-/// The TLS configuration of the listeners.
+/// The TLS settings of the listeners.
 #[derive(Debug, Clone)]
 pub struct ServerTls {
     pub config: Arc<ServerConfig>,
-    /// Digest of the certificate and its intermediates, to recognise a change.
+    /// Digest of the certificate and its intermediates. It shows whether a reload changed them.
     pub certificate: [u8; 32],
 }
 
@@ -51,7 +52,7 @@ pub enum ServerTlsError {
     Roots(#[from] VerifierBuilderError),
 }
 
-/// Builds the TLS configuration that `tls` describes.
+/// Builds the TLS settings that `tls` describes.
 ///
 /// # Errors
 /// Fails if a file cannot be read, other users can read the key, or the files do not belong together.
@@ -73,14 +74,15 @@ pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
         },
         error => error.into(),
     })?;
-    // To the proxy itself, clients speak HTTP/1.1. Inside a CONNECT, they can speak HTTP/2.
+    // Clients speak only HTTP/1.1 to the proxy itself. Inside a CONNECT, they can speak HTTP/2.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // Sessions resume only by tickets, so that nothing is stored for each client.
+    // A client can resume a session only with a ticket, which the client keeps, so robotgate stores nothing for it.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     if tls.client_roots.is_empty() {
         config.ticketer = Ticketer::new()?;
     } else {
-        // The client presents no certificate when it resumes a session, so its validity would not be checked again.
+        // Without tickets, no session is resumed. A client that resumes presents no certificate, so robotgate could not
+        // check whether the certificate is still valid.
         config.send_tls13_tickets = 0;
     }
     Ok(ServerTls {
@@ -101,8 +103,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ServerTlsEr
         .ok_or_else(|| ServerTlsError::NoCertificate(path.to_owned()))
 }
 
-/// Returns the verifier of clients' certificates; `None` without root certificates. A client without a certificate may
-/// connect, so that it can be asked for another proof.
+/// Returns the verifier of clients' certificates. Returns `None` if no root certificates are configured. A client
+/// without a certificate may connect, because it can prove in another way which bot it is.
 fn verifier(
     roots: &[CertificateDer<'static>],
     provider: Arc<rustls::crypto::CryptoProvider>,

@@ -1,4 +1,4 @@
-//! Reads those values for the metrics that are not counted while requests are served.
+//! Reads the metrics that are not counted while requests are served, such as the number of known sites.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Live {
-    /// Returns the counters.
+    /// Returns the counters of the metrics.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
@@ -22,7 +22,8 @@ impl Live {
         self.metrics.text(self.snapshot(), format)
     }
 
-    /// Returns the values read at scrape time. This takes as long as [`metrics_text`](Self::metrics_text).
+    /// Reads the metrics that are not counted while requests are served. This takes as long as
+    /// [`metrics_text`](Self::metrics_text).
     pub fn snapshot(&self) -> Snapshot {
         let generation = self.generation();
         let leaves = generation.leaves.as_ref();
@@ -50,7 +51,8 @@ impl Live {
         }
     }
 
-    /// Counts the origins in memory by their current answer. An origin that was never fetched is not counted.
+    /// Counts the origins in memory by what robotgate knows of their robots.txt: rules, no robots.txt, or unreachable.
+    /// An origin that was never fetched is not counted.
     fn copies(&self, generation: &Generation) -> Vec<(&'static str, u64)> {
         let mut counts = AnswerKind::ALL.map(|holds| (holds.as_str(), 0));
         let now = SystemTime::now();

@@ -1,6 +1,6 @@
 //! Serves the requests of an HTTP/2 connection, and limits them. The HTTP/2 library itself limits malformed frames,
-//! endless fragments, and requests that are cancelled before they are handed to robotgate (RFC 9113 §10.5). This module
-//! enforces the limits that the library does not know.
+//! endless fragments, and requests that are cancelled before robotgate gets them (RFC 9113 §10.5). This module
+//! enforces the other limits.
 
 use std::{
     sync::{
@@ -36,7 +36,7 @@ use super::{
     timer::Timer,
 };
 
-/// Serves the connection until it ends.
+/// Serves an HTTP/2 connection until it ends.
 pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, context: &Context) {
     let started = Instant::now();
     let (header_timeout, idle_timeout) = {
@@ -76,29 +76,30 @@ pub(super) async fn serve(stream: Stream, outer_connect: Arc<OuterConnect>, cont
             return;
         }
     }
-    // A client that is still reading sends window updates. If the connection closed before these are read, the client
-    // would lose the rest of its responses.
+    // A client that still reads responses also sends window updates. If robotgate closed the connection with unread
+    // bytes, the client would lose the rest of its responses. So read until the client ends the connection.
     if let Ok(mut stream) = given_back.await {
-        // If the shutdown fails, the reads after it end immediately.
+        // If the shutdown fails, the reads in `linger` end immediately, so the error needs no handling.
         let _ = tokio::time::timeout(DRAIN_TIME, AsyncWriteExt::shutdown(&mut stream)).await;
         linger(&mut stream, DRAIN_TIME).await;
     }
 }
 
-/// The streams of a connection.
+/// The requests of one HTTP/2 connection. Each has its own stream.
 struct Streams {
-    /// pingora runs each stream in a separate task, which can end after the task of its connection.
+    /// An owned value, because pingora serves each stream in a separate task, which can end after the task of its
+    /// connection.
     context: Context,
     max_streams: u32,
     max_resets: u32,
     max_header_list: u32,
-    /// Notified when a request begins while no other is being served, and when the last one ends.
+    /// Notified when the client begins a request while no other runs, and when the last running one ends.
     changed: Notify,
     /// Number of requests that the client may still send.
     left: AtomicU32,
-    /// Set to true when the client has to send no more requests.
+    /// Set to true to tell the client to send no more requests.
     retire: watch::Sender<bool>,
-    /// Timers of requests that have ended, for reuse by later requests.
+    /// Timers of requests that have ended. Later requests use them again.
     timers: Mutex<Vec<Timer>>,
     outer_connect: Arc<OuterConnect>,
 }
@@ -115,8 +116,9 @@ impl Streams {
             },
             max_streams: proxy.limits.http2_streams,
             max_resets: proxy.limits.http2_resets,
-            // HTTP/2 adds 32 bytes to the length of each field (RFC 9113 §6.5.2). A client that exceeds robotgate's own
-            // limit gets a response that says so. The library itself refuses a head that is much larger.
+            // HTTP/2 counts 32 bytes more for each field (RFC 9113 §6.5.2). Besides, a client that only exceeds
+            // robotgate's own limit must get a response that says so. So this limit is twice as high. The library
+            // refuses a larger head.
             max_header_list: u32::try_from(2 * proxy.head.bytes).unwrap_or(u32::MAX),
             changed: Notify::new(),
             left: AtomicU32::new(proxy.limits.connection_requests),
@@ -126,7 +128,7 @@ impl Streams {
         }
     }
 
-    /// Returns when no request has been served for `idle`, or when the first one has not begun within `first`.
+    /// Returns when no request has run for `idle`, or when the client has not begun one within `first`.
     async fn silence(&self, first: Duration, idle: Duration) {
         let mut within = first;
         loop {
@@ -142,14 +144,14 @@ impl Streams {
         }
     }
 
-    /// Counts a request that begins. Returns `false` if there are too many to serve it.
+    /// Counts a request that begins. Returns `false` if robotgate must not serve it, because too many already run.
     fn begin(&self) -> bool {
         if self.left.fetch_sub(1, Ordering::Relaxed) <= 1 {
-            // Keep the number of remaining requests from wrapping around.
+            // Prevents `left` from wrapping around to a large number.
             self.left.store(1, Ordering::Relaxed);
             self.retire.send_replace(true);
         }
-        // A client cannot have more than `max_streams` open, so if more are being served, it has cancelled some.
+        // The client can have only `max_streams` requests open. If more are being served, it has cancelled the others.
         let under_way = self.outer_connect.resets.served.fetch_add(1, Ordering::Relaxed);
         if under_way == 0 {
             self.changed.notify_one();
@@ -193,11 +195,11 @@ impl HttpServerApp for Streams {
         let mut options = H2Options::new();
         options
             .max_concurrent_streams(self.max_streams)
-            // If requests are cancelled before they are handed over, the library ends the connection without an error
-            // message. robotgate counts such requests and reports an error, so the library's limit is set so high that
-            // it applies only if robotgate is too slow.
+            // At this limit of cancelled requests, the library would end the connection without an error message.
+            // robotgate counts cancelled requests itself, and reports an error. So the library's limit is high, and
+            // only applies if robotgate is too slow.
             .max_pending_accept_reset_streams(UNCOUNTED * (self.max_streams as usize + self.max_resets as usize))
-            // The maximum number of bytes of a response that is kept in memory while the client does not read them.
+            // Maximum number of bytes of a response that robotgate keeps in memory while the client does not read.
             .max_send_buffer_size(SEND_BUFFER)
             .initial_window_size(WINDOW)
             .initial_connection_window_size(4 * WINDOW)
@@ -206,12 +208,12 @@ impl HttpServerApp for Streams {
     }
 }
 
-/// In bytes: the maximum that robotgate reads from an origin in one read.
+/// In bytes. This is also the most that robotgate reads from an origin in one read.
 const SEND_BUFFER: usize = 64 * 1024;
 /// Number of bytes of a request's content that a client may send before the origin accepts them.
 const WINDOW: u32 = 256 * 1024;
-/// Time for a client to read the bytes that were sent to it before its connection ends. The client may be slow and much
+/// Before the connection closes, the client has this long to read what was sent to it. The client may be slow, and much
 /// may be unread.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
-/// Factor by which the library's limit for cancelled requests is higher than robotgate's.
+/// The library's limit of cancelled requests is this many times as high as robotgate's own limit.
 const UNCOUNTED: usize = 100;

@@ -1,5 +1,5 @@
-//! Finds the origin and the path of a request: from the request target, the Host field and, inside an interception, the
-//! CONNECT that it came through. Pure.
+//! Finds the origin and the path of a request, from the request target, the Host field and, for a request inside an
+//! intercepted CONNECT, that CONNECT. These are pure functions, without I/O.
 
 use http::{Method, header};
 use pingora_http::RequestHeader;
@@ -7,10 +7,10 @@ use pingora_http::RequestHeader;
 use super::client_connection::OuterConnect;
 use crate::origin::{HostPort, MAX_METHOD, MAX_TARGET, Origin, Scheme, Target, TargetError, TargetForm};
 
-/// Returns the target of `request`. `outer_connect` is the CONNECT that it came through, if any.
+/// Returns the origin and the path of `request`. `outer_connect` is the CONNECT that the request came through, if any.
 ///
 /// # Errors
-/// Fails if the target is unknown, or if different parsers could find different targets.
+/// Fails if the request does not name them, or if different parsers could find different ones.
 pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterConnect>) -> Result<Target, TargetError> {
     check_method(&request.method)?;
     if !request.raw_path_is_utf8() {
@@ -40,7 +40,7 @@ pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterCon
             }
             (origin, path_and_query)
         }
-        // Some parsers interpret `?q` as `/?q` and others find no path (RFC 9112 §3.2.1).
+        // Some parsers read the target `?q` as `/?q`, others find no path in it (RFC 9112 §3.2.1).
         (TargetForm::Other, Some(_)) if matches!(raw.first(), Some(b'?' | b'#')) => {
             return Err(TargetError::Ambiguous);
         }
@@ -60,8 +60,8 @@ pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterCon
     })
 }
 
-/// Checks the method. Methods are case-sensitive (RFC 9110 §9.1), but some origins ignore case: `get` would be logged
-/// as an unknown method and served as a GET.
+/// Checks the method. Its letters must be capitals, because methods are case-sensitive (RFC 9110 §9.1), but some
+/// origins ignore case: they would serve `get` like GET, and the log would show an unknown method.
 fn check_method(method: &Method) -> Result<(), TargetError> {
     if *method == Method::CONNECT {
         return Err(TargetError::NestedConnect);
@@ -78,7 +78,7 @@ fn check_method(method: &Method) -> Result<(), TargetError> {
     }
 }
 
-/// Checks that a request names the same host everywhere.
+/// Checks that the Host field and the request target name the host of `origin`.
 fn check_hosts(request: &RequestHeader, origin: &Origin, inside: bool) -> Result<(), TargetError> {
     let differs = || {
         if inside {
@@ -99,8 +99,8 @@ fn check_hosts(request: &RequestHeader, origin: &Origin, inside: bool) -> Result
     Ok(())
 }
 
-/// Returns the request target in the form for an origin (RFC 9112 §3.2.1, §3.2.4). Adds the path if it is missing, and
-/// changes nothing else.
+/// Returns the request target as it is sent to an origin (RFC 9112 §3.2.1, §3.2.4). Adds the path if the target has
+/// none, and changes nothing else.
 fn origin_form(path_and_query: &[u8], method: &Method) -> Result<Vec<u8>, TargetError> {
     match path_and_query.first() {
         None if *method == Method::OPTIONS => Ok(b"*".to_vec()),

@@ -1,6 +1,6 @@
-//! Keeps the `tdmrep.json` files of sites in the same way as their robots.txt files, in a [`Store`] of their own. It
-//! shares the file on disk with the robots.txt files. It exists only if a bot does text and data mining and the
-//! configuration reads the files.
+//! Keeps the `tdmrep.json` files of sites in the same way as their robots.txt files: in a [`Store`] of their own, in
+//! memory only. robotgate needs these files only if a bot has the purpose of text and data mining, and if the
+//! configuration does not switch them off.
 //!
 //! [`crate::decision`] says which decisions need the file.
 
@@ -26,28 +26,29 @@ use crate::{
     usage::{Purpose, VocabularyPolicy},
 };
 
-/// The files of all sites, and how they are fetched.
+/// The `tdmrep.json` files of all sites, and how to fetch them.
 pub(super) struct TdmrepFiles {
     pub(super) store: Arc<Store>,
     fetcher: Arc<TdmrepFetcher>,
 }
 
-/// Fetches `tdmrep.json` files under the same limits as robots.txt files, and logs each fetch.
+/// Fetches `tdmrep.json` files under the same limits as robots.txt files, and logs each fetch. The robotgates of a
+/// fleet do not share these files.
 struct TdmrepFetcher(Arc<LoggedFetcher>);
 
-/// How `cache.max-bytes` is divided.
+/// How `cache.max-bytes` is divided between two kinds of files.
 pub(super) struct MemoryShares {
     /// Bytes for the robots.txt files.
     pub(super) robots: u64,
-    /// Bytes for the `tdmrep.json` files; 0 if none are read.
+    /// Bytes for the `tdmrep.json` files. 0 if robotgate does not need them.
     pub(super) tdmrep: u64,
 }
 
 // === impl TdmrepFiles ===
 
 impl TdmrepFiles {
-    /// Returns the files that `config` needs; `None` if it needs none. Keeps the store of `before`, which shares the file
-    /// on disk of `robots`. Fetches are ended together with those of `robots`.
+    /// Returns the `tdmrep.json` files for `config`, in the store of `before` if there is one. Returns `None` if
+    /// `config` needs none. Fetches for the new store end together with those of the store `robots`.
     pub(super) fn new(
         config: &Config,
         before: Option<&Self>,
@@ -62,10 +63,10 @@ impl TdmrepFiles {
         })
     }
 
-    /// Looks up the file of `origin`, and fetches it first if necessary.
+    /// Looks up the `tdmrep.json` of `origin`, and fetches it first if necessary.
     ///
     /// # Errors
-    /// Fails if a fetch was due but could not start, for a reason other than the origin.
+    /// Fails if a fetch is needed but cannot start, and the origin is not the cause.
     pub(super) async fn look_up(
         &self,
         generation: &Generation,
@@ -242,7 +243,8 @@ impl TdmrepFetcher {
     }
 }
 
-/// Returns what is used in this state; `None` if nothing is known. While a site fails, its last answer is used.
+/// Returns what robotgate uses as the origin's `tdmrep.json` in this state: the file, or that there is none. While the
+/// site fails, its last answer is used. Returns `None` if nothing is known.
 fn holds(state: &OriginState) -> Option<&'static str> {
     match (state.current(), state.answered()) {
         (Some(_), _) => Some("file"),
@@ -251,8 +253,8 @@ fn holds(state: &OriginState) -> Option<&'static str> {
     }
 }
 
-/// Several of the largest files have to fit, unless `cache.max-bytes` is very small. Otherwise, they would be fetched
-/// again for each request.
+/// Minimum memory for the `tdmrep.json` files, unless `cache.max-bytes` is very small. Several of the largest files
+/// have to fit, or each request would fetch its file again.
 const MIN_BYTES: u64 = 8 * 1024 * 1024;
 
 #[cfg(test)]

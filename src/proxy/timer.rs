@@ -1,5 +1,4 @@
-//! One timer for all the waits of a connection. Postponing a deadline costs nothing, and most deadlines are never
-//! reached.
+//! One timer for all the waits of a connection. Most deadlines are never reached, so it costs nothing to postpone one.
 
 use std::{
     pin::Pin,

@@ -1,5 +1,5 @@
-//! A blind tunnel: connects to the checked address and passes bytes both ways. The decision to open it was made and
-//! logged before.
+//! A blind tunnel: connects to the address that was checked, and passes bytes both ways. Before that, other code has
+//! decided that the tunnel may be opened, and has logged this decision.
 
 mod hello;
 mod pass;
@@ -32,7 +32,7 @@ use crate::{
     upstream::{self, Fault},
 };
 
-/// Opens the tunnel of `exchange`, and serves it until it ends.
+/// Opens a tunnel to the origin of `exchange`, and serves it until it ends.
 pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, request: &HeaderMap, context: &Context) {
     let started = Instant::now();
     let (guard, client) = (&context.connection.guard, context.connection.client);
@@ -76,12 +76,13 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
     exchange.complete().await;
 }
 
-/// Passes bytes both ways. If the client begins with TLS, checks first that it asks for the host that was decided on.
-/// On port 443 it has to begin with TLS.
+/// Passes bytes both ways. If the client begins with TLS, first checks that the TLS handshake requests the host for
+/// which the tunnel was allowed. On port 443, the client has to begin with TLS.
+///
+/// Some servers ask for a second ClientHello and take the host from that one, so it is checked too.
 ///
 /// # Errors
-/// Returns the first bytes if their TLS requests another host or no host, or cannot be parsed. The same holds for the
-/// second ClientHello, if the server asks for one: some servers take the host from it.
+/// Returns the client's first bytes if their TLS requests another host or no host, or cannot be parsed.
 async fn pass_checked(
     stream: &mut ClientStream,
     origin: &mut TcpStream,
@@ -94,8 +95,8 @@ async fn pass_checked(
         read = tokio::time::timeout(bounds.idle, read(stream, &mut opening)) => if read.is_err() {
             return Ok(TunnelEnd::Idle);
         },
-        // A TLS server never sends first. If this server does, it speaks another protocol, whose client may be waiting
-        // for these bytes, so do not wait for the client.
+        // A TLS server never sends first. If this one does, it speaks another protocol, and the client may be waiting
+        // for these bytes. So do not wait for the client.
         sent = origin.peek(&mut byte) => sent_first = matches!(sent, Ok(1..)),
     }
     let hello_length = opening.hello_length();
@@ -123,12 +124,13 @@ async fn pass_checked(
     Ok(pass(stream, origin, bounds, &exchange.passed).await)
 }
 
-/// Reads from the client until `opening` needs no more bytes, or the client ends.
+/// Reads from the client until `opening` needs no more bytes, or until the client sends no more.
 async fn read(stream: &mut ClientStream, opening: &mut Opening) {
     while opening.wants_more(stream.early()) && matches!(stream.read_early().await, Ok(1..)) {}
 }
 
-/// Checks that `first_bytes` mean the host that was decided on. No bytes at all are fine.
+/// Checks that `first_bytes` ask for the host for which the tunnel was allowed. A client that sends no bytes passes
+/// too.
 fn check(first_bytes: FirstBytes, stream: &ClientStream, exchange: &Exchange) -> Result<(), FirstBytes> {
     let is_expected = match &first_bytes {
         FirstBytes::Nothing => stream.early().is_empty(),
@@ -139,8 +141,8 @@ fn check(first_bytes: FirstBytes, stream: &ClientStream, exchange: &Exchange) ->
     if is_expected { Ok(()) } else { Err(first_bytes) }
 }
 
-/// Passes on the ClientHello, but nothing after it, and the server's answer up to its first message. Returns whether that
-/// message asks for a second ClientHello.
+/// Passes the ClientHello to the server, but nothing after it. Then passes the server's first message to the client,
+/// and returns whether that message asks for a second ClientHello.
 async fn pass_first_hello(
     length: usize,
     stream: &mut ClientStream,
@@ -175,7 +177,7 @@ async fn pass_first_hello(
     }
 }
 
-/// Connects to the first of the origin's checked addresses that accepts.
+/// Connects to the origin. Tries its checked addresses one after the other until one accepts.
 async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
     let generation = exchange.generation.clone();
     let Some(target) = exchange.decision().map(Decision::target) else {
@@ -206,8 +208,7 @@ async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
 async fn connect(address: SocketAddr, within: Duration) -> Result<TcpStream, Fault> {
     match tokio::time::timeout(within, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => {
-            // Without `TCP_NODELAY`, a small write can wait for an acknowledgement. If this fails, nothing else is
-            // affected.
+            // Without `TCP_NODELAY`, small writes can be delayed. If this fails, the tunnel still works.
             let _ = stream.set_nodelay(true);
             Ok(stream)
         }
@@ -217,5 +218,5 @@ async fn connect(address: SocketAddr, within: Duration) -> Result<TcpStream, Fau
     }
 }
 
-/// Number of bytes to read first from a server that answers a ClientHello. It suffices for a ServerHello.
+/// How many bytes of the server's answer to a ClientHello to read first. A ServerHello fits into them.
 const FIRST_ANSWER: usize = 256;

@@ -1,11 +1,13 @@
-//! Checks whether an origin's `101` opens the WebSocket that a client asked for (RFC 6455 §4.1). Pure.
+//! Checks whether an origin's `101` opens the WebSocket that a client asked for (RFC 6455 §4.1). This module does no
+//! I/O.
 //!
-//! After any other `101`, HTTP requests could follow without a decision.
+//! After any other `101`, requests could follow that robotgate does not decide.
 
 use http::{HeaderMap, HeaderValue, header};
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 
-/// Returns whether `response` proves that the origin understood the handshake of `request`.
+/// Returns whether `response` opens the WebSocket that `request` asked for. Its fields must show that the origin
+/// understood the request.
 pub(super) fn is_accepted(request: &HeaderMap, response: &HeaderMap) -> bool {
     let lists = |name, option: &str| {
         let values = response.get_all(name).iter().map(HeaderValue::as_bytes);
@@ -26,7 +28,7 @@ pub(super) fn is_accepted(request: &HeaderMap, response: &HeaderMap) -> bool {
         && lists(header::UPGRADE, "websocket")
 }
 
-/// Returns the value of `Sec-WebSocket-Accept` that belongs to a key.
+/// Returns the value that `Sec-WebSocket-Accept` must have for a `Sec-WebSocket-Key`.
 fn accept_of(key: &[u8]) -> String {
     let mut digest = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
     digest.update(key);

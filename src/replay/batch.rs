@@ -1,4 +1,5 @@
-//! Replays many lines. Reads each text that they name from the store once, and decides on all cores.
+//! Decides the requests of many log lines again, on all cores. Reads each text that the lines name from the store only
+//! once.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -14,32 +15,33 @@ use crate::{
     robots::Profile,
 };
 
-/// Replays lines with the texts of a store.
+/// Decides the requests of log lines again, with the texts of a store of evidence.
 pub struct Replayer {
     read: ReadTexts,
     cores: usize,
-    /// Memory for parsed robots.txt files. If they need more, they are read again.
+    /// How much memory the parsed robots.txt files may take, in bytes. Above that, all are dropped and read again when
+    /// needed.
     max_weight: usize,
     configs: HashMap<Sha256, Result<Arc<Config>, Missing>>,
     copies: HashMap<(Sha256, Profile), Arc<RobotsCopy>>,
     tdmreps: HashMap<Sha256, TdmRep>,
-    /// The texts that the store does not have.
+    /// The digests of texts that the store does not have.
     absent: BTreeSet<Sha256>,
-    /// Memory that the copies take.
+    /// How much memory the parsed robots.txt files take now, in bytes.
     weight: usize,
 }
 
-/// Reads texts by their digests. The result lacks the texts that the store does not have.
+/// A function that reads texts by their digests. Its result has no entry for a text that the store does not have.
 pub type ReadTexts = Box<dyn Fn(&[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, FileError> + Send + Sync>;
 
 /// The result for one line of a log.
 #[derive(Debug)]
 pub enum Replayed<'a, O = Outcome> {
     Decision(Box<LoggedDecision<'a>>, O),
-    /// There was no time to decide it.
+    /// The time limit ended before this line was decided.
     Skipped,
     Unreadable,
-    /// The line is an event other than a decision.
+    /// The line is a record of the log other than a decision.
     Other,
 }
 
@@ -52,7 +54,8 @@ impl Replayer {
         Self::with(Box::new(move |digests| store.read(digests)), cores, MAX_WEIGHT)
     }
 
-    /// Creates a replayer with limits. `max_weight` is the memory for parsed robots.txt files, in bytes.
+    /// Creates a replayer that uses this many cores. `max_weight` limits the memory for parsed robots.txt files, in
+    /// bytes.
     pub fn with(read: ReadTexts, cores: usize, max_weight: usize) -> Self {
         Self {
             read,
@@ -66,8 +69,8 @@ impl Replayer {
         }
     }
 
-    /// Replays lines, and returns the results in their order. Pass some thousand lines at a time, because all texts
-    /// that they name are in memory at the same time.
+    /// Decides the requests of log lines again. Returns the results in the order of the lines. Pass some thousand lines
+    /// at a time, because all texts that they name are in memory together.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
@@ -75,7 +78,8 @@ impl Replayer {
         self.each(lines, None, |replayer, logged| Some(replayer.outcome(logged)))
     }
 
-    /// Decides lines under `change`, like [`Replayer::replay`], until the deadline.
+    /// Decides the requests of log lines as if `change` had been in force. Lines for which `is_late` returns true are
+    /// skipped.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
@@ -92,7 +96,7 @@ impl Replayer {
         })
     }
 
-    /// Returns whether any of the decisions was made with `[pace]` limits that differ from those of `change`.
+    /// Returns whether `change` has other `[pace]` limits than the configuration of any of these decisions.
     pub fn changes_pace(&self, replayed: &[Replayed<'_, Finding>], change: &Change) -> bool {
         replayed.iter().any(|replayed| match replayed {
             Replayed::Decision(logged, _) => change.changes_pace(self.config_of(logged, None).ok()),
@@ -100,7 +104,7 @@ impl Replayer {
         })
     }
 
-    /// Decides the lines in portions, so that the texts of a portion fit in the memory for them.
+    /// Decides the lines in portions. The texts of one portion fit into the memory that is allowed for them.
     fn each<'a, O: Send>(
         &mut self,
         lines: &[&'a [u8]],
@@ -114,7 +118,7 @@ impl Replayer {
         Ok(all)
     }
 
-    /// Parses the lines, reads the texts that they need and decides them. A `change` can make some texts unnecessary.
+    /// Parses the lines, reads the texts that they name, and decides them. Texts that `change` replaces are not read.
     fn some<'a, O: Send>(
         &mut self,
         lines: &[&'a [u8]],
@@ -143,13 +147,14 @@ impl Replayer {
             .collect())
     }
 
-    /// Returns the configuration and the texts of a decision that was just replayed.
+    /// Returns the configuration and the texts of a decision from the last lines that were replayed.
     pub fn sources(&self, logged: &LoggedDecision<'_>) -> (Option<&Config>, Texts<'_>) {
         let config = self.config_of(logged, None).ok();
         (config, self.texts_of(logged, config))
     }
 
-    /// Returns the configuration to decide with.
+    /// Returns the configuration for a decision: that of `change` if it has one, otherwise the one that the log line
+    /// names.
     ///
     /// # Errors
     /// Fails if the store does not have the configuration.
@@ -242,7 +247,7 @@ impl Replayer {
         Ok(())
     }
 
-    /// Reads texts in portions of a few thousand, because a running proxy cannot write during a read.
+    /// Reads texts in portions of a few thousand. While a portion is read, a running proxy cannot write to the store.
     fn read(&self, digests: BTreeSet<Sha256>) -> Result<Found, FileError> {
         let digests: Vec<_> = digests.into_iter().collect();
         let mut all = Found::with_capacity(digests.len());
@@ -254,10 +259,10 @@ impl Replayer {
     }
 }
 
-/// The text of each digest, or `None` if the store does not have it.
+/// The text for each digest; `None` if the store does not have it.
 type Found = HashMap<Sha256, Option<Vec<u8>>>;
 
-/// Maps `items` on all cores, in order.
+/// Calls `map` for each item, on several cores. Returns the results in the order of the items.
 pub(crate) fn in_parallel<'i, I: Sync, O: Send>(
     cores: usize,
     items: &'i [I],
@@ -277,9 +282,9 @@ pub(crate) fn in_parallel<'i, I: Sync, O: Send>(
     })
 }
 
-/// Memory for the parsed robots.txt files of a command.
+/// How much memory the parsed robots.txt files of a command may take, in bytes.
 const MAX_WEIGHT: usize = 512 * 1024 * 1024;
-/// Memory that the largest robots.txt takes, roughly.
+/// Roughly how much memory the largest robots.txt takes, in bytes.
 const LARGEST: usize = 1024 * 1024;
 /// How many texts to read at a time.
 const AT_ONCE: usize = 2_000;

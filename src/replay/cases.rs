@@ -1,4 +1,5 @@
-//! Writes the decisions under a change as `[[expect]]` cases, so that a configuration can keep them as tests.
+//! Writes decisions as `[[expect]]` cases: tests that `robotgate check` runs. With `what-if`, an operator can keep the
+//! effect of a change as such tests.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,16 +16,17 @@ use crate::{
     text::plain_message,
 };
 
-/// Cases for decisions: one for each bot, site and rule. The configuration that a case was made with meets it.
+/// `[[expect]]` cases for decisions, one for each bot, site and rule. The configuration that a case was made with meets
+/// the case.
 #[derive(Debug, Default)]
 pub struct Cases {
     done: HashSet<Key>,
-    /// Decisions for which no case could be written so far, and the number of attempts.
+    /// Bots, sites and rules for which no case could be written so far, each with the number of attempts.
     failed: HashMap<Key, u32>,
     text: String,
 }
 
-/// What one case is written for.
+/// Each different value of this gets one case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     bot: Option<String>,
@@ -34,7 +36,7 @@ struct Key {
     rule: Option<String>,
 }
 
-/// An `[[expect]]` entry. The fields are in the order in which they are written.
+/// An `[[expect]]` entry. It is written with the fields in this order.
 #[derive(Serialize)]
 struct Case<'a> {
     agent: &'a str,
@@ -46,8 +48,8 @@ struct Case<'a> {
 // === impl Cases ===
 
 impl Cases {
-    /// Adds a case for the decision `assumed`, which `config` makes, unless its bot, site and rule already have one.
-    /// `agent` replaces the User-Agent of the line.
+    /// Adds a case for a decision of `config`, unless there is one for the same bot, site and rule. `agent` replaces
+    /// the User-Agent in the log line.
     pub fn add(&mut self, logged: &LoggedDecision<'_>, assumed: &Assumed, config: &Config, agent: Option<&str>) {
         let key = Key {
             bot: assumed.bot.clone(),
@@ -79,7 +81,7 @@ impl Cases {
             verdict: expectation.verdict.as_str(),
             robots: &expectation.robots,
         };
-        // Strings always serialize.
+        // A case has only strings, so this cannot fail.
         let case = toml::to_string(&case).unwrap_or_default();
         let bot = key.bot.as_deref().unwrap_or("no bot");
         let title = plain_message(&format!("{bot} at {}: {basis}", key.origin), MAX_TITLE).into_owned();
@@ -92,8 +94,8 @@ impl Cases {
         self.done.len()
     }
 
-    /// Returns how many combinations of a bot, a site and a rule have no case, because their decision depends on more
-    /// than a case can express.
+    /// Returns for how many combinations of bot, site and rule no case could be written. Their decisions depend on more
+    /// than a case can say.
     pub fn impossible(&self) -> usize {
         self.failed.len()
     }
@@ -104,7 +106,7 @@ impl Cases {
     }
 }
 
-/// Returns a case that `config` meets, if one can be written.
+/// Returns a case for a decision, or `None` if `config` would not meet any that can be written.
 fn expectation(
     logged: &LoggedDecision<'_>,
     assumed: &Assumed,
@@ -113,7 +115,8 @@ fn expectation(
 ) -> Option<Expectation> {
     let robots = robots(assumed)?;
     let sent = agent.or(logged.user_agent.as_deref()).unwrap_or_default();
-    // A bot that is identified by a proof can send a User-Agent that does not name it.
+    // If a proof identified the bot, its User-Agent need not name it. So this also tries the bot's name as the
+    // User-Agent.
     [Some(sent), assumed.bot.as_deref()]
         .into_iter()
         .flatten()
@@ -148,11 +151,11 @@ fn robots(assumed: &Assumed) -> Option<String> {
     }
 }
 
-/// Maximum number of cases.
+/// Maximum number of cases that are written.
 const MAX_CASES: usize = 10_000;
-/// How many decisions of one bot, site and rule are tried before giving up.
+/// How many decisions with the same bot, site and rule to try, if no case can be written for them.
 const MAX_ATTEMPTS: u32 = 10;
-/// Maximum bytes of a robots.txt that a case contains whole.
+/// A robots.txt up to this size, in bytes, is written into a case as a whole.
 const MAX_ROBOTS: usize = 4 * 1024;
-/// Maximum bytes of the comment above a case.
+/// Maximum length of the comment above a case, in bytes.
 const MAX_TITLE: usize = 200;

@@ -11,7 +11,7 @@ use crate::{
     usage::Vocabulary,
 };
 
-/// A `decision` record, without the fields that a replay does not need. `docs/audit-log.md` describes them.
+/// A `decision` record of the log, with the fields that a replay needs. `docs/audit-log.md` describes them.
 #[derive(Debug, Clone, Deserialize)]
 pub struct LoggedDecision<'a> {
     #[serde(borrow)]
@@ -32,7 +32,7 @@ pub struct LoggedDecision<'a> {
     pub agent: Option<String>,
     #[serde(borrow)]
     pub identity: Cow<'a, str>,
-    /// Versions up to 0.1 did not write this.
+    /// What identified the client. Versions up to 0.1 did not log this.
     #[serde(default)]
     pub matched_by: Option<String>,
     /// The client's address, with its port.
@@ -56,10 +56,10 @@ pub struct LoggedDecision<'a> {
     pub robots_status: Option<u16>,
     pub robots_sha256: Option<Sha256>,
     pub robots_error: Option<String>,
-    /// Versions up to 0.1 did not write this.
+    /// Digest of the configuration. Versions up to 0.1 did not log this.
     #[serde(default)]
     pub config_sha256: Option<Sha256>,
-    /// What the site says about the purposes of the bot. Versions up to 0.1 did not write this.
+    /// What the site says about the purposes of the bot. Versions up to 0.1 did not log this.
     #[serde(default)]
     pub usage: Option<LoggedUsage>,
 }
@@ -80,7 +80,7 @@ pub struct LoggedUsage {
 #[derive(Debug)]
 pub(super) enum LoggedLine<'a> {
     Decision(Box<LoggedDecision<'a>>),
-    /// An event other than a decision, or an empty line.
+    /// A record other than a decision, or an empty line.
     Other,
     Unreadable,
 }
@@ -88,12 +88,12 @@ pub(super) enum LoggedLine<'a> {
 // === impl LoggedDecision ===
 
 impl LoggedDecision<'_> {
-    /// Returns whether the site has answered whether it has a `tdmrep.json`.
+    /// Returns whether robotgate knew at that time whether the site has a `tdmrep.json`.
     pub(super) fn asked_for_tdmrep(&self) -> bool {
         self.has_tdmrep_state(TdmrepState::Found) || self.has_tdmrep_state(TdmrepState::None)
     }
 
-    /// Returns whether the first fetch of the `tdmrep.json` had not ended.
+    /// Returns whether the first fetch of the site's `tdmrep.json` was still running when the request was decided.
     pub(super) fn waited_for_tdmrep(&self) -> bool {
         self.has_tdmrep_state(TdmrepState::Pending)
     }
@@ -107,7 +107,8 @@ impl LoggedDecision<'_> {
         self.usage.as_ref()?.tdmrep_sha256
     }
 
-    /// Returns what the site's `tdmrep.json` says about the URL, according to the line. `None` if the site had none.
+    /// Returns what the site's `tdmrep.json` said about the URL, as the log line has it. `None` if the site had no such
+    /// file.
     pub(super) fn tdmrep_answer(&self) -> Option<TdmrepAnswer> {
         let usage = self.usage.as_ref()?;
         let said = usage.said.as_array();

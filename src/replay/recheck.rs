@@ -1,4 +1,4 @@
-//! Decides a logged request again with a different robots.txt.
+//! Decides a logged request again, as if the site had a different robots.txt.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -9,7 +9,7 @@ use crate::{
     decision::{Begun, Decision, Reason},
 };
 
-/// A site that has a robots.txt, or has said that it has none.
+/// A site whose robots.txt is known: it has one, or has said that it has none.
 #[derive(Debug)]
 pub struct AnsweredSite {
     state: Arc<OriginState>,
@@ -19,7 +19,7 @@ pub struct AnsweredSite {
 // === impl AnsweredSite ===
 
 impl AnsweredSite {
-    /// Creates a site that responded at the time `at`. `copy` is `None` if the site has no robots.txt.
+    /// Creates a site that answered at the time `at`. `copy` is its robots.txt, or `None` if it has none.
     pub fn new(copy: Option<&Arc<RobotsCopy>>, at: SystemTime, config: &Config) -> Self {
         let policy = &config.robots.policy;
         let (meaning, status) = match copy {
@@ -34,8 +34,8 @@ impl AnsweredSite {
         }
     }
 
-    /// Decides the request of `logged` as if the site had this robots.txt. Returns `None` if the request was refused
-    /// before any robots.txt was considered, because of its address or its client.
+    /// Decides the request of a log line as if the site had this robots.txt. Returns `None` if the request was refused
+    /// before that matters: because of the host's address or the client's credential.
     ///
     /// # Errors
     /// Fails if the line does not say enough about the request.
@@ -46,14 +46,14 @@ impl AnsweredSite {
         if is_refused_before {
             return Ok(None);
         }
-        // A different configuration can have left out different parameters.
+        // Only the configuration that wrote the line says which parameters were left out of it.
         let is_own = logged.config_sha256 == Some(config.canonical.sha256());
         check_whole(logged, Some(config).filter(|_| is_own))?;
         let decision = match ask(logged, config)?.begin(None) {
             Begun::Decided(decision) => decision,
             Begun::NeedsCopy(undecided) => undecided.decide(self.lookup(config)),
         };
-        // The log says what the site's tdmrep.json said about this URL.
+        // The site's `tdmrep.json` is not read again. The log line has what it said about this URL.
         match decision.wants_tdmrep() {
             true if logged.asked_for_tdmrep() => Ok(Some(decision.with_tdmrep(logged.tdmrep_answer()))),
             true => Err(Missing::NoTdmrep),
@@ -61,7 +61,7 @@ impl AnsweredSite {
         }
     }
 
-    /// Returns what is known of the site.
+    /// Returns what robotgate would know of the site.
     pub(super) fn lookup(&self, config: &Config) -> Lookup {
         Lookup::at_once(self.state.clone(), self.at, &config.robots.policy, &Arc::default())
     }

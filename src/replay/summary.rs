@@ -1,4 +1,4 @@
-//! Counts how a change would affect logged decisions, and groups the decisions that it would change.
+//! Counts what a change would do to logged decisions, and groups the decisions that it would change.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,45 +6,45 @@ use serde::Serialize;
 
 use super::{Effect, Finding, LoggedDecision, Replayed, Unknown, what_if::Assumed};
 
-/// How a change would affect the decisions of a log.
+/// What a change would do to the decisions of a log.
 #[derive(Debug, Default, Serialize)]
 pub struct Summary {
     pub decisions: u64,
-    /// Decisions by their [`Effect`].
+    /// Numbers of decisions on which the change has the [`Effect`] of the same name.
     pub refused: u64,
     pub forwarded: u64,
     pub verdict: u64,
     pub basis: u64,
     pub same: u64,
-    /// Decisions that the network or the time of the request made.
+    /// Number of decisions that the network or the time decided. They cannot be decided again.
     pub as_logged: u64,
-    /// Decisions whose new result is unknown, by the reason.
+    /// Numbers of decisions whose result with the change is not known, by the reason for that.
     pub unknown: BTreeMap<String, u64>,
     pub unreadable_lines: u64,
-    /// Whether the change affects `[pace]`. Turns at sites are not simulated.
+    /// Whether the change has other `[pace]` limits. Their effect is not computed.
     pub pace_changes: bool,
-    /// Changed decisions for which there was no room in `groups`.
+    /// Number of changed decisions that are in no group, because there are too many groups.
     pub ungrouped: u64,
     #[serde(skip)]
     groups: HashMap<Key, Group>,
 }
 
-/// The changed decisions of one bot and site that have the same logged outcome and the same new outcome.
+/// Decisions that the change would change in the same way: same bot, same site, same logged result and same new result.
 #[derive(Debug, Serialize)]
 pub struct Group {
     pub decisions: u64,
     pub effect: Effect,
-    /// The bot in the log, and the bot that the change would identify.
+    /// The bot that the log names (`bot`), and the one that would be identified with the change (`new_bot`).
     pub bot: Option<String>,
     pub new_bot: Option<String>,
     pub origin: String,
     pub was: Outline,
     pub now: Outline,
-    /// The decision that was added first.
+    /// The first decision of the group.
     pub example: Example,
 }
 
-/// The part of a decision that is compared.
+/// The parts of a decision in which a change can show.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Outline {
     pub verdict: String,
@@ -53,7 +53,7 @@ pub struct Outline {
     pub forwarded: bool,
 }
 
-/// A decision, and where its line is.
+/// A decision of a group, and the log line that it is from.
 #[derive(Debug, Serialize)]
 pub struct Example {
     pub time: String,
@@ -63,14 +63,14 @@ pub struct Example {
     pub place: Option<Place>,
 }
 
-/// A line of a file.
+/// A log file, and the number of a line in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Place {
     pub log: String,
     pub line: u64,
 }
 
-/// A summary with its largest groups.
+/// A summary and its largest groups, for the output.
 #[derive(Debug, Serialize)]
 pub struct Report<'s> {
     #[serde(flatten)]
@@ -90,7 +90,7 @@ struct Key {
 // === impl Summary ===
 
 impl Summary {
-    /// Counts a line. `place` is called only if the line becomes an example.
+    /// Counts the result for a line. Calls `place` only if the line becomes the example of a group.
     pub fn add(&mut self, replayed: &Replayed<'_, Finding>, place: impl FnOnce() -> Option<Place>) {
         let (logged, finding) = match replayed {
             Replayed::Decision(logged, finding) => (logged, finding),
@@ -154,7 +154,7 @@ impl Summary {
         self.groups.insert(key, group);
     }
 
-    /// Returns the number of decisions that the change would change.
+    /// Returns how many decisions would be different with the change.
     pub fn changed(&self) -> u64 {
         self.refused + self.forwarded + self.verdict + self.basis
     }

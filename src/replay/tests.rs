@@ -1,4 +1,4 @@
-//! Writes decisions as lines of the log, as the proxy does, and decides them again.
+//! Makes decisions, writes them as log lines like the proxy does, and decides them again from these lines.
 
 use std::{net::SocketAddr, path::Path};
 
@@ -46,25 +46,25 @@ fn copy(text: &str) -> Arc<RobotsCopy> {
     ))
 }
 
-/// The result of a fetch.
+/// What a fetch of the robots.txt found.
 #[derive(Clone)]
 enum Found {
     Text(&'static str),
     Status(u16),
     Failed,
-    /// A text, and then failures for a long time.
+    /// First this text, and then failures for a long time.
     LastCopy(&'static str),
     FailedForLong,
-    /// The request stopped waiting for the first fetch.
+    /// The first fetch took so long that the request stopped waiting for it.
     Pending,
 }
 
-/// Decides as the proxy does, and returns the line of the log. The site has no `tdmrep.json`.
+/// Decides a request as the proxy does, and returns the log line. The site has no `tdmrep.json`.
 fn line(config: &Config, agent: &str, method: &str, url: &str, found: &Found) -> Value {
     line_with(config, agent, method, url, found, None)
 }
 
-/// Decides like [`line`], for a site with this `tdmrep.json`.
+/// Does the same as [`line`], for a site that has this `tdmrep.json`.
 fn line_with(config: &Config, agent: &str, method: &str, url: &str, found: &Found, tdmrep: Option<&str>) -> Value {
     let policy = &config.robots.policy;
     let now = SystemTime::now();
@@ -142,7 +142,7 @@ fn line_with(config: &Config, agent: &str, method: &str, url: &str, found: &Foun
 fn outcome(line: &Value, config: &Config, text: Option<&str>) -> Outcome {
     let line = line.to_string();
     let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
-    // As in the store of evidence, a line gets a text only if it has the text's digest.
+    // Only a line that names the text's digest gets the text, as with the store of evidence.
     let copy = text.map(copy).filter(|copy| logged.robots_sha256 == Some(copy.sha256));
     let texts = Texts {
         robots: copy.as_ref(),
@@ -151,7 +151,7 @@ fn outcome(line: &Value, config: &Config, text: Option<&str>) -> Outcome {
     replay(&logged, config, texts)
 }
 
-/// Each kind of decision, with its reason.
+/// One case for each kind of decision, with its expected reason.
 fn cases() -> Vec<(&'static str, &'static str, &'static str, &'static str, Found)> {
     let text = || Found::Text(ROBOTS);
     vec![
@@ -310,7 +310,7 @@ fn what_is_missing_is_never_guessed() {
     (gone["bot"], gone["identity"]) = (json!("Gone"), json!("network"));
     let found = outcome(&gone, &config, Some(ROBOTS));
     assert_eq!(found, Outcome::NotReplayable(Missing::UnknownBot));
-    // Without a robots.txt, no rule decides, so the missing query does not matter.
+    // The query was left out of the log. That does not matter here: there is no robots.txt, so no rule depends on it.
     let mut unreachable = self::line(&config, "A", "GET", "http://a.example/x?token=1", &Found::Failed);
     for query in ["redacted", "token=redacted"] {
         unreachable["url"] = json!(format!("http://a.example/x?{query}"));
@@ -344,7 +344,7 @@ fn what_the_network_or_the_moment_decided_fits_its_reason() {
         ("pace", "open", json!({"verdict": "defer"}), ""),
         ("pace", "robots.txt", json!({"verdict": "defer"}), ""),
         ("pace", "open", json!({"verdict": "allow"}), "verdict"),
-        // The rules deny this request and no Crawl-delay is too long, so `pace` cannot be its reason.
+        // The reason of this request cannot be `pace`: the rules deny it, and no Crawl-delay is too long.
         ("pace", "private", json!({"verdict": "defer"}), "verdict"),
         ("pace", "open", json!({}), "verdict"),
     ] {

@@ -1,7 +1,7 @@
-//! Decides a logged decision again as if the configuration, a site's robots.txt or the User-Agent had been different.
+//! Decides a logged request again as if the configuration, a site's robots.txt or the User-Agent had been different.
 //!
-//! The result is compared with the logged decision. If neither the log nor the change contains a necessary value, the
-//! value is not guessed: the result is [`Unknown`].
+//! Compares the result with the logged decision. If a value is needed that neither the log nor the change contains, it
+//! does not guess: the result is [`Unknown`].
 
 use std::{
     collections::HashMap,
@@ -24,45 +24,45 @@ use crate::{
     text::{plain, words},
 };
 
-/// What is assumed to be different.
+/// What is assumed to be different: the configuration, the robots.txt of sites, or the User-Agent of all requests.
 #[derive(Debug, Default)]
 pub struct Change {
     config: Option<Arc<Config>>,
-    /// The new robots.txt of an origin, read with each profile.
+    /// For each changed origin, its new robots.txt, parsed once with each profile.
     robots: HashMap<String, [Arc<RobotsCopy>; 2]>,
     agent: Option<String>,
 }
 
-/// The result for a logged decision under a change.
+/// What a change would do to a logged decision.
 #[derive(Debug)]
 pub enum Finding {
     Decided(Box<Assumed>),
-    /// The change does not affect the decision.
+    /// The change has nothing to do with this request.
     Unaffected,
-    /// The network or the time of the request decided, and would decide again.
+    /// The network or the time decided the request. This cannot be decided again.
     AsLogged,
-    /// The decision under the change is unknown, for this reason.
+    /// It is not known how the request would be decided, for this reason.
     Unknown(Unknown),
 }
 
-/// The decision under the change.
+/// How a request would be decided with the change.
 #[derive(Debug)]
 pub struct Assumed {
     pub effect: Effect,
     pub verdict: Verdict,
     pub reason: Reason,
     pub forwarded: bool,
-    /// The rule that decides, as in the log.
+    /// The rule that decides, written as in the log.
     pub rule: Option<String>,
-    /// The bot that the request would be attributed to.
+    /// The bot that would be identified.
     pub bot: Option<String>,
-    /// The group of the robots.txt that applies.
+    /// The group of the robots.txt that applies to the bot.
     pub group: Option<String>,
     pub copy: Option<Arc<RobotsCopy>>,
 }
 
 words! {
-    /// How a decision would differ from the logged one.
+    /// How the decision with the change differs from the logged one.
     #[derive(serde::Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Effect {
@@ -78,7 +78,7 @@ words! {
     }
 }
 
-/// Why the decision under a change is unknown.
+/// Why it is not known how a request would be decided with a change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
     #[error(transparent)]
@@ -109,9 +109,9 @@ pub enum Unknown {
     UserAgent,
 }
 
-/// Decides `logged` again under `change`. `old` is the configuration that decided. `texts` are those that decided, with
-/// the robots.txt parsed with the profile of the configuration that decides now. That robots.txt is not needed if the
-/// change names another one.
+/// Decides the request of a log line again, as if `change` had been in force. `old` is the configuration that decided
+/// it, and `texts` are those that decided it. Their robots.txt must be parsed with the profile of the configuration
+/// that decides now; it is not needed if the change names another one.
 pub fn what_if(
     logged: &LoggedDecision<'_>,
     change: &Change,
@@ -133,8 +133,8 @@ pub fn what_if(
 // === impl Change ===
 
 impl Change {
-    /// Creates a change. It can consist of a new configuration, new texts of robots.txt files, and a new User-Agent for
-    /// all requests. Each text is cut at the size that robotgate would read.
+    /// Creates a change from a new configuration, new robots.txt files of sites, and a new User-Agent for all requests.
+    /// Each is optional. A robots.txt is cut where robotgate would stop reading it.
     pub fn new(config: Option<Config>, robots: Vec<(Origin, Vec<u8>)>, agent: Option<String>) -> Self {
         let read = |text: &[u8]| {
             let text = counted(text, LIMIT);
@@ -160,8 +160,7 @@ impl Change {
         self.agent.as_deref()
     }
 
-    /// Returns whether the `[pace]` limits of the new configuration differ from those of `old`, the configuration that
-    /// decided.
+    /// Returns whether the new configuration has other `[pace]` limits than `old`, the configuration that decided.
     pub(super) fn changes_pace(&self, old: Option<&Config>) -> bool {
         let Some(new) = &self.config else { return false };
         match old {
@@ -170,12 +169,12 @@ impl Change {
         }
     }
 
-    /// Returns whether the change could affect the decision.
+    /// Returns whether the change could have an effect on this request.
     pub(super) fn concerns(&self, logged: &LoggedDecision<'_>) -> bool {
         self.config.is_some() || self.agent.is_some() || self.replaces(logged)
     }
 
-    /// Returns whether the change names a robots.txt for the site.
+    /// Returns whether the change has a new robots.txt for the site of this request.
     pub(super) fn replaces(&self, logged: &LoggedDecision<'_>) -> bool {
         self.robots.contains_key(&*logged.origin)
     }
@@ -221,7 +220,7 @@ impl Change {
         Ok(with_tdmrep(decision, logged, texts.tdmrep)?)
     }
 
-    /// Identifies the client by the proof and the User-Agent in the line.
+    /// Identifies the client again, by the User-Agent and the proof that the log line names.
     fn identity(
         &self,
         logged: &LoggedDecision<'_>,
@@ -250,14 +249,16 @@ impl Change {
         let fields = field.map(str::as_bytes);
         match config.bots.identify_by(fields, &proof, config.identity.required) {
             Identity::Refused(IdentityMismatch::Unproven { .. }) => Err(Unknown::Unproven),
-            // Another entry could also match the certificate or the address.
+            // The client may have a certificate or an address that also fits another entry of the configuration. The
+            // log does not say, so the result is unknown.
             Identity::Refused(_) if kind.is_some_and(|kind| kind != ProofKind::Credential) => Err(Unknown::Unproven),
             identity => Ok(identity.into_owned()),
         }
     }
 
-    /// Returns which part of the request `config` would see. An https request is assumed to come through a CONNECT,
-    /// unless the old configuration shows the opposite.
+    /// Returns which part of the request robotgate would see with `config`: its whole URL, or only the host of its
+    /// CONNECT. The log does not say how an https request came. This assumes that it came in a CONNECT, unless the old
+    /// configuration would not have intercepted that.
     fn scope(
         &self,
         logged: &LoggedDecision<'_>,
@@ -283,7 +284,7 @@ impl Change {
         })
     }
 
-    /// Returns what the proxy would have known of the origin.
+    /// Builds what the proxy would have known of the origin's robots.txt with the change.
     fn lookup(
         &self,
         logged: &LoggedDecision<'_>,
@@ -364,8 +365,8 @@ impl From<Missing> for Unknown {
     }
 }
 
-/// Returns the User-Agent field of the request, if the line has it as it was sent. The old configuration, if it is
-/// known, must identify the same bot by this field.
+/// Returns the User-Agent of the request. Fails if the log line does not have it as it was sent: in that case, the old
+/// configuration would not identify the logged bot by it.
 fn user_agent<'l>(
     logged: &'l LoggedDecision<'_>,
     proof: Option<LoggedProof<'_>>,
@@ -396,15 +397,15 @@ fn user_agent<'l>(
     }
 }
 
-/// Returns whether `field`, the User-Agent of the line, is the request's only User-Agent field, and neither escaped nor
-/// shortened.
+/// Returns whether `field`, the User-Agent in the log line, is exactly what the client sent: one field, not shortened
+/// and not escaped.
 pub(super) fn is_as_sent(logged: &LoggedDecision<'_>, field: &str) -> bool {
-    // The log joins several fields into one text, and several fields identify no bot.
+    // If a request has several User-Agent fields, the log joins them with ` | `, and no bot is identified.
     let is_joined = logged.bot.is_none() && field.contains(" | ");
     !is_joined && !field.ends_with('…') && !field.contains("\\u{")
 }
 
-/// Returns the proof that the client's address gives.
+/// Returns whether the client's address proves which bot it is.
 fn proof_by_address(logged: &LoggedDecision<'_>, config: &Config) -> Result<Proof<'static>, Unknown> {
     if config.bots.iter().all(|bot| bot.bindings.networks.is_empty()) {
         return Ok(Proof::None);
@@ -420,13 +421,13 @@ fn proof_by_address(logged: &LoggedDecision<'_>, config: &Config) -> Result<Proo
     })
 }
 
-/// Returns the bots with a `delay`.
+/// Returns the name and the `delay` of each bot that has one.
 fn delays(config: &Config) -> impl Iterator<Item = (&str, Duration)> {
     let bots = config.bots.iter();
     bots.filter_map(|bot| Some((&*bot.name, bot.delay?)))
 }
 
-/// Returns whether a failed fetch means the same under both policies.
+/// Returns whether a failed fetch of a robots.txt has the same consequences under both policies.
 fn fails_alike(old: &Policy, new: &Policy) -> bool {
     let means = |policy: &Policy| {
         let unreachable = policy.unreachable;

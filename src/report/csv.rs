@@ -1,4 +1,5 @@
-//! Writes a report as one table of comma-separated values (RFC 4180). The column `table` names the table of a row.
+//! Writes a report as one table of comma-separated values (RFC 4180). A report has several tables. The first column,
+//! `table`, says which of them a row is from.
 
 use super::document::{Cell, Document, NAMES};
 
@@ -29,7 +30,7 @@ fn push_row(out: &mut String, table: &str, cells: impl Iterator<Item = String>) 
     out.push_str("\r\n");
 }
 
-/// Returns the text of a cell. Puts a `'` before a text that a spreadsheet would run as a formula.
+/// Returns the text of a cell. If a spreadsheet would run the text as a formula, puts a `'` before it.
 fn exact(cell: &Cell) -> String {
     let text = cell.exact();
     match text.trim_start().starts_with(['=', '+', '-', '@']) && text != "-" {

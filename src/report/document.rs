@@ -1,16 +1,16 @@
-//! Turns a report into tables, which the output formats write.
+//! Turns a report into tables, which the modules for the output formats then write.
 
 use std::time::{Duration, SystemTime};
 
 use super::{By, Counts, Report, top::Largest, waits::Waits};
 use crate::text::{Minute, Second, Span};
 
-/// A report, ready to be written.
+/// A report as tables.
 #[derive(Debug)]
 pub struct Document {
     pub(super) title: &'static str,
     pub(super) sections: Vec<Section>,
-    /// Requests over time: the length of an interval, and the intervals.
+    /// Numbers of requests over time: the length of an interval, and the start and counts of each interval.
     pub(super) timeline: (Duration, Vec<(SystemTime, Counts)>),
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Section {
     pub(super) rows: Vec<Row>,
 }
 
-/// A column. `name` is its name in CSV: one of [`NAMES`].
+/// A column of a table. `name` is its name in CSV, which must be one of [`NAMES`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     pub(super) title: &'static str,
@@ -36,7 +36,7 @@ pub(super) struct Column {
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) cells: Vec<Cell>,
-    /// The counts that a bar shows.
+    /// The counts from which HTML draws a bar in this row.
     pub(super) counts: Option<Counts>,
 }
 
@@ -46,7 +46,7 @@ pub(super) enum Cell {
     Text(String),
     /// A URL, a rule or a name from the log. It is shortened if the terminal is too narrow.
     Long(String),
-    /// A checksum in hexadecimal digits. The formats for people show the first [`DIGITS`] digits.
+    /// A checksum in hexadecimal digits. Formats for people show only the first [`DIGITS`] digits.
     Digest(String),
     Count(u64),
     Time(SystemTime),
@@ -54,7 +54,7 @@ pub(super) enum Cell {
     None,
 }
 
-/// The columns of CSV that follow the column `table`.
+/// The names of the columns in CSV, after the first column `table`.
 pub(super) const NAMES: [&str; 14] = [
     "name",
     "site",
@@ -75,7 +75,7 @@ pub(super) const NAMES: [&str; 14] = [
 // === impl Document ===
 
 impl Document {
-    /// Creates the tables of a report. Each has at most `most` rows. The first table contains the totals.
+    /// Creates the tables of a report. The first one contains the totals. The others have at most `most` rows each.
     pub fn of(report: &Report, by: &[By], most: usize) -> Self {
         let mut sections = vec![totals(report)];
         for by in by {
@@ -121,7 +121,7 @@ fn totals(report: &Report) -> Section {
     add("Refused", Cell::Count(total.refused));
     add("Disallowed, but forwarded", Cell::Count(total.despite));
     add("Exempt", Cell::Count(total.exempt));
-    // Requests without a bot are counted under the bot `-`.
+    // Requests without a bot are counted under the name `-`, which is no bot.
     let named = report.bots.len() - usize::from(report.bots.has(["-", ""]));
     for (name, top, number) in [
         ("Sites", &report.sites, report.sites.len()),
@@ -394,7 +394,7 @@ fn events(report: &Report, most: usize) -> Section {
     }
 }
 
-/// Describes what a table of counts leaves out.
+/// Returns notes about the rows that a table of counts leaves out.
 fn left_out(largest: &Largest) -> Vec<String> {
     let Largest {
         others,
@@ -450,7 +450,7 @@ fn long(text: impl AsRef<str>) -> Cell {
 // === impl Cell ===
 
 impl Cell {
-    /// Returns the text of the cell for a person.
+    /// Returns the text of the cell as people read it, such as `1,234`.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Text(text) | Self::Long(text) => text.clone(),
@@ -462,7 +462,7 @@ impl Cell {
         }
     }
 
-    /// Returns the text of the cell for a program.
+    /// Returns the text of the cell as programs read it, such as `1234`.
     pub(super) fn exact(&self) -> String {
         match self {
             Self::Text(text) | Self::Long(text) | Self::Digest(text) => text.clone(),
@@ -478,7 +478,8 @@ impl Cell {
     }
 }
 
-/// Formats a duration, with milliseconds if it is short. A damaged log can contain absurd durations.
+/// Formats a duration. A short one gets milliseconds. A very long one is shown as `over …`, because a damaged log can
+/// contain any number.
 fn length(duration: Duration) -> String {
     match duration.as_millis() {
         ..10_000 => format!("{:.3} s", duration.as_secs_f64()),
@@ -487,7 +488,7 @@ fn length(duration: Duration) -> String {
     }
 }
 
-/// Formats a number with commas.
+/// Formats a number with commas: `1,234,567`.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -500,7 +501,7 @@ pub(super) fn grouped(number: u64) -> String {
     out
 }
 
-/// Enough digits of a checksum to distinguish the copies of a site.
+/// How many digits of a checksum to show. They are enough to tell the versions of a robots.txt apart.
 const DIGITS: usize = 12;
 const MAX_LENGTH: Duration = Duration::from_secs(9999 * 24 * 3600);
 const MAX_INTERVALS: u64 = 60;

@@ -1,4 +1,4 @@
-//! Events that concern robotgate itself.
+//! The events of a report that concern robotgate itself, such as starts and reloads.
 
 use std::{collections::VecDeque, time::SystemTime};
 
@@ -16,7 +16,7 @@ pub(super) struct Event {
     pub(super) detail: String,
 }
 
-/// The events, of which the newest are kept.
+/// The events. If there are too many, only the newest are kept.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     pub(super) kept: VecDeque<Event>,

@@ -1,14 +1,15 @@
-//! Forwarded requests of bots with purposes, until they end: the site's response can still forbid the use.
+//! Remembers forwarded requests of bots with purposes until they end. The site's response can still forbid the use, and
+//! then the request counts as refused.
 
 use std::{collections::HashMap, time::SystemTime};
 
 use super::line::{Record, Text};
 
-/// The requests by their ids.
+/// The forwarded requests that have not ended, by id.
 #[derive(Debug, Default)]
 pub(super) struct Forwarded {
     requests: HashMap<String, Request>,
-    /// Whether there were too many requests to keep all.
+    /// Whether some requests are missing because there were too many.
     pub(super) is_incomplete: bool,
 }
 
@@ -24,7 +25,7 @@ pub(super) struct Request {
 // === impl Forwarded ===
 
 impl Forwarded {
-    /// Adds the request of a decision, if its response can forbid a use.
+    /// Adds the request of a decision if the site's response can still forbid the use.
     pub(super) fn add(&mut self, record: &Record<'_>) {
         let Some(id) = &record.id else { return };
         let can_end = record.forwarded == Some(true) && record.usage.is_some();
@@ -46,13 +47,14 @@ impl Forwarded {
         self.requests.insert(id.as_str().to_owned(), request);
     }
 
-    /// Removes the request with the record's id.
+    /// Removes the request that has the id of this record.
     pub(super) fn remove(&mut self, record: &Record<'_>) -> Option<Request> {
         self.requests.remove(record.id.as_ref()?.as_str())
     }
 }
 
-/// More requests than a robotgate forwards at the same time. The log may lack the ends of some.
+/// Maximum number of requests to remember. One robotgate forwards fewer at the same time, but the log may lack the ends
+/// of some.
 const MAX_REQUESTS: usize = 100_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A report as one HTML page with charts. It needs no script and no network.
+//! Writes a report as one HTML page with charts. The page needs no script and loads nothing.
 
 use std::fmt::Write as _;
 
@@ -70,7 +70,7 @@ fn push_section(out: &mut String, section: &Section) {
     out.push_str("</section>");
 }
 
-/// Draws the requests over time.
+/// Draws a chart of the requests over time.
 fn push_timeline(out: &mut String, document: &Document) {
     let (width, intervals) = &document.timeline;
     let (Some((first, _)), Some((last, _))) = (intervals.first(), intervals.last()) else {
@@ -131,7 +131,7 @@ fn push_timeline(out: &mut String, document: &Document) {
     );
 }
 
-/// Draws counts as a bar. `most` is the count that fills the whole bar.
+/// Draws counts as a bar. A bar is full if it shows `most` requests.
 fn bar(counts: &Counts, most: u64) -> String {
     let mut out =
         "<svg class=\"bar\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">".to_owned();
@@ -161,7 +161,7 @@ fn share(number: u64, most: u64) -> f64 {
     number as f64 * 100.0 / most as f64
 }
 
-/// Escapes text, and allows a line break after each `/`.
+/// Escapes text for HTML, and lets the browser break the line after each `/`.
 fn breakable(text: &str) -> String {
     escaped(text).replace('/', "/<wbr>")
 }

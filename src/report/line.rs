@@ -9,7 +9,8 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use crate::text::Timestamp;
 
-/// The fields of all events that a report uses. `docs/audit-log.md` describes them.
+/// A record of the log, with the fields that a report uses, of all kinds of records. `docs/audit-log.md` describes
+/// them.
 #[derive(Debug, Deserialize)]
 pub(super) struct Record<'a> {
     #[serde(borrow)]
@@ -42,16 +43,16 @@ pub(super) struct Record<'a> {
     origin: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) rule: Option<Text<'a>>,
-    /// Set for a bot with purposes.
+    /// What the site says about the purposes of the bot. Set only if the bot has purposes.
     pub(super) usage: Option<IgnoredAny>,
-    // Fields of completions and fetches.
+    // Fields of the records of completions and of fetches.
     #[serde(borrow)]
     pub(super) error: Option<Text<'a>>,
     pub(super) bytes_in: Option<u64>,
     pub(super) bytes_out: Option<u64>,
     pub(super) robots_wait_us: Option<u64>,
     pub(super) pace_wait_us: Option<u64>,
-    // Fields of fetches.
+    // Fields of the records of fetches.
     #[serde(borrow)]
     pub(super) holds: Option<Text<'a>>,
     #[serde(borrow)]
@@ -61,7 +62,7 @@ pub(super) struct Record<'a> {
     #[serde(default)]
     pub(super) new_text: bool,
     pub(super) failing_since: Option<Timestamp>,
-    // Fields of changes.
+    // Fields of the records of changes.
     #[serde(borrow)]
     pub(super) robots_sha256_before: Option<Text<'a>>,
     #[serde(borrow)]
@@ -70,7 +71,7 @@ pub(super) struct Record<'a> {
     pub(super) after: Option<Text<'a>>,
     pub(super) rules_added: Option<u64>,
     pub(super) rules_removed: Option<u64>,
-    // Fields of events that concern robotgate itself.
+    // Fields of the records about robotgate itself.
     #[serde(borrow)]
     pub(super) instance: Option<Text<'a>>,
     #[serde(borrow)]
@@ -86,7 +87,8 @@ pub(super) struct Record<'a> {
     pub(super) by: Option<Text<'a>>,
 }
 
-/// A text that is borrowed from the line if it has no escapes. (In an `Option`, serde would copy a plain [`Cow`].)
+/// A text that borrows from the line, unless it contains escapes. (This type is needed because serde would copy an
+/// `Option<Cow<str>>`.)
 #[derive(Debug, Deserialize)]
 pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -94,13 +96,13 @@ pub(super) struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 #[derive(Debug)]
 pub(super) enum Line<'a> {
     Record(Box<Record<'a>>),
-    /// An event that only later versions know.
+    /// A valid record of a kind that this version does not know. A later version wrote it.
     Other,
     Empty,
     Unreadable,
 }
 
-/// The fields that every event has.
+/// The fields that every record has.
 #[derive(Deserialize)]
 struct Any<'a> {
     #[serde(borrow)]
@@ -116,7 +118,8 @@ impl<'a> Line<'a> {
             Ok(record) if record.is_plausible() => Self::Record(Box::new(record)),
             Ok(_) => Self::Unreadable,
             Err(_) if line.trim_ascii().is_empty() => Self::Empty,
-            // A field of an unknown event can have a different type.
+            // A record of an unknown kind may have a field of the same name with a different type. So only `event` and
+            // `time` are parsed.
             Err(_) => match serde_json::from_slice::<Any<'_>>(line) {
                 Ok(any) if !KNOWN.contains(&any.event.as_str()) => Self::Other,
                 _ => Self::Unreadable,
@@ -125,7 +128,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Returns the time of a line of the log, if it has one.
+/// Returns the time of a log line, or `None` if it has no valid one.
 pub fn time_of(line: &[u8]) -> Option<SystemTime> {
     serde_json::from_slice::<Any<'_>>(line).ok().map(|any| any.time.0)
 }
@@ -133,8 +136,8 @@ pub fn time_of(line: &[u8]) -> Option<SystemTime> {
 // === impl Record ===
 
 impl Record<'_> {
-    /// Returns whether the record's times are from 1970 to 9999 and whether a decision has all fields that a replay
-    /// needs.
+    /// Returns whether the times of the record are between 1970 and 9999. A decision must also have all fields that a
+    /// replay needs.
     fn is_plausible(&self) -> bool {
         let mut times = [Some(&self.time), self.failing_since.as_ref()].into_iter().flatten();
         let required = [
@@ -167,7 +170,7 @@ impl Record<'_> {
         text_of(self.reason.as_ref())
     }
 
-    /// Returns the site.
+    /// Returns the origin of the site, or an empty text.
     pub(super) fn origin(&self) -> &str {
         text_of(self.origin.as_ref())
     }
@@ -185,7 +188,7 @@ impl Text<'_> {
     }
 }
 
-/// The time from 1970 to the year 10000.
+/// Time from 1970 to the start of the year 10000.
 const END: Duration = Duration::from_secs(253_402_300_800);
 const KNOWN: [&str; 10] = [
     "decision",

@@ -35,7 +35,7 @@ fn push_section(out: &mut String, section: &Section) {
     }
 }
 
-/// Escapes text for a cell of a table, so that nothing in it is markup.
+/// Escapes text for a cell of a Markdown table, so that nothing in it is markup.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

@@ -11,26 +11,27 @@ use super::{
     top::SEPARATOR,
 };
 
-/// A period in which the robots.txt of a site could not be fetched.
+/// A time during which the robots.txt of a site could not be fetched.
 #[derive(Debug, Clone)]
 pub(super) struct Outage {
     pub(super) site: String,
     pub(super) from: SystemTime,
-    /// The time of the last failure in the log.
+    /// When the last failed fetch ended.
     pub(super) last: SystemTime,
-    /// When a fetch succeeded again; `None` if the log has no such fetch.
+    /// When a fetch succeeded again; `None` if the log shows no successful fetch.
     pub(super) until: Option<SystemTime>,
     pub(super) failures: u64,
     pub(super) error: String,
 }
 
-/// The outages of all sites. Each robotgate fetches by itself, so the key also contains its run: see [`key`].
+/// The outages of all sites. Several robotgates can fetch the robots.txt of a site, each by itself. So there is one
+/// outage for each site and each run of robotgate; see [`key`].
 #[derive(Debug, Default)]
 pub(super) struct Outages {
     open: HashMap<String, Outage>,
     ended: Vec<Outage>,
     pub(super) total: u64,
-    /// Whether there were too many outages to keep. The longest are kept.
+    /// Whether some outages were dropped because there were too many. The longest are kept.
     pub(super) is_cut: bool,
 }
 
@@ -39,14 +40,14 @@ pub(super) struct Outages {
 pub(super) struct Change {
     pub(super) time: SystemTime,
     pub(super) site: String,
-    /// The checksums of the texts; `None` if there was no robots.txt.
+    /// The checksums of the old and the new text; `None` if there was no robots.txt.
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
-    /// How many rules were added and removed, if the log has these numbers.
+    /// How many rules were added and how many removed; `None` if the log does not say.
     pub(super) rules: Option<(u64, u64)>,
 }
 
-/// The changes of all sites, of which the newest are kept.
+/// The changes of robots.txt files, of all sites. If there are too many, only the newest are kept.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     kept: VecDeque<Change>,
@@ -56,10 +57,11 @@ pub(super) struct Changes {
 // === impl Outages ===
 
 impl Outages {
-    /// Adds a fetch, or a copy from another robotgate. `log` is the number of the log file.
+    /// Adds the record of a fetch, or of a robots.txt copy from another robotgate. `log` is the number of the log file.
     pub(super) fn add(&mut self, record: &Record<'_>, log: usize) {
         let (key, time) = (key(record, log), record.time.0);
-        // With `egress`, no fetch was tried, so it says nothing about the site: bots must not reach its address.
+        // `egress` means that bots must not reach the site's address. So nothing was fetched, and the record says
+        // nothing about the site.
         let is_egress = record.holds.as_ref().is_some_and(|holds| holds.as_str() == "egress");
         let since = record.failing_since.filter(|_| !is_egress).map(|since| since.0);
         match (self.open.get_mut(&key), since) {
@@ -70,20 +72,21 @@ impl Outages {
                     open.error = kept(error.as_str());
                 }
             }
-            // A new series of failures has begun, so a fetch succeeded in between that is not in this log.
+            // These failures began after the last failure that is known. So a fetch succeeded in between, which is not
+            // in this log.
             (Some(_), Some(since)) => {
                 self.end(&key, since);
                 self.begin(key, record, since);
             }
             (None, Some(since)) => self.begin(key, record, since),
-            // The line is older than the last failure.
+            // This record is older than the last failure, so it does not end the outage.
             (Some(open), None) if time < open.last => {}
             (Some(_), None) => self.end(&key, time),
             (None, None) => {}
         }
     }
 
-    /// Ends the outages of a run of robotgate that has stopped.
+    /// Ends all outages of a run of robotgate, because that run has stopped.
     pub(super) fn stop(&mut self, record: &Record<'_>, log: usize) {
         let run = run(record, log) + SEPARATOR;
         let keys: Vec<_> = self.open.keys().filter(|key| key.starts_with(&run)).cloned().collect();
@@ -136,7 +139,7 @@ impl Outages {
 // === impl Outage ===
 
 impl Outage {
-    /// Returns the length of the outage, as far as the log shows it.
+    /// Returns how long the outage lasted, as far as the log shows it.
     pub(super) fn length(&self) -> std::time::Duration {
         let end = self.until.unwrap_or(self.last);
         end.duration_since(self.from).unwrap_or_default()
@@ -146,7 +149,7 @@ impl Outage {
 // === impl Changes ===
 
 impl Changes {
-    /// Adds a fetch, or a copy from another robotgate, if its text is new.
+    /// If a fetch, or a robots.txt copy from another robotgate, brought a new text, adds that change.
     pub(super) fn add_fetch(&mut self, record: &Record<'_>) {
         if record.new_text
             && let (Some(before), Some(after)) = (&record.held_sha256, &record.robots_sha256)
@@ -155,7 +158,7 @@ impl Changes {
         }
     }
 
-    /// Adds a `robots-changed` record, which can follow the record of its fetch.
+    /// Adds the change that a `robots-changed` record describes. The record of the fetch may have added it already.
     pub(super) fn add_change(&mut self, record: &Record<'_>) {
         let before = record.robots_sha256_before.as_ref().or(record.before.as_ref());
         let after = record.robots_sha256.as_ref().or(record.after.as_ref());
@@ -174,7 +177,7 @@ impl Changes {
         let is_same = |known: &&mut Change| {
             (&known.site, &known.before, &known.after) == (&change.site, &change.before, &change.after)
         };
-        // A fetch and its `robots-changed` record are about the same change, so it is kept only once.
+        // A fetch and its `robots-changed` record describe the same change, which must be listed only once.
         if let Some(known) = last
             .find(is_same)
             .filter(|known| known.rules.is_none() || change.rules.is_none())
@@ -197,13 +200,13 @@ impl Changes {
     }
 }
 
-/// Returns the key of an outage: the run of robotgate, and the site.
+/// Returns the key of an outage, made of the run of robotgate and the site.
 fn key(record: &Record<'_>, log: usize) -> String {
     run(record, log) + SEPARATOR + &kept(record.origin())
 }
 
-/// Returns the run of robotgate that wrote a line. Earlier versions did not log the run in all lines; the number of the
-/// log file then identifies it.
+/// Returns which run of robotgate wrote a line. Earlier versions did not log that in all lines. For those lines, the
+/// number of the log file takes its place.
 fn run(record: &Record<'_>, log: usize) -> String {
     match &record.instance {
         Some(instance) => kept(instance.as_str()),
@@ -214,5 +217,5 @@ fn run(record: &Record<'_>, log: usize) -> String {
 const MAX_OPEN: usize = 50_000;
 const MAX_ENDED: usize = 5_000;
 const MAX_CHANGES: usize = 5_000;
-/// How many other changes can come between a fetch and its `robots-changed` record.
+/// How many other changes to look back over for the change of the same fetch.
 const NEAR: usize = 64;

@@ -1,4 +1,4 @@
-//! Counts requests over time, in a bounded number of intervals. The intervals get longer as the log covers more time.
+//! Counts requests over time, in a limited number of intervals. If the log covers more time, the intervals get longer.
 
 use std::{
     collections::BTreeMap,
@@ -7,12 +7,12 @@ use std::{
 
 use super::Counts;
 
-/// Counts by interval.
+/// Counts of requests for each interval of time.
 #[derive(Debug)]
 pub(super) struct Timeline {
     /// Length of an interval in seconds.
     width: u64,
-    /// Counts by the number of the interval since 1970.
+    /// The counts of each interval. The key is the number of the interval, counted from 1970.
     counts: BTreeMap<u64, Counts>,
 }
 
@@ -27,7 +27,8 @@ impl Timeline {
         self.fit(MAX_INTERVALS);
     }
 
-    /// Returns the length of an interval, and all intervals from the first to the last, at most `most`.
+    /// Returns the length of an interval, and all intervals from the first to the last one with requests. Makes the
+    /// intervals so long that there are at most `most`.
     pub(super) fn intervals(&self, most: u64) -> (Duration, Vec<(SystemTime, Counts)>) {
         let mut fitted = Self {
             width: self.width,
@@ -44,7 +45,7 @@ impl Timeline {
         (Duration::from_secs(width), intervals.collect())
     }
 
-    /// Makes the intervals longer until there are at most `most` from the first to the last.
+    /// Makes the intervals longer until there are at most `most` of them.
     fn fit(&mut self, most: u64) {
         let span = |counts: &BTreeMap<u64, Counts>| {
             let ends = counts.first_key_value().zip(counts.last_key_value());
@@ -71,8 +72,8 @@ impl Default for Timeline {
     }
 }
 
-/// Lengths of intervals in seconds, from a minute to two weeks. Each is a multiple of the one before, so counts stay
-/// exact.
+/// The possible lengths of an interval, in seconds, from a minute to two weeks. Each is a multiple of the one before.
+/// So intervals can be joined without splitting any count.
 const WIDTHS: [u64; 7] = [60, 600, 3600, 6 * 3600, 24 * 3600, 2 * 24 * 3600, 14 * 24 * 3600];
 const MAX_INTERVALS: u64 = 2000;
 

@@ -1,22 +1,23 @@
-//! Counts requests by key, in bounded memory. If there are too many keys, the keys with the fewest requests are counted
-//! together.
+//! Counts requests by a key, such as the bot, in a limited amount of memory. If there are too many keys, those with the
+//! fewest requests are counted together.
 
 use std::collections::HashMap;
 
 use super::{Counts, kept};
 
-/// A key of up to two parts, such as a rule and its site. The second part can be empty.
+/// What requests are counted by. It can have two parts, such as a rule and its site, or an empty second part.
 type Key = [String; 2];
 
-/// A table of counts. It is exact for up to [`MAX_KEYS`] different keys.
+/// Counts of requests by key. The counts are exact if there are at most [`MAX_KEYS`] different keys.
 #[derive(Debug, Default)]
 pub(super) struct Top {
     counts: HashMap<Box<str>, Counts>,
-    /// The requests of the keys that were removed.
+    /// The requests of keys that were removed because there were too many keys.
     others: Counts,
-    /// How many requests a key can have had before it was removed. A count can be too small by at most this number.
+    /// A key can be removed and then added again, with a count that begins at 0. So each count can be too small by up
+    /// to this number.
     missed: u64,
-    /// The key of the current request.
+    /// A buffer for the key of the request that is being added.
     scratch: String,
 }
 
@@ -24,20 +25,20 @@ pub(super) struct Top {
 #[derive(Debug)]
 pub(super) struct Largest {
     pub(super) rows: Vec<(Key, Counts)>,
-    /// The requests of all other keys, and the number of these keys.
+    /// How many requests all other keys have (`others`), and how many other keys there are.
     pub(super) others: Counts,
     pub(super) other_keys: usize,
-    /// See [`Top::missed`]. 0 if the table is exact.
+    /// By how much each count can be too small; 0 if the counts are exact. See [`Top::missed`].
     pub(super) missed: u64,
 }
 
 // === impl Top ===
 
 impl Top {
-    /// Takes back a request that was added.
+    /// Subtracts a request that was counted before.
     pub(super) fn remove_one(&mut self, [first, second]: [&str; 2]) {
         let key = [kept(first), kept(second)].join(SEPARATOR);
-        // A key that was removed is counted with the others.
+        // If the key was removed in the meantime, its request is among `others`.
         let Some(known) = self.counts.get_mut(&*key) else {
             self.others.requests = self.others.requests.saturating_sub(1);
             return;
@@ -56,8 +57,8 @@ impl Top {
         if let Some(known) = self.counts.get_mut(&*self.scratch) {
             return known.add(counts);
         }
-        // A key that is long or hostile does not match its shortened form, so it always takes this path. That costs
-        // time, but no memory.
+        // Keys are stored shortened and escaped. So a key that is too long or has control characters is not found
+        // above, and always gets here. That costs time, but not memory.
         let key = [kept(first), kept(second)].join(SEPARATOR);
         self.counts.entry(key.into()).or_default().add(counts);
         if self.counts.len() > MAX_KEYS {
@@ -65,12 +66,13 @@ impl Top {
         }
     }
 
-    /// Removes the half of the keys that has the fewest requests.
+    /// Removes half of the keys: those with the fewest requests.
     fn shrink(&mut self) {
         let mut sizes: Vec<u64> = self.counts.values().map(|counts| counts.requests).collect();
         let middle = sizes.len() / 2;
         let bound = *sizes.select_nth_unstable(middle).1;
-        // Several keys can have as many requests as the middle one. Some of them are removed too.
+        // Keys with fewer requests than the middle one are removed. Of those with exactly as many, only as many are
+        // removed as needed for a half.
         let mut excess = self.counts.len() / 2;
         let (mut largest, others) = (0, &mut self.others);
         for is_less in [true, false] {
@@ -132,10 +134,10 @@ impl Top {
     }
 }
 
-/// Separates the parts of a key. No text of the log contains this character: the log and [`kept`] escape control
+/// Separates the two parts of a key. No part contains this character, because the log and [`kept`] escape control
 /// characters.
 pub(super) const SEPARATOR: &str = "\u{1f}";
-/// Maximum number of keys in memory.
+/// Maximum number of keys that are counted separately.
 const MAX_KEYS: usize = 50_000;
 
 #[cfg(test)]
@@ -175,8 +177,8 @@ mod tests {
             "it was never removed"
         );
         assert_eq!(found.others.requests, (rounds * MAX_KEYS) as u64, "no request is lost");
-        // Every key except `often` has one request, so each `shrink` adds 1 to `missed`. A shrink comes after about
-        // `MAX_KEYS / 2` new keys, so there are at most two for each round.
+        // Only `often` has more than one request, so each `shrink` removes keys with one request and adds 1 to
+        // `missed`. It runs after about `MAX_KEYS / 2` new keys, so at most twice in each round.
         assert!((1..=2 * rounds as u64).contains(&found.missed), "{}", found.missed);
     }
 

@@ -1,4 +1,4 @@
-//! Finds the requests that waited longest, for their turn at the site or for its robots.txt.
+//! Finds the requests that waited longest: for their turn because of `[pace]` limits, or for the site's robots.txt.
 
 use std::{
     cmp::Reverse,
@@ -25,19 +25,19 @@ pub(super) struct Wait {
     pub(super) what: WaitFor,
     pub(super) time: SystemTime,
     pub(super) id: String,
-    /// The bot and the URL, if the log has the decision near the completion.
+    /// The bot and the URL; `None` if the request's decision was not found near its completion in the log.
     pub(super) request: Option<(String, String)>,
 }
 
-/// Totals of all waits, and the longest waits.
+/// The longest waits, and the totals of all waits.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    /// Unsorted. Contains the longest waits, and some others.
+    /// The longest waits, and some shorter ones, in no order.
     longest: Vec<Wait>,
-    /// Number of requests that waited for their turn or for a robots.txt, and the sum of their waits.
+    /// How many requests waited for their turn (`turn`) or for a robots.txt (`robots`), and for how long together.
     pub(super) turn: (u64, Duration),
     pub(super) robots: (u64, Duration),
-    /// The bots and URLs of the previous portion of lines, by the id of the request.
+    /// The bot and the URL of each decision in the previous portion of lines, by the request's id.
     before: HashMap<String, (String, String)>,
 }
 
@@ -55,7 +55,7 @@ impl WaitFor {
 // === impl Waits ===
 
 impl Waits {
-    /// Adds a completion.
+    /// Adds the waits of a completion record.
     pub(super) fn add(&mut self, record: &Record<'_>) {
         for (what, waited) in [
             (WaitFor::Turn, record.pace_wait_us),
@@ -92,8 +92,8 @@ impl Waits {
         self.longest.truncate(MAX_WAITS);
     }
 
-    /// Finds the requests of the longest waits in the lines that were just added, and in the portion before. A decision
-    /// is usually near its completion.
+    /// Finds the bots and URLs of the longest waits. Searches the decisions in the lines that were just added, and in
+    /// the portion before, because a decision is usually near its completion.
     pub(super) fn find_requests(&mut self, lines: &[Line<'_>]) {
         self.cut();
         let decisions = lines.iter().filter_map(|line| match line {

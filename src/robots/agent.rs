@@ -1,19 +1,19 @@
 //! The rules of a robots.txt for one agent, and the decision on one path (RFC 9309 §2.2).
 //!
-//! This runs for every request: it reads no clock, does no I/O, and allocates only if the RFC profile has to spell the
-//! path differently.
+//! This runs for every request. It reads no clock and does no I/O. It allocates only if the RFC profile has to
+//! normalize the path.
 
 use super::{
     Choice, Explanation, Profile, RobotsTxt, RuleId, Rules, escape, explain, names, path_index::PathIndex,
     search::Search, site_access::SiteAccess, usage::SiteUsage, usage::Usage,
 };
 
-/// The rules of a file for one agent: those of all groups that name it. If no group names it, those of all groups for
-/// `*`. Otherwise no rules.
+/// The rules of a file for one agent: the rules of all groups that name it. If no group names it, the rules of all
+/// groups for `*`. If there is no such group either, no rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Agent<'a> {
     robots: &'a RobotsTxt,
-    /// The agent's set of rules; see [`super::ruleset`].
+    /// Number of the agent's set of rules; see [`super::ruleset`]. `None` if no rules apply.
     set: Option<u32>,
     group: Option<&'a str>,
     specific: bool,
@@ -24,14 +24,15 @@ pub struct Agent<'a> {
 pub struct Match {
     /// Whether the path may be fetched.
     pub allowed: bool,
-    /// The rule that decided. `None` if no rule matched, which allows the path. An empty rule matches every path.
+    /// The rule that decided. `None` if no rule matched, which allows the path. A rule without a pattern matches every
+    /// path.
     pub rule: Option<RuleId>,
 }
 
 // === impl Agent ===
 
 impl<'a> Agent<'a> {
-    /// Creates an agent whose own name `group` is in the file.
+    /// Creates an agent that the file names. `group` is its name in the file.
     pub(super) fn named(robots: &'a RobotsTxt, group: &'a str, set: u32) -> Self {
         Self {
             robots,
@@ -41,7 +42,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Creates an agent whose name is not in the file. `set` is the set of rules for `*`.
+    /// Creates an agent that the file does not name. `set` is the number of the set of rules for `*`.
     pub(super) fn unnamed(robots: &'a RobotsTxt, set: Option<u32>) -> Self {
         Self {
             robots,
@@ -51,8 +52,8 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Returns the user-agent whose rules apply: the agent's own name, as first written in the file, or `*`. `None` if
-    /// the file has neither; everything is then allowed.
+    /// Returns the name of the group that applies: the agent's own name, as the file first spells it, or `*`. `None` if
+    /// the file has no such group; everything is then allowed.
     #[must_use]
     pub fn group(&self) -> Option<&'a str> {
         self.group
@@ -83,7 +84,7 @@ impl<'a> Agent<'a> {
     /// ```
     #[must_use]
     pub fn decide(&self, path: &[u8]) -> Match {
-        // With the largest budget, the search never stops early.
+        // The budget never runs out, so the match is always valid.
         self.find(path, usize::MAX).0
     }
 
@@ -91,8 +92,8 @@ impl<'a> Agent<'a> {
     /// patterns with wildcards. Subtracts the searched bytes from `budget`.
     ///
     /// A file of thousands of wildcard rules can make one decision on a long path take a second. The budget bounds that
-    /// time if the file comes from a stranger and other requests wait. It counts bytes, so the result is the same on
-    /// every machine. The other parts of a decision take time in proportion to the file alone.
+    /// time, because a stranger wrote the file and other requests wait. It counts bytes, so the result is the same on
+    /// every machine. The rest of a decision takes at most time in proportion to the length of the file.
     ///
     /// ```
     /// use robotgate::robots::RobotsTxt;
@@ -113,8 +114,8 @@ impl<'a> Agent<'a> {
         is_within.then_some(found)
     }
 
-    /// Returns which paths of the whole site the agent may fetch, for a tunnel whose paths are not visible. Inspects
-    /// every rule.
+    /// Returns whether the agent may fetch all, some or no paths of the site. This is for a tunnel, whose paths are not
+    /// visible. Looks at every rule.
     #[must_use]
     pub fn site_access(&self) -> SiteAccess {
         let Some(set) = self.set else {
@@ -144,9 +145,10 @@ impl<'a> Agent<'a> {
         explain(self.robots.profile, self.robots.body(), self.choice(), path)
     }
 
-    /// Returns what the file says about the use of `path`, which must be one that the agent may fetch. Returns `None`
-    /// if that takes more work than `budget`: the number of lines about use and their user-agents, and the bytes that it
-    /// searches for patterns with wildcards. Parses the file for this once, on first use.
+    /// Returns what the file says about the use of the content at `path`, which the agent must be allowed to fetch.
+    /// Returns `None` if that takes more work than `budget`. The work is the number of lines about use, the number of
+    /// their user-agents, and the bytes that are searched for patterns with wildcards. The first call parses the file
+    /// again.
     ///
     /// ```
     /// use robotgate::{robots::RobotsTxt, usage::Vocabulary};
@@ -168,7 +170,7 @@ impl<'a> Agent<'a> {
         lines.find(self.robots.body(), self.choice(), &path, budget)
     }
 
-    /// Returns the numbers of the `Content-Usage` lines that apply to `path`, including lines that cannot be parsed.
+    /// Returns the numbers of the `Content-Usage` lines that apply to `path`, even of those with a syntax error.
     #[must_use]
     pub fn usage_lines(&self, path: &[u8]) -> Vec<u32> {
         let path = escape::of_path(self.robots.profile, path);
@@ -176,15 +178,15 @@ impl<'a> Agent<'a> {
         lines.usage_lines(self.robots.body(), self.choice(), &path)
     }
 
-    /// Returns everything that the file says to the agent about use, whatever the path. For a tunnel, whose paths are
-    /// not visible.
+    /// Returns everything that the file says to the agent about use, for any path. This is for a tunnel, whose paths
+    /// are not visible.
     #[must_use]
     pub fn usage_of_site(&self) -> SiteUsage<'a> {
         let lines = self.robots.usage_lines();
         lines.of_site(self.robots.body(), self.choice())
     }
 
-    /// Returns the agents whose groups apply: this agent, or those that the file does not name.
+    /// Returns whose groups apply: those of this agent, or those for `*`.
     fn choice(&self) -> Choice<'a> {
         match self.group {
             Some(name) if self.specific && names::is_product_token(name) => Choice::Agent(name),
@@ -194,8 +196,8 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Returns the decision and the number of bytes that were searched. The decision is valid only if that number is
-    /// within `budget`.
+    /// Decides `path`. Also returns how many bytes were searched. If that is more than `budget`, the decision is not
+    /// valid.
     fn find(&self, path: &[u8], budget: usize) -> (Match, usize) {
         match self.robots.profile {
             Profile::Google => self.find_spelled(path, budget),
@@ -210,7 +212,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Like [`find`](Self::find), for a path in the spelling in which paths are compared.
+    /// Does the same as [`find`](Self::find), for a path that is already normalized.
     fn find_spelled(&self, path: &[u8], budget: usize) -> (Match, usize) {
         let mut search = Search::new(&self.robots.text, path, budget);
         self.search(&mut search);
@@ -230,7 +232,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Not inlined, because a [`PathIndex`] takes more stack space than other decisions should.
+    /// Must not be inlined: a [`PathIndex`] takes more stack space than most decisions need.
     #[inline(never)]
     fn find_indexed(&self, search: Search<'_>, path: &[u8]) -> (Match, usize) {
         let path_index = PathIndex::new(path);

@@ -1,7 +1,7 @@
 //! What changed between two texts of a robots.txt: the rules that each agent gained and lost, and the other statements.
 //!
-//! The comparison is by meaning. It ignores comments, the order of lines, how often a rule is repeated, and how groups
-//! are written down, because groups for one agent are merged. Two patterns are equal if the engine compares them alike.
+//! It compares meanings, not texts. It ignores comments, the order of lines, repeated rules, and whether the rules of
+//! an agent are in one group or in several. Two patterns are equal if their normalized forms are equal.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,25 +12,25 @@ use super::{
     statements,
 };
 
-/// The changes from one text to another.
+/// The changes from an old text of a robots.txt to a new one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// In the order of the new text. Agents that only the old text names come last.
+    /// The groups that changed, in the order of the new text. Agents that only the old text names come last.
     pub groups: Vec<GroupChange>,
-    /// In the order of their lines.
+    /// New statements that are no rules, such as sitemaps, in the order of their lines.
     pub statements_added: Vec<ChangedStatement>,
     pub statements_removed: Vec<ChangedStatement>,
-    /// Whether `groups` is incomplete, because the texts are so entangled that a full comparison would take too long.
+    /// Whether `groups` is incomplete, because a full comparison of these texts would take too long.
     pub is_cut: bool,
 }
 
 /// Agents whose rules changed in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct GroupChange {
-    /// The names as the texts first spell them.
+    /// Their names, as the texts first spell them.
     pub agents: Vec<String>,
     pub kind: GroupChangeKind,
-    /// In the order of their lines.
+    /// The rules that the agents gained, in the order of their lines.
     pub added: Vec<ChangedRule>,
     pub removed: Vec<ChangedRule>,
 }
@@ -46,29 +46,29 @@ pub enum GroupChangeKind {
     Changed,
 }
 
-/// A rule that one of the texts lacks.
+/// A rule that only one of the texts has.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ChangedRule {
     /// Line number, from 1, in the text that has the rule.
     pub line: u32,
-    /// The rule as written, without comment and surrounding white space. Octets that are not UTF-8 are replaced;
-    /// control characters are kept.
+    /// The rule as written, without comment and surrounding white space. Octets that are not UTF-8 are replaced.
+    /// Control characters stay.
     pub rule: String,
 }
 
-/// A statement that one of the texts lacks, such as a sitemap.
+/// A statement that only one of the texts has, such as a sitemap.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ChangedStatement {
     /// Line number, from 1, in the text that has the statement.
     pub line: u32,
     pub kind: &'static str,
-    /// As in [`Statement::value`](super::Statement::value).
+    /// The value; see [`Statement::value`](super::Statement::value).
     pub value: String,
     /// The agents that it is for. Empty if it is for the whole file.
     pub agents: Vec<String>,
 }
 
-/// Compares two texts. A site without a robots.txt has the empty text.
+/// Compares two texts of a robots.txt. Pass an empty text for a site without one.
 ///
 /// ```
 /// use robotgate::robots::{Profile, changes};
@@ -100,23 +100,23 @@ pub fn changes(profile: Profile, before: &[u8], after: &[u8]) -> Changes {
     }
 }
 
-/// Assigns numbers to rules and sets of rules, so that the comparison only compares numbers.
+/// Gives each rule and each set of rules a number. Texts can then be compared by these numbers.
 #[derive(Default)]
 struct Comparison<'t> {
     rules: HashMap<(RuleKind, std::borrow::Cow<'t, str>), u32>,
-    /// Sets of rules. Two groups with the same rules have the same number.
+    /// The numbers of the sets of rules. Two groups with the same rules have the same number.
     sets: HashMap<Vec<u32>, u32>,
 }
 
-/// A text, indexed by agent.
+/// One of the two texts, indexed by agent.
 struct Index<'t> {
     groups: &'t [GroupText<'t>],
-    /// The number of each rule of each group.
+    /// For each group, the numbers of its rules.
     rules: Vec<Vec<u32>>,
-    /// The number of each group's set of rules.
+    /// For each group, the number of its set of rules.
     sets: Vec<u32>,
     agents: Vec<IndexedAgent>,
-    /// Indices in `agents` by name, in lower case.
+    /// Maps an agent's name, in lower case, to its index in `agents`.
     by_name: HashMap<String, usize>,
 }
 
@@ -125,9 +125,9 @@ struct IndexedAgent {
     groups: Vec<usize>,
 }
 
-/// The sets of rules of an agent's groups. `None` if the text does not name the agent.
+/// The numbers of the sets of rules of an agent's groups. `None` if the text does not name the agent.
 type SetsOfRules = Option<Vec<u32>>;
-/// The rules of an agent: the number of each rule, and its position in the text.
+/// The rules of an agent. Maps the number of each rule to its position in the text: the group, and the index there.
 type Merged = BTreeMap<u32, (usize, usize)>;
 
 // === impl Comparison ===
@@ -159,7 +159,7 @@ impl<'t> Comparison<'t> {
                     Named::Everyone => "*",
                     Named::Agent { token, word } => word.unwrap_or(token),
                 };
-                // An empty name names no agent.
+                // Skip an empty name, which names no agent.
                 if !name.is_empty() {
                     index.add(name, at);
                 }
@@ -170,7 +170,7 @@ impl<'t> Comparison<'t> {
 }
 
 fn number(length: usize) -> u32 {
-    // Cannot fail in practice: a text has fewer lines than bytes, and at most 4 GiB.
+    // The conversion never fails: a text has at most 4 GiB, and fewer lines than bytes.
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
@@ -197,7 +197,7 @@ impl Index<'_> {
         Some(&self.agents[*at].groups)
     }
 
-    /// Returns the sets of rules of some groups.
+    /// Returns the numbers of the sets of rules of these groups.
     fn sets_of(&self, groups: &[usize]) -> Vec<u32> {
         let mut sets: Vec<u32> = groups.iter().map(|group| self.sets[*group]).collect();
         sets.sort_unstable();
@@ -205,7 +205,7 @@ impl Index<'_> {
         sets
     }
 
-    /// Merges the rules of some groups.
+    /// Merges the rules of these groups.
     fn merged(&self, groups: &[usize], work: &mut usize) -> Merged {
         let mut merged = Merged::new();
         for &group in groups {
@@ -240,7 +240,7 @@ fn changed_groups(before: &Index<'_>, after: &Index<'_>) -> (Vec<GroupChange>, b
         .iter()
         .filter(|agent| after.groups_of(&agent.name).is_none());
     let mut changed: Vec<GroupChange> = Vec::new();
-    // The change of each pair of sets, or `None` if the merged rules are the same.
+    // For a pair of old and new sets: the index of the change, or `None` if the merged rules are equal.
     let mut known: HashMap<(SetsOfRules, SetsOfRules), Option<usize>> = HashMap::new();
     let mut work = 0;
     for agent in after.agents.iter().chain(only_before) {
@@ -281,7 +281,7 @@ fn changed_groups(before: &Index<'_>, after: &Index<'_>) -> (Vec<GroupChange>, b
 
 fn changed_statements(profile: Profile, before: &[u8], after: &[u8]) -> (Vec<ChangedStatement>, Vec<ChangedStatement>) {
     let (before, after) = (statements(profile, before), statements(profile, after));
-    // Many statements can share a long list of agents, so each list is compared once.
+    // Many statements can share a long list of agents. So give each list a number, and compare these.
     let mut lists: HashMap<Vec<String>, u32> = HashMap::new();
     let mut keys = |all: &[super::Statement<'_>]| -> Vec<(StatementKind, String, u32)> {
         let mut last = None;
@@ -327,7 +327,7 @@ fn changed_statements(profile: Profile, before: &[u8], after: &[u8]) -> (Vec<Cha
 // === impl Changes ===
 
 impl Changes {
-    /// Returns whether any rule or group changed, or might have.
+    /// Returns whether rules or groups changed. Also true if the comparison is incomplete, because they may have.
     #[must_use]
     pub fn has_rules(&self) -> bool {
         !self.groups.is_empty() || self.is_cut
@@ -346,8 +346,8 @@ impl Changes {
     }
 }
 
-/// The maximum number of rules that a comparison merges, which takes a fraction of a second. A text of 500 KiB can name
-/// thousands of agents with thousands of rules each.
+/// The maximum number of rules that a comparison merges, which takes a fraction of a second. A limit is needed because
+/// a text of 500 KiB can give thousands of agents thousands of rules each.
 const MAX_WORK: usize = 1_000_000;
 /// Maximum number of agents that are listed for a statement.
 const MAX_AGENTS: usize = 20;
@@ -356,7 +356,7 @@ const MAX_AGENTS: usize = 20;
 mod tests {
     use super::*;
 
-    /// Writes the changes of groups as text: `name name kind: +line rule, -line rule`.
+    /// Writes the changes of each group as `agent agent kind: +line rule, -line rule`.
     fn shown(profile: Profile, before: &str, after: &str) -> Vec<String> {
         let found = changes(profile, before.as_bytes(), after.as_bytes());
         assert!(!found.is_cut);

@@ -6,13 +6,13 @@ use std::{sync::Arc, time::Duration};
 
 use super::{AgentLine, Choice, Statement, StatementKind, entry::offset};
 
-/// The delays in a file, one for each user-agent line that has one.
+/// The `Crawl-delay` values in a file, one for each user-agent line that has one.
 #[derive(Debug, Default)]
 pub(super) struct CrawlDelays(Box<[ForAgent]>);
 
 #[derive(Debug)]
 struct ForAgent {
-    /// Offset in the file of the user-agent line's value.
+    /// Where the agent's name begins in the file.
     start: u32,
     length: u32,
     delay: Duration,
@@ -21,14 +21,15 @@ struct ForAgent {
 // === impl CrawlDelays ===
 
 impl CrawlDelays {
-    /// Collects the delays among `statements`, which are parts of `body`. If an agent has several, the longest applies.
+    /// Collects the `Crawl-delay` values among `statements`. Their texts must be parts of `body`. If an agent has
+    /// several values, the longest delay applies.
     pub(super) fn new(body: &[u8], statements: &[Statement<'_>]) -> Self {
         let mut delays = Vec::new();
         let stated = statements
             .iter()
             .filter(|statement| statement.kind == StatementKind::CrawlDelay)
             .filter_map(|statement| Some((&statement.agents, crawl_delay(&statement.value)?)));
-        // List the agents of several lines in a row only once, even if many delays follow them.
+        // If several delays follow the same user-agent lines, list these agents only once.
         let mut run: Option<(&Arc<[AgentLine<'_>]>, Duration)> = None;
         for (agents, delay) in stated {
             match &mut run {

@@ -1,6 +1,6 @@
-//! Parses a robots.txt in one pass over its lines into patterns by group, and the agents of each group.
+//! Parses a robots.txt into the patterns of each group and the agents of each group, in one pass over its lines.
 //!
-//! Accepts any bytes. Does not decide which rules an agent gets; [`super::ruleset`] does.
+//! It accepts any bytes. It does not decide which rules an agent gets: [`super::ruleset`] does.
 
 use std::borrow::Cow;
 
@@ -15,12 +15,13 @@ use super::{
     usage::UsageBound,
 };
 
-/// The result of parsing so far.
+/// A parsed robots.txt, before its rules are compiled for each agent.
 pub(super) struct Draft<'a> {
     pub(super) profile: Profile,
     body: &'a [u8],
-    /// The body, followed by the patterns that have to be spelled differently for comparison. Each of them comes after
-    /// the offset (four bytes) at which the pattern is written in the body. The text ends with [`Head::BYTES`] zeros.
+    /// The file, followed by the normalized forms of the patterns that normalization changes. The four bytes before
+    /// such a form are the offset at which the pattern is written in the file. The text ends with [`Head::BYTES`]
+    /// zeros.
     pub(super) text: Vec<u8>,
     /// All patterns in the order of the file.
     pub(super) patterns: Vec<Entry<u32>>,
@@ -29,10 +30,11 @@ pub(super) struct Draft<'a> {
     /// The groups for `*`.
     pub(super) everyone: Vec<u32>,
     pub(super) tokens: Vec<Mention>,
-    /// The full names that Google's parser truncates.
+    /// The full user-agent names of which Google's parser reads only the beginning, such as `MJ12bot`.
     pub(super) words: Vec<Mention>,
     pub(super) usage: UsageBound,
-    /// Whether the next user-agent line still belongs to the last group, because no rule has followed yet.
+    /// Whether no rule has followed the last user-agent line yet. The next user-agent line then belongs to the same
+    /// group.
     open: bool,
 }
 
@@ -115,7 +117,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns the offset of `part` in the body.
+    /// Returns the offset of `part` in the file.
     fn offset_of(&self, part: &[u8]) -> usize {
         let offset = part.as_ptr().addr().wrapping_sub(self.body.as_ptr().addr());
         debug_assert!(offset <= self.body.len());
@@ -123,5 +125,5 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// A low estimate of the average length of a line, in bytes.
+/// The typical length of a line in bytes. A low estimate, to reserve memory.
 const TYPICAL_LINE: usize = 20;

@@ -1,5 +1,5 @@
-//! The compiled form of a rule's pattern (RFC 9309 §2.2.2 and §2.2.3): its position in the file, its literal part, and
-//! its precedence.
+//! The compiled form of a rule's pattern (RFC 9309 §2.2.2 and §2.2.3): its position in the file, its literal part
+//! (before any wildcard), and its precedence.
 //!
 //! An entry contains no text, and nothing here allocates. A proxy keeps many thousands of entries, so an entry has only
 //! ten bytes in all but very large files.
@@ -8,32 +8,33 @@ use memchr::{memchr, memrchr};
 
 use super::{RuleId, RuleKind, head::Head};
 
-/// A pattern and its rule. `W` is the type of offsets into the file's text. An `Allow` whose pattern ends in
-/// `/index.htm…` has two entries.
+/// A pattern and its rule. `W` is the integer type for offsets into the file. An `Allow` whose pattern ends in
+/// `/index.htm…` has a second entry, for the directory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<W> {
-    /// Offset in the text of the pattern in the form in which it is compared.
+    /// Offset of the normalized pattern in the text.
     start: W,
     line: W,
-    /// Length of the literal: the leading bytes that a path must begin with.
+    /// Length of the literal: the part of the pattern before any wildcard, with which a path must begin.
     literal: u16,
-    /// Length of the pattern in the form in which it is compared, including wildcards.
+    /// Length of the normalized pattern, including wildcards.
     length: u16,
-    /// The upper bits contain the rule's kind and the shape. In a table, the lower bits contain the distance to the
-    /// parent or, for a pattern with wildcards, what a path must contain.
+    /// The upper bits contain the rule's kind and the shape. In a table, the lower bits say how many entries before
+    /// this one its parent is (see [`super::index`]). For a pattern with wildcards, they say which bytes a path must
+    /// contain.
     link: u16,
 }
 
 /// How a pattern is matched.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Shape {
-    /// Matches a path that begins with the literal.
+    /// No wildcard, except at the end: matches every path that begins with the literal part.
     Prefix,
-    /// Matches only the literal itself.
+    /// Ends in `$` and has no `*`: matches only the path that equals the pattern before the `$`.
     Exact,
-    /// The pattern has a `*` in the middle. The tail begins with that `*`.
+    /// Contains a `*`, and not only at the end.
     Wild,
-    /// Like `Wild`, but the pattern ends in a `$`, which anchors the last piece at the end of the path.
+    /// Contains a `*` and ends in `$`, so the path must end as the pattern does.
     WildToEnd,
 }
 
@@ -54,7 +55,7 @@ pub(super) trait Offset: Copy + Into<u32> {
 // === impl Entry ===
 
 impl Entry<u32> {
-    /// Compiles the pattern at `start` in `text`, which has `length` bytes.
+    /// Compiles the pattern that begins at `start` in `text` and has `length` bytes.
     pub(super) fn new(text: &[u8], start: usize, length: usize, line: u32, kind: RuleKind) -> Self {
         let pattern = &text[start..start + length];
         let (body, dollar) = match pattern {
@@ -62,13 +63,14 @@ impl Entry<u32> {
             _ => (pattern, false),
         };
         let stars = body.iter().rev().take_while(|byte| **byte == b'*').count();
-        // A `*` at the end does not change what a prefix matches. Before a `$`, it makes the anchor meaningless.
+        // Drop each `*` at the end, because a pattern matches every continuation anyway. In `/a*$`, it makes the `$`
+        // meaningless.
         let to_end = dollar && stars == 0;
         Self::of_body(start, &body[..body.len() - stars], to_end, length, line, kind)
     }
 
-    /// Compiles the directory that an `Allow` for an index page also allows (see [`index_directory`]). The pattern
-    /// itself is longer, so it takes precedence if both match.
+    /// Compiles the directory that an `Allow` for an index page allows too (see [`index_directory`]). If both match,
+    /// the rule for the page wins, because it is longer.
     pub(super) fn directory(text: &[u8], start: usize, length: usize, line: u32) -> Option<Self> {
         let body = &text[start..start + index_directory(&text[start..start + length])?];
         Some(Self::of_body(start, body, true, body.len() + 1, line, RuleKind::Allow))
@@ -94,7 +96,7 @@ impl Entry<u32> {
         }
     }
 
-    /// Sets the parent to the entry `distance` before this one.
+    /// Records that the parent of this pattern (see [`super::index`]) is `distance` entries before it.
     pub(super) fn linked(self, distance: usize) -> Self {
         let distance = u16::try_from(distance).map_or(DISTANCE, |distance| distance.min(DISTANCE));
         Self {
@@ -103,7 +105,7 @@ impl Entry<u32> {
         }
     }
 
-    /// Sets the bytes that a path must contain for this pattern with wildcards to match.
+    /// Records which bytes a path must contain to match this pattern with wildcards.
     pub(super) fn with_needs(self, needs: u16) -> Self {
         Self {
             link: self.link & !DISTANCE | needs & DISTANCE,
@@ -137,7 +139,7 @@ impl<W: Offset> Entry<W> {
         self.shape() >= Shape::Wild
     }
 
-    /// Returns by how many entries the parent precedes this entry; see [`super::index`].
+    /// Returns how many entries before this one its parent is; see [`super::index`].
     pub(super) fn parent(&self) -> Option<usize> {
         match self.link & DISTANCE {
             0 => None,
@@ -145,7 +147,7 @@ impl<W: Offset> Entry<W> {
         }
     }
 
-    /// Returns the precedence of the pattern among those that match.
+    /// Returns the precedence of the rule. Of several rules that match, the one with the highest rank wins.
     pub(super) fn rank(&self) -> Rank {
         Rank::new(self.length, self.link & ALLOW != 0, self.line.into())
     }
@@ -157,8 +159,7 @@ impl<W: Offset> Entry<W> {
         }
     }
 
-    /// Returns the length in bytes of the pattern in the form in which it is compared. The longest matching pattern
-    /// wins.
+    /// Returns the length of the normalized pattern in bytes. The longest matching pattern wins.
     pub(super) fn length(&self) -> u16 {
         self.length
     }
@@ -167,14 +168,14 @@ impl<W: Offset> Entry<W> {
         self.literal.into()
     }
 
-    /// Returns the literal: the bytes with which a path must begin.
+    /// Returns the literal: the part of the pattern before any wildcard, with which a path must begin.
     pub(super) fn literal<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         let start = self.start.at();
         &text[start..start + self.literal_len()]
     }
 
-    /// Returns whether the literal comes before `path` in byte order or equals it. `head` is the head of `path`.
-    /// Comparing the first bytes as one number is sufficient in nearly all cases.
+    /// Returns whether the literal comes before `path` in byte order, or equals it. `head` has the first bytes of
+    /// `path` as one number. Comparing these is sufficient in nearly all cases.
     pub(super) fn is_up_to(&self, text: &[u8], path: &[u8], head: Head) -> bool {
         let start = self.start.at();
         let length = self.literal_len();
@@ -185,14 +186,14 @@ impl<W: Offset> Entry<W> {
         length <= Head::BYTES || self.literal(text) <= path
     }
 
-    /// Returns whether `path`, whose head is `head`, begins with the literal.
+    /// Returns whether `path` begins with the literal. `head` has the first bytes of `path`.
     pub(super) fn begins(&self, text: &[u8], path: &[u8], head: Head) -> bool {
         let length = self.literal_len();
         Head::at(text, self.start.at()).first(length) == head.first(length)
             && (length <= Head::BYTES || path.starts_with(self.literal(text)))
     }
 
-    /// Returns the bytes that a path must contain for this pattern with wildcards to match. In a small table, these are
+    /// Returns which bytes a path must contain to match this pattern with wildcards. In a small table, these are
     /// [`super::prefilter::Classes`]; in a large one, bits of a [`super::prefilter::PairFilter`].
     pub(super) fn needs(&self) -> u16 {
         self.link & DISTANCE
@@ -203,12 +204,13 @@ impl<W: Offset> Entry<W> {
         &self.body(text)[self.literal_len()..]
     }
 
-    /// Returns the pattern without an anchoring `$` and without `*` at its end.
+    /// Returns the pattern without a `$` or a `*` at its end.
     pub(super) fn body<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         let start = self.start.at();
         match self.shape() {
             Shape::Prefix | Shape::Exact => &text[start..start + self.literal_len()],
-            // Without the last byte: the `$`, or in the entry of an index page's directory the byte in its place.
+            // Cut off the last byte, which is the `$`. For the directory of an index page, it is the byte after the
+            // directory.
             Shape::WildToEnd => &text[start..start + usize::from(self.length) - 1],
             Shape::Wild => {
                 let pattern = &text[start..start + usize::from(self.length)];
@@ -219,7 +221,7 @@ impl<W: Offset> Entry<W> {
         }
     }
 
-    /// Returns whether the pattern can match any path. `Disallow: foo` and `Disallow: $` cannot.
+    /// Returns whether any path can match the pattern. None can match `foo` or `$`, because paths begin with `/`.
     pub(super) fn is_live(&self, text: &[u8]) -> bool {
         match self.literal(text) {
             [] => self.shape() != Shape::Exact,
@@ -233,14 +235,14 @@ impl Rank {
     /// A rank that is lower than that of any rule.
     pub(super) const NONE: Self = Self(0);
 
-    /// Creates a rank. `length` is the length in bytes of the pattern in the form in which it is compared.
+    /// Creates a rank. `length` is the length of the normalized pattern in bytes.
     pub(super) fn new(length: u16, allow: bool, line: u32) -> Self {
         let allow = if allow { RANK_ALLOW } else { 0 };
         Self(u64::from(length) << RANK_LENGTH | allow | u64::from(!line))
     }
 
-    /// Returns whether the rule allows the path. A pattern of length 0 (an empty rule) matches every path and forbids
-    /// nothing.
+    /// Returns whether the rule allows the path. A `Disallow` without a pattern (length 0) matches every path and
+    /// forbids nothing.
     pub(super) fn allows(self) -> bool {
         self.0 & RANK_ALLOW != 0 || self.0 >> RANK_LENGTH == 0
     }
@@ -251,8 +253,8 @@ impl Rank {
 impl Offset for u16 {}
 impl Offset for u32 {}
 
-/// Converts an offset or a count to its stored form. [`super::line::MAX_BODY`] keeps all of them far below the limit,
-/// so the cast loses nothing.
+/// Converts an offset or a count to the type in which it is stored. It always fits, because [`super::line::MAX_BODY`]
+/// limits the file.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "MAX_BODY bounds every offset and count below 2^32"
@@ -262,8 +264,8 @@ pub(super) fn offset(n: usize) -> u32 {
     n as u32
 }
 
-/// Returns where the directory ends in the pattern of an index page. According to Google's index rule, an `Allow` for
-/// `/dir/index.html` (any last segment that begins with `index.htm`) also allows `/dir/$`.
+/// Returns where the directory ends in the pattern of an index page. In Google's parser, an `Allow` for
+/// `/dir/index.html` (or any last segment that begins with `index.htm`) also allows `/dir/` alone.
 pub(super) fn index_directory(pattern: &[u8]) -> Option<usize> {
     let slash = memrchr(b'/', pattern)?;
     pattern[slash..].starts_with(b"/index.htm").then_some(slash + 1)
@@ -276,7 +278,7 @@ pub(super) fn can_match(pattern: &[u8]) -> bool {
 
 fn short(length: usize) -> u16 {
     debug_assert!(length <= super::line::MAX_LINE * 3);
-    // MAX_LINE limits the pattern's length, and escaping turns one byte into at most three, so this fits.
+    // This fits: MAX_LINE limits the pattern, and escaping makes three bytes of one at most.
     u16::try_from(length).unwrap_or(u16::MAX)
 }
 

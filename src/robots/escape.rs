@@ -1,14 +1,14 @@
-//! Converts patterns and paths to the spelling in which they are compared (RFC 9309 §2.2.2).
+//! Normalizes patterns and paths, so that they can be compared byte by byte (RFC 9309 §2.2.2).
 //!
-//! Google's parser never changes a path. In a pattern, it changes only the case of hex digits and non-ASCII octets. The
-//! RFC profile changes both pattern and path, and compares escapes by their meaning. It leaves only `%2A` and `%24` as
-//! they are, which are never wildcards.
+//! Google's parser never changes a path. In a pattern, it writes escapes in upper case and escapes non-ASCII octets.
+//! The RFC profile changes patterns and paths, so that an escape such as `%62` equals its character. It keeps `%2A` and
+//! `%24`, because an escaped `*` or `$` is never a wildcard.
 
 use std::borrow::Cow;
 
 use super::Profile;
 
-/// Returns `pattern` in the spelling in which it is compared. The result is ASCII.
+/// Returns `pattern` in its normalized form, which is ASCII.
 pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     if let Ok(plain) = std::str::from_utf8(pattern)
         && plain.is_ascii()
@@ -25,7 +25,7 @@ pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     for unit in Units(inner) {
         in_query |= matches!(unit, Unit::Raw(b'?'));
         match (profile, unit) {
-            // A `$` is an anchor only at the end.
+            // Escape this `$`, because it has a special meaning only at the end of a pattern.
             (Profile::Rfc9309, Unit::Raw(b'$')) => push_escaped(&mut spelled, b'$'),
             (Profile::Rfc9309, Unit::Escaped(octet)) if is_the_same_plain(octet, in_query) => {
                 spelled.push(octet.into())
@@ -38,8 +38,8 @@ pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     Cow::Owned(spelled)
 }
 
-/// Returns `path` in the spelling in which it is compared. Allocates only in the RFC profile, and only for a path that
-/// contains a `%`, a `*`, a `$` or a non-ASCII octet.
+/// Returns the normalized `path`. Allocates only in the RFC profile, and only if the path contains a `%`, a `*`, a `$`
+/// or a non-ASCII octet.
 pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
     let special = |octet: &u8| matches!(octet, b'%' | b'*' | b'$' | 0x80..);
     if profile == Profile::Google || !path.iter().any(special) {
@@ -58,10 +58,10 @@ pub(super) fn of_path(profile: Profile, path: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(spelled.into_bytes())
 }
 
-/// An octet or an escape in a pattern or a path.
+/// One character or one `%xx` escape of a pattern or a path.
 pub(super) enum Unit {
     Raw(u8),
-    /// The octet that a `%xx` encodes.
+    /// The octet that the escape `%xx` stands for.
     Escaped(u8),
 }
 
@@ -88,14 +88,14 @@ fn octet(high: u8, low: u8) -> Option<u8> {
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// Returns whether an escape is equivalent to the plain character: for unreserved characters (RFC 3986 §2.3), and for
-/// reserved ones (§2.2), whose two spellings RFC 9309 §2.2.2 compares as equal. Returns `false` for a delimiter of the
-/// URL (`/a%2Fb` is a different path from `/a/b`), and for `*` and `$`, which are wildcards if they are not escaped.
+/// Returns whether an escape means the same as the plain character. It does for unreserved characters (RFC 3986 §2.3).
+/// It also does for most reserved ones (§2.2), which RFC 9309 §2.2.2 compares as equal. It does not for a delimiter of
+/// the URL (`/a%2Fb` is another path than `/a/b`), or for `*` and `$`, which are wildcards if they are not escaped.
 fn is_the_same_plain(octet: u8, in_query: bool) -> bool {
     octet.is_ascii_alphanumeric() || b"-._~:[]@!&'()+,;=".contains(&octet) || in_query && b"/?#".contains(&octet)
 }
 
-/// Returns whether an ASCII pattern is already in the spelling in which it is compared.
+/// Returns whether an ASCII pattern is normalized already.
 fn is_compared_as_written(profile: Profile, pattern: &[u8]) -> bool {
     match profile {
         Profile::Google => is_upper(pattern),
@@ -106,7 +106,7 @@ fn is_compared_as_written(profile: Profile, pattern: &[u8]) -> bool {
     }
 }
 
-/// Returns whether all `%xx` have upper-case digits.
+/// Returns whether the hex digits of all escapes (`%xx`) are in upper case.
 fn is_upper(pattern: &[u8]) -> bool {
     let mut rest = pattern;
     while let Some(at) = memchr::memchr(b'%', rest) {

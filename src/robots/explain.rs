@@ -1,5 +1,5 @@
-//! Explains why a robots.txt allows or disallows a path: the rule that decided, the groups, and for every other rule,
-//! why it lost (RFC 9309 §2.2).
+//! Explains why a robots.txt allows or disallows a path: which rule decided, which groups apply, and why every other
+//! rule lost (RFC 9309 §2.2).
 //!
 //! It parses the text again and compares all rules one after the other. That is far slower than
 //! [`Agent::decide`](super::Agent::decide), but has the same result. The proxy never uses it for a decision.
@@ -18,19 +18,18 @@ use super::{
 /// Why a path is allowed or disallowed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Explanation<'a> {
-    /// Same as [`Match::allowed`](super::Match::allowed).
+    /// Whether the path may be fetched.
     pub allowed: bool,
     /// The rule that decided. `None` if no rule matches; the path is then allowed.
     pub rule: Option<Weighed<'a>>,
-    /// The agents whose rules apply: the requested agent if the file names it, or else [`Choice::Everyone`].
+    /// The agents whose rules apply: the requested agent if the file names it, otherwise everyone (`*`).
     pub choice: Choice<'a>,
-    /// The groups that apply to the agent, in the order of the file: all that name it. If none does, all for `*`.
-    /// Otherwise no groups.
+    /// The groups that apply to the agent, in the order of the file: all that name it, or if there is none, all for
+    /// `*`.
     pub groups: Vec<Group<'a>>,
     /// Number of rules in these groups. 0 if the profile always allows the path.
     pub considered: usize,
-    /// The rules that lost, the nearest to winning first: those that match, and those that would have won or tied if
-    /// they matched.
+    /// The rules that lost. They match, or would have won or tied if they matched. The nearest to winning comes first.
     pub competitors: Vec<Competitor<'a>>,
 }
 
@@ -43,20 +42,19 @@ pub struct Group<'a> {
     pub rules: usize,
 }
 
-/// A rule and the pattern by which it is compared.
+/// A rule and its normalized pattern.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Weighed<'a> {
     /// Allow or disallow, with typos corrected.
     pub kind: RuleKind,
-    /// Same as [`Rule::text`](super::Rule::text).
+    /// The line as written; see [`Rule::text`](super::Rule::text).
     pub text: Cow<'a, str>,
-    /// The pattern in the form in which it is compared. It is ASCII. Of several matching rules, the one with the
-    /// longest pattern wins.
+    /// The normalized pattern, which is ASCII. Of several matching rules, the one with the longest pattern wins.
     pub pattern: Cow<'a, str>,
     /// Line number, from 1.
     pub line: u32,
-    /// Whether the pattern is the directory that is implied by an `Allow` for its index page in Google's profile:
-    /// `/dir/$` for `/dir/index.html`.
+    /// Whether the pattern is not in the file, but follows from an `Allow` for an index page. In Google's profile, an
+    /// `Allow` for `/dir/index.html` also means `/dir/$`.
     pub directory: bool,
 }
 
@@ -70,8 +68,8 @@ pub struct Competitor<'a> {
 // === impl Competitor ===
 
 impl Competitor<'_> {
-    /// Returns the number of bytes of the pattern, up to the first `*`, with which the path begins. The larger it is,
-    /// the nearer the rule is to matching. It is 0 for a rule that never matches.
+    /// Returns how many bytes of the pattern, up to its first `*`, the path begins with. The more, the nearer the rule
+    /// is to matching. It is 0 for a rule that never matches.
     #[must_use]
     pub fn literal_fit(&self) -> usize {
         let pattern = &*self.rule.pattern;
@@ -87,22 +85,22 @@ impl Competitor<'_> {
 /// Why a rule did not decide.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LossReason {
-    /// The rule matches, but an `Allow` of the same length matches too (RFC 9309 §2.2.2).
+    /// The rule matches, but an `Allow` of the same length matches too and wins (RFC 9309 §2.2.2).
     TieAllowWins,
-    /// The rule matches, but an earlier matching rule has the same kind and length.
+    /// The rule matches, but so does an earlier one of the same kind and length.
     TieEarlier,
     /// The rule matches, but is shorter than the rule that decided.
     ShorterMatch,
     /// The rule does not match this path.
     DoesNotMatch {
-        /// Number of leading bytes of the pattern that fit the path.
+        /// How many bytes of the pattern the path begins with.
         fits: usize,
     },
     /// The rule matches no path, because its pattern cannot match the `/` with which every path begins.
     NeverMatches,
 }
 
-/// Explains how `body` decides `path` for the agents of `choice`, under `profile`.
+/// Explains how the robots.txt `body` decides `path` for the agents of `choice`, read with `profile`.
 ///
 /// `path` begins with `/` and includes the query; see [`path_of_url`](super::path_of_url).
 ///
@@ -139,8 +137,8 @@ pub fn explain<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>, path: &
     }
 }
 
-/// Iterates over the lines of a file as the parser counts them: number (from 1) and content. The content has no line
-/// end and no byte-order mark, and ends before a NUL and after 16,663 bytes.
+/// Iterates over the lines of a file as the parser sees them: the number, from 1, and the content. The content lacks
+/// the line end and a byte-order mark. It is cut at a NUL and after 16,663 bytes.
 pub fn numbered_lines(body: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
     Lines::new(body)
 }

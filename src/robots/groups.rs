@@ -1,7 +1,7 @@
 //! The groups in the text of a robots.txt: which agents they name, and which rules they contain (RFC 9309 §2.2.1).
 //! [`super::explain()`] and [`super::lint()`] use them to describe a file to people.
 //!
-//! Never sees a User-Agent field, and never compares a rule with a path.
+//! It compares no rule with a path, and knows no User-Agent field of a request.
 
 use std::borrow::Cow;
 
@@ -12,18 +12,18 @@ use super::{
     record::{Key, Record},
 };
 
-/// The agents whose rules apply.
+/// Whose rules apply.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Choice<'a> {
-    /// The agent for which [`RobotsTxt::agent`](super::RobotsTxt::agent) returns rules.
+    /// The agent of this name, as [`RobotsTxt::agent`](super::RobotsTxt::agent) finds it.
     Agent(&'a str),
-    /// The product token for which [`RobotsTxt::product`](super::RobotsTxt::product) returns rules.
+    /// The bot with this product token, as [`RobotsTxt::product`](super::RobotsTxt::product) finds it.
     Product(&'a str),
-    /// Agents that no group names: the rules for `*`.
+    /// All agents that no group names. They get the rules for `*`.
     Everyone,
 }
 
-/// A user-agent line.
+/// A user-agent line of a robots.txt.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct AgentLine<'a> {
     pub(super) value: &'a [u8],
@@ -57,7 +57,7 @@ pub(super) fn read(profile: Profile, body: &[u8]) -> Vec<GroupText<'_>> {
             Key::UserAgent => {
                 let agent = AgentLine::new(record.value, line);
                 match groups.last_mut() {
-                    // Only a rule ends a series of user-agent lines.
+                    // The group has no rule yet, so this user-agent line belongs to it.
                     Some(group) if group.rules.is_empty() => group.agents.push(agent),
                     _ => groups.push(GroupText {
                         agents: vec![agent],
@@ -87,7 +87,7 @@ impl<'a> AgentLine<'a> {
         Self { value, line }
     }
 
-    /// Returns the name as written. Octets that are not UTF-8 are replaced; control characters are kept.
+    /// Returns the name as written. Octets that are not UTF-8 are replaced. Control characters stay.
     #[must_use]
     pub fn name(&self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.value)

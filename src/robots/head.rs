@@ -1,17 +1,17 @@
-//! The first bytes of a path, a literal or a name as one number. Comparing these numbers is sufficient for nearly all
-//! comparisons.
+//! The first bytes of a string (a path, a pattern or a name) as one number. Most strings differ in these bytes, so
+//! comparing the two numbers is sufficient.
 //!
-//! Two strings that are longer than a head can differ although their heads are equal.
+//! Two strings can differ although these bytes are equal.
 
-/// The first [`BYTES`](Head::BYTES) bytes of a string, padded with zeros. Heads have the same order as their strings if
-/// the strings contain no zeros.
+/// The first [`BYTES`](Head::BYTES) bytes of a string as a number, padded with zeros. Numbers sort as their strings do,
+/// if the strings contain no NUL.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Head(u64);
 
 // === impl Head ===
 
 impl Head {
-    /// Size of a head. This many bytes of padding follow a file's text, so that a head can be read anywhere.
+    /// Size of a head in bytes. As many zeros follow the text of a file, so that a head can be read at any offset.
     pub(super) const BYTES: usize = size_of::<u64>();
 
     pub(super) fn of(string: &[u8]) -> Self {
@@ -28,18 +28,18 @@ impl Head {
         Self(head.map_or(0, |head| u64::from_be_bytes(*head)))
     }
 
-    /// Returns the head of the first `length` bytes of the string.
+    /// Returns the head without the bytes after the first `length`.
     pub(super) fn first(self, length: usize) -> Self {
         let rest = Self::BYTES - length.min(Self::BYTES);
-        // `checked_shl` returns `None` if all bits are shifted out.
+        // `checked_shl` returns `None` if `length` is 0, which shifts out all bits.
         let mask = u64::MAX.checked_shl(8 * rest as u32).unwrap_or(0);
         Self(self.0 & mask)
     }
 
     /// Converts to ASCII lower case.
     pub(super) fn lower(self) -> Self {
-        // Handles all bytes at once: the high bit of each byte in a sum tells whether the byte is at least `A`, or
-        // greater than `Z`.
+        // Handle all bytes at once. In the first sum, the high bit of each byte says whether the byte is at least `A`;
+        // in the second, whether it is greater than `Z`.
         let low = self.0 & !EACH_HIGH;
         let from_a = low + EACH * u64::from(0x80 - b'A');
         let past_z = low + EACH * u64::from(0x7F - b'Z');

@@ -1,69 +1,69 @@
-//! The patterns of a file, laid out so that a decision inspects only the few that can match.
+//! The patterns of a file, arranged so that a decision inspects only the few that can match.
 //!
-//! Never allocates after it was built. Entries are grouped into tables. There is a table for each list of groups that
-//! applies to some agent. A table begins with its patterns without wildcards, in byte order of their literals. The
-//! patterns with wildcards follow, highest rank first. If there are many of them, they are sorted by a pair of bytes
-//! that a path must contain ([`Buckets`]).
+//! It does not allocate once it is built. There is one table of patterns for each combination of groups that applies to
+//! some agent. A table begins with the patterns without wildcards, sorted as bytes. The patterns with wildcards follow,
+//! highest precedence first. If there are many of them, they are grouped by two neighbouring bytes that a path must
+//! contain ([`Buckets`]).
 //!
-//! The parent of an entry without wildcards is the prefix pattern with the longest literal that is a prefix of the
-//! entry's own. Ranks rise from parent to child, because an entry that could never beat its parent is left out of the
-//! table. So on the way up from the entry to its ancestors, the first prefix pattern that matches is the best one.
+//! Each pattern without wildcards has a parent: the longest other pattern that it begins with, such as `/a` for `/a/b`.
+//! A pattern that could never win against its parent is left out. So of a pattern, its parent, the parent of that and
+//! so on, the first one that matches wins.
 
 use super::{
     entry::{Entry, Offset},
     search::Search,
 };
 
-/// All tables of a file.
+/// All tables of patterns of a file.
 #[derive(Debug)]
 pub(super) struct Index<W> {
     pub(super) entries: Box<[Entry<W>]>,
     pub(super) tables: Box<[Table<W>]>,
-    /// Buckets for tables with many wildcard patterns. Few files have such tables.
+    /// The groups of wildcard patterns, for tables with many of these. Few files have such tables.
     pub(super) buckets: Option<Box<Buckets<W>>>,
 }
 
-/// The position of a table's entries. They begin where the entries of the previous table end.
+/// Where the patterns of one table are. They begin where those of the previous table end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table<W> {
-    /// Start of the patterns with wildcards.
+    /// Where the patterns with wildcards begin.
     pub(super) wilds: W,
     pub(super) end: W,
 }
 
-/// Buckets of wildcard patterns that share a pair of neighbouring bytes, so that a decision inspects only the patterns
-/// whose pair the path contains. Contains the buckets of all tables that have many such patterns.
+/// Groups the wildcard patterns of a table by two neighbouring bytes that they contain. A decision then inspects only
+/// the patterns whose two bytes are in the path. This holds the buckets of all tables that have many such patterns.
 #[derive(Debug)]
 pub(super) struct Buckets<W> {
-    /// Sorted by table.
+    /// Where each table's buckets are, in the order of the tables.
     pub(super) ranges: Box<[Range<W>]>,
     pub(super) buckets: Box<[Bucket<W>]>,
 }
 
-/// The position of a table's buckets. They begin where the buckets of the previous range end.
+/// Where the buckets of one table are. They begin where those of the previous table end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range<W> {
     pub(super) table: W,
     pub(super) end: W,
 }
 
-/// The patterns that contain the same pair.
+/// The patterns of one table that contain the same two neighbouring bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket<W> {
     pub(super) pair: Pair,
-    /// End of the bucket's entries, as an offset from the table's first pattern with wildcards. They begin where the
-    /// entries of the previous bucket end.
+    /// Where the patterns of this bucket end, counted from the table's first pattern with wildcards. They begin where
+    /// those of the previous bucket end.
     pub(super) end: W,
 }
 
-/// Two neighbouring bytes. No pattern contains a NUL, so two NULs mean that there is no pair.
+/// Two neighbouring bytes of a pattern. Two NULs mean that the pattern has none, because no pattern contains a NUL.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) struct Pair(pub(super) [u8; 2]);
 
 // === impl Index ===
 
 impl<W: Offset> Index<W> {
-    /// Searches one table for a rule that beats the best one that `search` has found so far.
+    /// Searches one table for a rule that wins against the best one so far in `search`.
     pub(super) fn search(&self, table: usize, search: &mut Search<'_>) {
         let (literals, wilds) = self.entries_of(table);
         search.literals(literals);
@@ -76,7 +76,7 @@ impl<W: Offset> Index<W> {
         }
     }
 
-    /// Returns the entries of one table: those without wildcards and those with.
+    /// Returns the patterns of one table: first those without wildcards, then those with.
     pub(super) fn entries_of(&self, table: usize) -> (&[Entry<W>], &[Entry<W>]) {
         let start = match table {
             0 => 0,
@@ -95,7 +95,7 @@ impl<W: Offset> Index<W> {
 }
 
 impl Index<u32> {
-    /// Returns the index with offsets of two bytes, if they fit.
+    /// Returns the index with offsets of two bytes instead of four. `None` if an offset does not fit.
     pub(super) fn narrow(&self) -> Option<Index<u16>> {
         Some(Index {
             entries: self.entries.iter().map(|entry| entry.narrow()).collect::<Option<_>>()?,
@@ -141,7 +141,7 @@ impl<W: Offset> Buckets<W> {
 }
 
 impl Buckets<u32> {
-    /// Returns the buckets with offsets of two bytes, if they fit.
+    /// Returns the buckets with offsets of two bytes instead of four. `None` if an offset does not fit.
     pub(super) fn narrow(&self) -> Option<Buckets<u16>> {
         let range = |range: &Range<u32>| {
             Some(Range {
@@ -165,10 +165,10 @@ impl Buckets<u32> {
 // === impl Pair ===
 
 impl Pair {
-    /// The pair of patterns that have no two adjacent bytes between wildcards.
+    /// Stands for patterns without two neighbouring bytes between wildcards, such as `*a*`.
     pub(super) const NONE: Self = Self([0, 0]);
 
-    /// Iterates over all pairs of adjacent bytes in `bytes` that do not contain a `*`.
+    /// Iterates over all pairs of neighbouring bytes in `bytes`, without pairs that contain a `*`.
     pub(super) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> {
         bytes
             .array_windows()

@@ -1,7 +1,7 @@
-//! Lays out tables of patterns for the [`Index`]: sorts the patterns, removes those that can never decide, and links
-//! each to its parent.
+//! Builds the tables of the [`Index`]: sorts the patterns, removes those that can never decide, and links each to its
+//! parent (such as `/a/b` to `/a`).
 //!
-//! Never matches a path. Takes time in proportion to the number of patterns, except for the logarithm of sorting.
+//! It matches no path. Sorting n patterns takes time in proportion to n log n, and everything else in proportion to n.
 
 use std::cmp::Reverse;
 
@@ -11,14 +11,14 @@ use super::{
     prefilter::{Classes, PairFilter},
 };
 
-/// The tables laid out so far.
+/// The tables that are built so far.
 pub(super) struct Layout<'t> {
     text: &'t [u8],
     entries: Vec<Entry<u32>>,
     tables: Vec<Table<u32>>,
     ranges: Vec<Range<u32>>,
     buckets: Vec<Bucket<u32>>,
-    // Reused for each table, so that they are allocated once.
+    // Work space that all tables use, so that it is allocated once.
     literals: Vec<Entry<u32>>,
     wilds: Vec<Entry<u32>>,
     above: Vec<usize>,
@@ -27,7 +27,7 @@ pub(super) struct Layout<'t> {
 // === impl Layout ===
 
 impl<'t> Layout<'t> {
-    /// Creates an empty layout. Entries refer to `text`, and about `patterns` of them are expected.
+    /// Creates an empty layout. Patterns are parts of `text`. `patterns` is about how many of them there are.
     pub(super) fn new(text: &'t [u8], patterns: usize) -> Self {
         Self {
             text,
@@ -41,7 +41,7 @@ impl<'t> Layout<'t> {
         }
     }
 
-    /// Lays out a table of `entries`, given in the order of the file, and returns its index.
+    /// Builds a table of `entries`, which must be in the order of the file. Returns the table's index.
     pub(super) fn table<'e>(&mut self, entries: impl Iterator<Item = &'e Entry<u32>>) -> u32 {
         self.literals.clear();
         self.wilds.clear();
@@ -88,7 +88,7 @@ impl<'t> Layout<'t> {
         let mut last: Option<&Entry<u32>> = None;
         for entry in &self.literals {
             let literal = entry.literal(text);
-            // Of several equal entries, the first is the best.
+            // Keep only the first of several equal patterns, because it has the highest precedence.
             let same = |last: &Entry<u32>| last.shape() == entry.shape() && last.literal(text) == literal;
             if last.replace(entry).is_some_and(same) {
                 continue;
@@ -161,7 +161,7 @@ impl<'t> Layout<'t> {
         }
         self.entries.extend(paired.iter().map(|(_, entry)| *entry));
         self.ranges.push(Range {
-            // The current table is not in `tables` yet.
+            // The number of this table, which is added to `tables` later.
             table: offset(self.tables.len()),
             end: offset(self.buckets.len()),
         });

@@ -1,14 +1,14 @@
-//! Splits the bytes of a robots.txt into numbered lines, as Google's parser does (RFC 9309 §2.2 leaves the details
-//! open), and determines how much of a long file is used.
+//! Splits a robots.txt into numbered lines, as Google's parser does (RFC 9309 §2.2 leaves the details open). Also
+//! determines how much of a long file is used.
 //!
-//! Never looks inside a line, except for a NUL, which ends the line early. [`super::record`] parses the content.
+//! It does not look into a line, except for a NUL, which ends the line's content. [`super::record`] parses the content.
 
 use memchr::{memchr, memchr2, memrchr2};
 
 /// An iterator over the lines of a file, numbered from 1.
 ///
-/// A line ends in LF, CR or CRLF; the last one needs no ending. A NUL ends a line's content, and content after
-/// [`MAX_LINE`] bytes is dropped. Neither affects the line numbers.
+/// A line ends in LF, CR or CRLF; the last one needs no ending. A NUL ends the content of a line, and what follows
+/// after [`MAX_LINE`] bytes is dropped. The line numbers do not change by that.
 pub(super) struct Lines<'a> {
     rest: Option<&'a [u8]>,
     number: u32,
@@ -64,9 +64,9 @@ pub(super) fn line_at(body: &[u8], offset: usize) -> &[u8] {
     content(memchr2(b'\n', b'\r', line).map_or(line, |end| &line[..end]))
 }
 
-/// Returns the part of `read` that is used. `read` contains at least [`BEYOND`] bytes past `limit`, if the file has
-/// them. A line that exceeds the limit is dropped, because its beginning could mean something else than the whole line.
-/// If the file does not exceed the limit, its last line needs no end.
+/// Returns the part of a file that counts. `read` is the beginning of the file, with at least [`BEYOND`] bytes after
+/// `limit`, if the file has them. A line that goes beyond the limit is dropped, because its beginning could mean
+/// something else than the whole line. In a file within the limit, the last line needs no line end.
 ///
 /// ```
 /// use robotgate::robots::counted;
@@ -78,7 +78,7 @@ pub(super) fn line_at(body: &[u8], offset: usize) -> &[u8] {
 #[must_use]
 pub fn counted(read: &[u8], limit: usize) -> &[u8] {
     match read.split_at_checked(limit) {
-        // The limit is between a line and its line end, so no line is cut.
+        // A line ends exactly at the limit, so no line is cut.
         Some((_, [b'\r', b'\n', ..])) => &read[..limit + 2],
         Some((_, [b'\n' | b'\r', ..])) => &read[..=limit],
         Some((within, [_, ..])) => {
@@ -89,36 +89,37 @@ pub fn counted(read: &[u8], limit: usize) -> &[u8] {
     }
 }
 
-/// Skips a byte-order mark or the beginning of one, because files that were split and rejoined can start with a part.
+/// Skips a byte-order mark at the start of the file, or a part of one, as Google's parser does.
 fn without_mark(body: &[u8]) -> &[u8] {
     &body[common_prefix(body, BYTE_ORDER_MARK)..]
 }
 
-/// Returns the part of a line that is used.
+/// Returns the part of a line that counts: at most [`MAX_LINE`] bytes, and nothing after a NUL.
 pub(super) fn content(line: &[u8]) -> &[u8] {
     let line = &line[..line.len().min(MAX_LINE)];
     memchr(0, line).map_or(line, |end| &line[..end])
 }
 
-/// Returns how many leading bytes `a` and `b` share.
+/// Returns how many bytes at their start `a` and `b` have in common.
 pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Number of bytes of a robots.txt that are used, after content decoding: 500 KiB. This is Google's limit, and the
-/// minimum in RFC 9309 §2.5. The rest is not read.
+/// How many bytes of a robots.txt count, after content decoding: 500 KiB. This is Google's limit, and the minimum in
+/// RFC 9309 §2.5. The rest is not read.
 pub const LIMIT: usize = 500 * 1024;
 
-/// Number of bytes after the limit that have to be read to know whether the file is longer: a line end, which is still
-/// used, and one more byte.
+/// How many bytes after the limit have to be read to know whether the file is longer: a line end of two bytes, which
+/// still counts, and one more.
 pub const BEYOND: usize = 3;
 
-/// Maximum length of a line, in bytes: eight of the longest URLs that browsers accept, minus a terminator.
+/// Maximum length of a line in bytes, as in Google's parser: eight URLs of 2,083 bytes each, the longest that browsers
+/// accept, minus one byte for a terminator.
 pub(super) const MAX_LINE: usize = 2083 * 8 - 1;
 
-/// Maximum size of a file, in bytes. Fetched files are far smaller. The maximum ensures that offsets fit into four
-/// bytes: the text of a file grows at most five-fold (escaping turns each byte of a pattern into at most three, and the
-/// escaped pattern is kept in addition to the written one, with four bytes for its offset).
+/// Maximum size of a file in bytes, so that an offset fits into four bytes. Fetched files are far smaller. The text
+/// that is kept of a file is at most five times as long: a pattern can be kept a second time, with three bytes for each
+/// byte, and four bytes for its offset.
 pub(super) const MAX_BODY: usize = 512 << 20;
 
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

@@ -1,8 +1,8 @@
-//! Finds what people should know about a robots.txt, line by line: parts that are lost, that do not mean what they seem
-//! to mean, or that have no effect.
+//! Finds what people should know about the lines of a robots.txt. Some are not read, some do not mean what they seem to
+//! mean, some have no effect.
 //!
-//! Every finding is true for Google's parser. Linting never affects a request and never fails. Time and memory are in
-//! proportion to the file's size, except for the logarithm of sorting.
+//! Every finding is true for Google's parser. Linting never affects a request and never fails. It sorts, so it takes
+//! time in proportion to n log n for n lines, and memory in proportion to n.
 //!
 //! How a file is checked: `octets` (findings about bytes) → `lines` (findings about each line, and `patterns`, about
 //! each pattern) → `groups` (which agents the rules apply to) → `rules` (which rules have no effect because of others,
@@ -23,19 +23,19 @@ use self::{groups::LintGroup, lines::Reader};
 use super::{Profile, RobotsTxt, SiteAccess, groups as texts, line::Lines};
 use crate::text::plain;
 
-/// One thing that people should know about a file.
+/// One mistake or surprise in a file.
 #[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
 pub struct Finding {
     /// Line number, from 1. 0 if the finding is about the whole file.
     pub line: u32,
     pub severity: Severity,
     pub code: Lint,
-    /// One or two sentences that say what was found and what to do. Safe for a terminal and of bounded length.
+    /// One or two sentences that say what is wrong and what to do. They are short, and safe to print in a terminal.
     pub message: String,
     /// Another line that the finding involves, such as the earlier of two equal lines.
     pub related: Option<u32>,
-    /// Text of the line, made safe for a terminal: special characters are escaped, and a long line is cut. Empty if
-    /// `line` is 0.
+    /// Text of the line, made safe to print in a terminal: special characters are escaped, and a long line is cut.
+    /// Empty if `line` is 0.
     pub text: String,
 }
 
@@ -74,7 +74,8 @@ pub fn lint(body: &[u8]) -> Vec<Finding> {
     findings.finish(body)
 }
 
-/// Checks whether the file has rules, and whether they forbid everything. `kept` is the part of `body` that is used.
+/// Checks whether the file has rules, and whether they forbid everything. `kept` is the part of `body` within the size
+/// limit.
 fn check_file(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[LintGroup<'_>], findings: &mut Findings) {
     let ruled = groups.iter().any(LintGroup::has_effective_rules);
     if let Some(disguise) = disguise {
@@ -114,7 +115,7 @@ impl Findings {
         });
     }
 
-    /// Adds a finding in the same way as [`add`](Self::add), and names the line `related` in it.
+    /// Adds a finding that involves the other line `related` too.
     fn relate(&mut self, line: u32, related: u32, code: Lint, message: impl Into<String>) {
         self.add(line, code, message);
         if let Some(finding) = self.0.last_mut() {
@@ -139,14 +140,14 @@ impl Findings {
     }
 }
 
-/// Returns the start of `bytes` in backticks, for a sentence.
+/// Returns `bytes` in backticks, for use in a sentence. Cuts it if it is long.
 fn quoted(bytes: &[u8]) -> String {
     format!("`{}`", shown(bytes, MAX_QUOTE))
 }
 
 /// Returns about the first `max` bytes, made safe for a sentence and a terminal.
 fn shown(bytes: &[u8], max: usize) -> String {
-    // Only the start of a huge line is processed. A character has at most four bytes, so no shown character is cut.
+    // A line can be huge, so convert only its start. Four more bytes are enough to complete the last character.
     let start = &bytes[..bytes.len().min(max + 4)];
     plain(&String::from_utf8_lossy(start), max).into_owned()
 }

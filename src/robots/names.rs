@@ -1,6 +1,6 @@
 //! The agents that a robots.txt names, and their rules (RFC 9309 §2.2.1).
 //!
-//! Never sees a User-Agent field, only product tokens.
+//! It looks up product tokens, and does not read the User-Agent field of a request.
 
 use std::cmp::Ordering;
 
@@ -10,26 +10,26 @@ use super::{
     record::is_space,
 };
 
-/// Names, sorted by their lower-case spelling, without duplicates.
+/// The names of agents in a file, sorted in lower case, each once.
 #[derive(Debug)]
 pub(super) struct Names<W>(Box<[Name<W>]>);
 
 /// An agent that the file names.
 #[derive(Clone, Copy, Debug)]
 struct Name<W> {
-    /// Offset in the file's text of the name's first occurrence.
+    /// Offset in the file at which the name occurs first.
     start: W,
-    /// Where the agent's set of rules is: what `TableBuilder::bind` returned.
+    /// The number of the agent's set of rules, which `TableBuilder::bind` returned.
     set: W,
     length: u16,
 }
 
-/// The agents that a user-agent record names.
+/// The agents that the value of a user-agent line names.
 pub(super) enum Named<'a> {
-    /// `*`, alone or before white space: all agents that no group names.
+    /// The value is `*`, or begins with `*` and white space: all agents that no group names.
     Everyone,
     Agent {
-        /// The leading `[A-Za-z_-]*`, which is the only part that Google's parser reads. Can be empty.
+        /// The part that Google's parser reads: letters, `-` and `_`, up to the first other character. Can be empty.
         token: &'a str,
         /// The text up to the first white space or `/`, if it is longer than the token.
         word: Option<&'a str>,
@@ -48,8 +48,8 @@ pub(super) struct Mention {
 // === impl Names ===
 
 impl Names<u32> {
-    /// Creates the names from `mentions`, which are in the order of the file. `set_of` returns the set for a list of
-    /// groups.
+    /// Creates the names from `mentions`, which must be in the order of the file. `set_of` returns the number of the
+    /// set of rules for a list of groups.
     pub(super) fn new(mut mentions: Vec<Mention>, text: &[u8], mut set_of: impl FnMut(&[u32]) -> u32) -> Self {
         mentions.sort_by(|a, b| caseless(a.of(text), b.of(text)));
         let mut groups = Vec::new();
@@ -67,12 +67,12 @@ impl Names<u32> {
         Self(names.collect())
     }
 
-    /// Iterates over each name's reference to its set of rules, so that the caller can change it.
+    /// Iterates over the number of each name's set of rules, for callers that change it.
     pub(super) fn sets(&mut self) -> impl Iterator<Item = &mut u32> {
         self.0.iter_mut().map(|name| &mut name.set)
     }
 
-    /// Returns the names with offsets of two bytes, if they fit.
+    /// Returns the names with offsets of two bytes instead of four. `None` if an offset does not fit.
     pub(super) fn narrow(&self) -> Option<Names<u16>> {
         let name = |name: &Name<u32>| {
             Some(Name {
@@ -86,7 +86,8 @@ impl Names<u32> {
 }
 
 impl<W: Offset> Names<W> {
-    /// Finds the name that equals `wanted`, ignoring ASCII case. Returns its first spelling and its set.
+    /// Finds the name that equals `wanted`, ignoring ASCII case. Returns the name as the file first spells it, and the
+    /// number of its set of rules.
     pub(super) fn find<'t>(&self, text: &'t [u8], wanted: &str) -> Option<(&'t str, u32)> {
         let wanted = wanted.as_bytes();
         let head = Head::of(wanted).lower();
@@ -95,7 +96,7 @@ impl<W: Offset> Names<W> {
             let ordering = ordering
                 .cmp(&head)
                 .then_with(|| caseless(rest(name.of(text)), rest(wanted)));
-            // `wanted` can contain zeros, which look like the padding of a head, so compare the lengths too.
+            // Compare the lengths too: NULs at the end of `wanted` would look like padding.
             ordering.then(usize::from(name.length).cmp(&wanted.len()))
         };
         let at = self.0.binary_search_by(order).ok()?;
@@ -122,11 +123,11 @@ impl<W: Offset> Name<W> {
 // === impl Mention ===
 
 impl Mention {
-    /// Creates a mention of `name` at `start`, in a user-agent line of `group`.
+    /// Creates a mention of the name at offset `start`. The user-agent line belongs to `group`.
     pub(super) fn new(start: usize, name: &str, group: u32) -> Self {
         Self {
             start: offset(start),
-            // MAX_LINE limits the length, so it fits.
+            // The length fits, because MAX_LINE limits it.
             length: u16::try_from(name.len()).unwrap_or(u16::MAX),
             group,
         }
@@ -141,7 +142,7 @@ impl Mention {
 // === impl Named ===
 
 impl<'a> Named<'a> {
-    /// Parses the value of a user-agent record, which is trimmed.
+    /// Parses the value of a user-agent line, without white space at its ends.
     pub(super) fn read(value: &'a [u8]) -> Self {
         if let [b'*', rest @ ..] = value
             && rest.first().is_none_or(|b| is_space(*b))
@@ -159,7 +160,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Returns whether Google's parser accepts `agent` as a whole as a product token. The empty string is no product token.
+/// Returns whether Google's parser accepts all of `agent` as a product token. An empty string is none.
 pub(super) fn is_product_token(agent: &str) -> bool {
     !agent.is_empty() && agent.bytes().all(is_token)
 }
@@ -168,12 +169,12 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_')
 }
 
-/// Returns the bytes as a string. A word that is not UTF-8 cannot be an agent's name.
+/// Returns the bytes as a string, or `None` if they are not UTF-8 and so cannot be an agent's name.
 fn utf8(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-/// Returns the part of `name` after its head.
+/// Returns the bytes of `name` after the first eight, which its [`Head`] contains.
 fn rest(name: &[u8]) -> &[u8] {
     name.get(Head::BYTES..).unwrap_or_default()
 }

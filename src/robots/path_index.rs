@@ -1,13 +1,13 @@
-//! An index of a path, for a file with so many patterns that searching the path for each of them takes too long. It
-//! rejects most patterns because the path lacks some of their bytes, or contains them in a different order.
+//! An index of a path. It is for files with so many patterns that searching the path for each of them takes too long.
+//! The index rejects a pattern if the path lacks some of its bytes or has them in a different order.
 //!
-//! It never rejects a pattern that matches, but can accept a pattern that does not. It is large, so only a search that
-//! takes long builds one, on its stack.
+//! It rejects no pattern that matches, but does not find every one that does not match. It is large, so a search builds
+//! one, on its stack, only if it takes long.
 
-/// The sequences of three, four and eight bytes in a path, and the first and last position of each byte.
+/// Which sequences of three, four and eight bytes a path contains, and where each byte is first and last.
 pub(super) struct PathIndex {
     runs: [u64; WORDS],
-    /// First position of each byte; [`NOWHERE`] for a byte that is not in the path.
+    /// Where each byte is first in the path; [`NOWHERE`] if it is not there.
     first: [u32; 256],
     last: [u32; 256],
 }
@@ -38,14 +38,15 @@ impl PathIndex {
         path_index
     }
 
-    /// Returns whether a pattern's `tail` can match the path after its first `from` bytes.
+    /// Returns false if `tail`, the part of a pattern from its first `*` on, cannot match the path after the first
+    /// `from` bytes.
     pub(super) fn may_match(&self, tail: &[u8], from: usize) -> bool {
         let mut from = from;
         for piece in tail.split(|byte| *byte == b'*').take(PIECES) {
             let [head, ..] = piece else {
                 continue;
             };
-            // Earliest position of the piece.
+            // The piece between two `*` cannot begin earlier than here.
             let start = from.max(self.first[usize::from(*head)] as usize);
             let last = |(at, byte): (usize, &u8)| self.last[usize::from(*byte)] as usize >= start + at;
             if !piece.iter().enumerate().all(last) || !self.has_runs_of(piece) {
@@ -85,15 +86,15 @@ fn eight(run: [u8; 8]) -> usize {
     spread(u64::from_le_bytes(run))
 }
 
-/// Maps a sequence of bytes to one of the bits, by multiplication with the golden ratio.
+/// Returns the bit for a sequence of bytes, by multiplying with the golden ratio.
 fn spread(run: u64) -> usize {
     (run.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - BITS)) as usize
 }
 
-/// Maximum number of pieces to check. Checking more can take longer than the search that it saves.
+/// How many pieces between `*` to check. Checking more can take longer than the search that it saves.
 const PIECES: usize = 16;
 
-/// Binary logarithm of the number of bits. A path of 60 KiB sets a sixth of them.
+/// The number of bits, as a power of two. A path of 60 KiB sets a sixth of them.
 const BITS: u32 = 20;
 const WORDS: usize = 1 << (BITS - 6);
 const NOWHERE: u32 = u32::MAX;

@@ -1,18 +1,18 @@
-//! One pattern for paths, for files other than a robots.txt that use the same syntax.
+//! A pattern for paths, for other files than robots.txt that use the same syntax.
 
 use memchr::memchr;
 
 use super::{Profile, escape, line::MAX_LINE, wild};
 
-/// A pattern as in a rule of a robots.txt (RFC 9309 §2.2.3): a prefix, in which `*` matches anything, and a final `$`
-/// matches the end. Matches case-sensitively.
+/// A pattern as in a rule of a robots.txt (RFC 9309 §2.2.3). A path must begin with it. `*` matches anything, and a `$`
+/// at the end matches the end of the path. Upper and lower case differ.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PathPattern(Box<str>);
 
 // === impl PathPattern ===
 
 impl PathPattern {
-    /// Returns `None` for a pattern that is longer than a line of a robots.txt can be.
+    /// Creates a pattern. Returns `None` if it is longer than a line of a robots.txt can be.
     #[must_use]
     pub fn new(pattern: &str) -> Option<Self> {
         let is_short = pattern.len() <= MAX_LINE;

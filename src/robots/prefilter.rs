@@ -1,16 +1,17 @@
-//! Cheap tests that reject most wildcard patterns before they are matched: whether the path contains the bytes, or the
-//! pairs of neighbouring bytes, that the pattern needs. [`Classes`] are used for the few patterns of a small file, a
-//! [`PairFilter`] for many patterns.
+//! Cheap tests that reject most wildcard patterns before they are matched. They check whether the path contains bytes,
+//! or pairs of neighbouring bytes, that the pattern needs. [`Classes`] are for the few patterns of a small file, a
+//! [`PairFilter`] is for many.
 //!
-//! Neither rejects a pattern that matches, but both can accept one that does not.
+//! They reject no pattern that matches, but accept some that do not.
 
 use super::index::Pair;
 
-/// The classes of bytes in a path, one bit each. A pattern is tested by its two rarest classes.
+/// Which classes of bytes a path contains, one bit each. A pattern is tested by the two classes in it that are rarest
+/// in paths.
 #[derive(Clone, Copy)]
 pub(super) struct Classes(u64);
 
-/// The pairs of neighbouring bytes in a path, each mapped to one of 1,024 bits.
+/// Which pairs of neighbouring bytes a path contains. Each pair has one of 1,024 bits; some share a bit.
 #[derive(Clone, Copy)]
 pub(super) struct PairFilter([u64; 16]);
 
@@ -21,7 +22,7 @@ impl Classes {
         let (pairs, rest) = path.as_chunks();
         let (mut even, mut odd) = (0, 0);
         for [a, b] in pairs {
-            // Two independent chains of operations take half the time of one.
+            // Collecting the bits in two independent variables takes half the time of one.
             even |= BITS[usize::from(*a)];
             odd |= BITS[usize::from(*b)];
         }
@@ -33,7 +34,7 @@ impl Classes {
         self.0 >> (needs & 63) & self.0 >> (needs >> 6 & 63) & 1 != 0
     }
 
-    /// Returns the two rarest classes that a pattern with this body needs, as six bits each.
+    /// Returns the two classes of bytes in this pattern that are rarest in paths, as six bits each.
     pub(super) fn needs(body: &[u8]) -> u16 {
         let (mut rarest, mut rare) = (0, 0);
         for byte in body.iter().filter(|byte| **byte != b'*') {
@@ -44,7 +45,7 @@ impl Classes {
                 rare = class;
             }
         }
-        // A pattern that needs only one class has it twice.
+        // If all bytes of the pattern are in one class, return that class twice.
         let rare = if rare == 0 { rarest } else { rare };
         u16::from(rarest) | u16::from(rare) << 6
     }
@@ -62,18 +63,18 @@ impl PairFilter {
         Self(bits)
     }
 
-    /// Returns whether the path can contain `pair`. Returns true for [`Pair::NONE`].
+    /// Returns false if the path does not contain `pair`. Can return true by mistake. Always true for [`Pair::NONE`].
     pub(super) fn has(&self, pair: Pair) -> bool {
         self.meets(Self::needs(pair))
     }
 
-    /// Returns the same as [`has`](Self::has), but for a pair that [`needs`](Self::needs) has encoded.
+    /// Returns the same as [`has`](Self::has), for a pair in the form that [`needs`](Self::needs) returns.
     pub(super) fn meets(&self, needs: u16) -> bool {
         let bit = usize::from(needs);
         bit > 1023 || self.0[bit >> 6] & 1 << (bit & 63) != 0
     }
 
-    /// Encodes `pair` in thirteen bits.
+    /// Returns the number of the bit for `pair`, or 1024 for [`Pair::NONE`].
     pub(super) fn needs(Pair(pair): Pair) -> u16 {
         match Pair(pair) {
             Pair::NONE => 1024,
@@ -81,19 +82,19 @@ impl PairFilter {
         }
     }
 
-    /// Returns whether the path can match a pattern with this body.
+    /// Returns false if the path cannot match a pattern with this text, because it lacks one of its pairs.
     pub(super) fn may_match(&self, body: &[u8]) -> bool {
         Pair::all(body).all(|pair| self.has(pair))
     }
 }
 
-/// Maps a pair to a bit. Pairs of lower-case letters all have different bits, and most other pairs do too.
+/// Returns the number of the bit for a pair. Pairs of lower-case letters have different bits, and most other pairs too.
 fn bit([first, second]: [u8; 2]) -> u16 {
     ((u16::from(first) * 33) ^ u16::from(second)) & 1023
 }
 
-/// Classes of bytes, from the most frequent in paths to the rarest. Each string is a class. Bytes that are not listed
-/// are in the last class.
+/// The classes of bytes, one in each string, from the most frequent in paths to the rarest. All other bytes are in the
+/// last class.
 const BY_FREQUENCY: [&[u8]; 59] = [
     b"/",
     b"e",

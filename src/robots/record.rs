@@ -1,25 +1,25 @@
-//! Parses one line as a record: a key, a value, and the meaning of the key (RFC 9309 §2.2, with the leniency of
-//! Google's parser: typos, prefixes, missing colons).
+//! Parses one line as a record: a key, a value, and the meaning of the key (RFC 9309 §2.2). As Google's parser does, it
+//! accepts typos, longer words that begin with a key, and missing colons.
 //!
-//! Does not know the group of a record, and never changes a value.
+//! It does not know the group of a record, and changes no value.
 
 use memchr::{memchr, memchr2};
 
 use super::{Profile, RuleKind};
 
-/// A user-agent line or a rule.
+/// A record that is a user-agent line or a rule.
 #[derive(Debug)]
 pub(super) struct Record<'a> {
     pub(super) key: Key,
-    /// Text after the separator, without surrounding white space.
+    /// The text after the colon, without white space at its ends.
     pub(super) value: &'a [u8],
-    /// The whole line without its comment and surrounding white space. It ends with `value`.
+    /// The whole line, without its comment and white space at its ends. It ends with `value`.
     pub(super) text: &'a [u8],
 }
 
-/// Key and value of any line, regardless of what the key means. Both are without surrounding white space.
+/// The key and value of any line, whatever the key means, without white space at their ends.
 pub(super) struct KeyValue<'a> {
-    /// Same as [`Record::text`].
+    /// The whole line; see [`Record::text`].
     pub(super) text: &'a [u8],
     pub(super) key: &'a [u8],
     pub(super) value: &'a [u8],
@@ -35,8 +35,8 @@ pub(super) enum Key {
 // === impl Record ===
 
 impl<'a> Record<'a> {
-    /// Parses a line. Returns `None` for a line that affects no decision: a blank line, a comment, a line without a
-    /// separator, or a line with another key. Sitemaps and crawl delays neither affect a decision nor end a group.
+    /// Parses a line. Returns `None` unless it is a rule or a user-agent line: other lines affect no decision. They do
+    /// not end a group either.
     pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
         let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
         let key = Key::read(profile, key)?;
@@ -47,7 +47,7 @@ impl<'a> Record<'a> {
 // === impl KeyValue ===
 
 impl<'a> KeyValue<'a> {
-    /// Parses a line. Returns `None` if it has no separator.
+    /// Parses a line. Returns `None` if it has no colon and no white space that can replace it.
     pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
         let text = trim(memchr(b'#', line).map_or(line, |at| &line[..at]));
         let at = separator(profile, text)?;
@@ -79,8 +79,8 @@ pub(super) fn begins(text: &[u8], start: &[u8]) -> bool {
         .is_some_and(|head| head.eq_ignore_ascii_case(start))
 }
 
-/// Returns the position of the separator, which is the first colon. Without a colon, it can be white space, but only
-/// between exactly two words, so that prose is not mistaken for a rule. The RFC's grammar always requires a colon.
+/// Returns where the key ends: at the first colon. In Google's profile, white space can replace the colon, but only
+/// between exactly two words, so that prose is not mistaken for a rule.
 fn separator(profile: Profile, text: &[u8]) -> Option<usize> {
     if let Some(colon) = memchr(b':', text) {
         return Some(colon);
@@ -94,12 +94,12 @@ fn separator(profile: Profile, text: &[u8]) -> Option<usize> {
     words_end.is_none().then_some(blank)
 }
 
-/// Returns whether a byte separates words. Only space and tab do; other white space is only trimmed at the ends.
+/// Returns whether a byte separates words. Only space and tab do. Other white space counts only at the ends of a text.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Returns whether a byte is white space for C's `isspace`, which includes the vertical tab, unlike Rust's ASCII test.
+/// Returns whether C's `isspace` takes a byte for white space. Unlike Rust's test, this includes the vertical tab.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t'..=b'\r' | b' ')
 }
@@ -128,7 +128,8 @@ const GRAMMAR: &[(&[u8], Key)] = &[
     (b"disallow", DISALLOW),
 ];
 
-/// The spellings that Google accepts, in order. A key only needs to *begin* with one of them, ignoring case.
+/// The spellings that Google's parser accepts. A key only needs to *begin* with one of them, ignoring case. The first
+/// that fits counts.
 const SPELLINGS: &[(&[u8], Key)] = &[
     (b"user-agent", Key::UserAgent),
     (b"useragent", Key::UserAgent),

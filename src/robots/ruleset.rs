@@ -1,7 +1,7 @@
-//! The rules of each agent in a file: all groups that name it, as one table of patterns, or as several if one table
-//! would take too much memory (RFC 9309 §2.2.1).
+//! The rules of each agent in a file, from all groups that name it (RFC 9309 §2.2.1). They are in one table of
+//! patterns. If that would take too much memory, there is a table for each group instead.
 //!
-//! Never matches a path. Memory stays in proportion to the file, regardless of its content.
+//! It matches no path. Whatever the file contains, the memory is in proportion to its size.
 
 use std::{collections::HashMap, mem::take};
 
@@ -15,28 +15,28 @@ use super::{
     site_access::HighestRanks,
 };
 
-/// The compiled rules of a file. `W` is the type of offsets in it.
+/// The compiled rules of a file. `W` is the integer type for offsets into the file.
 #[derive(Debug)]
 pub(super) struct Ruleset<W> {
     pub(super) index: Index<W>,
-    /// The set of rules for `*`.
+    /// The number of the set of rules for `*`. `None` if the file has no group for `*`.
     pub(super) everyone: Option<u32>,
     pub(super) tokens: Names<W>,
-    /// The full names that Google's parser truncates.
+    /// The full user-agent names of which Google's parser reads only the beginning, such as `MJ12bot`.
     pub(super) words: Names<W>,
-    /// Sets that consist of several tables. Their numbers follow those of the tables. Each table is also a set, with
-    /// the same number.
+    /// The sets of rules that consist of several tables. A set with one table has the number of that table. The numbers
+    /// of these sets come after those.
     unions: Box<[Box<[u32]>]>,
 }
 
-/// Lays out tables, and shares them among agents with the same groups.
+/// Builds the tables. Agents with the same groups share one.
 struct TableBuilder<'d> {
     draft: &'d Draft<'d>,
     layout: Layout<'d>,
     table_of_group: Vec<Option<u32>>,
     set_of_groups: HashMap<Box<[u32]>, u32>,
     unions: Vec<Box<[u32]>>,
-    /// How many more patterns can be laid out a second time.
+    /// How many more patterns can be put into a second table, before the memory limit is reached.
     spare: usize,
 }
 
@@ -46,7 +46,7 @@ impl Ruleset<u32> {
     pub(super) fn new(mut draft: Draft<'_>) -> (Self, Box<[u8]>) {
         let (tokens, words) = (take(&mut draft.tokens), take(&mut draft.words));
         let mut binder = TableBuilder::new(&draft);
-        // The set for `*` is built first, so that it always has only one table.
+        // Build the set for `*` first. Memory suffices then, so it always has only one table.
         let mut everyone = (!draft.everyone.is_empty()).then(|| binder.bind(&draft.everyone));
         let mut tokens = Names::new(tokens, &draft.text, |groups| binder.bind(groups));
         let mut words = Names::new(words, &draft.text, |groups| binder.bind(groups));
@@ -65,7 +65,7 @@ impl Ruleset<u32> {
         (ruleset, draft.text.into())
     }
 
-    /// Returns the rules with offsets of two bytes, if they fit.
+    /// Returns the rules with offsets of two bytes instead of four. `None` if an offset does not fit.
     pub(super) fn narrow(&self) -> Option<Ruleset<u16>> {
         Some(Ruleset {
             index: self.index.narrow()?,
@@ -78,7 +78,7 @@ impl Ruleset<u32> {
 }
 
 impl<W: Offset> Ruleset<W> {
-    /// Searches the rules of `set`.
+    /// Searches the rules of the set with the number `set`.
     pub(super) fn search(&self, set: u32, search: &mut Search<'_>) {
         match self.union(set) {
             None => self.index.search(set as usize, search),
@@ -90,7 +90,7 @@ impl<W: Offset> Ruleset<W> {
         }
     }
 
-    /// Returns the highest ranks among the rules of `set`.
+    /// Returns the precedence of the strongest rules in the set with the number `set`.
     pub(super) fn reach(&self, set: u32, text: &[u8]) -> HighestRanks {
         let of_table = |reach: HighestRanks, table: u32| {
             let (literals, wilds) = self.index.entries_of(table as usize);
@@ -129,7 +129,8 @@ impl<'d> TableBuilder<'d> {
         }
     }
 
-    /// Returns the set of rules for agents with exactly these groups: a table, or [`UNION`] with the index of a union.
+    /// Returns the number of the set of rules for agents with exactly these groups. It is the number of a table, or for
+    /// several tables, [`UNION`] plus an index in `unions`.
     fn bind(&mut self, groups: &[u32]) -> u32 {
         if let [group] = *groups {
             return self.table_of_group(group);
@@ -158,7 +159,7 @@ impl<'d> TableBuilder<'d> {
         table
     }
 
-    /// Lays out one table for several groups, if there is enough memory for it.
+    /// Puts the patterns of several groups into one table. Returns `None` if that would exceed the memory limit.
     fn merged(&mut self, groups: &[u32]) -> Option<u32> {
         let draft = self.draft;
         let patterns = groups.iter().map(|group| draft.patterns_of(*group));
@@ -168,10 +169,10 @@ impl<'d> TableBuilder<'d> {
     }
 }
 
-/// How often each pattern can be laid out again, on average, so that agents with several groups have one table. Without
-/// this limit, memory could grow with the square of the file's size, for example if thousands of agents share a large
-/// group and each have a small one too.
+/// How often, on average, a pattern can be in more than one table, so that agents with several groups have one table of
+/// their own. Without this limit, memory could grow with the square of the file's size: thousands of agents can share a
+/// large group, and each have a small one too.
 const SPARE: usize = 4;
 
-/// A bit that marks a union of several tables until the number of tables is known.
+/// Marks the number of a set with several tables, as long as the number of tables is not known.
 const UNION: u32 = 1 << 31;

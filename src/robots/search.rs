@@ -1,7 +1,7 @@
 //! The search for the rule that decides a path: the best rule that matches (RFC 9309 §2.2.2).
 //!
-//! Never allocates. The work is at most the number of patterns with wildcards times the length of the path, plus the
-//! length of the file. Only the product can become large, so the caller limits it.
+//! It does not allocate. The work is at most the number of patterns with wildcards times the length of the path, plus
+//! the length of the file. The caller limits the work for wildcards, because only that can become large.
 
 use super::{
     RuleId,
@@ -21,11 +21,11 @@ pub(super) struct Search<'a> {
     best: Rank,
     rule: Option<RuleId>,
     head: Head,
-    /// Prefilters of the path. Each is built only once, when a table first needs it, because an agent can have
-    /// thousands of tables.
+    /// Quick tests of the path. Each is built once, when a table first needs it, because an agent can have thousands of
+    /// tables.
     classes: Option<Classes>,
     filter: Option<PairFilter>,
-    /// Set once a search has become long.
+    /// Set for a search that takes long.
     path_index: Option<&'a PathIndex>,
     /// Number of bytes that were searched for wildcards.
     searched: usize,
@@ -36,8 +36,8 @@ pub(super) struct Search<'a> {
 // === impl Search ===
 
 impl<'a> Search<'a> {
-    /// Creates a search for `path`. Entries refer to `text`. The search stops after `budget` bytes were searched for
-    /// wildcards.
+    /// Creates a search for `path`. `text` contains the patterns. The search stops once it has searched `budget` bytes
+    /// for wildcards.
     pub(super) fn new(text: &'a [u8], path: &'a [u8], budget: usize) -> Self {
         Self {
             text,
@@ -58,7 +58,7 @@ impl<'a> Search<'a> {
         self.searched
     }
 
-    /// Returns whether the search took so long that it skipped patterns with wildcards. If so, it has to be repeated
+    /// Returns whether the search took so long that it skipped patterns with wildcards. It then has to be repeated
     /// [`with`](Self::with) a path index.
     pub(super) fn is_long(&self) -> bool {
         self.path_index.is_none() && self.searched > LONG
@@ -72,15 +72,16 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns whether the path is allowed, and the best rule. Without a rule, the path is allowed. A search that
-    /// exceeded its budget may have missed a better rule.
+    /// Returns whether the path is allowed, and the rule that decides. If no rule matches, the path is allowed. If the
+    /// search exceeded its budget, the result is not valid.
     pub(super) fn finish(self) -> (bool, Option<RuleId>) {
         (self.rule.is_none() || self.best.allows(), self.rule)
     }
 
-    /// Searches entries without wildcards, which are in the order of their literals.
+    /// Searches patterns without wildcards. They are sorted as bytes.
     pub(super) fn literals<W: Offset>(&mut self, entries: &[Entry<W>]) {
-        // Only the last entry that comes before the path or equals it in byte order, and its ancestors, can match.
+        // Find the last pattern that sorts before the path or equals it. Only this one, its parent, the parent of its
+        // parent and so on can match.
         let after = entries.partition_point(|entry| entry.is_up_to(self.text, self.path, self.head));
         let Some(mut at) = after.checked_sub(1) else {
             return;
@@ -102,13 +103,14 @@ impl<'a> Search<'a> {
             at -= distance;
             steps += 1;
             if steps == SHALLOW {
-                // If prefixes are deeply nested, literals that are longer than the shared prefix need no comparison.
+                // There are many patterns of which each begins with the next. Find out how many bytes of this one
+                // match, because longer ones cannot match.
                 shared = common_prefix(entry.literal(self.text), self.path);
             }
         }
     }
 
-    /// Searches a few entries with wildcards, best first.
+    /// Searches a few patterns with wildcards. They are sorted, highest precedence first.
     pub(super) fn wilds<W: Offset>(&mut self, entries: &[Entry<W>]) {
         let classes = *self.classes.get_or_insert_with(|| Classes::of(self.path));
         for entry in entries.iter().filter(|entry| classes.meet(entry.needs())) {
@@ -121,7 +123,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Searches many entries with wildcards, in `buckets`. Each bucket is sorted, best first.
+    /// Searches many patterns with wildcards, which are in `buckets`. Each bucket is sorted, highest precedence first.
     pub(super) fn buckets<W: Offset>(&mut self, entries: &[Entry<W>], buckets: &[Bucket<W>]) {
         let entries_of = |bucket: usize| {
             let start = bucket.checked_sub(1).map_or(0, |before| buckets[before].end.at());
@@ -181,11 +183,11 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Searching this many bytes takes less time than building a [`PathIndex`].
+/// Up to this number of bytes, searching takes less time than building a [`PathIndex`].
 const LONG: usize = 1 << 17;
 
-/// Maximum number of nested prefixes that are compared one by one.
+/// How many patterns that begin with each other are compared one by one.
 const SHALLOW: usize = 4;
 
-/// Looking up a pair costs as much as testing this number of buckets one by one.
+/// Looking up one pair of bytes takes as long as testing this many buckets in turn.
 const STEPS: usize = 8;

@@ -1,7 +1,7 @@
 //! What an agent may fetch of a site if the path is unknown, as in a tunnel.
 //!
-//! Never sees a path. It inspects each pattern by itself, and not which paths several patterns match together. So it
-//! can return [`SiteAccess::Mixed`] although all paths have the same verdict.
+//! It looks at each pattern alone, and does not find out which paths several patterns match together. So it can return
+//! [`SiteAccess::Mixed`] although all paths have the same verdict.
 
 use super::{
     entry::{Entry, Offset, Rank, Shape},
@@ -19,14 +19,14 @@ pub enum SiteAccess {
     Mixed,
 }
 
-/// The rank of the strongest pattern of each kind. Ignores patterns that cannot match any path.
+/// The rank of the strongest pattern of each kind. Patterns that match no path do not count.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HighestRanks {
-    /// Patterns that match every path.
+    /// Rank of the strongest pattern that matches every path.
     universal: Rank,
-    /// Patterns that disallow some path.
+    /// Rank of the strongest pattern that disallows some path.
     disallow: Rank,
-    /// Patterns that allow some path.
+    /// Rank of the strongest pattern that allows some path.
     allow: Rank,
 }
 
@@ -39,7 +39,7 @@ impl HighestRanks {
         allow: Rank::NONE,
     };
 
-    /// Updates the ranks with `entry`.
+    /// Takes another pattern into account.
     pub(super) fn with<W: Offset>(mut self, entry: &Entry<W>, text: &[u8]) -> Self {
         let rank = entry.rank();
         if is_universal(entry, text) {
@@ -53,8 +53,8 @@ impl HighestRanks {
         self
     }
 
-    /// Returns the access. A pattern that matches every path makes all patterns of lower rank ineffective. So the other
-    /// patterns matter only if their rank is at least as high.
+    /// Returns what the agent may fetch. A pattern that matches every path always wins against patterns of lower rank.
+    /// So only patterns of the same or a higher rank matter.
     pub(super) fn site_access(self) -> SiteAccess {
         if self.disallow == Rank::NONE || self.disallow < self.universal {
             SiteAccess::AllAllowed
@@ -66,8 +66,8 @@ impl HighestRanks {
     }
 }
 
-/// Returns whether the pattern matches every path, as `/`, `*` and `/*$` do. If a pattern is not anchored and matches
-/// the shortest path, it matches all paths, because all paths begin with the shortest one.
+/// Returns whether the pattern matches every path, as `/`, `*` and `/*$` do. All paths begin with `/`, so a pattern
+/// without `$` that matches `/` matches every path.
 fn is_universal<W: Offset>(entry: &Entry<W>, text: &[u8]) -> bool {
     match entry.shape() {
         Shape::Exact | Shape::WildToEnd => false,

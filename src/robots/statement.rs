@@ -1,7 +1,7 @@
 //! The statements of a robots.txt other than `Allow` and `Disallow`: sitemaps, crawl delays, and how content may be
 //! used. They are for people and programs to read.
 //!
-//! Statements affect no decision, and their values are not interpreted here. `crawl_delay` interprets the crawl delays.
+//! This module does not interpret the values. `crawl_delay` and `usage` do, for decisions.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -11,12 +11,12 @@ use super::{
     record::{Key, KeyValue, Record, begins},
 };
 
-/// A statement in a robots.txt.
+/// A line of a robots.txt that is neither a rule nor a user-agent line, such as a sitemap.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Statement<'a> {
     pub kind: StatementKind,
-    /// The value as written, without comment and surrounding white space. Octets that are not UTF-8 are replaced;
-    /// control characters are kept.
+    /// The value as written, without comment and surrounding white space. Octets that are not UTF-8 are replaced.
+    /// Control characters stay.
     pub value: Cow<'a, str>,
     /// Line number, from 1.
     pub line: u32,
@@ -42,10 +42,10 @@ pub enum StatementKind {
 
 /// Returns all statements of `body`, in order.
 ///
-/// A statement of a group belongs to the last run of user-agent lines above it. A rule or such a statement ends a run,
-/// but a `Crawl-delay` does not end it for lines about use, because the drafts that define them do not know it. This is
-/// what authors intend, although rules are grouped differently. In `User-agent: a`, `Crawl-delay: 9`,
-/// `User-agent: b`, `Disallow: /`, the delay applies to `a` and the rule to both.
+/// A statement such as `Crawl-delay` applies to the user-agent lines in a row above it. A rule or another such
+/// statement ends this row. So in `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`, `Disallow: /`, the delay applies
+/// only to `a`, as its author intends, but the rule to both. One exception: for a line about use, a `Crawl-delay` does
+/// not end the row, because the drafts that define such lines do not know it.
 ///
 /// ```
 /// use robotgate::robots::{Choice, Profile, StatementKind, statements};
@@ -68,7 +68,7 @@ pub fn statements(profile: Profile, body: &[u8]) -> Vec<Statement<'_>> {
     .collect()
 }
 
-/// A [`Statement`] whose value can have octets that are not UTF-8.
+/// A [`Statement`] with its value as bytes, which need not be UTF-8.
 pub(super) struct RawStatement<'a> {
     pub(super) kind: StatementKind,
     pub(super) value: &'a [u8],
@@ -112,8 +112,8 @@ pub(super) fn raw_statements(profile: Profile, body: &[u8]) -> Vec<RawStatement<
 
 /// Iterates over `statements`, and returns for each whether it applies to the agents of `choice`.
 ///
-/// The result is the same as that of [`Statement::applies_to`], but it is computed only once for each run of
-/// user-agents, because many statements can share a long run.
+/// This does the same as [`Statement::applies_to`], but looks only once at user-agent lines that several statements
+/// share. There can be many of both.
 pub fn which_apply<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> impl Iterator<Item = bool> + 's {
     let mut last = None;
     statements.iter().map(move |statement| match last {
@@ -127,11 +127,12 @@ pub fn which_apply<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> i
     })
 }
 
-/// Consecutive user-agent lines.
+/// User-agent lines in a row.
 #[derive(Default)]
 struct Run<'a> {
     open: Vec<AgentLine<'a>>,
-    /// The last complete run. Its statements share one list, because a file can have as many statements as user-agents.
+    /// The last complete row of user-agent lines. Statements share this list, because a file can have thousands of
+    /// both.
     ended: Arc<[AgentLine<'a>]>,
 }
 
@@ -153,7 +154,7 @@ impl<'a> Run<'a> {
 // === impl Statement ===
 
 impl Statement<'_> {
-    /// Returns whether the statement applies to the agents of `choice`: it applies to the whole file, or is under a
+    /// Returns whether the statement applies to the agents of `choice`. It does if it is for the whole file, or below a
     /// user-agent line that names them.
     #[must_use]
     pub fn applies_to(&self, choice: Choice<'_>) -> bool {
@@ -187,7 +188,7 @@ impl StatementKind {
         }
     }
 
-    /// Returns whether the statement applies to the agents above it, and not to the whole file.
+    /// Returns whether the statement applies only to the agents above it, and not to the whole file.
     #[must_use]
     pub fn is_of_a_group(self) -> bool {
         matches!(self, Self::CrawlDelay | Self::ContentSignal | Self::ContentUsage)
@@ -197,7 +198,7 @@ impl StatementKind {
 fn read(profile: Profile, line: &[u8]) -> Option<(StatementKind, &[u8])> {
     let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
     let kind = StatementKind::of_key(profile, key)?;
-    // Google's parser accepts white space in place of the colon. The drafts that define lines about use do not.
+    // Google's parser accepts white space in place of the colon. A line about use needs the colon.
     let is_about_use = matches!(kind, StatementKind::ContentSignal | StatementKind::ContentUsage);
     (!is_about_use || text.contains(&b':')).then_some((kind, value))
 }
@@ -291,7 +292,7 @@ mod tests {
                 (3, vec![]),
                 (4, vec![2]),
                 (8, vec![5, 6]),
-                // A crawl delay does not end the run for lines about use.
+                // The crawl delay does not separate the user-agents above and below it for the lines about use.
                 (9, vec![2, 5, 6]),
                 (10, vec![]),
                 (12, vec![11]),

@@ -1,16 +1,16 @@
-//! Extracts from a URL the part that is compared with patterns: path, parameters and query.
+//! Extracts from a URL the part that is compared with the patterns of rules: the path and the query.
 //!
-//! Never validates or normalises a URL; the proxy has done that.
+//! It neither validates nor normalizes a URL. The proxy has done that.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr3, memmem};
 
-/// Returns path, parameters and query of `url`, beginning with `/`, as [`super::Agent::decide`] requires. For any
-/// bytes, the result equals that of Google's parser.
+/// Returns the path and the query of `url`, as [`super::Agent::decide`] needs them. The result equals that of Google's
+/// parser, even if `url` is no valid URL.
 ///
-/// Scheme, authority and fragment are removed. Two leading slashes start an authority. The result is `/` for a URL that
-/// has no path or is not valid. A path that starts with `?` or `;` gets a leading slash. A NUL ends the path.
+/// The scheme, the host and the fragment are removed. Two slashes at the start come before a host. A URL without a
+/// path, or an invalid one, gives `/`. A path that starts with `?` or `;` gets a slash before it. A NUL ends the path.
 ///
 /// ```
 /// use robotgate::robots::path_of_url;
@@ -41,7 +41,7 @@ pub fn path_of_url(url: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(slashed)
 }
 
-/// Returns where the authority starts: after `://`, unless a path has begun before that.
+/// Returns where the host starts: after `://`, unless a path has begun earlier.
 fn after_scheme(url: &[u8]) -> usize {
     match memmem::find(url, b"://") {
         Some(at) if find_path(&url[..at]).is_none() => at + 3,

@@ -1,8 +1,9 @@
 //! How a site allows its content to be used, according to its robots.txt: `Content-Usage` (draft-ietf-aipref-attach-05
 //! with the labels of draft-ietf-aipref-vocab-07) and `Content-Signal` (contentsignals.org, which defines no grammar).
 //!
-//! An agent's groups are selected as for its rules, with one difference: a line about the use of content ends a run of
-//! user-agent lines, too. The line has no meaning for a path that a rule disallows; the caller checks that first.
+//! The lines apply to the same agents as rules in their place would. Only one thing differs: a line about use also ends
+//! the user-agent lines in a row above it. For a path that a rule disallows, such a line means nothing. The caller
+//! checks that first.
 
 use std::sync::Arc;
 
@@ -19,25 +20,25 @@ use super::{
 };
 use crate::usage::{Label, Vocabulary};
 
-/// What a robots.txt says to an agent about the use of a path.
+/// What a robots.txt says to an agent about the use of the content at one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
-    /// What all `Content-Signal` lines of the agent's groups say.
+    /// What the `Content-Signal` lines of the agent's groups say.
     signals: Preferences,
-    /// What the `Content-Usage` lines with the longest path that matches say.
+    /// What the `Content-Usage` lines say. Of those that match the path, only the ones with the longest pattern count.
     usage: Preferences,
 }
 
-/// All lines of a robots.txt about use for an agent, whatever the path.
+/// All lines of a robots.txt about use that apply to an agent, for any path.
 #[derive(Clone, Debug)]
 pub struct SiteUsage<'a> {
     lines: Vec<&'a UsageLine>,
 }
 
-/// For each of [`Vocabulary::labels`].
+/// What the file says about each of [`Vocabulary::labels`].
 type Preferences = [Option<Preference>; MAX_LABELS];
 
-/// Whether a site permits a use of its content, and the line that says so.
+/// Whether a site allows a use of its content, and which line says so.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Preference {
     pub allowed: bool,
@@ -45,14 +46,15 @@ pub struct Preference {
     pub line: u32,
 }
 
-/// Whether a site permits a use of its content, whatever the path.
+/// Whether a site allows a use of its content, when the path is unknown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SitePreference {
     /// `false` if any line forbids the use.
     pub allowed: bool,
-    /// Number of the line, from 1. A line about all paths comes before the others.
+    /// Number of the line, from 1. If lines about all paths and lines about some paths say so, this is a line about all
+    /// paths.
     pub line: u32,
-    /// Whether this is the preference for all paths.
+    /// Whether this applies to all paths of the site.
     pub everywhere: bool,
 }
 
@@ -60,39 +62,39 @@ pub struct SitePreference {
 #[derive(Debug, Default)]
 pub(super) struct UsageLines {
     lines: Box<[UsageLine]>,
-    /// The runs of user-agent lines that precede these lines.
+    /// The user-agent lines above these lines.
     runs: Box<[Run]>,
-    /// The patterns in these lines, and padding for [`Head::at`].
+    /// The patterns in these lines, followed by the zeros that [`Head::at`] needs.
     patterns: Box<[u8]>,
-    /// Number of lines about use and of user-agent lines, which each search reads.
+    /// Number of lines about use plus that of user-agent lines. Each search reads all of them.
     searched: usize,
 }
 
-/// The memory that [`UsageLines`] take at most, which is known before the file is parsed for them.
+/// The most memory that [`UsageLines`] can take. It is known before they are parsed.
 #[derive(Debug, Default)]
 pub(super) struct UsageBound {
-    /// Number of lines about use, and their bytes.
+    /// Number of lines about use, and their total length in bytes.
     lines: usize,
     bytes: usize,
     /// Number of user-agent lines.
     agents: usize,
 }
 
-/// A run of user-agent lines: for each, the offset of its value in the file, and the length of the value.
+/// User-agent lines in a row. Each entry has the offset of the line's value in the file, and the value's length.
 type Run = Box<[(u32, u32)]>;
 
 /// A line about the use of content.
 #[derive(Clone, Copy, Debug)]
 struct UsageLine {
     vocabulary: Vocabulary,
-    /// Index of the run of user-agent lines to which the line belongs.
+    /// Index in `runs` of the user-agent lines above the line.
     run: u32,
     line: u32,
-    /// The pattern for paths. Empty if the line has none.
+    /// The pattern at the start of the line, which paths must match. Empty if the line has none.
     pattern: Entry<u32>,
     /// Whether the pattern matches every path.
     covers_site: bool,
-    /// The values that the line gives to each of [`Vocabulary::labels`].
+    /// What the line says about each of [`Vocabulary::labels`].
     values: Values,
 }
 
@@ -101,8 +103,8 @@ type Values = [Option<bool>; MAX_LABELS];
 // === impl Usage ===
 
 impl Usage {
-    /// Returns whether the site permits the use that `label` names, or `None` if no line says so. If lines disagree, a
-    /// line that forbids the use wins.
+    /// Returns whether the site allows the use that `label` names. `None` if no line says anything about it. If lines
+    /// disagree, one that forbids the use wins.
     #[must_use]
     pub fn preference(&self, vocabulary: Vocabulary, label: &str) -> Option<Preference> {
         let at = vocabulary.labels().iter().position(|known| known.name == label)?;
@@ -131,12 +133,13 @@ impl Usage {
 // === impl SiteUsage ===
 
 impl SiteUsage<'_> {
-    /// Returns whether the site permits the use that `label` names, or `None` if no line says so.
+    /// Returns whether the site allows the use that `label` names, when the path is unknown. `None` if no line says
+    /// anything about it.
     #[must_use]
     pub fn of_site(&self, vocabulary: Vocabulary, label: &str) -> Option<SitePreference> {
         let at = vocabulary.labels().iter().position(|known| known.name == label)?;
         let lines = || self.lines.iter().filter(|line| line.vocabulary == vocabulary);
-        // Of the lines about all paths, those with the longest pattern count.
+        // Of the lines that match all paths, only those with the longest pattern count.
         let longest = lines()
             .filter(|line| line.covers_site)
             .map(|line| line.pattern.length());
@@ -160,7 +163,7 @@ impl UsageBound {
         self.agents += 1;
     }
 
-    /// Counts a line of the file that is neither a user-agent line nor a rule.
+    /// Takes into account a line that is neither a rule nor a user-agent line.
     pub(super) fn add_other(&mut self, line: &[u8]) {
         let line = trim(line);
         if begins(line, b"content-") {
@@ -169,13 +172,13 @@ impl UsageBound {
         }
     }
 
-    /// Returns the number of bytes.
+    /// Returns the most memory that the lines can take, in bytes.
     pub(super) fn weight(&self) -> usize {
         if self.lines == 0 {
             return 0;
         }
         let runs = self.lines.min(self.agents) * size_of::<Run>() + self.agents * size_of::<(u32, u32)>();
-        // Escaping turns one byte of a pattern into at most three.
+        // Each byte of a pattern takes at most three after escaping.
         self.lines * size_of::<UsageLine>() + runs + 3 * self.bytes + Head::BYTES
     }
 }
@@ -234,9 +237,8 @@ impl UsageLines {
         }
     }
 
-    /// Returns what the lines say about `path`, which must be normalized as for the comparison with rules. Subtracts
-    /// from `budget` the lines, and the bytes that it searches for patterns with wildcards. Returns `None` if the budget
-    /// is exceeded.
+    /// Returns what the lines say about the normalized `path`. Subtracts from `budget` the number of lines, and the
+    /// bytes that it searches for patterns with wildcards. Returns `None` if the budget does not suffice.
     pub(super) fn find(&self, body: &[u8], choice: Choice<'_>, path: &[u8], budget: &mut usize) -> Option<Usage> {
         let mut found = Usage::default();
         self.search(body, choice, path, budget, |line, is_longer| {
@@ -248,7 +250,7 @@ impl UsageLines {
         Some(found)
     }
 
-    /// Returns the numbers of the `Content-Usage` lines for `path`, including lines that cannot be parsed.
+    /// Returns the numbers of the `Content-Usage` lines that apply to `path`, even of those with a syntax error.
     pub(super) fn usage_lines(&self, body: &[u8], choice: Choice<'_>, path: &[u8]) -> Vec<u32> {
         let mut lines = Vec::new();
         let searched = self.search(body, choice, path, &mut usize::MAX.clone(), |line, is_longer| {
@@ -261,8 +263,8 @@ impl UsageLines {
         lines
     }
 
-    /// Calls `add` for each line that applies, with whether it replaces all `Content-Usage` lines so far, because its
-    /// path is longer.
+    /// Calls `add` for each line that applies. The `bool` is true if the line's pattern is longer than that of all
+    /// `Content-Usage` lines so far, so that it replaces them.
     fn search(
         &self,
         body: &[u8],
@@ -289,14 +291,15 @@ impl UsageLines {
         Some(())
     }
 
-    /// Returns all lines for the agent, for [`Agent::usage_of_site`](super::Agent::usage_of_site).
+    /// Returns all lines that apply to the agents of `choice`, for
+    /// [`Agent::usage_of_site`](super::Agent::usage_of_site).
     pub(super) fn of_site(&self, body: &[u8], choice: Choice<'_>) -> SiteUsage<'_> {
         SiteUsage {
             lines: self.applying(body, choice).collect(),
         }
     }
 
-    /// Returns the lines of the agent's groups.
+    /// Returns the lines that apply to the agents of `choice`.
     fn applying(&self, body: &[u8], choice: Choice<'_>) -> impl Iterator<Item = &UsageLine> {
         let mut run = None;
         self.lines.iter().filter(move |line| match run {
@@ -320,7 +323,7 @@ impl UsageLines {
 // === impl UsageLine ===
 
 impl UsageLine {
-    /// Returns whether the line's pattern matches `path`. `None` if the budget is exceeded.
+    /// Returns whether the line's pattern matches `path`. `None` if the budget does not suffice.
     fn matches(&self, patterns: &[u8], path: &[u8], head: Head, budget: &mut usize) -> Option<bool> {
         let pattern = &self.pattern;
         if !pattern.begins(patterns, path, head) {
@@ -347,7 +350,8 @@ fn vocabulary_of(kind: StatementKind) -> Option<Vocabulary> {
     }
 }
 
-/// Splits `/path dictionary`, or only `dictionary`, into path and dictionary. White space ends the path.
+/// Splits `/path dictionary` into path and dictionary. White space ends the path. If the value does not begin with `/`,
+/// all of it is the dictionary.
 pub(crate) fn split_path(value: &[u8]) -> (&[u8], &[u8]) {
     if !value.starts_with(b"/") {
         return (b"", value);
@@ -358,7 +362,8 @@ pub(crate) fn split_path(value: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Parses a `Content-Usage` dictionary, and returns whether it permits the use of each of [`Vocabulary::labels`].
+/// Parses a `Content-Usage` dictionary, such as `train-ai=n, search=y`. Returns the labels in it, with whether they
+/// allow the use.
 pub fn content_usage(value: &[u8]) -> impl Iterator<Item = (&'static Label, bool)> {
     let labels = Vocabulary::ContentUsage.labels().iter();
     labels
@@ -366,7 +371,8 @@ pub fn content_usage(value: &[u8]) -> impl Iterator<Item = (&'static Label, bool
         .filter_map(|(label, said)| Some((label, said?)))
 }
 
-/// Parses a `Content-Signal` value, and returns whether it permits the use of each of [`Vocabulary::labels`].
+/// Parses a `Content-Signal` value, such as `ai-train=no, search=yes`. Returns the labels in it, with whether they
+/// allow the use.
 pub fn content_signal(value: &[u8]) -> impl Iterator<Item = (&'static Label, bool)> {
     let labels = Vocabulary::ContentSignal.labels().iter();
     labels
@@ -374,8 +380,8 @@ pub fn content_signal(value: &[u8]) -> impl Iterator<Item = (&'static Label, boo
         .filter_map(|(label, said)| Some((label, said?)))
 }
 
-/// Parses a dictionary (RFC 9651). A value other than the tokens `y` and `n` is ignored. If the dictionary has an
-/// error, all of it is ignored.
+/// Parses a dictionary (RFC 9651). Ignores a value other than the tokens `y` and `n`. If the dictionary has an error,
+/// all of it is ignored.
 fn usage(value: &[u8]) -> Values {
     let mut values = Values::default();
     let Ok(dictionary) = Parser::new(value).parse::<Dictionary>() else {

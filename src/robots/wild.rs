@@ -1,16 +1,17 @@
-//! Matches the part of a wildcard pattern that follows its literal beginning (RFC 9309 §2.2.3).
+//! Matches the part of a pattern from its first `*` on (RFC 9309 §2.2.3).
 //!
-//! Never allocates, and takes time at most proportional to the length of path and pattern: `*` is the only wildcard, so
-//! the leftmost position of each piece is always good enough, and nothing is retried.
+//! It does not allocate, and takes time in proportion to the length of path and pattern. It never has to try again:
+//! after a `*`, it is always right to take the leftmost match of the text that follows.
 
 use memchr::{memchr, memmem};
 
-/// Returns whether `tail`, which begins with a `*`, matches `path`. If `to_end` is set, the last piece must be at the
-/// end.
+/// Returns whether `tail`, which begins with a `*`, matches `path`. If `to_end` is set, the path must end with what
+/// follows the last `*`.
 pub(super) fn matches(path: &[u8], tail: &[u8], to_end: bool) -> bool {
     let (mut path, mut tail) = (path, &tail[1..]);
     loop {
-        // Patterns that are made to be slow often have pieces of one byte.
+        // Match single bytes between `*` quickly, because patterns that were written to be slow often have many of
+        // them.
         while let ([byte, b'*', further @ ..], [first, rest @ ..]) = (tail, path)
             && byte == first
             && *byte != b'*'
@@ -52,7 +53,7 @@ fn find_end(path: &[u8], piece: &[u8]) -> Option<usize> {
     }
 }
 
-/// Maximum length for which trying each position takes less time than preparing a search.
+/// In a path up to this length, trying each position takes less time than preparing a search.
 const SHORT: usize = 64;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Seals the log of a running proxy, on a thread of its own. The thread only reads the log, so a disk that hangs, a
-//! folder that is full or a key that is missing never stops a request.
+//! Seals the log of a running proxy, on a thread of its own. The thread only reads the log and no request waits for it.
+//! So requests go on even if its disk hangs, its folder is full or its key is missing.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,20 +14,21 @@ use std::{
 
 use super::{SealError, SealOptions, Sealed, seal};
 
-/// Seals a log until it is closed or dropped. The thread then seals what is in the log, and ends.
+/// Seals a log in the background until it is closed or dropped. Then its thread seals the lines that are still
+/// unsealed, and ends.
 #[derive(Debug)]
 pub struct Sealer {
     shared: Arc<Shared>,
-    /// The thread, which ends once the sender is dropped.
+    /// The thread, and a channel without messages: the thread ends when the sender is dropped.
     running: Mutex<Option<(Sender<()>, JoinHandle<()>)>>,
 }
 
-/// The state, for the metrics and the API.
+/// The state of the sealer, for the metrics and the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SealState {
-    /// Number of lines in the last checkpoint; 0 before the first attempt.
+    /// Number of lines that the last checkpoint covers; 0 before the first attempt.
     pub lines: u64,
-    /// Whether the last attempt failed.
+    /// Whether the last attempt to seal failed.
     pub fails: bool,
 }
 
@@ -42,7 +43,7 @@ struct Shared {
 // === impl Sealer ===
 
 impl Sealer {
-    /// Starts sealing `log`. A thread that cannot be started counts as a failure.
+    /// Starts a thread that seals `log`. If the thread cannot be started, the state says that sealing fails.
     pub fn start(options: &SealOptions, log: &Path) -> Self {
         let shared = Arc::new(Shared {
             options: options.clone(),
@@ -65,14 +66,14 @@ impl Sealer {
         }
     }
 
-    /// Whether this seals `log` with these options.
+    /// Whether this sealer seals `log` with these options.
     pub fn is_of(&self, options: &SealOptions, log: &Path) -> bool {
         self.shared.options == *options && self.shared.log == log
     }
 
     pub fn state(&self) -> SealState {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        // Only a panic ends the thread before it is closed.
+        // The thread ends only after `close`, which takes it out of `running`, or with a panic.
         let has_panicked = running.as_ref().is_some_and(|(_, thread)| thread.is_finished());
         SealState {
             lines: self.shared.lines.load(Ordering::Relaxed),
@@ -80,12 +81,12 @@ impl Sealer {
         }
     }
 
-    /// Seals what is in the log now, and ends. Blocks.
+    /// Seals the lines that are still unsealed, and ends the thread. Blocks until then.
     pub fn close(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((sender, thread)) = running {
             drop(sender);
-            // The panic of a thread is already on stderr.
+            // If the thread panicked, the panic is already on stderr.
             let _ = thread.join();
         }
     }
@@ -100,7 +101,8 @@ impl Shared {
             let is_closed = || closed.try_recv() == Err(TryRecvError::Disconnected);
             let is_last = is_closed();
             let started = Instant::now();
-            // Lets go of the core for as long as it worked, after each round.
+            // Sealing a long log must not take a whole CPU core. So the thread sleeps after each round for as long as
+            // the round took.
             let rest = || {
                 std::thread::sleep(started.elapsed().min(MAX_PAUSE));
                 is_closed()
@@ -110,7 +112,7 @@ impl Shared {
                     self.succeeded(&sealed, &mut told);
                     pause = EVERY;
                 }
-                // Nothing is logged yet.
+                // The log has no lines yet, which is no failure.
                 Err(SealError::NoLog(_)) => {}
                 Err(error) => {
                     self.failed(&error, &mut told);
@@ -120,7 +122,8 @@ impl Shared {
             if is_last {
                 return;
             }
-            // Returns at once when it is closed. Then it seals once more.
+            // Waits, but returns at once when the sealer is closed. The loop then runs once more, to seal the last
+            // lines.
             let _ = closed.recv_timeout(pause);
         }
     }
@@ -146,8 +149,8 @@ impl Shared {
     }
 }
 
-/// Returns how long to wait after a failure, if the wait before it was `last`. An attempt reads a log that differs whole,
-/// and only a person can change that, so the attempts become rare.
+/// Returns how long to wait after a failure, if the last wait was `last`. If lines differ from what was sealed, only a
+/// person can mend that, and each attempt reads the whole log. So these attempts become rare.
 fn after_failure(error: &SealError, last: Duration) -> Duration {
     match error {
         SealError::Differs(_) => (last * 2).clamp(AFTER_FAILURE, MAX_AFTER_FAILURE),
@@ -155,11 +158,11 @@ fn after_failure(error: &SealError, last: Duration) -> Duration {
     }
 }
 
-/// How long new lines wait to be sealed.
+/// How often new lines are sealed.
 const EVERY: Duration = Duration::from_secs(10);
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 const MAX_AFTER_FAILURE: Duration = Duration::from_secs(60 * 60);
-/// How long to pause between two rounds at most.
+/// Maximum pause between two rounds of one sealing.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! Compares the lines of a log with the entries of its tree, and finds where they go on together after a difference.
-//! Both come as hashes. Time and memory stay linear in the log, whatever differs.
+//! Compares the lines of a log with the entries of its tree: the hashes of the lines when they were sealed. After a
+//! difference, it finds the place from which lines and entries are equal again. Time and memory are linear in the
+//! length of the log, whatever differs.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -11,30 +12,30 @@ use crate::copy::Sha256;
 /// What the comparison found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// Lines that are as they were sealed.
+    /// Number of lines that are as they were sealed.
     pub same: u64,
-    /// Lines that stand for an erased one, whose hash they name.
+    /// Number of lines that replace an erased line and name its hash.
     pub erased: u64,
-    /// Entries before the first line and after the last one.
+    /// Number of entries that are older than the first line (`before`) or newer than the last line (`after`).
     pub before: u64,
     pub after: u64,
-    /// Lines after the last entry.
+    /// Number of lines that are newer than the last entry.
     pub unsealed: u64,
-    /// The first differences, and the number of those after them.
+    /// The first differences (`differences`), and how many more there are (`more`).
     pub differences: Vec<Difference>,
     pub more: u64,
-    /// The line from which on nothing fits.
+    /// The line at which the comparison gave up, because no later line was found among the entries.
     pub gave_up: Option<u64>,
 }
 
-/// A place where log and tree differ. Lines and entries are counted from 0.
+/// A place where the log and the tree differ. Lines and entries are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Difference {
-    /// The line here, or the line before which entries are missing.
+    /// The line that differs. If a line is missing, the line that follows the gap.
     pub line: u64,
-    /// The hash of the line; `None` if a line is missing.
+    /// The hash of the line; `None` if a sealed line is missing here.
     pub found: Option<Sha256>,
-    /// The entry that has no line here; `None` if a line was added.
+    /// The entry to which no line fits, as number and hash; `None` if a line was added.
     pub sealed: Option<(u64, Sha256)>,
 }
 
@@ -57,7 +58,7 @@ impl<I: Iterator<Item = Result<(Sha256, bool), E>>, E> Window<I> {
         }
     }
 
-    /// Returns the item that is so many items ahead.
+    /// Returns the item that is `ahead` items after the next one, and keeps all items up to it.
     fn get(&mut self, ahead: usize) -> Result<Option<(Sha256, bool)>, E> {
         while self.ahead.len() <= ahead
             && let Some(item) = self.source.next()
@@ -86,11 +87,12 @@ impl Compared {
     }
 }
 
-/// Compares lines with entries. `entries` returns those from an entry on; `size` is their number. Each line comes as
-/// its hash, and whether the line stands for an erased one.
+/// Compares the lines of a log with the entries of its tree. `entries(n)` iterates over the entries from number `n` on,
+/// and `size` is their total number. An item of `lines` is the hash of the line, and whether the line replaces an
+/// erased one.
 ///
 /// # Errors
-/// Those of the iterators.
+/// Returns the first error of an iterator.
 pub(super) fn compare<I, E>(
     entries: impl Fn(u64) -> I,
     size: u64,
@@ -131,7 +133,8 @@ where
             });
         }
     }
-    // Lines that did not fit where they are can be entries after the last line.
+    // The remaining entries have no line after them. If an entry's line was found earlier in the log, the line was
+    // moved. Otherwise it is missing at the end.
     let added: HashSet<Sha256> = compared.differences.iter().filter_map(|one| one.found).collect();
     while let Some(sealed) = entries.pop()? {
         match added.contains(&sealed.1) {
@@ -146,8 +149,9 @@ where
     Ok(compared)
 }
 
-/// Returns the entry that the first line should have: the first entry that is among the first lines tells. If none of
-/// them has an entry, the lines come after all entries.
+/// Returns the number of the entry that belongs to the first line. To find it, takes the first entry whose hash is
+/// among the first lines, and counts back. Returns `size` if there is no such entry: then all lines are newer than the
+/// entries.
 fn start<E>(
     entries: impl Iterator<Item = Result<Sha256, E>>,
     size: u64,
@@ -163,11 +167,12 @@ fn start<E>(
     Ok(size)
 }
 
-/// Finds where entries and lines go on together: returns how many entries and lines come before. What comes before the
-/// end of both counts if nothing fits. Returns `None` if there is too much that does not fit.
+/// Finds the next place from which entries and lines are equal again. Returns how many entries and how many lines come
+/// before that place. If both end before that, they are paired one by one. Returns `None` if `MAX_AHEAD` entries and
+/// lines contain no such place.
 ///
-/// It looks no further ahead than the place that it finds, and what is before that place is done, so that the whole
-/// comparison takes linear time.
+/// It reads no further than the place that it finds, and the caller continues from there. So it reads each entry and
+/// line only once or twice, and the comparison takes linear time.
 fn resume<E>(
     entries: &mut Window<impl Iterator<Item = Result<(Sha256, bool), E>>>,
     lines: &mut Window<impl Iterator<Item = Result<(Sha256, bool), E>>>,
@@ -198,9 +203,9 @@ fn resume<E>(
     Ok(None)
 }
 
-/// How many lines to look ahead at most.
+/// How many lines and entries to read ahead at most.
 const MAX_AHEAD: usize = 100_000;
-/// How many differences are kept to tell what was moved.
+/// How many differences are kept at most. They are needed to recognise lines that were moved.
 const MAX_DIFFERENCES: usize = 100_000;
 
 #[cfg(test)]
@@ -220,7 +225,7 @@ mod tests {
         compared
     }
 
-    /// Differences as `line:found<sealed`.
+    /// Writes each difference as `line:found<sealed`.
     fn differences(compared: &Compared) -> String {
         let name = |hash: Option<Sha256>| {
             let letter = ('!'..='~').find(|c| hash == Some(Sha256::of(&[*c as u8])));
@@ -235,7 +240,7 @@ mod tests {
 
     #[test]
     fn differences_are_found_where_they_are() {
-        // entries, lines, differences, before, after, unsealed
+        // Each case: entries, lines, expected differences, and how many are before, after and unsealed.
         for (entries, lines, expected, ends) in [
             ("abcdef", "abcdef", "", (0, 0, 0)),
             ("abcdef", "ab?def", "2:?<c", (0, 0, 0)),

@@ -1,4 +1,5 @@
-//! The folder of a sealed log: reads its files, and replaces them so that no kill leaves a half-written one.
+//! The folder of a sealed log. Reads its files, and replaces them so that no file is half-written if the program is
+//! killed.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{copy::Sha256, files};
 
-/// The folder. Names of files are relative to it.
+/// The folder of a sealed log. The methods take file names relative to it.
 #[derive(Debug, Clone)]
 pub(super) struct Folder(pub(super) PathBuf);
 
@@ -25,10 +26,10 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// Creates the folder if necessary, and takes its lock for as long as the returned file is open.
+    /// Locks the folder until the returned file is dropped. Creates the folder if necessary.
     ///
     /// # Errors
-    /// Fails if another process has the lock for ten seconds, or the folder cannot be created.
+    /// Fails if another process holds the lock for more than ten seconds, or the folder cannot be created.
     pub(super) fn lock(&self) -> Result<File, SealError> {
         let lock = make(&self.0).and_then(|()| files::lock(&self.0));
         let lock = lock.map_err(SealError::write(&self.0))?;
@@ -44,8 +45,8 @@ impl Folder {
         }
     }
 
-    /// Reads the hashes of a tile, or the entries of a bundle. Reads the full one if the partial one was removed, as it
-    /// may be once the full one is there.
+    /// Reads the hashes of a tile, or the entries of a bundle. A partial file may be removed once the full one exists.
+    /// If it was, reads the first `name.width` hashes of the full file.
     pub(super) fn hashes(&self, name: TileName) -> Result<Vec<Sha256>, SealError> {
         let prefix = prefix(name);
         for found in [name, name.full()] {
@@ -63,7 +64,7 @@ impl Folder {
         Err(SealError::Damaged(self.path(&name.to_string())))
     }
 
-    /// Returns the entries from `start` on in a tree of `size` entries.
+    /// Returns the entries from number `start` on. The tree has `size` entries.
     pub(super) fn entries(&self, start: u64, size: u64) -> impl Iterator<Item = Result<Sha256, SealError>> {
         let first = start - start % FULL as u64;
         let bundles = (first..size).step_by(FULL).map(move |at| TileName::bundle(at, size));
@@ -94,7 +95,7 @@ impl Folder {
 
     /// Writes each file under a temporary name, syncs it and gives it its name. At the end, all survive a loss of power.
     fn write_all(&self, files: impl IntoIterator<Item = (String, Vec<u8>)>, mode: u32) -> Result<(), SealError> {
-        // Folders whose names can have changed.
+        // The folders to sync: those of the new files and all above them, down from the folder of the log's seal.
         let mut touched = BTreeSet::new();
         for (name, bytes) in files {
             let path = self.path(&name);
@@ -109,7 +110,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes the partial tiles of a full tile. What cannot be removed does no harm.
+    /// Removes the partial files of a tile that is full now. They are of no use any more, so errors are ignored.
     pub(super) fn remove_partial(&self, full: TileName) {
         if step().is_ok() {
             let _ = fs::remove_dir_all(self.path(&format!("{full}.p")));
@@ -117,7 +118,7 @@ impl Folder {
     }
 }
 
-/// Creates a folder, and those above it that are missing.
+/// Creates a folder and its missing parents.
 fn make(folder: &Path) -> io::Result<()> {
     step()?;
     fs::DirBuilder::new().recursive(true).mode(0o750).create(folder)
@@ -140,7 +141,7 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     fs::rename(&unfinished, path)
 }
 
-/// Stands before each change of the disk, so that a test can stop there as a kill would.
+/// Runs before each change on disk. In a test it can fail from a given change on, as if the program was killed there.
 fn step() -> io::Result<()> {
     #[cfg(test)]
     return crash::step();
@@ -148,7 +149,8 @@ fn step() -> io::Result<()> {
     Ok(())
 }
 
-/// What stands before each hash of a tile or bundle: in a bundle, the length of the entry as 16 bits.
+/// Returns the bytes that the format wants before each hash. In a bundle, they are the length of the entry as 16 bits;
+/// in a tile, there are none.
 fn prefix(name: TileName) -> &'static [u8] {
     match name.level {
         Some(_) => &[],
@@ -156,11 +158,11 @@ fn prefix(name: TileName) -> &'static [u8] {
     }
 }
 
-/// The mode of the files that are no secret.
+/// The modes of new files: `PUBLIC` for all but the private key, which gets `SECRET`.
 pub(super) const PUBLIC: u32 = 0o640;
 pub(super) const SECRET: u32 = 0o600;
 
-/// Stops at a chosen change of the disk. Nothing after it succeeds, as after a kill.
+/// Lets a test stop before a chosen change on disk. That change and all later ones fail, as if the program was killed.
 #[cfg(test)]
 pub(super) mod crash {
     use std::{cell::Cell, io};
@@ -169,7 +171,7 @@ pub(super) mod crash {
         static LEFT: Cell<Option<usize>> = const { Cell::new(None) };
     }
 
-    /// Runs `work`, which gets no further than `steps` changes.
+    /// Runs `work` and lets only its first `steps` changes on disk succeed.
     pub(in super::super) fn after<T>(steps: usize, work: impl FnOnce() -> T) -> T {
         LEFT.set(Some(steps));
         let done = work();

@@ -1,7 +1,7 @@
-//! The keys of a sealed log: the private one that signs, and the chain of public ones that rotations announced.
+//! The keys of a sealed log: the private key that signs checkpoints, and the chain of public keys.
 //!
-//! A rotation replaces a key: it is a checkpoint that the old and the new key sign, with the new key in an extension
-//! line. The old key may sign no checkpoint of a larger tree from then on.
+//! A rotation replaces the key. It is recorded as a checkpoint that the old and the new key both sign, with the new key
+//! in an extension line. From then on, a checkpoint of a larger tree must not be signed by the old key.
 
 use std::{
     io::ErrorKind,
@@ -19,16 +19,17 @@ use crate::files::{self, SecretError};
 #[derive(Debug)]
 pub(super) struct Chain {
     keys: Vec<VerifierKey>,
-    /// The first key whose signatures count.
+    /// The index in `keys` of the first key whose signatures count.
     trusted_from: usize,
-    /// The file and the checkpoint of each rotation, which replaced the key at the same place in `keys`.
+    /// For each rotation, its file and its checkpoint. `rotations[n]` replaced `keys[n]` by `keys[n + 1]`.
     pub(super) rotations: Vec<(PathBuf, Checkpoint)>,
 }
 
 // === impl Chain ===
 
 impl Chain {
-    /// Loads the keys and checks each rotation. With `trusted` keys, no older key counts.
+    /// Loads the public keys of a folder and checks each rotation. If `trusted` names keys, the signatures of keys that
+    /// are older than those do not count.
     pub(super) fn load(folder: &Folder, trusted: &[VerifierKey]) -> Result<Self, SealError> {
         let Some(first) = folder.read(VKEY)? else {
             return Err(SealError::Empty(folder.0.clone()));
@@ -56,7 +57,7 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Checks a rotation from the last key.
+    /// Checks the rotation that replaces the newest key so far. Returns the new key and the checkpoint of the rotation.
     fn rotated(&self, bytes: &[u8]) -> Result<(VerifierKey, Checkpoint), NoteError> {
         let (note, checkpoint) = parse(bytes)?;
         let next = checkpoint.next_key.clone().ok_or(NoteError::Checkpoint)?;
@@ -71,18 +72,19 @@ impl Chain {
         }
     }
 
-    /// Returns whether a rotation has the size and the new key of this checkpoint.
+    /// Returns whether the folder has a rotation with the same tree size and the same new key as this checkpoint.
     pub(super) fn has_rotation(&self, announced: &Checkpoint) -> bool {
         let mut rotations = self.rotations.iter().map(|(_, checkpoint)| checkpoint);
         rotations.any(|known| (known.size, &known.next_key) == (announced.size, &announced.next_key))
     }
 
     pub(super) fn current(&self) -> &VerifierKey {
-        // `load` adds the first key.
+        // There is a last key, because `load` adds the first one.
         &self.keys[self.keys.len() - 1]
     }
 
-    /// Reads and checks the current checkpoint. Returns its bytes, what it says, and the key that signed it.
+    /// Reads the folder's checkpoint and checks its signature. Returns its bytes, its parsed form, and the key that
+    /// signed it.
     pub(super) fn checkpoint(&self, folder: &Folder) -> Result<(Vec<u8>, Checkpoint, &VerifierKey), SealError> {
         let bytes = folder.read(CHECKPOINT)?;
         let bytes = bytes.ok_or_else(|| SealError::Empty(folder.0.clone()))?;
@@ -90,7 +92,7 @@ impl Chain {
         Ok((bytes, checkpoint, key))
     }
 
-    /// Checks the signature of a checkpoint. Returns what it says, and the key that signed it.
+    /// Checks the signature of a checkpoint. Returns its parsed form, and the key that signed it.
     pub(super) fn check(&self, bytes: &[u8], path: &Path) -> Result<(Checkpoint, &VerifierKey), SealError> {
         self.checked(bytes).map_err(NoteError::of(path))
     }
@@ -117,15 +119,16 @@ fn parse(bytes: &[u8]) -> Result<(Note, Checkpoint), NoteError> {
     Ok((note, checkpoint))
 }
 
-/// Loads the private key, and finishes a rotation that was killed. Creates the key of a new folder with the name
-/// `origin`. Returns whether it did.
+/// Loads the private key. If the folder has no key yet, creates one with the name `origin`, and returns `true` as the
+/// last value. If a rotation was killed before its end, completes it.
 pub(super) fn open(folder: &Folder, origin: &str) -> Result<(SigningKey, Chain, bool), SealError> {
     let is_new = folder.read(VKEY)?.is_none();
     if is_new {
         if folder.read(CHECKPOINT)?.is_some() {
             return Err(SealError::Damaged(folder.path(VKEY)));
         }
-        // A key without its public key is there if its creation was killed in between.
+        // The program can have been killed after it wrote the private key and before it wrote the public one. Then the
+        // private key is used.
         if seeds(folder)?.is_empty() {
             folder.write(KEY, seed(folder)?, SECRET)?;
         }
@@ -142,14 +145,15 @@ pub(super) fn open(folder: &Folder, origin: &str) -> Result<(SigningKey, Chain, 
         path: folder.path(KEY),
         id: chain.current().id_text(),
     })?;
-    // A rotation was killed.
+    // The file has two private keys if the program was killed during a rotation. Keeps only the one that belongs to the
+    // current public key.
     if seed != seeds {
         folder.write(KEY, seed, SECRET)?;
     }
     Ok((key, chain, is_new))
 }
 
-/// Replaces the key. `checkpoint` is the current one.
+/// Replaces the key of a folder. `checkpoint` is the folder's current one. Returns the new public key.
 pub(super) fn rotate(
     folder: &Folder,
     key: &SigningKey,
@@ -163,7 +167,8 @@ pub(super) fn rotate(
         ..checkpoint
     };
     let note = Note::sign(announcement.to_string(), &[key, &next]);
-    // Both keys are on disk before anything announces the new one. `open` finishes a rotation that is killed after that.
+    // Both private keys are on disk before a file announces the new public key. So `open` can complete the rotation if
+    // the program is killed between these writes.
     folder.write(KEY, [old.trim_ascii_end(), b"\n", new.as_bytes()].concat(), SECRET)?;
     folder.write(&rotation(chain.keys.len()), note.clone(), PUBLIC)?;
     folder.write(CHECKPOINT, note, PUBLIC)?;
@@ -171,7 +176,8 @@ pub(super) fn rotate(
     Ok(next.public)
 }
 
-/// Reads the file of the private key: a seed, or two during a rotation, one a line.
+/// Reads the file of the private key. Each line is the seed of a key: one line, or two during a rotation. Returns no
+/// bytes if there is no such file.
 fn seeds(folder: &Folder) -> Result<Vec<u8>, SealError> {
     match files::read_secret(&folder.path(KEY)) {
         Err(SecretError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -179,16 +185,16 @@ fn seeds(folder: &Folder) -> Result<Vec<u8>, SealError> {
     }
 }
 
-/// Returns a new seed.
+/// Returns the random seed of a new private key.
 fn seed(folder: &Folder) -> Result<String, SealError> {
     new_seed().map_err(SealError::write(&folder.path(KEY)))
 }
 
-/// Returns the name of the file of a rotation, from 1.
+/// Returns the file name of the rotation with this number. The first one has the number 1.
 fn rotation(number: usize) -> String {
     format!("rotations/{number:03}")
 }
 
 const KEY: &str = "key";
-/// The first public key. The rotations announce the others.
+/// The file of the first public key. The files of the rotations contain the others.
 pub(super) const VKEY: &str = "vkey";

@@ -16,30 +16,30 @@ use flate2::read::MultiGzDecoder;
 use super::SealError;
 use crate::{copy::Sha256, files};
 
-/// Reads the complete lines of a file, which it decompresses if its name ends in `.gz`.
+/// Reads the complete lines of a log file. Decompresses the file if its name ends in `.gz`.
 pub(super) struct Lines {
     pub(super) path: PathBuf,
     input: Box<dyn BufRead + Send>,
-    /// The file itself, to sync it.
+    /// The open file, which `sync` needs.
     file: File,
     line: Vec<u8>,
-    /// Bytes before the next line, after decompression.
+    /// Position of the next line, in bytes of the decompressed file.
     pub(super) offset: u64,
-    /// Whether the file ends in an incomplete line. Known at the end.
+    /// Whether the last line lacks its line feed. Only known after all lines were read.
     pub(super) ends_incomplete: bool,
 }
 
-/// A file of the log.
+/// A file of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LogFile {
     pub(super) path: PathBuf,
-    /// The entry of the first line. It identifies the file under any name.
+    /// The hash of the first line. It identifies the file, even after a rotation renamed it.
     pub(super) first: Sha256,
-    /// The time in the first line that has one.
+    /// The time of the first record that has one.
     time: String,
 }
 
-/// The fields of a record that matter here.
+/// The fields of a record that sealing reads.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Record<'a> {
@@ -54,7 +54,7 @@ pub(super) struct Record<'a> {
 // === impl Lines ===
 
 impl Lines {
-    /// Opens a file at an offset after decompression, which is the start of a line.
+    /// Opens a file at an offset, which must be the start of a line. It counts bytes of the decompressed file.
     pub(super) fn open(path: &Path, offset: u64) -> Result<Self, SealError> {
         Self::opened(path, offset).map_err(SealError::read(path))
     }
@@ -87,7 +87,7 @@ impl Lines {
     pub(super) fn next_line(&mut self) -> Result<Option<&[u8]>, SealError> {
         self.line.clear();
         let read = (&mut self.input).take(MAX_LINE).read_until(b'\n', &mut self.line);
-        // A file with a hole, or a compressed one, can be far longer than memory.
+        // A sparse or compressed file can contain a line that does not fit into memory.
         let read = match read {
             Ok(length) if length as u64 == MAX_LINE && !self.line.ends_with(b"\n") => Err(io::Error::new(
                 ErrorKind::InvalidData,
@@ -108,15 +108,15 @@ impl Lines {
         }
     }
 
-    /// Writes the lines that were read to the disk, so that no loss of power takes sealed lines away.
+    /// Syncs the log file to disk, so that no sealed line is lost if the power fails.
     pub(super) fn sync(&self) -> Result<(), SealError> {
         self.file.sync_data().map_err(SealError::write(&self.path))
     }
 }
 
-/// Returns the entry of a line, and whether the line stands for an erased one. The entry is the line's SHA-256, or the
-/// one that a line names in place of the line that was erased: exactly `{"event":"erased","sha256":"…"}`, so that nothing
-/// else can be hidden in it.
+/// Returns the entry of a line, and whether the line replaces an erased one. The entry is the SHA-256 of the line. A
+/// line that replaces an erased one states the old entry: `{"event":"erased","sha256":"…"}`. It must be exactly that,
+/// so that nobody can hide other text in it.
 pub(super) fn entry_of(line: &[u8]) -> (Sha256, bool) {
     let erased = line.strip_prefix(ERASED).and_then(|rest| rest.strip_suffix(b"\"}"));
     let erased = erased.and_then(|hash| HEXLOWER.decode(hash).ok()?.try_into().ok());
@@ -127,9 +127,8 @@ pub(super) fn parse(line: &[u8]) -> Option<Record<'_>> {
     serde_json::from_slice(line).ok()
 }
 
-/// Finds the files of the log: each path, and the files next to it whose names begin with its name, as rotation names
-/// them. Returns them from the oldest to the newest. Files without a complete line, and those that contain no records,
-/// are left out.
+/// Finds the files of the log: each given path, and its rotated files in the same folder, which have the same name with
+/// a suffix. Returns the oldest file first. Omits files without a complete line or without records.
 pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
     let names_of = |log: &PathBuf| rotated(log).map_err(SealError::read(log));
     let list = || logs.iter().map(names_of).collect::<Result<Vec<_>, _>>();
@@ -144,15 +143,18 @@ pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
             };
             let Some(file) = file else { continue };
             match files.iter_mut().find(|known| known.first == file.first) {
-                // One of both is a copy, which may be incomplete: never the log, and rather a compressed file.
+                // Two files with the same first line are one file and its copy, because compression is running. The
+                // compressed one may be incomplete, so the other one is used.
                 Some(known) if is_gz(&known.path) => *known = file,
                 Some(_) => {}
                 None => files.push(file),
             }
         }
-        // A rotation that ran meanwhile could hide a file.
+        // A rotation during the listing can rename a file so that the listing misses it. So this lists again until
+        // nothing changed.
         if tries.next().is_none() || list()? == names {
-            // The log itself is the newest. Numbers count more than times, because a clock can be set back.
+            // The log itself is the newest file. Rotated files are sorted by the number in their name, then by time,
+            // because a clock can have been set back.
             files.sort_by_cached_key(|file| {
                 let is_log = matches!(logs, [log] if *log == file.path);
                 (is_log, Reverse(number(&file.path)), file.time.clone())
@@ -162,7 +164,7 @@ pub(super) fn log_files(logs: &[PathBuf]) -> Result<Vec<LogFile>, SealError> {
     }
 }
 
-/// Returns the path and the inode of a log and of its rotated files.
+/// Returns the paths of a log and of its rotated files, each with its inode.
 fn rotated(log: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
     let mut found = Vec::new();
     for file in fs::read_dir(files::folder_of(log))? {
@@ -179,8 +181,8 @@ fn rotated(log: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
     Ok(found)
 }
 
-/// Returns the number of a rotated file, which is larger for an older one: 2 for `audit.jsonl.2.gz`. Returns 0 for other
-/// names. A number of eight digits is a date.
+/// Returns the number in the name of a rotated file: 2 for `audit.jsonl.2.gz`. Older files have larger numbers. Returns
+/// 0 for other names. A number of eight digits is a date and does not count.
 fn number(path: &Path) -> u32 {
     let packed = path.with_extension("");
     let name = if is_gz(path) { &packed } else { path };
@@ -188,8 +190,8 @@ fn number(path: &Path) -> u32 {
     number.filter(|number| *number < 10_000_000).unwrap_or(0)
 }
 
-/// Returns whether a file has the log's name, or one that rotation makes: a number or a date after the name, and `.gz`.
-/// Other files next to the log, such as a part of it that somebody saved, are none of its files.
+/// Returns whether a file is the log or one of its rotated files: those have a number or a date after the name, and
+/// perhaps `.gz`. Other files whose names begin with the log's name, such as `audit.jsonl.old`, do not count.
 fn is_of_log(file: &OsStr, log: &OsStr) -> bool {
     let suffix = file.as_encoded_bytes().strip_prefix(log.as_encoded_bytes());
     suffix.is_some_and(|suffix| {
@@ -200,7 +202,7 @@ fn is_of_log(file: &OsStr, log: &OsStr) -> bool {
     })
 }
 
-/// Returns what identifies a file, or `None` for a file without records.
+/// Reads a file up to its first record with a time, and describes the file. Returns `None` if it finds no such record.
 pub(super) fn identify(path: &Path) -> Result<Option<LogFile>, SealError> {
     let mut lines = Lines::open(path, 0)?;
     let mut first = None;
@@ -208,7 +210,7 @@ pub(super) fn identify(path: &Path) -> Result<Option<LogFile>, SealError> {
         let line = match lines.next_line() {
             Ok(Some(line)) => line,
             Ok(None) => break,
-            // A file that is being compressed ends early. A later attempt reads it.
+            // A file that is still being compressed is incomplete. A later sealing reads it again.
             Err(_) if is_gz(path) => break,
             Err(error) => return Err(error),
         };
@@ -226,9 +228,9 @@ fn is_gz(path: &Path) -> bool {
 }
 
 const ERASED: &[u8] = b"{\"event\":\"erased\",\"sha256\":\"";
-/// How many lines without a time a file may begin with.
+/// In how many lines at the start of a file to look for the first time.
 const MAX_WITHOUT_TIME: usize = 10_000;
-/// How often to look again after a rotation.
+/// How often to list the files again because a rotation changed them.
 const MAX_TRIES: usize = 10;
 const BUFFER: usize = 256 * 1024;
 /// Maximum length of a line, in bytes. Lines of the log are far shorter.

@@ -12,7 +12,8 @@ use ring::{
 use super::SealError;
 use crate::copy::Sha256;
 
-/// A public key, with the name that its signatures carry. `Display` and `parse` use the format of a vkey.
+/// A public key and its name. Each signature by the key states that name. `Display` and `parse` use the format of a
+/// vkey.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifierKey {
     name: String,
@@ -28,9 +29,9 @@ pub(super) struct SigningKey {
 /// A text and its signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Note {
-    /// It ends in a line feed.
+    /// The signed text. It ends in a line feed.
     pub(super) text: String,
-    /// The name of each key, and the id of the key followed by the signature.
+    /// For each signature, the name of its key, and the bytes: the id of the key, then the signature.
     signatures: Vec<(String, Vec<u8>)>,
 }
 
@@ -40,12 +41,12 @@ pub struct Checkpoint {
     pub origin: String,
     pub size: u64,
     pub root: Sha256,
-    /// The key that replaces the one that signs. It is an extension line, so that the signature of the old key covers
-    /// the whole new key.
+    /// The new key, if this checkpoint announces a rotation. It stands in an extension line of the text, so the
+    /// signature of the old key covers it.
     pub next_key: Option<VerifierKey>,
 }
 
-/// The error for a text that is no note, checkpoint or key.
+/// A text is not a valid note, checkpoint or key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
     #[error("it is not a signed note (c2sp.org/signed-note)")]
@@ -65,7 +66,7 @@ pub enum NoteError {
 // === impl NoteError ===
 
 impl NoteError {
-    /// Returns what makes an error of a file.
+    /// Returns a function that turns this error into a `SealError` about the file `path`.
     pub(super) fn of(path: &Path) -> impl Fn(Self) -> SealError {
         move |error| SealError::Note {
             path: path.to_owned(),
@@ -77,10 +78,10 @@ impl NoteError {
 // === impl VerifierKey ===
 
 impl VerifierKey {
-    /// Parses a vkey.
+    /// Parses a public key in the vkey format of c2sp.org/signed-note.
     ///
     /// # Errors
-    /// Fails for other texts, and for keys of other types than Ed25519.
+    /// Fails for other texts, and if the key is not an Ed25519 key.
     pub fn parse(text: &str) -> Result<Self, NoteError> {
         let mut parts = text.trim_end().splitn(3, '+');
         let mut part = || parts.next().ok_or(NoteError::Key);
@@ -119,7 +120,8 @@ impl fmt::Display for VerifierKey {
     }
 }
 
-/// Returns the name of a key or an origin if it is a valid one: not empty, no spaces, control characters and `+`.
+/// Returns `name` if it can be the name of a key or a log: it is not empty, and has no spaces, control characters or
+/// `+`.
 pub(crate) fn checked_name(name: &str) -> Option<&str> {
     let is_bad = |character: char| character.is_whitespace() || character.is_control() || character == '+';
     (!name.is_empty() && !name.contains(is_bad)).then_some(name)
@@ -128,7 +130,7 @@ pub(crate) fn checked_name(name: &str) -> Option<&str> {
 // === impl SigningKey ===
 
 impl SigningKey {
-    /// Makes the key of a seed, which is 32 random bytes in base64. `name` is a valid name.
+    /// Makes a private key from its seed: 32 random bytes in base64. `name` must be a valid name.
     pub(super) fn of_seed(name: &str, seed: &[u8]) -> Result<Self, NoteError> {
         let seed = BASE64.decode(seed.trim_ascii_end()).map_err(|_| NoteError::Key)?;
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteError::Key)?;
@@ -140,10 +142,10 @@ impl SigningKey {
     }
 }
 
-/// Returns a new seed.
+/// Returns 32 random bytes in base64, as the seed of a new private key.
 ///
 /// # Errors
-/// Fails if the system has no random numbers.
+/// Fails if the system returns no random numbers.
 pub(super) fn new_seed() -> Result<String, std::io::Error> {
     let mut seed = [0; 32];
     let filled = SystemRandom::new().fill(&mut seed);
@@ -154,7 +156,7 @@ pub(super) fn new_seed() -> Result<String, std::io::Error> {
 // === impl Note ===
 
 impl Note {
-    /// Signs a text, which ends in a line feed, with each of the keys. Returns the note.
+    /// Signs a text with each of the keys, and returns the text with its signatures. The text must end in a line feed.
     pub(super) fn sign(text: String, keys: &[&SigningKey]) -> String {
         keys.iter().fold(text.clone() + "\n", |note, key| {
             let signature = key.pair.sign(text.as_bytes());
@@ -192,7 +194,7 @@ impl Note {
     /// Returns whether the key signed the note.
     ///
     /// # Errors
-    /// Fails if a signature with the key's name and id is not the key's.
+    /// Fails if a signature claims to be by this key, but is wrong.
     pub(super) fn is_signed_by(&self, key: &VerifierKey) -> Result<bool, NoteError> {
         let of_name = self.signatures.iter().filter(|(name, _)| *name == key.name);
         let mut of_key = of_name.filter_map(|(_, bytes)| bytes.strip_prefix(&key.id()));
@@ -227,7 +229,7 @@ impl Checkpoint {
         let next_key = extensions.iter().find_map(|line| line.strip_prefix(NEXT_KEY));
         Some(Self {
             origin: (*origin).to_owned(),
-            // No sign, no leading zeroes.
+            // Writing the number again must give the same text, so `+1` and `01` are refused.
             size: (number.to_string() == *size).then_some(number)?,
             root: Sha256(root.try_into().ok()?),
             next_key: next_key.map(VerifierKey::parse).transpose().ok()?,
@@ -247,9 +249,9 @@ impl fmt::Display for Checkpoint {
 
 /// The signature type of Ed25519.
 const ED25519_TYPE: u8 = 1;
-/// Begins the extension line with a new key.
+/// The extension line with a new key begins with this.
 const NEXT_KEY: &str = "next-key ";
-/// Maximum bytes of a note. Cosignatures of witnesses take up to 5 kB each.
+/// Maximum size of a note, in bytes. Each witness may add a cosignature of up to 5 kB.
 const MAX_NOTE: usize = 1024 * 1024;
 
 #[cfg(test)]

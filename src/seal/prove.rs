@@ -1,4 +1,4 @@
-//! Proves that lines are sealed (c2sp.org/tlog-proof).
+//! Proves that a line is sealed, without the rest of the log. The proof has the format of c2sp.org/tlog-proof.
 
 use std::path::{Path, PathBuf};
 
@@ -16,19 +16,19 @@ use crate::copy::Sha256;
 /// A line and its proof.
 #[derive(Debug)]
 pub struct Proven {
-    /// The event of the record: `decision`, `completion` and so on.
+    /// The `event` field of the line: `decision`, `completion` and so on.
     pub event: String,
-    /// The line without its line feed. The entry is its SHA-256.
+    /// The line without its line feed. Its SHA-256 is the entry whose number is `entry`.
     pub line: Vec<u8>,
     pub entry: u64,
-    /// The proof, as text. It contains the checkpoint.
+    /// The proof as text, with the signed checkpoint in it.
     pub proof: String,
 }
 
-/// Proves the lines of the records with an id. They can be in any of the files.
+/// Proves each line whose record has this id. Searches all given log files.
 ///
 /// # Errors
-/// Fails if there is no such line, one is not sealed, or a file cannot be read.
+/// Fails if no line has the id, a line with it is not sealed yet, or a file cannot be read.
 pub fn prove(folder: &Path, id: &str, logs: &[PathBuf]) -> Result<Vec<Proven>, SealError> {
     let folder = Folder(folder.to_owned());
     let chain = Chain::load(&folder, &[])?;

@@ -17,65 +17,71 @@ use super::{
 };
 use crate::copy::Sha256;
 
-/// What a sealing did.
+/// The result of a sealing.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sealed {
-    /// Number of lines that this sealing added, and of all.
+    /// Number of lines that this sealing added (`new`), and of all sealed lines (`size`).
     pub new: u64,
     pub size: u64,
-    /// The public key, if this sealing created the key.
+    /// The public key, if this sealing created the log's first key.
     pub created: Option<VerifierKey>,
 }
 
-/// An open folder, locked, to append to.
+/// A locked folder, and the tree in it, to which new entries are added.
 struct Writer<'a> {
     folder: &'a Folder,
     key: SigningKey,
     chain: Chain,
     created: bool,
     tree: Tree,
-    /// The size of the tree in the checkpoint.
+    /// The number of entries in the last checkpoint.
     sealed: u64,
-    /// The entries of the partial bundle.
+    /// The entries after the last full bundle.
     bundle: Vec<Sha256>,
-    /// The bundles and tiles that became full since the checkpoint.
+    /// The bundles and tiles that became full after the last checkpoint.
     full: Vec<(TileName, Vec<Sha256>)>,
     _lock: File,
 }
 
-/// Where in the log sealing stopped. Kept in the folder, as a file that only the sealer needs.
+/// The place in the log up to which lines are sealed. A file in the folder keeps it. Only sealing needs that file.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Position {
-    /// The size of the tree here.
+    /// Number of sealed lines up to this place.
     size: u64,
-    /// The name of the file, to show.
+    /// The name of the log file, for error messages.
     file: String,
-    /// The entry of its first line, which identifies the file after a rotation, and the number of that entry.
+    /// The hash of the file's first line (`first`) and its number among all entries (`entry`). The hash identifies the
+    /// file after a rotation renamed it.
     first: Sha256,
     entry: u64,
-    /// Bytes of the sealed lines in it.
+    /// Length of the sealed part of the file, in bytes.
     offset: u64,
-    /// Bytes of the last of them with its line feed, and its entry.
+    /// Length of the last sealed line with its line feed, in bytes (`last`), and its hash (`hash`).
     last: u64,
     hash: Sha256,
 }
 
-/// Goes through the files of the log.
+/// Reads the lines of all log files one after the other, the oldest file first.
 struct Walk {
-    /// The current file. `None` before the first line.
+    /// The file that is being read. `None` before the first line.
     now: Option<(Lines, Position)>,
-    /// The files after it.
+    /// The files that are read after `now`.
     later: VecDeque<LogFile>,
-    /// The first entries of the files before it. No clock tells which files are sealed.
+    /// The files that are completely sealed, each as the hash of its first line. Times could not tell which files are
+    /// sealed, because clocks can be set back.
     done: Vec<Sha256>,
 }
 
-/// Seals the complete lines of a log that are not sealed yet. `logs` are the log and, if they lie elsewhere, its
-/// rotated files. With `go_on`, goes on although sealed lines are missing or changed: seals each line from the position's
-/// file on that is not among the entries. Ends early once `stop` returns true.
+/// Seals the complete lines of a log that are not sealed yet. `logs` is the path of the log, and also those of its
+/// rotated files if they are in another folder.
+///
+/// If sealed lines are missing or changed, this fails, unless `go_on` is set. Then it reads again from the start of the
+/// file where the last sealing stopped, and seals each line there whose hash is not an entry yet.
+///
+/// When `stop` returns true, sealing ends early.
 ///
 /// # Errors
-/// Fails if the folder cannot be used, and if sealed lines are found to be missing or changed. It then seals nothing.
+/// Fails if the folder cannot be used. Fails and seals nothing if sealed lines are missing or changed.
 pub fn seal(
     options: &SealOptions,
     logs: &[PathBuf],
@@ -83,7 +89,7 @@ pub fn seal(
     stop: impl Fn() -> bool,
 ) -> Result<Sealed, SealError> {
     let folder = Folder(options.path.clone());
-    // Before the folder is made.
+    // Without any line to seal, it fails here, before it creates the folder.
     if !options.path.exists() && log_files(logs)?.is_empty() {
         return Err(SealError::NoLog(logs.first().cloned().unwrap_or_default()));
     }
@@ -91,7 +97,8 @@ pub fn seal(
     let before = writer.sealed;
     let (mut walk, mut entry) = writer.start(logs, go_on)?;
     let mut sealed = folder.entries(entry, before);
-    // The sealed lines that the log does not have where they were.
+    // Hashes of sealed lines that may follow later in the log, at another place than before. They must not be sealed
+    // twice.
     let mut elsewhere = HashSet::new();
     while let Some(hash) = walk.next_entry(entry)? {
         match sealed.next().transpose()? {
@@ -104,7 +111,8 @@ pub fn seal(
                 let looked_for = folder.entries(entry.max(before.saturating_sub(MAX_KNOWN)), before);
                 elsewhere = looked_for.collect::<Result<_, _>>()?;
                 sealed = folder.entries(before, before);
-                // If this is the first line of its file, the file has the entries after all others.
+                // If this is the first line of its file, all lines of the file become new entries, so the file begins
+                // after the last entry.
                 if let Some((_, position)) = &mut walk.now {
                     position.entry += before - entry;
                 }
@@ -139,7 +147,7 @@ pub fn seal(
     })
 }
 
-/// Replaces the key of a folder. Returns the new public key.
+/// Replaces the private key of a folder with a new one. Returns the new public key.
 ///
 /// # Errors
 /// Fails if the folder cannot be used.
@@ -155,7 +163,8 @@ pub fn rotate_key(options: &SealOptions) -> Result<VerifierKey, SealError> {
 // === impl Writer ===
 
 impl<'a> Writer<'a> {
-    /// Opens the folder, creates it if necessary, and checks that what it contains fits the checkpoint.
+    /// Locks and opens the folder, and creates it if necessary. Checks that the tree in it has the root that its
+    /// checkpoint states.
     fn open(folder: &'a Folder, options: &SealOptions) -> Result<Self, SealError> {
         let lock = folder.lock()?;
         let (key, chain, created) = keys::open(folder, &options.new_origin)?;
@@ -165,7 +174,8 @@ impl<'a> Writer<'a> {
         }
         let checkpoint = match chain.checkpoint(folder) {
             Ok((_, checkpoint, _)) => Some(checkpoint),
-            // The checkpoint is written before the position, so it was removed. A new tree would contradict it.
+            // There is a position or a rotation, and both are written only after a checkpoint. So somebody removed the
+            // checkpoint. Starting a new tree would contradict the one that was handed out.
             Err(SealError::Empty(_)) if folder.read(POSITION)?.is_some() || !chain.rotations.is_empty() => {
                 return Err(SealError::Damaged(folder.path(CHECKPOINT)));
             }
@@ -197,12 +207,13 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Goes to the line after the last sealed one, or to an earlier one. Returns the entry that the line there should
-    /// have.
+    /// Returns a reader that stands after the last sealed line, or earlier if lines have to be compared. Also returns
+    /// the number of the entry that belongs to the next line.
     fn start(&self, logs: &[PathBuf], go_on: bool) -> Result<(Walk, u64), SealError> {
         let saved = self.folder.read(POSITION)?;
         let mut saved: Option<(Position, Vec<Sha256>)> = saved.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        // A log that was not rotated meanwhile is one file. Finding that out is cheap.
+        // If the log still begins with the same line, it was not rotated, and no other file has new lines. This check
+        // is cheap.
         let current = match (&saved, logs) {
             (Some((position, _)), [log]) if !go_on && log.exists() => {
                 identify(log)?.filter(|file| file.first == position.first)
@@ -222,7 +233,7 @@ impl<'a> Writer<'a> {
             }
         };
         let saved = saved.filter(|(position, _)| !go_on || position.size <= self.sealed);
-        // Without a position, sealing was killed before it wrote the first one: compares all lines.
+        // There is no position if the program was killed before it wrote the first one. Then all lines are compared.
         let Some((position, done)) = saved else {
             return Ok((Walk::new(files, Vec::new()), 0));
         };
@@ -248,7 +259,8 @@ impl<'a> Writer<'a> {
         let mut lines = Lines::open(&file.path, position.offset.saturating_sub(position.last))?;
         let is_last = lines.next_line()?.is_some_and(|line| entry_of(line).0 == position.hash);
         if !is_last || lines.offset != position.offset {
-            // Lines were erased, or the log was changed: compares the whole file.
+            // The last sealed line is not at its place: lines were erased or changed. Compares the whole file with its
+            // entries.
             return Ok((walk, position.entry));
         }
         let (entry, file) = (position.size, name_of(&file.path));
@@ -276,7 +288,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the new entries, the tiles, the checkpoint and the position.
+    /// Writes the new entries, the tiles, the checkpoint and the position, in this order.
     fn commit(&mut self, walk: &mut Walk) -> Result<(), SealError> {
         let Some((lines, position)) = &mut walk.now else {
             return Ok(());
@@ -290,7 +302,7 @@ impl<'a> Writer<'a> {
             }
             let partial = self.tree.partial_tiles(self.sealed);
             new.extend(partial.map(|(name, hashes)| (name, hashes.to_vec())));
-            // Bundles of entries come first.
+            // Bundles of entries are written before the tiles.
             new.sort_by_key(|(name, _)| name.level.is_some());
             let bundles = new.partition_point(|(name, _)| name.level.is_none());
             self.folder.write_hashes(&new[..bundles])?;
@@ -299,7 +311,7 @@ impl<'a> Writer<'a> {
             self.folder.write(CHECKPOINT, note, PUBLIC)?;
         }
         position.size = size;
-        // A position of numbers and texts can always be written as JSON.
+        // This cannot fail, because a position consists only of numbers and texts.
         let text = serde_json::to_vec(&(&position, &walk.done)).unwrap_or_default();
         if self.folder.read(POSITION)?.as_ref() != Some(&text) {
             self.folder.write(POSITION, text, PUBLIC)?;
@@ -314,7 +326,7 @@ impl<'a> Writer<'a> {
 // === impl Walk ===
 
 impl Walk {
-    /// Begins before the first of the files that are not done.
+    /// Starts before the first line of all files that are not in `done`.
     fn new(mut files: Vec<LogFile>, done: Vec<Sha256>) -> Self {
         files.retain(|file| !done.contains(&file.first));
         Self {
@@ -324,7 +336,7 @@ impl Walk {
         }
     }
 
-    /// Returns what the next line has as its entry, whose number is `entry`, and moves the position after the line.
+    /// Reads the next line and returns its hash. `entry` is the number of the entry that belongs to the line.
     fn next_entry(&mut self, entry: u64) -> Result<Option<Sha256>, SealError> {
         if let Some((lines, position)) = &mut self.now {
             let start = lines.offset;
@@ -334,14 +346,14 @@ impl Walk {
                 return Ok(Some(position.hash));
             }
         }
-        // The next file has a line, so nothing writes to this one any more. It was read to its end after that line
-        // was seen.
+        // The current file has no more lines. The next file already had a line when the files were listed, so the proxy
+        // does not write to the current one any more.
         let Some(file) = self.later.pop_front() else {
             return Ok(None);
         };
         let mut lines = Lines::open(&file.path, 0)?;
         if lines.next_line()?.map(|line| entry_of(line).0) != Some(file.first) {
-            // The log was rotated since its files were listed. The next sealing finds this file under its new name.
+            // After the files were listed, a rotation renamed this one. The next sealing finds it under its new name.
             self.later.clear();
             return Ok(None);
         }
@@ -361,7 +373,7 @@ impl Walk {
         Ok(Some(file.first))
     }
 
-    /// Returns the error for a line that is not its entry.
+    /// Returns the error for a line whose hash is not the entry with the number `entry`.
     fn changed(&self, entry: u64) -> SealError {
         let first = self.now.as_ref().map_or(0, |(_, position)| position.entry);
         SealError::Differs(format!(
@@ -372,7 +384,6 @@ impl Walk {
         ))
     }
 
-    /// Returns the path of the current file.
     fn path(&self) -> PathBuf {
         self.now
             .as_ref()
@@ -385,10 +396,11 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// How many lines one checkpoint adds at most.
+/// Maximum number of lines between two checkpoints.
 const MAX_ROUND: u64 = 65_536;
-/// How many of the last entries are looked for at most in a log that differs.
+/// If the log differs: among how many of the newest entries to look for the hash of a line.
 const MAX_KNOWN: u64 = 10_000_000;
-/// How many sealed files are remembered even if they are gone. A file that is being compressed can be gone for a moment.
+/// Up to this number, completely sealed files are remembered even if they no longer exist, because a file that is being
+/// compressed can be gone for a moment.
 const MAX_DONE: usize = 1_000;
 const POSITION: &str = "position";

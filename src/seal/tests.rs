@@ -17,7 +17,7 @@ use super::{
 };
 use crate::copy::Sha256;
 
-/// A folder with a log and its seal.
+/// A folder that contains a log and its seal.
 struct Bench {
     folder: TempDir,
 }
@@ -31,7 +31,7 @@ impl Bench {
         }
     }
 
-    /// A bench with `number` sealed lines.
+    /// Creates a log with `number` lines, and seals them.
     fn sealed(number: u64) -> Self {
         let bench = Self::new();
         bench.append(0..number);
@@ -83,7 +83,7 @@ impl Bench {
         seal(&self.options(), &[self.file("audit.jsonl")], true, || false)
     }
 
-    /// Changes the log.
+    /// Changes the lines of the log.
     fn edit(&self, edit: impl FnOnce(&mut Vec<String>)) {
         let path = self.file("audit.jsonl");
         let text = fs::read_to_string(&path).unwrap();
@@ -125,7 +125,7 @@ fn erased(number: u64) -> String {
     )
 }
 
-/// The root of the first lines.
+/// Returns the root of the tree over the first `lines` lines.
 fn root(lines: u64) -> Sha256 {
     let mut tree = Tree::default();
     for number in 0..lines {
@@ -139,7 +139,7 @@ fn kinds(found: &Verification) -> Vec<(Kind, Option<u64>, u64)> {
     found.findings.iter().map(kind).collect()
 }
 
-/// Every file below a folder, sorted.
+/// Returns all files below a folder, sorted.
 fn files_in(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -207,7 +207,7 @@ fn a_line_is_sealed_once_it_is_complete() {
 #[test]
 fn rotated_files_are_sealed_to_their_end_under_any_name() {
     let bench = Bench::sealed(5);
-    // After the rename, the proxy still writes to the old file.
+    // The log is renamed, but the proxy still writes to the old file for a moment.
     bench.append(5..7);
     bench.rotate("audit.jsonl-20261122");
     assert_eq!(bench.seal().unwrap().size, 7);
@@ -220,7 +220,7 @@ fn rotated_files_are_sealed_to_their_end_under_any_name() {
         .unwrap();
     bench.append(8..10);
     assert_eq!(bench.seal().unwrap().size, 10, "an incomplete last line stays out");
-    // Several rotations in between, and compressed files.
+    // Before the next sealing, the log is rotated several times and old files are compressed.
     bench.append(10..12);
     bench.compress("audit.jsonl-20261122");
     bench.rotate("audit.jsonl-20261123");
@@ -242,7 +242,7 @@ fn rotated_files_are_sealed_to_their_end_under_any_name() {
         (found.lines.same, found.incomplete.len(), found.findings),
         (600, 1, vec![])
     );
-    // Files that were sealed completely can go.
+    // A file of which all lines are sealed may be deleted.
     fs::remove_file(bench.file("audit.jsonl-20261122.gz")).unwrap();
     bench.append(600..601);
     assert_eq!(bench.seal().unwrap().size, 601);
@@ -446,7 +446,7 @@ fn a_flipped_bit_in_any_file_is_found() {
     assert_eq!(good.findings, []);
     for path in files_in(&bench.file("seal")) {
         let name = path.strip_prefix(bench.file("seal")).unwrap().display().to_string();
-        // Only the sealer needs these.
+        // A verification does not read these two files, because only sealing needs them.
         if ["key", "position"].contains(&&*name) {
             continue;
         }
@@ -492,7 +492,7 @@ fn a_log_that_was_sealed_anew_does_not_fit_an_older_checkpoint() {
         (found.checkpoints, found.findings)
     };
     assert_eq!(against(&bench), (1, vec![]));
-    // Somebody with the key seals another log.
+    // Somebody who has the key changes the log and seals it anew.
     let forge = |edit: fn(&mut Vec<String>)| {
         for name in ["seal/checkpoint", "seal/position"] {
             fs::remove_file(bench.file(name)).unwrap();
@@ -557,7 +557,7 @@ fn keys_rotate_and_the_old_one_signs_nothing_new() {
     let error = verify(&[&VerifierKey::parse(STRANGER).unwrap()]).unwrap_err();
     assert!(matches!(error, SealError::Untrusted(_)), "{error}");
 
-    // Somebody stole the first key.
+    // Somebody who stole the first, replaced key signs a checkpoint with it.
     let key = note::SigningKey::of_seed("example.com/log", &old_key).unwrap();
     let forged = note::Note::sign(bench.checkpoint().to_string(), &[&key]);
     fs::write(bench.file("seal/checkpoint"), forged).unwrap();
@@ -592,7 +592,7 @@ fn a_kill_at_any_step_of_sealing_leaves_one_history() {
                 assert_eq!(bench.checkpoint().root, root(size), "after {steps} steps");
                 assert_eq!(bench.verify(&["audit.jsonl"]).findings, [], "after {steps} steps");
             }
-            // Goes on with more lines, so that a tile that the kill left is written with other contents.
+            // Seals two more lines. So a tile that was left by the kill is written again with other contents.
             bench.append(after..after + 2);
             bench.seal().unwrap();
             assert_eq!(bench.checkpoint().root, root(after + 2), "after {steps} steps");
@@ -611,7 +611,7 @@ fn a_kill_at_any_step_of_a_rotation_leaves_a_key_that_signs() {
     for steps in 0.. {
         let bench = Bench::sealed(3);
         let first = VerifierKey::parse(fs::read_to_string(bench.file("seal/vkey")).unwrap().trim()).unwrap();
-        // As an editor may leave it that restored it from paper.
+        // The key's file has no line end, as if somebody had typed the key into an editor.
         let key = fs::read_to_string(bench.file("seal/key")).unwrap();
         fs::write(bench.file("seal/key"), key.trim_end()).unwrap();
         let killed = crash::after(steps, || rotate_key(&bench.options()));
@@ -706,7 +706,7 @@ fn a_proof_names_the_line_its_entry_and_the_checkpoint() {
 #[test]
 fn a_rotation_while_older_lines_are_sealed_skips_no_file() {
     let bench = Bench::new();
-    // One round of sealing, and some lines.
+    // This is more than one round of sealing takes.
     let backlog = 66_000;
     bench.append(0..backlog);
     bench.rotate("audit.jsonl.1");
@@ -780,7 +780,7 @@ fn going_on_seals_each_line_that_is_not_sealed() {
     ];
     for (name, edit, more) in cases {
         let bench = Bench::sealed(10);
-        // One line less, and the last one changed.
+        // Removes a sealed line, and changes the last one.
         bench.edit(|lines| {
             lines.remove(2);
             lines[8].push(' ');
@@ -809,7 +809,7 @@ fn going_on_seals_each_line_that_is_not_sealed() {
 #[test]
 fn files_are_sealed_in_their_order_even_if_the_clock_was_set_back() {
     let bench = Bench::sealed(10);
-    // Twice before the next sealing, each time to an earlier time.
+    // The log is rotated twice before the next sealing. Each time, the clock has been set back.
     let at = |number: u64| line(number).replace("2026-11-22", "1970-01-01") + "\n";
     bench.rotate("audit.jsonl.2");
     bench.write(&at(500));
@@ -819,7 +819,7 @@ fn files_are_sealed_in_their_order_even_if_the_clock_was_set_back() {
     assert_eq!(bench.seal().unwrap().new, 3);
     let logs = ["audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"];
     assert_eq!(bench.verify(&logs).findings, []);
-    // With names that do not tell the order, too: each file is sealed once.
+    // Now the names of the files do not tell their order either. Each file is still sealed once.
     bench.rotate("audit.jsonl-19700101");
     bench.append(10..12);
     assert_eq!(bench.seal().unwrap().new, 2);
@@ -847,7 +847,7 @@ fn verify_lists_the_first_findings_and_counts_the_others() {
 
 #[test]
 fn a_truncated_copy_takes_no_sealed_line_away_unnoticed() {
-    // logrotate's copytruncate.
+    // Does what logrotate does with `copytruncate`: it copies the log and then empties it.
     let copy_truncate = |bench: &Bench, to: &str| {
         fs::copy(bench.file("audit.jsonl"), bench.file(to)).unwrap();
         fs::write(bench.file("audit.jsonl"), "").unwrap();
@@ -859,7 +859,7 @@ fn a_truncated_copy_takes_no_sealed_line_away_unnoticed() {
     bench.append(7..9);
     assert_eq!(bench.seal().unwrap().size, 9);
     assert_eq!(bench.verify(&["audit.jsonl.1", "audit.jsonl"]).findings, []);
-    // Lines that were written and sealed between copying and truncating are lost.
+    // Here, lines are written and sealed between copying and emptying, so they are lost.
     fs::copy(bench.file("audit.jsonl"), bench.file("audit.jsonl.0")).unwrap();
     bench.append(9..11);
     assert_eq!(bench.seal().unwrap().size, 11);
@@ -894,7 +894,7 @@ fn a_folder_from_a_backup_grows_the_same_tree() {
     copy("backup", "seal");
     assert_eq!(bench.seal().unwrap().new, 305);
     assert_eq!(bench.checkpoint(), newest);
-    // Not if the lines since the backup are gone.
+    // Sealing fails if the lines since the backup are gone.
     copy("backup", "seal");
     fs::remove_file(bench.file("audit.jsonl.1")).unwrap();
     let error = bench.seal().unwrap_err().to_string();

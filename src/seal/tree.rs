@@ -7,18 +7,18 @@ use sha2::Digest as _;
 
 use crate::copy::Sha256;
 
-/// A tree as far as a log needs it to append: the hashes of its partial tiles.
+/// The part of a Merkle tree that is needed to append entries: the hashes of its partial tiles.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tree {
     size: u64,
-    /// By level, at most 255 hashes each.
+    /// For each level, the hashes after its last full tile: 255 at most.
     levels: Vec<Vec<Sha256>>,
 }
 
-/// A tile's place in the tree. `Display` is its path.
+/// A tile's place in the tree. `Display` writes its path in the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TileName {
-    /// `None` for a bundle of entries.
+    /// The level of the tile. `None` for a bundle of entries.
     pub(super) level: Option<u8>,
     pub(super) index: u64,
     /// Number of hashes or entries, from 1 to 256. A tile of fewer than 256 is partial.
@@ -28,11 +28,10 @@ pub(super) struct TileName {
 // === impl Tree ===
 
 impl Tree {
-    /// Loads the tree of `size` entries from its partial tiles. `read` returns the hashes of a tile, as many as its
-    /// width.
+    /// Loads the tree of `size` entries from its partial tiles. `read` returns all hashes of a tile.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// Returns the first error of `read`.
     pub(super) fn load<E>(size: u64, mut read: impl FnMut(TileName) -> Result<Vec<Sha256>, E>) -> Result<Self, E> {
         let mut tree = Self {
             size,
@@ -56,7 +55,7 @@ impl Tree {
         self.size
     }
 
-    /// Appends an entry by the hash of its leaf. Calls `full` with each tile that this completes.
+    /// Appends an entry, given as the hash of its leaf. Calls `full` with each tile that is full now.
     pub(super) fn push(&mut self, leaf: Sha256, mut full: impl FnMut(TileName, &[Sha256])) {
         self.size += 1;
         let mut hash = leaf;
@@ -80,7 +79,7 @@ impl Tree {
         }
     }
 
-    /// Returns the partial tiles that a tree of the size `since` does not have.
+    /// Returns the partial tiles that are new since the tree had the size `since`.
     pub(super) fn partial_tiles(&self, since: u64) -> impl Iterator<Item = (TileName, &[Sha256])> {
         (0_u8..).zip(&self.levels).filter_map(move |(level, hashes)| {
             let name = TileName {
@@ -100,8 +99,8 @@ impl Tree {
     }
 }
 
-/// Returns the root of subtrees from left to right: each item is the height of the subtrees and their hashes. Heights
-/// descend.
+/// Returns the root over subtrees, which are given from left to right. Each item is a height and the hashes of the
+/// subtrees with that height. The heights descend.
 fn root_of<'a>(subtrees: impl IntoIterator<Item = (usize, &'a [Sha256])>) -> Sha256 {
     let mut stack: Vec<(usize, Sha256)> = Vec::new();
     for (height, hashes) in subtrees {
@@ -122,12 +121,12 @@ fn root_of<'a>(subtrees: impl IntoIterator<Item = (usize, &'a [Sha256])>) -> Sha
 // === impl TileName ===
 
 impl TileName {
-    /// Returns the bundle with the entry `entry` in a tree of `size` entries.
+    /// Returns the name of the bundle that contains the entry number `entry`. The tree has `size` entries.
     pub(super) fn bundle(entry: u64, size: u64) -> Self {
         Self::with(None, entry, size)
     }
 
-    /// Returns the tile with the hash `hash` of its level, in a level of `hashes` hashes.
+    /// Returns the name of the tile with the hash number `hash` of a level. The level has `hashes` hashes.
     fn with(level: Option<u8>, hash: u64, hashes: u64) -> Self {
         let index = hash / FULL as u64;
         Self {
@@ -137,7 +136,7 @@ impl TileName {
         }
     }
 
-    /// Returns the full tile at this place.
+    /// Returns the name of the full tile at the same place.
     pub(super) fn full(self) -> Self {
         Self { width: FULL, ..self }
     }
@@ -179,11 +178,11 @@ fn node(left: &Sha256, right: &Sha256) -> Sha256 {
     Sha256(hasher.chain_update(left.0).chain_update(right.0).finalize().into())
 }
 
-/// Returns the Merkle Tree Hash of the entries from `from` to before `to`, as the tree of the first `to` entries
-/// divides them. `read` returns the hashes of a tile of the tree of `size` entries.
+/// Returns the Merkle Tree Hash of the entries from number `from` to before `to`. It splits them where the tree of the
+/// first `to` entries splits them. `read` returns the hashes of a tile of the tree of `size` entries.
 ///
 /// # Errors
-/// Those of `read`.
+/// Returns the first error of `read`.
 pub(super) fn range_hash<E>(
     from: u64,
     to: u64,
@@ -201,7 +200,8 @@ pub(super) fn range_hash<E>(
             &range_hash(left, to, size, read)?,
         ));
     }
-    // A whole subtree: one hash of a tile, or up to 128 that are neighbours in one tile.
+    // The entries form a whole subtree. Its hash is one hash of a tile, or the root over up to 128 neighbours in one
+    // tile.
     let level = (length.trailing_zeros() / 8) as u8;
     let first = at_level(from, level);
     let hashes = read(TileName::with(Some(level), first, at_level(size, level)))?;
@@ -209,11 +209,11 @@ pub(super) fn range_hash<E>(
     Ok(root_of([(0, &hashes[start..][..at_level(length, level) as usize])]))
 }
 
-/// Returns the inclusion proof of an entry in the tree of `size` entries (RFC 6962 §2.1.1), the hashes from the leaf's
-/// sibling to the root's child, and the root to which it leads from `leaf`.
+/// Returns the inclusion proof of an entry in the tree of `size` entries (RFC 6962 §2.1.1): the hashes from the leaf's
+/// sibling up to the child of the root. Also returns the root that follows from `leaf` and this proof.
 ///
 /// # Errors
-/// Those of `read`.
+/// Returns the first error of `read`.
 pub(super) fn inclusion_proof<E>(
     leaf: Sha256,
     entry: u64,
@@ -240,12 +240,12 @@ pub(super) fn inclusion_proof<E>(
     Ok((path.into_iter().map(|(_, sibling)| sibling).collect(), root))
 }
 
-/// Returns the largest power of two below `length`, which is at least 2.
+/// Returns the largest power of two that is less than `length`. `length` is at least 2.
 fn split(length: u64) -> u64 {
     1 << (length - 1).ilog2()
 }
 
-/// Returns how many hashes a level has in a tree of `size` entries.
+/// Returns how many hashes this level of tiles has in a tree of `size` entries.
 fn at_level(size: u64, level: u8) -> u64 {
     size.checked_shr(u32::from(level) * 8).unwrap_or(0)
 }
@@ -259,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    /// Every tile of a tree, full and partial, by its path.
+    /// Returns a tree, and the hashes of all its tiles, full and partial, by path.
     fn tiles_of(leaves: &[Sha256]) -> (Tree, HashMap<String, Vec<Sha256>>) {
         let (mut tree, mut tiles) = (Tree::default(), HashMap::new());
         for leaf in leaves {
@@ -274,7 +274,7 @@ mod tests {
         (tree, tiles)
     }
 
-    /// RFC 6962 §2.1, word for word.
+    /// Computes the Merkle Tree Hash exactly as RFC 6962 §2.1 defines it.
     fn model(leaves: &[Sha256]) -> Sha256 {
         match leaves {
             [] => Sha256::of(b""),
@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    /// RFC 9162 §2.1.3.2.
+    /// Computes the root from an inclusion proof, as RFC 9162 §2.1.3.2 describes.
     fn root_by(proof: &[Sha256], entry: u64, size: u64, leaf: Sha256) -> Sha256 {
         let (mut position, mut last, mut hash) = (entry, size - 1, leaf);
         for sibling in proof {

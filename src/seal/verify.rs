@@ -1,5 +1,5 @@
-//! Verifies a sealed log: the folder against its checkpoint, older checkpoints against the tree, and the lines against
-//! the entries.
+//! Verifies a sealed log. Compares the tree in the folder with its checkpoint and with older checkpoints, and the lines
+//! of the log with the entries of the tree.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,13 +23,13 @@ use crate::{copy::Sha256, files};
 #[derive(Debug, Default)]
 pub struct Verify {
     pub folder: PathBuf,
-    /// The files of the log, from the oldest to the newest.
+    /// The files of the log, the oldest first.
     pub logs: Vec<PathBuf>,
-    /// Keys that the caller trusts. Without any, those of the folder count.
+    /// Keys that the caller trusts. If there are none, the keys in the folder are trusted.
     pub keys: Vec<VerifierKey>,
     /// Files with checkpoints that were handed out before.
     pub checkpoints: Vec<PathBuf>,
-    /// Whether sealed lines may be missing before the first line, and after the last one.
+    /// Whether sealed lines may be missing at the start (`skip_older`) and at the end (`skip_newer`) of the log.
     pub skip_older: bool,
     pub skip_newer: bool,
 }
@@ -42,26 +42,26 @@ pub struct Verification {
     pub key: String,
     /// Number of entries in the tree.
     pub sealed: u64,
-    /// Older checkpoints that the tree extends.
+    /// Number of older checkpoints that fit the tree.
     pub checkpoints: u64,
     pub lines: Compared,
-    /// Files that end in an incomplete line, which is never sealed.
+    /// Files whose last line is incomplete. Such a line is never sealed.
     pub incomplete: Vec<String>,
-    /// The first things that are wrong, and the number of the others.
+    /// The first problems that were found (`findings`), and how many more there are (`more`).
     pub findings: Vec<Finding>,
     pub more: u64,
 }
 
-/// Something that is wrong. `Display` describes it.
+/// A problem that was found. `Display` describes it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
     pub kind: Kind,
-    /// The file, and the first line in it for a line of a log.
+    /// The file with the problem, and in a log its first line with it, counted from 1.
     pub file: String,
     pub line: Option<u64>,
-    /// The first entry concerned.
+    /// The number of the first entry that the problem is about.
     pub entry: Option<u64>,
-    /// Number of lines or entries concerned.
+    /// Number of lines or entries that the problem is about.
     pub count: u64,
 }
 
@@ -77,7 +77,7 @@ pub enum Kind {
     Moved,
     /// Sealed lines are missing at the end of the log.
     CutShort,
-    /// Something else.
+    /// A problem of another kind, as a sentence.
     Other(String),
 }
 
@@ -86,9 +86,9 @@ pub enum Kind {
 struct Logs<'a> {
     paths: slice::Iter<'a, PathBuf>,
     now: Option<Lines>,
-    /// The files so far, each with the number of its first line among all lines, from 0.
+    /// The files read so far, each with the number of its first line. Lines are counted from 0 across all files.
     files: Vec<(String, u64)>,
-    /// Number of lines so far.
+    /// Number of lines read so far.
     lines: u64,
     incomplete: Vec<String>,
 }
@@ -141,8 +141,8 @@ pub fn verify(what: &Verify) -> Result<Verification, SealError> {
 // === impl Verification ===
 
 impl Verification {
-    /// Builds the tree anew from the entries, and compares it with the tiles and with the checkpoint. Returns whether
-    /// all entries could be read.
+    /// Builds the tree from the entries, and compares its hashes with the tiles and its root with the checkpoint.
+    /// Returns whether all entries could be read.
     fn check_tree(&mut self, folder: &Folder, checkpoint: &Checkpoint) -> bool {
         let mut tree = Tree::default();
         for entry in folder.entries(0, checkpoint.size) {
@@ -167,7 +167,7 @@ impl Verification {
         true
     }
 
-    /// Compares a tile with its file.
+    /// Checks that the file of a tile contains these hashes.
     fn check_tile(&mut self, folder: &Folder, name: TileName, hashes: &[Sha256]) {
         let text = match folder.hashes(name) {
             Ok(stored) => match stored.iter().zip(hashes).position(|(one, other)| one != other) {
@@ -183,7 +183,7 @@ impl Verification {
         self.add_file(&folder.path(&name.to_string()), Kind::Other(text));
     }
 
-    /// Checks that the tree extends that of an older checkpoint.
+    /// Checks that the tree begins with all entries of an older checkpoint.
     fn check_older(&mut self, folder: &Folder, path: &Path, older: &Checkpoint) {
         let size = older.size;
         let text = if size > self.sealed {
@@ -212,7 +212,8 @@ impl Verification {
             && logs.lines > 0
             && compared.gave_up.is_none()
         {
-            // Each line of a log that was rewritten looks like a new one.
+            // If somebody rewrote all lines, each line looks like a new, unsealed one. So it is a problem if not one
+            // line is sealed.
             let text = "none of the lines is sealed: the log was rewritten, or the files are newer than the seal";
             self.add(Kind::Other(text.to_owned()), logs.place(0), None, 1);
         }
@@ -257,7 +258,7 @@ impl Verification {
         self.add(kind, (path.display().to_string(), None), None, 1);
     }
 
-    /// Adds a finding, to the last finding if it continues that.
+    /// Adds a finding. If it directly continues the last finding, extends that one instead.
     fn add(&mut self, kind: Kind, (file, line): (String, Option<u64>), entry: Option<u64>, count: u64) {
         let continues = |last: &Finding| {
             let lines = if kind == Kind::Missing { 0 } else { last.count };
@@ -285,7 +286,7 @@ impl Verification {
 // === impl Logs ===
 
 impl Logs<'_> {
-    /// Returns the entry of the next line, and whether the line stands for an erased one.
+    /// Returns the entry of the next line, and whether the line replaces an erased one.
     fn next_entry(&mut self) -> Result<Option<(Sha256, bool)>, SealError> {
         loop {
             if let Some(now) = &mut self.now {
@@ -305,7 +306,8 @@ impl Logs<'_> {
         }
     }
 
-    /// Returns the file of a line and its number in it, from 1.
+    /// Returns the file that contains a line, and the line's number in that file, from 1. `line` counts across all
+    /// files, from 0.
     fn place(&self, line: u64) -> (String, Option<u64>) {
         let at = self.files.partition_point(|(_, first)| *first <= line);
         let (file, first) = &self.files[at.saturating_sub(1)];
@@ -342,5 +344,5 @@ impl fmt::Display for Finding {
     }
 }
 
-/// How many findings are kept. The others are counted.
+/// How many findings are kept. Further ones are only counted.
 const MAX_FINDINGS: usize = 1_000;

@@ -1,5 +1,5 @@
-//! The greeting for a person who starts robotgate at a terminal: where bots connect, where the operators' page is, and
-//! how to try robotgate. It follows the log lines of the start, and is shown only at a terminal.
+//! The greeting for a person who starts robotgate at a terminal: where bots connect, where the page for operators is,
+//! and how to try robotgate. robotgate prints the greeting after the log lines of the start, and only at a terminal.
 
 use std::{
     fmt::Write as _,
@@ -73,7 +73,8 @@ fn text(
     out
 }
 
-/// Returns an address at which a client on this machine can reach a listener.
+/// Returns the address at which a program on this machine can reach a listener. A listener on `0.0.0.0`, for example,
+/// is reached at `127.0.0.1`.
 fn from_here(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -83,7 +84,7 @@ fn from_here(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Says how the audit log continues below the greeting.
+/// The last line of the greeting: it says that the audit log follows on the terminal.
 const TEXT_FOLLOWS: &str =
     "Each decision follows as a line. --log-format=json shows the whole records; audit.path writes them to a file.\n";
 const JSON_FOLLOWS: &str =

@@ -1,5 +1,5 @@
-//! The operational log on stderr: text at a terminal, otherwise one JSON object a line. It records what the daemon
-//! itself does; the audit log records what bots do.
+//! The operational log on stderr: text at a terminal, otherwise one JSON object per line. It records what the daemon
+//! itself does. The audit log records what bots do.
 
 use std::{
     fmt::{self, Debug, Write as _},
@@ -25,8 +25,9 @@ use crate::{
     text::{Second, plain_lines, plain_message},
 };
 
-/// The text format of the log: time, level, message and fields. Values with several lines, such as the errors of a
-/// configuration, follow on separate lines, as commands print them. Characters that could move the cursor are escaped.
+/// The log format for a terminal: time, level, message and fields. A value with several lines, such as the mistakes of
+/// a configuration, follows on lines of its own, as commands print it. Characters that could move the cursor are
+/// escaped.
 struct ForPerson {
     paint: Paint,
 }
@@ -38,13 +39,14 @@ struct EventText {
     fields: Vec<(&'static str, String)>,
 }
 
-/// Starts the log. `ROBOTGATE_LOG` sets its filter, as `RUST_LOG` does for other programs.
+/// Starts the operational log. The environment variable `ROBOTGATE_LOG` says which lines it shows, as `RUST_LOG` does
+/// for other programs.
 pub fn init() {
     let filter = EnvFilter::try_from_env("ROBOTGATE_LOG").unwrap_or_else(|_| EnvFilter::new(DEFAULT));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(stderr)
-        // If stderr accepts nothing (a closed terminal, a pipe without a reader), reporting the error on stderr would
+        // stderr may accept nothing, for example if its terminal was closed. To report that error on stderr would
         // panic.
         .log_internal_errors(false);
     if stderr().is_terminal() {
@@ -57,7 +59,7 @@ pub fn init() {
     }
 }
 
-/// Excludes lines that can contain raw header fields, because pingora traces whole requests including credentials.
+/// Excludes the trace lines of pingora, because they contain whole requests, including credentials.
 fn keeps_secrets(line: &Metadata<'_>) -> bool {
     *line.level() != Level::TRACE || !line.target().starts_with("pingora")
 }
@@ -118,7 +120,7 @@ impl Visit for EventText {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             MESSAGE => value.clone_into(&mut self.message),
-            // The fields `log.…` say where in their code other crates logged. They are left out.
+            // Leave out the fields `log.…`, in which other libraries say where in their code they logged.
             name if name.starts_with("log.") => {}
             name => self.fields.push((name, value.to_owned())),
         }
@@ -132,13 +134,13 @@ impl Visit for EventText {
     }
 }
 
-/// Libraries log every client that disconnects, unusual TLS and odd DNS answers. robotgate itself logs what operators
-/// need.
+/// The filter unless `ROBOTGATE_LOG` sets another. It switches off libraries, which log every client that disconnects,
+/// unusual TLS and odd DNS answers. robotgate itself logs what operators need.
 const DEFAULT: &str = "info,pingora_core=off,pingora_proxy=off,pingora_pool=off,hickory_net=off,hickory_proto=off,\
                        hickory_resolver=off,h2=off,rustls=off";
-/// The field that contains the message of an event.
+/// The name of the field that has the message of an event.
 const MESSAGE: &str = "message";
-/// The indentation of continuation lines.
+/// What a line begins with if it continues the line above it.
 const INDENT: &str = "    ";
 
 #[cfg(test)]

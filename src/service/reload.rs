@@ -23,13 +23,14 @@ use crate::{
     text::Timestamp,
 };
 
-/// What a reload reads: the configuration file. Also watches that file and the secret files that it names.
+/// The configuration file, and a watcher of this file and of the files with secrets that it names.
 pub(super) struct Source {
     file: PathBuf,
     watcher: Option<Watcher>,
 }
 
-/// Reloads until `stopping` becomes true. Returns immediately if there is no file.
+/// Reloads on each change or SIGHUP, until `stopping` becomes true. Returns immediately if there is no configuration
+/// file.
 pub(super) async fn run(
     daemon: Arc<Daemon>,
     mut reloads: Option<Source>,
@@ -48,7 +49,7 @@ pub(super) async fn run(
         };
         match &mut reloads {
             Some(reloads) => {
-                // The files are watched before they are read, so that no change is missed.
+                // Watch the files before reading them, so that no change is missed.
                 reloads.follow().await;
                 report.reloading();
                 reload(&daemon, reloads.file(), cause).await;
@@ -98,7 +99,7 @@ pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
 }
 
 async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: &'static str) {
-    // This reads files and parses keys, so it must not block a thread that serves requests.
+    // This reads files and parses keys. So do not do it on a thread that serves requests.
     let attempt = tokio::task::spawn_blocking({
         let (daemon, file) = (daemon.clone(), file.to_owned());
         move || attempt(&daemon, &file, cause)
@@ -133,7 +134,7 @@ async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: &'static str) {
     })));
 }
 
-/// Waits until an attempt ends, and logs if that takes long, because no other reload can begin before.
+/// Waits until a reload ends, and logs if that takes long, because no other reload can begin before.
 async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     tokio::pin!(attempt);
     match tokio::time::timeout(LONG, &mut attempt).await {
@@ -148,17 +149,17 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     }
 }
 
-/// Loads the file and makes it the current configuration, or returns why that is impossible. Blocks, and needs a
-/// runtime.
+/// Loads the file and makes it the current configuration, or returns why that is impossible. Blocks its thread. Call
+/// this in a Tokio runtime.
 fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes, ReloadError> {
     let config = expect::load(file)?;
     let Daemon { live, listeners, .. } = daemon;
-    // Check this before building anything, because building creates missing files and leaves them there if a later step
-    // fails.
+    // Check for errors before building anything. Building creates missing files, and would leave them behind if a later
+    // step failed.
     proxy::check_reload(&config)?;
     let before = live.generation();
     let planned = listeners.plan(&config)?;
-    // A SIGHUP can also mean that a file that the configuration names was replaced, so all of them are read again.
+    // After a SIGHUP, read all files again that the configuration names: one may have been replaced.
     let generation = before.followed_by(config, cause == HANGUP)?;
     let listened: Vec<_> = listeners.open().into_iter().map(|(address, _)| address).collect();
     let open = planned
@@ -177,7 +178,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes,
     daemon.have_sockets_kept(&listened);
     if !Arc::ptr_eq(before.store(), generation.store()) {
         runtime.block_on(daemon.answer_on_socket());
-        // The wait for closing is limited, because the disk can block forever.
+        // Limit the wait for closing, because the disk can block forever.
         let store = before.store().clone();
         let closing = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
         let _ = runtime.block_on(tokio::time::timeout(MAX_WAIT, closing));
@@ -201,8 +202,8 @@ enum ReloadError {
 // === impl Source ===
 
 impl Source {
-    /// Starts to watch the configuration file and its secret files. Blocks while it reads them, so call it before
-    /// anything is served.
+    /// Starts to watch the configuration file and the files with secrets. Blocks while it reads them, so call this
+    /// before anything is served.
     pub(super) fn begin(file: &Path) -> Self {
         let mut watcher = Watcher::new(file)
             .inspect_err(|error| {
@@ -222,11 +223,12 @@ impl Source {
         &self.file
     }
 
-    /// Watches the files that the configuration file now names, if it can be parsed.
+    /// Watches the files with secrets that the configuration file now names. Does nothing if that file cannot be
+    /// parsed.
     async fn follow(&mut self) {
         let Some(mut watcher) = self.watcher.take() else { return };
         let file = self.file.clone();
-        // This reads files and folders, so it must not block a thread that serves requests.
+        // This reads files and folders. So do not do it on a thread that serves requests.
         let followed = tokio::task::spawn_blocking(move || {
             if let Some(secrets) = secrets_of(&file) {
                 follow(&mut watcher, &secrets);
@@ -241,7 +243,7 @@ impl Source {
     }
 }
 
-/// Returns the secret files that a configuration names, whether or not they are valid.
+/// Returns the files with secrets that a configuration file names. Their content need not be valid.
 fn secrets_of(file: &Path) -> Option<Vec<PathBuf>> {
     let config = Config::load_without_credentials(file).ok()?;
     Some(config.secret_files().into_iter().map(Path::to_owned).collect())
@@ -261,8 +263,8 @@ async fn changed(source: Option<&mut Source>) {
     }
 }
 
-/// The causes of reloads in the log.
+/// The causes of a reload, as the log shows them.
 const FILE_CHANGED: &str = "the file changed";
 const HANGUP: &str = "SIGHUP";
-/// How long a reload can take before it is logged as slow.
+/// A reload that takes longer than this is logged as slow.
 const LONG: Duration = Duration::from_secs(10);

@@ -1,5 +1,6 @@
-//! Reports the state of the daemon. systemd gets each reload and its result, the drain, and the status line for
-//! `systemctl status`. The log gets a drain that takes long. This module does not reload or drain anything itself.
+//! Reports what the daemon does. systemd gets the status line for `systemctl status`, each reload with its result, and
+//! the end of the daemon, which waits for open exchanges. The log gets such a wait if it takes long. This module does
+//! not itself reload or wait for exchanges.
 
 use std::{
     fmt,
@@ -19,12 +20,12 @@ pub struct Report {
     reloads: Reloads,
 }
 
-/// The state of the daemon.
+/// The state of the daemon, for the status line.
 enum Status {
     Serving {
         generation: u64,
         connections: usize,
-        /// When and why the last reload was rejected, if it was.
+        /// When and why the last reload was rejected. `None` if it was accepted.
         rejected: Option<(SystemTime, String)>,
     },
     Draining {
@@ -68,7 +69,8 @@ impl Report {
         }
     }
 
-    /// Reports the progress of a drain that lasts at most `bound`, until the future is dropped.
+    /// Reports to systemd while the daemon waits for open exchanges to end, for `bound` at most. Runs until the future
+    /// is dropped.
     pub async fn drain(self: Arc<Self>, bound: Duration) {
         self.notifier.stopping();
         let end = Instant::now() + bound;
@@ -124,10 +126,11 @@ fn count(connections: usize) -> String {
     }
 }
 
-/// Logs the progress of a drain that lasts at most `bound`, until the future is dropped.
+/// Logs from time to time that the daemon waits for open exchanges to end, for `bound` at most. Runs until the future
+/// is dropped.
 pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
     let end = Instant::now() + bound;
-    // Most drains end immediately and are not worth a log line.
+    // Usually, all exchanges end immediately, and there is nothing to log.
     let mut pause = FIRST;
     loop {
         tokio::time::sleep(pause).await;
@@ -143,7 +146,7 @@ pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
 
 const PERIOD: Duration = Duration::from_secs(10);
 const DRAIN_PERIOD: Duration = Duration::from_secs(1);
-/// Time before the first log line of a drain, and between the lines. Most drains end before the first.
+/// How long to wait before the first log line, and between the others. Usually, all exchanges end before the first.
 const FIRST: Duration = Duration::from_millis(300);
 const LOG_PERIOD: Duration = Duration::from_secs(5);
 

@@ -1,11 +1,11 @@
-//! The interface between systemd and the daemon.
+//! Exchanges messages and sockets with systemd.
 //!
-//! With the protocol of `sd_notify(3)`, the daemon reports to systemd that it is ready, reloads or stops, a status line
-//! for people, that it is alive (the watchdog), and which sockets to keep for the next start. Without systemd
-//! (`NOTIFY_SOCKET` is not set) this does nothing. The first failure is logged, and the daemon continues.
+//! The daemon tells systemd that it is ready, reloads or stops, a status line for people, that it is alive (the
+//! watchdog), and which sockets to keep for the next start. The protocol is that of `sd_notify(3)`. If `NOTIFY_SOCKET`
+//! is not set, systemd does not listen, and this does nothing. The first failure is logged, and the daemon continues.
 //!
-//! systemd passes listening sockets to the daemon: those kept across a restart, and those of a `.socket` unit
-//! (`sd_listen_fds(3)`). They are identified by their address.
+//! systemd passes listening sockets to the daemon: those that it kept across a restart, and those of a `.socket` unit
+//! (`sd_listen_fds(3)`). The daemon recognises them by their address.
 
 use std::{
     io,
@@ -23,7 +23,7 @@ use sd_notify::NotifyState;
 
 use crate::text::plain;
 
-/// Reports to systemd. Clones share their state.
+/// Reports to systemd. All clones report as one.
 #[derive(Debug, Clone)]
 pub struct Notifier(Option<Arc<LastSent>>);
 
@@ -41,9 +41,9 @@ pub struct Inherited(Vec<Socket>);
 #[derive(Debug)]
 struct Socket {
     address: SocketAddr,
-    /// The socket. `None` after it was taken.
+    /// `None` after [`Inherited::take`] took the socket.
     listener: Option<TcpListener>,
-    /// Whether systemd keeps the socket because robotgate asked it to, and so would keep it open after robotgate closes
+    /// Whether robotgate asked systemd to keep the socket. systemd would then keep it open even after robotgate closes
     /// it.
     kept: bool,
 }
@@ -51,13 +51,15 @@ struct Socket {
 // === impl Notifier ===
 
 impl Notifier {
-    /// Creates a notifier for the systemd that started this process, if it expects notifications.
+    /// Creates a notifier for the systemd that started this process. If systemd expects no notifications, the notifier
+    /// does nothing.
     pub fn from_env() -> Self {
         let wanted = std::env::var_os("NOTIFY_SOCKET").is_some_and(|path| !path.is_empty());
         Self(wanted.then(Arc::default))
     }
 
-    /// Reports that clients are served with the current configuration. If a reload was reported, this reports its end.
+    /// Reports that the daemon serves clients with the current configuration. After [`Notifier::reloading`], this
+    /// reports the end of the reload.
     pub fn ready(&self) {
         self.notify(&[NotifyState::Ready]);
     }
@@ -66,7 +68,7 @@ impl Notifier {
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.notify(&[NotifyState::Reloading, now]),
-            // Newer versions of systemd end a service that reports a reload without the time, so report nothing.
+            // Report nothing: a newer systemd ends a service that reports a reload without the time.
             Err(error) => tracing::debug!(%error, "cannot tell systemd about a reload"),
         }
     }
@@ -79,7 +81,7 @@ impl Notifier {
     /// Sets the line that `systemctl status` shows. Unchanged text is not sent again, so this can be called often.
     pub fn status(&self, text: &str) {
         let Some(sent) = &self.0 else { return };
-        // The first line of an error says what is wrong.
+        // If the text is an error, its first line says what is wrong.
         let text = plain(text.lines().next().unwrap_or_default(), MAX_STATUS);
         let mut last = sent.status.lock().unwrap_or_else(PoisonError::into_inner);
         if *last != text {
@@ -90,11 +92,11 @@ impl Notifier {
         }
     }
 
-    /// Asks systemd to keep a listening socket open across a restart, so that clients wait instead of being refused.
-    /// The next start finds it in [`Inherited`]. It is harmless to ask twice for the same socket.
+    /// Asks systemd to keep a listening socket open across a restart. Clients then wait instead of being refused. The
+    /// next start finds the socket in [`Inherited`]. It is harmless to ask twice for the same socket.
     pub fn keep(&self, address: SocketAddr, socket: BorrowedFd<'_>) {
         let name = name_of(address);
-        // The daemon notices a broken socket when it accepts, so systemd need not poll it.
+        // systemd need not check the socket (`FDPOLL=0`): the daemon notices a broken one when it accepts.
         let state = [
             NotifyState::FdStore,
             NotifyState::FdName(&name),
@@ -103,19 +105,21 @@ impl Notifier {
         self.notify_with(|| sd_notify::notify_with_fds(&state, &[socket]));
     }
 
-    /// Asks systemd to close a kept socket. While the socket stays open, clients connect to it and get no response.
+    /// Asks systemd to close a socket that it keeps. If it stayed open, clients could connect to it, but would get no
+    /// response.
     pub fn release(&self, address: SocketAddr) {
         self.notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(&name_of(address))]);
     }
 
-    /// Sends watchdog notifications for as long as the daemon lives: twice within the time after which systemd would
-    /// kill it (`WatchdogSec`), and only after a newly spawned task has run. So a runtime whose workers are all blocked
-    /// sends none. Returns immediately if the watchdog is off.
+    /// Tells the watchdog of systemd, for as long as the daemon lives, that the daemon is alive. systemd kills the
+    /// daemon if it hears nothing for `WatchdogSec`, so this sends a message twice within that time. It sends one only
+    /// after a newly spawned task has run: if all worker threads are blocked, it sends nothing. Returns immediately if
+    /// the watchdog is off.
     pub async fn watchdog_task(self) {
         let Some(within) = sd_notify::watchdog_enabled().filter(|_| self.0.is_some()) else {
             return;
         };
-        // If one notification is late, the next one must still wait for the whole interval.
+        // If one message is late, still wait for the whole interval before the next.
         let mut beat = tokio::time::interval((within / 2).max(MIN_BEAT));
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -165,12 +169,13 @@ impl Inherited {
         Self(sockets)
     }
 
-    /// Takes the sockets. They are in non-blocking mode.
+    /// Takes the sockets. Reads and writes on them do not block.
     pub fn take(&mut self) -> Vec<TcpListener> {
         self.0.iter_mut().filter_map(|socket| socket.listener.take()).collect()
     }
 
-    /// Logs the sockets that are not `in_use`. They were closed, so that no client waits for a response there.
+    /// Closes the passed sockets that are not in `in_use`, and logs each. If they stayed open, clients would wait there
+    /// for a response.
     pub fn log_unused(self, in_use: &[SocketAddr], notifier: &Notifier) {
         for Socket { address, kept, .. } in self.0 {
             if in_use.contains(&address) {
@@ -219,6 +224,6 @@ fn name_of(address: SocketAddr) -> String {
 
 /// Maximum bytes of a status.
 const MAX_STATUS: usize = 400;
-/// Minimum interval between notifications. A `WatchdogSec` of a microsecond is a mistake, and must not keep a worker
-/// busy.
+/// Minimum interval between two messages to the watchdog. With a `WatchdogSec` of a microsecond, which is a mistake, a
+/// worker thread would do nothing else.
 const MIN_BEAT: Duration = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-//! Detects that the machine's clock was set. The store checks at each lookup, so the check is fast.
+//! Detects that somebody or NTP set the machine's clock. The store checks this at each lookup, so the check is fast.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -11,10 +11,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::copy::{ClockReadings, Jump};
 
-/// The last clock readings, and the jumps that were detected.
+/// What the clocks showed last, and how often and by how much they were set.
 #[derive(Debug)]
 pub(super) struct Clocks {
-    /// The readings of the last check.
+    /// What the clocks showed at the last check.
     last: ArcSwap<ClockReadings>,
     seen: Mutex<Seen>,
 }
@@ -39,7 +39,7 @@ impl Clocks {
         }
     }
 
-    /// Returns the jump if the wall clock was set since the last check. `now` is its current time.
+    /// Returns by how much the wall clock was set since the last check, if it was. `now` is what it shows.
     pub(super) fn look(&self, now: SystemTime) -> Option<Jump> {
         if self.last.load().can_skip_check(now, running()) {
             return None;
@@ -49,8 +49,8 @@ impl Clocks {
         let jump = seen.watch.detect_jump(SystemTime::now(), running());
         self.last.store(Arc::new(seen.watch));
         let jump = jump?;
-        // Every state that is read from disk is corrected by each of these jumps. Only the last ones are kept, because
-        // the times of a clock that is set more often are meaningless anyway.
+        // Every state that is read from disk is corrected by each of these jumps. Keep only the last few: if a clock is
+        // set more often, its times mean nothing anyway.
         seen.jumps.truncate(MAX_JUMPS - 1);
         seen.jumps.push(jump);
         drop(seen);
@@ -73,13 +73,13 @@ impl Clocks {
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
-        // Each change under this lock is complete before code that could panic, so a poisoned lock still has valid
-        // data.
+        // Even after a panic the data is valid, because each change under this lock is complete before code that could
+        // panic.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the time since boot. No one can set this clock, and it includes the time while the machine is suspended.
+/// Returns the time since boot, including suspension. Nobody can set this clock.
 fn running() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }

@@ -1,7 +1,8 @@
-//! Stores the copies on disk, so that they survive a restart and can be read back after they were evicted from memory.
+//! Stores the robots.txt copies on disk. So they survive a restart, and can be read back after they were evicted from
+//! memory.
 //!
-//! A dedicated thread writes in the background, so requests never wait for a write. If the disk fails, copies are lost,
-//! but no request fails: robotgate fetches the copies again that it cannot read.
+//! A dedicated thread writes in the background, so requests never wait for a write. If the disk fails, no request
+//! fails: robotgate fetches again what it cannot read.
 
 mod file;
 mod queue;
@@ -34,7 +35,7 @@ use crate::{
     ratelimited::ratelimited,
 };
 
-/// The copies on disk.
+/// The robots.txt copies on disk.
 pub struct Disk {
     shared: Arc<SharedDisk>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -42,30 +43,31 @@ pub struct Disk {
     readers: Arc<Semaphore>,
 }
 
-/// Limits of the copies on disk.
+/// Limits of the file with the robots.txt copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// How long to remember an origin after its state has expired. Requests by bots renew the state, and so this time.
+    /// How long to remember an origin after its robots.txt has expired. A request by a bot fetches it again, so the
+    /// time starts anew.
     pub keep: Duration,
-    /// Maximum size of the texts and records in the file, in bytes. If it is exceeded, robotgate forgets the origins
-    /// whose state expired first.
+    /// Maximum size of what the file stores, in bytes. Above it, robotgate forgets the origins first whose robots.txt
+    /// expired first.
     pub max_bytes: u64,
 }
 
-/// The error for a file in which copies cannot be stored.
+/// The error if robots.txt copies cannot be stored in this file.
 #[derive(Debug, thiserror::Error)]
 #[error("robots.txt files cannot be saved in {}: {why}", path.display())]
 pub struct DiskError {
     pub path: PathBuf,
-    /// The reason. Its message contains no path.
+    /// The cause. Its message contains no path.
     pub why: FileError,
 }
 
 // === impl Disk ===
 
 impl Disk {
-    /// Opens the file of the copies at `path`. If it is damaged, renames it, starts a new one, and logs that. The pages
-    /// of the file take up to `cache_bytes` of memory. Blocks while it checks the whole file.
+    /// Opens or creates the file of robots.txt copies at `path`. Renames a damaged file, creates a new one, and logs
+    /// that. The page cache takes up to `cache_bytes` of memory. Blocks while it checks the whole file.
     ///
     /// # Errors
     /// Fails if the file cannot be used.
@@ -101,8 +103,8 @@ impl Disk {
         })
     }
 
-    /// Checks whether the copies could be stored at `path`. Creates nothing. It works while another process has the
-    /// file open, and so does not find every problem.
+    /// Checks whether a file of robots.txt copies can be used at `path`. Creates nothing. It does not open the
+    /// database, because another process may have it open, so it does not find every problem.
     ///
     /// # Errors
     /// Fails if this user cannot read or write there.
@@ -123,7 +125,7 @@ impl Disk {
         &self.shared.path
     }
 
-    /// Returns why copies cannot be written now and what to do, or `None` if they can be written. The text contains no
+    /// Returns why nothing can be written to the file now, and what to do. `None` if all is well. The text names no
     /// path.
     pub fn trouble(&self) -> Option<String> {
         self.shared
@@ -155,7 +157,7 @@ impl Disk {
                 Some(Change::Keep { state, complete: true }) => return Ok(Some(state.clone())),
                 Some(Change::Keep { state, complete: false }) => Some(state.clone()),
                 Some(Change::Forget) => return Ok(None),
-                // The writer has ended or is about to end, and closes the file.
+                // The writer thread has ended or is about to end, and closes the file.
                 None if queue.closed => return Ok(None),
                 None => None,
             }
@@ -167,7 +169,7 @@ impl Disk {
         let turn = turn.map_err(|_| FileError::Closed)?;
         let shared = self.shared.clone();
         let reading = tokio::task::spawn_blocking(move || {
-            // The blocking read keeps its permit even if no request waits for its result.
+            // Hold the permit until the read has ended, even if the request no longer waits for it.
             let _turn = turn;
             shared.read_file(|file| file.read(&name))
         });
@@ -198,7 +200,7 @@ impl Disk {
         let is_first = !queue.has_work();
         let has_room = queue.put(name, change);
         if is_first {
-            // If other changes were already queued, the writer is awake.
+            // Wake the writer. If other changes were queued before this one, it is awake already.
             self.shared.work.notify_one();
         }
         drop(queue);
@@ -212,26 +214,25 @@ impl Disk {
         }
     }
 
-    /// Returns the approximate number of bytes of texts and records in the file, and its maximum. The first is `None`
-    /// while an error keeps the file closed.
+    /// Returns the approximate number of bytes of texts and records in the file, and its maximum. The number is `None`
+    /// while the file is closed because of an error.
     pub fn bytes(&self) -> (Option<u64>, u64) {
         let file = self.shared.file.read().unwrap_or_else(PoisonError::into_inner);
         let held = file.as_ref().map(|file| file.held());
         (held, self.shared.max_bytes.load(Ordering::Relaxed))
     }
 
-    /// Returns how many origins wait to be written.
+    /// Returns the number of origins whose changes are not written yet.
     pub fn waiting(&self) -> usize {
         self.shared.lock().len()
     }
 
-    /// Waits until all changes that are queued now are written, or for at most ten seconds. Returns whether they were
-    /// written.
+    /// Waits until all changes that are queued now are written, or for ten seconds. Returns whether they were written.
     pub async fn flush(&self) -> bool {
         let flushed = {
             let mut queue = self.shared.lock();
             if queue.closed && !self.shared.is_open() {
-                // The sender is dropped when the writer has ended.
+                // The writer thread has ended without writing, and dropped the sender.
                 return false;
             }
             queue.flush()
@@ -259,8 +260,8 @@ impl Disk {
         }
     }
 
-    /// Opens the file at `path` for a command that a user runs while no robotgate has the file open. Does not create
-    /// the file: it would belong to that user, and a robotgate that runs as another user could not open it.
+    /// Opens the file at `path` for a subcommand, while no robotgate has it open. Does not create the file, because it
+    /// would belong to the user of the command, and a robotgate of another user could not open it.
     ///
     /// # Errors
     /// Fails if the file cannot be used. [`FileError::Locked`] means that a robotgate is running.
@@ -268,8 +269,8 @@ impl Disk {
         open_existing(&COPIES, path, READER_CACHE)
     }
 
-    /// Runs `work` on a file from [`read_only`](Self::read_only) and closes the file. Reports a panic, which a damaged
-    /// file can cause, as an error.
+    /// Runs `work` on a file from [`read_only`](Self::read_only) and closes the file. A damaged file can cause a panic;
+    /// it becomes an error.
     ///
     /// # Errors
     /// Fails if the file cannot be read or written, or with the error of `work`.
@@ -294,7 +295,7 @@ impl fmt::Debug for Disk {
     }
 }
 
-/// The file of the copies.
+/// The kind of database file that holds the robots.txt copies.
 const COPIES: Kind<CopyFile> = Kind {
     name: "the file of cached robots.txt files",
     loss: "It fetches each robots.txt again when it is needed",
@@ -302,9 +303,9 @@ const COPIES: Kind<CopyFile> = Kind {
 };
 /// Maximum time that a flush waits.
 const MAX_FLUSH: Duration = Duration::from_secs(10);
-/// Maximum number of concurrent reads. Most need no access to the disk and take microseconds.
+/// Maximum number of concurrent reads. Few are enough: most reads take microseconds and do not access the disk.
 const MAX_READERS: usize = 8;
-/// Memory for the pages of the file when a command opens it, in bytes.
+/// Size of the page cache in bytes when a subcommand opens the file.
 const READER_CACHE: usize = 16 * 1024 * 1024;
 
 #[cfg(test)]

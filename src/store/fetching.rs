@@ -1,4 +1,5 @@
-//! How a lookup gets its fetch: it joins the fetch in flight for the origin or queues a new one, and waits for it.
+//! Gets a lookup its robots.txt fetch: joins the fetch that is queued or runs for the origin, or queues a new one, and
+//! waits for it.
 
 use std::{
     hash::BuildHasher as _,
@@ -28,13 +29,13 @@ struct Begun<'a, F: Fetch> {
     fetcher: &'a F,
     policy: &'a Policy,
     at: Instant,
-    /// The reserved space in the audit log. `None` after the fetch has ended.
+    /// Space that is reserved in the audit log for the record of this fetch. `None` after the fetch has ended.
     reservation: Option<F::Reservation>,
 }
 
 impl Store {
-    /// Fetches in the background, when the requester gets a turn. If the requester has reached its limit of fetches,
-    /// does nothing; a later request will start the refresh.
+    /// Fetches a robots.txt in the background when it is the requester's turn. Does nothing if the requester has
+    /// reached its limit of fetches. A later request then starts the refresh.
     pub(super) fn refresh<F: Fetch>(self: &Arc<Self>, slot: &Arc<Slot>, query: &Query<'_, F>) {
         if slot.fetching.load(Ordering::Relaxed) {
             return;
@@ -66,7 +67,7 @@ impl Store {
             FetchHandle::Running(running) => (running, CacheStatus::Collapsed),
             FetchHandle::Queued(queued) if timeout_at(deadline, queued.turn()).await.is_err() => {
                 let running = queued.join();
-                // The fetch might have started at the last moment, in another requester's turn.
+                // The fetch may have started just now, when it was another requester's turn.
                 let status = match running.has_begun() {
                     true => CacheStatus::Collapsed,
                     false => CacheStatus::Queued,
@@ -82,11 +83,11 @@ impl Store {
         let slot = running.slot;
         let mut found = slot.state.load_full();
         if !found.is_under(policy) {
-            // The fetch might have begun before a reload, with another profile.
+            // The fetch may have begun before a reload, with another profile. Then parse the robots.txt again.
             found = self.reread(&slot, origin, policy).await;
         }
         if pending || Arc::ptr_eq(&found, state) {
-            // The result of the fetch might have been dropped because its text could not be stored.
+            // If the text could not be stored as evidence, the result of the fetch was dropped. Report this error.
             query.fetcher.check_evidence()?;
         }
         let at = SystemTime::now();
@@ -105,16 +106,16 @@ impl Store {
         })
     }
 
-    /// Joins the fetch of the origin that is in flight, or queues one.
+    /// Joins the fetch that is queued or runs for the origin, or queues a new one.
     fn join_or_queue<F: Fetch>(&self, slot: &Arc<Slot>, query: &Query<'_, F>) -> Result<FetchHandle, LookupError> {
-        // A fetch might have ended after the caller checked whether one is due.
+        // Check again whether a fetch is needed, because one may just have ended.
         let is_due = || slot.state.load().due(SystemTime::now(), query.policy) != Due::No;
         let enter = || query.fetcher.enter(query.requester);
         self.in_flight
             .join_or_queue(query.origin, slot, is_due, query.requester.name, enter)
     }
 
-    /// Waits for the turn of the fetch and for room in the audit log, then starts it.
+    /// Starts the fetch when it has a permit and there is room in the audit log for its record.
     async fn begin<F: Fetch>(
         self: &Arc<Self>,
         queued: &QueuedFetch,
@@ -133,7 +134,7 @@ impl Store {
         let stopping = self.stopping.clone();
         self.running.spawn(async move {
             let fetch = store.fetch(&guard, permit, &*fetcher, policy, reservation);
-            // Cancelled if robotgate stops first.
+            // If robotgate stops, cancel the fetch.
             stopping.run_until_cancelled(fetch).await
         });
         Ok((running, CacheStatus::Miss))
@@ -161,7 +162,7 @@ impl Store {
         let lease = match fleet {
             Some(fleet) => match self.take_from_fleet(fleet, &mut begun).await {
                 ControlFlow::Continue(lease) => lease,
-                // The copy came from another robotgate of the fleet.
+                // Another robotgate of the fleet already has the robots.txt. No fetch is needed.
                 ControlFlow::Break(()) => return,
             },
             None => None,
@@ -171,8 +172,8 @@ impl Store {
             let traced = fetcher.fetch(&permit, origin, etag.as_deref()).await;
             let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
             match is_unchanged && slot.state.load().etag().is_none() {
-                // The origin was forgotten during the fetch, so the copy to which "not modified" refers is gone. Fetch
-                // again without a condition.
+                // The site answered 304 ("not modified"), but an operator made robotgate forget the robots.txt during
+                // the fetch. Fetch it again without the ETag.
                 true => fetcher.fetch(&permit, origin, None).await,
                 false => traced,
             }
@@ -185,12 +186,12 @@ impl Store {
         let now = SystemTime::now();
         self.watch_clock(now);
         let (status, freshness) = (traced.fetched.status(), traced.fetched.freshness());
-        // Parsing can take long enough to delay other requests.
+        // Parse a large robots.txt on a blocking thread, because it would delay other requests.
         let understood = at_leisure(traced.fetched.is_large(), move || {
             let meaning = F::meaning(&traced.fetched, &policy, now);
             (traced, meaning)
         });
-        // A panic has been printed already. Waiting requests continue without a copy.
+        // Parsing panicked, which has been printed already. The waiting requests continue without a robots.txt.
         let Some((traced, meaning)) = understood.await else {
             return;
         };
@@ -218,12 +219,11 @@ impl Store {
                 return;
             }
             let found = slot.state.compare_and_swap(&before, after.clone());
-            // If the states differ, the slot was parsed again, read back from disk or forgotten in the meantime.
+            // If the state is another one now, it was parsed again, read back from disk or forgotten in the meantime.
             if Arc::ptr_eq(&found, &before) {
                 let is_remembered = slot.forgotten() == forgotten;
                 if let (Some(fleet), Some(lease)) = (fleet, lease) {
-                    // If this robotgate cannot reach the origin, the cause may be its own network, so failures are not
-                    // shared.
+                    // Do not share failures with the fleet: the cause may be the network of this robotgate alone.
                     let is_answer = is_remembered && !matches!(traced.fetched, Fetched::Failed(_));
                     let (fleet, answered) = (fleet.clone(), is_answer.then(|| after.clone()));
                     self.running.spawn(async move { fleet.end(lease, answered).await });
@@ -241,9 +241,9 @@ impl Store {
         }
     }
 
-    /// Asks the fleet before a fetch. Returns `Break` if another robotgate has fetched the robots.txt, which is then in
-    /// the slot. Otherwise this robotgate has to fetch, under the returned lease. There is no lease if the fleet's
-    /// server is not in use.
+    /// Asks the fleet's server before a fetch. If another robotgate has fetched the robots.txt, stores that in the slot
+    /// and returns `Break`. Otherwise, this robotgate has to fetch. The returned lease keeps the others from doing the
+    /// same. There is no lease if the server is not in use.
     async fn take_from_fleet<F: Fetch>(
         &self,
         fleet: &Fleet,
@@ -264,7 +264,7 @@ impl Store {
         let shared = Arc::new(shared.shared());
         loop {
             let before = slot.state.load_full();
-            // The origin was forgotten in the meantime, so an older copy is ignored.
+            // The operator made robotgate forget the origin in the meantime, so do not use the fleet's older copy.
             if slot.forgotten() != forgotten {
                 return match flow {
                     ControlFlow::Break(()) => ControlFlow::Continue(None),
@@ -313,7 +313,7 @@ impl<F: Fetch> Drop for Begun<'_, F> {
             hops: Vec::new(),
             took: self.at.elapsed(),
         };
-        // The site has not failed, so the state does not change.
+        // The fetch was cancelled. That is no failure of the site, so its state stays the same.
         let state = self.slot.state.load_full();
         let finished = FinishedFetch {
             origin: self.origin,

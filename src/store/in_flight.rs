@@ -1,7 +1,7 @@
-//! The fetches that are queued or running. An origin has at most one fetch, and later requests join it.
+//! The robots.txt fetches that are queued or running. An origin has at most one, and later requests join it.
 //!
-//! A queued fetch exists as long as a request waits for it. It starts when any requester that waits for it gets a turn.
-//! A running fetch continues even if all requests leave.
+//! A queued fetch is cancelled when no request waits for it any longer. It starts as soon as it is the turn of one of
+//! the requesters that wait for it. A running fetch continues even if nobody waits.
 
 use std::{
     collections::HashMap,
@@ -31,7 +31,7 @@ struct Entry {
 
 #[derive(Debug)]
 struct InFlightFetch {
-    /// The slot that receives the result.
+    /// Where the result of the fetch goes.
     slot: Arc<Slot>,
     stage: watch::Sender<Stage>,
 }
@@ -43,11 +43,11 @@ enum Stage {
     Finished,
 }
 
-/// A request's handle on a fetch.
+/// How a request takes part in the fetch of a robots.txt.
 pub(super) enum FetchHandle {
-    /// The fetch runs, or is no longer due.
+    /// The fetch has started, or none is needed any longer.
     Running(RunningFetch),
-    /// The fetch waits for its turn.
+    /// The fetch waits until it may start.
     Queued(QueuedFetch),
 }
 
@@ -57,7 +57,7 @@ pub(super) struct RunningFetch {
     stage: watch::Receiver<Stage>,
 }
 
-/// A handle on a queued fetch. Dropping the last one cancels the fetch.
+/// A handle on a queued fetch. When the last handle is dropped, the fetch is cancelled.
 pub(super) struct QueuedFetch {
     in_flight: Arc<InFlightFetches>,
     pub(super) origin: Origin,
@@ -65,8 +65,8 @@ pub(super) struct QueuedFetch {
     permit: Arc<FetchPermit>,
 }
 
-/// The handle of the running fetch itself. Dropping it ends the fetch and wakes the waiting requests, regardless of
-/// whether the fetch succeeded, panicked or ended with the runtime.
+/// Belongs to the running fetch. Dropping it ends the fetch and wakes the waiting requests. So this happens even if the
+/// fetch panics or the runtime stops.
 pub(super) struct FetchGuard {
     in_flight: Arc<InFlightFetches>,
     pub(super) origin: Origin,
@@ -76,9 +76,9 @@ pub(super) struct FetchGuard {
 // === impl InFlightFetches ===
 
 impl InFlightFetches {
-    /// Joins the fetch in flight for `origin`. If no fetch is in flight and one is still due, queues a fetch for
-    /// `slot`. Calls `enter` for a permit if the request has to wait and its requester has no permit for this fetch
-    /// yet.
+    /// Joins the fetch that is queued or runs for `origin`. If there is none and one is still needed, queues a fetch
+    /// for `slot`. If the request has to wait and its requester has not applied for a permit for this fetch, calls
+    /// `enter` to do so.
     ///
     /// # Errors
     /// Fails if `enter` fails.
@@ -132,12 +132,12 @@ impl InFlightFetches {
         Ok(handle)
     }
 
-    /// Returns the slot of the fetch in flight for `origin`.
+    /// Returns the slot into which the fetch for `origin`, queued or running, will put its result.
     pub(super) fn of(&self, origin: &Origin) -> Option<Arc<Slot>> {
         self.lock().get(origin).map(|entry| entry.fetch.slot.clone())
     }
 
-    /// Returns the slots of all fetches in flight.
+    /// Returns the slots of all origins whose fetch is queued or running.
     pub(super) fn slots(&self) -> Vec<(Origin, Arc<Slot>)> {
         let in_flight = self.lock();
         let slots = in_flight
@@ -151,7 +151,7 @@ impl InFlightFetches {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Origin, Entry>> {
-        // Entries are inserted and removed as a whole, so a panic cannot leave an incomplete one.
+        // A panic cannot leave a half-made entry: entries are inserted and removed as a whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -174,7 +174,7 @@ impl InFlightFetch {
 // === impl RunningFetch ===
 
 impl RunningFetch {
-    /// Returns whether the fetch has begun. It might also have ended.
+    /// Returns whether the fetch has begun, even if it has ended since.
     pub(super) fn has_begun(&self) -> bool {
         *self.stage.borrow() != Stage::Queued
     }
@@ -189,7 +189,8 @@ impl RunningFetch {
 // === impl QueuedFetch ===
 
 impl QueuedFetch {
-    /// Waits for the requester's turn. Returns `false` if the fetch has started in another requester's turn.
+    /// Waits until the requester's turn comes. Returns `false` if the fetch has started earlier, in another requester's
+    /// turn.
     pub(super) async fn turn(&self) -> bool {
         let mut stage = self.fetch.stage.subscribe();
         tokio::select! {
@@ -230,12 +231,12 @@ impl Drop for QueuedFetch {
         let Some(entry) = in_flight.get_mut(&self.origin) else {
             return;
         };
-        // If the fetch has ended, the entry can belong to the next fetch of the origin.
+        // If this fetch has ended, the entry can already belong to the origin's next fetch.
         if !Arc::ptr_eq(&entry.fetch, &self.fetch) {
             return;
         }
         entry.waiting -= 1;
-        // A running fetch is removed when it ends.
+        // Remove only a queued fetch that nobody waits for. A running one is removed when it ends.
         if entry.waiting == 0 && self.fetch.stage() == Stage::Queued {
             in_flight.remove(&self.origin);
         }
@@ -266,7 +267,7 @@ mod tests {
         origin::{HostPort, Scheme},
     };
 
-    /// Queues a request for `origin` from a client that gets its own permit.
+    /// Queues a fetch for `origin`, on behalf of a client that gets a permit of its own.
     fn queued(
         in_flight: &Arc<InFlightFetches>,
         limiter: &Arc<FetchLimiter>,
@@ -288,8 +289,8 @@ mod tests {
         let (in_flight, limiter) = (Arc::<InFlightFetches>::default(), Arc::new(FetchLimiter::new(1)));
         let origin = Origin::new(Scheme::Https, HostPort::parse(b"a.example").expect("a host"));
         let [first, second] = [1, 2].map(|client| queued(&in_flight, &limiter, &origin, client));
-        // A `QueuedFetch` drops its reference to the fetch only after it has checked the entry, so a second one can
-        // check while the first one still has its reference.
+        // Two handles can be dropped at the same moment: each then still sees the reference of the other. Here, this
+        // clone is that other reference.
         let held_by_first = first.fetch.clone();
         drop(first);
         assert_eq!(in_flight.len(), 1, "one waits still");

@@ -1,4 +1,4 @@
-//! The slot of an origin in memory, and its weight in the cache.
+//! The slot of an origin: what memory holds about it. Also the slot's weight in the cache.
 
 use std::sync::{
     Arc,
@@ -13,7 +13,7 @@ use crate::{
     origin::{Host, Origin},
 };
 
-/// The slot of one origin.
+/// What memory holds about one origin and its robots.txt.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) state: ArcSwap<OriginState>,
@@ -21,17 +21,18 @@ pub(super) struct Slot {
     recalled: AtomicBool,
     /// How many times the origin was forgotten.
     forgotten: AtomicU64,
-    /// Whether a fetch is running, or waits in the background for its turn. This is only a hint that saves a lock:
-    /// [`InFlightFetches`](super::in_flight::InFlightFetches) is authoritative.
+    /// Whether a fetch is running, or waits in the background for its turn. Only a hint that often saves taking a lock.
+    /// [`InFlightFetches`](super::in_flight::InFlightFetches) knows for certain.
     pub(super) fetching: AtomicBool,
     /// Counts the verdicts of decisions that were based on the state.
     pub(super) tally: Arc<Tally>,
-    /// Locked by the lookup that reads the disk or parses the copies again, so that others wait for it.
+    /// A lookup holds this lock while it reads the disk or parses the robots.txt again, so that others wait for its
+    /// result.
     pub(super) turn: tokio::sync::Mutex<()>,
 }
 
-/// A slot in the cache. Its weight is fixed when it is inserted, because the cache's total would be wrong if the weight
-/// changed.
+/// A slot in the cache. Its weight stays as it was at the insertion, because a later change would make the cache's
+/// total wrong.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) slot: Arc<Slot>,
@@ -44,7 +45,7 @@ pub(super) struct HeldWeight;
 // === impl Slot ===
 
 impl Slot {
-    /// Creates a slot for an unknown origin. Set `recalled` if there is no state on disk to merge.
+    /// Creates a slot for an unknown origin. Pass `recalled` if nothing about it has to be read from disk.
     pub(super) fn new(recalled: bool) -> Self {
         Self {
             state: ArcSwap::from_pointee(OriginState::unknown()),
@@ -64,7 +65,7 @@ impl Slot {
         self.recalled.store(true, Ordering::Release);
     }
 
-    /// Forgets the origin. A lookup that is reading it from disk notices this through [`forgotten`](Self::forgotten).
+    /// Forgets the origin. A lookup that is just reading it from disk notices this by [`forgotten`](Self::forgotten).
     pub(super) fn forget(&self) {
         self.forgotten.fetch_add(1, Ordering::AcqRel);
         self.state.store(Arc::new(OriginState::unknown()));
@@ -84,7 +85,7 @@ impl Held {
             Host::Ip(_) => 0,
         };
         let bytes = name + size_of::<Origin>() + size_of::<Slot>() + size_of::<Tally>() + slot.state.load().weight();
-        // An allocator rounds up to the next size class, which adds about an eighth.
+        // Add an eighth, because an allocator rounds up to its next size class.
         let weight = bytes + bytes / 8 + ENTRY_OVERHEAD;
         Self {
             slot,

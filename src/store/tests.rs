@@ -29,7 +29,7 @@ use crate::{
 struct Puppet {
     calls: mpsc::UnboundedSender<Call>,
     limiter: Arc<FetchLimiter>,
-    /// Whether the audit log has room.
+    /// Whether the audit log has room for a record.
     logs: watch::Sender<bool>,
     /// The origin of each recorded fetch, and its error.
     records: Mutex<Vec<(Origin, Option<FetchError>)>>,
@@ -42,12 +42,12 @@ struct Calls(mpsc::UnboundedReceiver<Call>);
 /// A fetch that has started. If the test drops this without ending the fetch, the fetch panics.
 struct Call {
     origin: Origin,
-    /// The entity tag of the conditional request.
+    /// The ETag that the request contained, if any.
     etag: Option<String>,
     end: oneshot::Sender<Fetched>,
 }
 
-/// A store, and the other inputs for lookups.
+/// A store, and what else a lookup needs.
 #[derive(Clone)]
 struct Bench {
     store: Arc<Store>,
@@ -74,7 +74,7 @@ impl Fetch for Puppet {
             etag: etag.map(str::to_owned),
             end,
         };
-        // Fails if the test has dropped the receiver. That drops `end` too, so the fetch panics below.
+        // If the test has dropped the receiver, sending fails. `end` is then dropped too, so the fetch panics below.
         let _ = self.calls.send(call);
         Traced {
             fetched: ended.await.expect("the test lets this fetch panic"),
@@ -200,7 +200,7 @@ impl Bench {
         lookup.await.expect("a lookup")
     }
 
-    /// Sets the state of `origin` as if `fetched` had been received that long `ago`.
+    /// Sets the state of `origin` as if the result `fetched` had come that long `ago`.
     fn known_since(&self, origin: &Origin, ago: Duration, fetched: &Fetched) {
         let slot = self.store.slot(origin);
         let then = SystemTime::now() - ago;
@@ -213,7 +213,7 @@ impl Bench {
     }
 }
 
-/// Waits until no task can make progress. Only then does the paused clock advance.
+/// Waits until no task can make progress: only then does the paused clock of tokio advance.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
@@ -256,7 +256,7 @@ fn answered(status: u16, body: &str) -> Fetched {
     })
 }
 
-/// Returns whether the rules of `body` decide.
+/// Returns whether the robots.txt `body` decides.
 fn holds(lookup: &Lookup, body: &str) -> bool {
     let copy = lookup.answer(&POLICY).copy().cloned();
     copy.is_some_and(|copy| {
@@ -325,7 +325,7 @@ async fn each_origin_is_fetched_separately() {
         assert!(begun.iter().any(|call| call.origin == *site), "{site}");
     }
     let [first, second, third] = begun;
-    // The last fetch ends first, and its lookup does not wait for the others.
+    // The fetch that started last ends first. Its lookup does not wait for the other fetches.
     let text = format!("User-agent: *\nDisallow: /{}\n", third.origin);
     let last = third.origin.clone();
     third.ends(rules(&text));

@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{copy::Tally, decision::Verdict};
 
-/// The counts at one time.
+/// The number of decisions about one origin with each verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerdictCounts {
     pub allow: u64,
     pub deny: u64,
     pub unverifiable: u64,
-    /// 0 if the proxy is of a version that does not count these decisions.
+    /// 0 if the counts come from a proxy of an older version, which does not count these.
     #[serde(default)]
     pub defer: u64,
 }

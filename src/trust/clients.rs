@@ -1,5 +1,5 @@
-//! The settings with which each client uses the proxy and trusts its certificates, as lines for a POSIX shell with
-//! explanatory comments. Pure. `table.toml` contains the texts.
+//! What each client needs to use the proxy and trust its certificates: lines for a POSIX shell, with comments that
+//! explain them. `table.toml` contains the texts. Does no I/O.
 
 mod files;
 mod guess;
@@ -12,7 +12,7 @@ pub use self::{
 };
 use super::settings::Settings;
 
-/// A client, or a system with all programs that use its certificate store.
+/// A client such as curl, or a whole system whose programs share one store of certificates.
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Client {
@@ -23,13 +23,13 @@ pub struct Client {
     /// A description in one line.
     pub about: String,
     pub group: ClientKind,
-    /// The settings for using the proxy.
+    /// The lines that make the client use the proxy.
     proxy: String,
-    /// The settings for trusting the authority.
+    /// The lines that make the client trust the authority.
     trust: String,
-    /// How the client presents a credential, if a secret in the proxy's address is not enough.
+    /// How to give the client a credential. `None` if it is enough to write the secret into the proxy's address.
     credential: Option<String>,
-    /// Texts that replace the two above if files are written.
+    /// Texts that replace `proxy` and `trust` if `robotgate env --write` writes files.
     #[serde(default)]
     written: FileTexts,
 }
@@ -41,7 +41,7 @@ struct FileTexts {
     trust: Option<String>,
 }
 
-/// The list in which a client appears.
+/// Under which heading a client is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientKind {
@@ -53,7 +53,7 @@ pub enum ClientKind {
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Table {
-    /// Texts that several clients share, keyed by the placeholder (in braces) that they replace.
+    /// Texts that several clients share. The key is the placeholder that stands for the text, without its braces.
     fragments: BTreeMap<String, String>,
     file: Vec<files::Template>,
     client: Vec<Client>,
@@ -68,7 +68,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let fragments = std::mem::take(&mut table.fragments);
     let expand = |text: &mut String| {
         for (name, fragment) in &fragments {
-            // Each fragment contains its own final newline.
+            // A fragment ends with a line end of its own, so the one after the placeholder is removed too.
             *text = text
                 .replace(&format!("{{{name}}}\n"), fragment)
                 .replace(&format!("{{{name}}}"), fragment);
@@ -88,7 +88,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-/// Returns every client, in the order in which people look for them.
+/// Returns all clients, in the order of the list.
 pub fn all() -> &'static [Client] {
     &TABLE.client
 }
@@ -104,19 +104,19 @@ pub fn find(name: &str) -> Option<&'static Client> {
 // === impl Client ===
 
 impl Client {
-    /// Returns the settings for using the proxy and trusting its certificates.
+    /// Returns the lines that make the client use the proxy and trust its certificates.
     pub fn settings(&self, settings: &Settings) -> String {
         let written = self.written.trust.as_ref().filter(|_| settings.folder().is_some());
         self.proxy_settings(settings) + &settings.fill(written.unwrap_or(&self.trust))
     }
 
-    /// Returns only the settings for using the proxy, for a proxy without an authority.
+    /// Returns only the lines that make the client use the proxy. This is for a proxy without an authority.
     pub fn proxy_settings(&self, settings: &Settings) -> String {
         let written = self.written.proxy.as_ref().filter(|_| settings.folder().is_some());
         settings.fill(written.unwrap_or(&self.proxy))
     }
 
-    /// Returns how the client presents a credential. Empty if the secret in the proxy's address is enough.
+    /// Returns how to give the client a credential. Empty if it is enough to write the secret into the proxy's address.
     pub fn credential(&self, settings: &Settings) -> String {
         match &self.credential {
             Some(text) => settings.fill(text),
@@ -166,7 +166,7 @@ mod tests {
         assert!(find("nothing").is_none());
     }
 
-    /// Returns the texts of a client: without written files, and with them.
+    /// Returns the settings of a client, once without written files and once with them.
     fn texts(client: &Client) -> [String; 2] {
         [settings(), settings().with_folder("/srv/trust")]
             .map(|settings| client.settings(&settings) + &client.credential(&settings))

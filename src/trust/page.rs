@@ -1,5 +1,5 @@
-//! The pages at `http://robotgate.internal/` and at `/trust` of the admin listener: the authority's certificate, and
-//! how to make clients trust it. Pure.
+//! The pages at `http://robotgate.internal/`, and at `/trust` of the admin listener. They offer the authority's
+//! certificate and say how to make clients trust it. Does no I/O.
 
 use std::fmt::Write as _;
 
@@ -41,8 +41,8 @@ pub enum Missing {
     Authority,
 }
 
-/// Returns the document at `path`, ignoring its query. `certificate` is that of the current authority, and `settings`
-/// contain the address at which the reader reaches the proxy.
+/// Returns the document at `path`. Ignores the query of the path. `certificate` is that of the current authority.
+/// `settings` contains the address at which the reader reaches the proxy.
 ///
 /// # Errors
 /// Fails if there is no document at the path. The response is then a 404.
@@ -165,7 +165,7 @@ pub(crate) fn with_code(text: &str) -> String {
     parts.map(part).collect()
 }
 
-/// The file name under which readers of the page save the certificate.
+/// The file name under which the page tells readers to save the certificate.
 pub const CA_NAME: &str = "robotgate-ca.pem";
 const FETCH: &str = "curl -sSf -x {proxy} -o {ca} http://robotgate.internal/ca.pem";
 const INTERCEPTS: &str = "To check each https:// URL, it decrypts the TLS of its clients. It shows them \

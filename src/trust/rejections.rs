@@ -1,5 +1,5 @@
-//! A table of limited size of the clients that recently rejected the authority's certificates, for the log and the
-//! operators' page. It reads no clock.
+//! Remembers the clients that recently rejected the authority's certificates, up to a number, for the log and the
+//! operators' page. Reads no clock.
 
 use std::{
     collections::HashMap,
@@ -12,22 +12,23 @@ use std::{
 use super::clients;
 use crate::text::words;
 
-/// The rejections of certificates. See the module's documentation.
+/// The clients that recently rejected the authority's certificates.
 #[derive(Debug, Default)]
 pub struct Rejections {
-    /// The clients in the order of their last rejection, most recent last.
+    /// The clients, sorted by their last rejection, the latest last.
     table: Mutex<Vec<Entry>>,
-    /// When each program last showed that it trusts the certificate, by the program's hash.
+    /// For each program (as a hash), when it last showed that it trusts the certificate.
     trusting: Mutex<HashMap<u64, SystemTime>>,
     hasher: RandomState,
 }
 
 words! {
-    /// What a client did when it saw the certificate.
+    /// How a client rejected the certificate.
     pub enum RejectionKind {
-        /// The client sent a TLS alert that says that it does not trust the certificate.
+        /// The client sent a TLS alert: it does not trust the certificate.
         Distrust = "distrust",
-        /// The client closed the connection without an alert, as many clients do if they do not trust the certificate.
+        /// The client closed the connection without a TLS alert. Many clients do so if they do not trust the
+        /// certificate.
         Closed = "closed",
     }
 }
@@ -35,11 +36,11 @@ words! {
 /// A client that rejected certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// The client's address. For IPv6, the first address of the client's /64.
+    /// The client's address. For an IPv6 address, only its first 64 bits; the others are 0.
     pub client: IpAddr,
-    /// The User-Agent of the client's last CONNECT that had one. Few clients send it with a CONNECT.
+    /// The User-Agent of the client's last CONNECT that had one. Few clients send a User-Agent with a CONNECT.
     pub user_agent: Option<String>,
-    /// The origin of the last rejected connection.
+    /// The origin that the client wanted to reach when it last rejected a certificate.
     pub origin: String,
     pub kind: RejectionKind,
     pub first: SystemTime,
@@ -56,8 +57,8 @@ struct Entry {
 // === impl Rejections ===
 
 impl Rejections {
-    /// Records that a client rejected a certificate. Returns how often the client has done so, including this time, if
-    /// the rejection should be logged: at most once a minute for each client and kind. `user_agent` must already be
+    /// Records that a client rejected a certificate. If this should be logged, returns how often the client has done
+    /// so, including this time. Each client and kind is logged at most once a minute. `user_agent` must already be
     /// plain text.
     pub fn note(
         &self,
@@ -100,7 +101,8 @@ impl Rejections {
             rejection.user_agent = Some(user_agent.to_owned());
         }
         let count = rejection.count;
-        // If the clock was set back, the rejection is logged too early, rather than not for a long time.
+        // `duration_since` fails if the clock was set back. Then the rejection is logged, even if that is too early.
+        // Otherwise it might not be logged for a long time.
         let is_due = now
             .duration_since(entry.last_logged)
             .map_or(true, |since| since >= LOG_INTERVAL);
@@ -111,14 +113,14 @@ impl Rejections {
         is_due.then_some(count)
     }
 
-    /// Records that `program` trusts the certificate, because it sent data on a connection to an origin.
+    /// Records that `program` trusts the certificate: it sent data on a connection for which it received one.
     pub fn note_trust(&self, program: impl Hash, now: SystemTime) {
         let key = self.hasher.hash_one(program);
         let mut trusting = self.trusting.lock().unwrap_or_else(PoisonError::into_inner);
         if trusting.len() >= MAX_TRUSTING {
             trusting.retain(|_, since| is_recent(*since, now));
-            // Remove many entries, so that a large number of programs does not cause a search of the whole table for
-            // each connection.
+            // If more than half of the entries are still recent, all are forgotten. Otherwise this search of the whole
+            // table could run for each new connection.
             if trusting.len() > MAX_TRUSTING / 2 {
                 trusting.clear();
             }
@@ -126,14 +128,14 @@ impl Rejections {
         trusting.insert(key, now);
     }
 
-    /// Returns whether `program` has shown that it trusts the certificate within the last ten seconds.
+    /// Returns whether `program` showed within the last ten seconds that it trusts the certificate.
     pub fn trusts(&self, program: impl Hash, now: SystemTime) -> bool {
         let key = self.hasher.hash_one(program);
         let trusting = self.trusting.lock().unwrap_or_else(PoisonError::into_inner);
         trusting.get(&key).is_some_and(|since| is_recent(*since, now))
     }
 
-    /// Returns the rejections, most recent first.
+    /// Returns the clients that rejected certificates, the latest first.
     pub fn list(&self) -> Vec<Rejection> {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.iter().rev().map(|entry| entry.rejection.clone()).collect()
@@ -143,14 +145,15 @@ impl Rejections {
 // === impl Rejection ===
 
 impl Rejection {
-    /// Returns the command that prints the settings to make the client trust the certificate. If the User-Agent does
-    /// not reveal which client it is, returns a general command.
+    /// Returns the `robotgate env` command that tells how to make this client trust the certificate. If the User-Agent
+    /// does not say which client it is, returns the command without a client.
     pub fn fix(&self) -> String {
         clients::fix(self.user_agent.as_deref())
     }
 }
 
-/// Returns the key of a client. All addresses of an IPv6 /64 are one client, because they could fill the table.
+/// Returns the address under which a client is remembered. All addresses of an IPv6 /64 are one client, because
+/// otherwise one machine could fill the table.
 fn key_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
@@ -158,7 +161,7 @@ fn key_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns whether `since` is recent. A time in the future, as after the clock was set back, is not recent.
+/// Returns whether `since` is less than `RECENT` ago. A time in the future is not: the clock was set back.
 fn is_recent(since: SystemTime, now: SystemTime) -> bool {
     now.duration_since(since).is_ok_and(|age| age < RECENT)
 }
@@ -201,7 +204,7 @@ mod tests {
         assert_eq!(note(59), None);
         assert_eq!(note(60), Some(4));
         assert_eq!(note(61), None);
-        // The clock was set back.
+        // At second 5, the clock was set back.
         assert_eq!(note(5), Some(6));
         let other = rejections.note(ip("10.0.0.7"), None, "https://a.example", RejectionKind::Closed, at(61));
         assert_eq!(other, Some(1), "another kind is told of");

@@ -1,36 +1,36 @@
-//! The address of the proxy and the place of its certificate, formatted for shells and programs. Pure.
+//! The address of the proxy and the path of its certificate, written as shells and programs need them. Does no I/O.
 
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-/// The values of the placeholders in the texts of [`clients`](super::clients).
+/// The values that replace the placeholders in the texts of [`clients`](super::clients).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The proxy's URL as given, including a name and secret.
+    /// The proxy's URL as the user gave it. It can contain a name and a secret.
     proxy: String,
-    /// The proxy's URL without a name and secret.
+    /// The proxy's URL without the name and the secret.
     server: String,
     host: String,
     port: String,
-    /// The decoded name and secret, if the address has both.
+    /// The name and the secret after percent-decoding, if the address has both.
     user: Option<(String, String)>,
     ca: Ca,
-    /// The folder for written files. Its path is absolute and needs no quoting in any setting.
+    /// The folder into which files are written. Its path is absolute and needs no quotes anywhere.
     folder: Option<String>,
-    /// The command `robotgate env` with the options that the user gave.
+    /// The command `robotgate env` with the same options as the user gave.
     command: String,
 }
 
 /// Where a client finds the authority's certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ca {
-    /// At this path.
+    /// The certificate is in the file at this path.
     At(String),
-    /// In the home folder of the user who reads the settings, under this name.
+    /// The certificate is in a file of this name, in the home folder of the person who reads the settings.
     Here(&'static str),
 }
 
-/// Why an address is not valid as the address of a proxy.
+/// Why a text is not a valid address of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadProxy {
     #[error("{0:?} is not the address of a proxy: write http://HOST:PORT")]
@@ -77,8 +77,8 @@ impl Settings {
         })
     }
 
-    /// Sets the options to show in advice to run `robotgate env` again: shell words on one line, each after a space,
-    /// without a secret.
+    /// Sets the options with which a message tells the user to run `robotgate env` again. They are shell words on one
+    /// line, each after a space, without the secret.
     #[must_use]
     pub fn with_options(self, options: &str) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl Settings {
         }
     }
 
-    /// Sets the folder for written files, which include copies of the certificate. Its path must satisfy [`is_plain`].
+    /// Sets the folder into which files are written, for example the certificate. Its path must satisfy [`is_plain`].
     #[must_use]
     pub fn with_folder(self, folder: &str) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl Settings {
         }
     }
 
-    /// Returns the folder for written files.
+    /// Returns the folder into which files are written; `None` if no files are written.
     pub fn folder(&self) -> Option<&str> {
         self.folder.as_deref()
     }
@@ -107,11 +107,12 @@ impl Settings {
         self.user.is_some()
     }
 
-    /// Replaces the placeholders in `text`. For a shell: `{proxy}`, `{server}` (the proxy without a secret), `{host}`,
-    /// `{port}`, `{ca}`, `{roots}` (for settings that replace the system's root certificates), `{dir}` (the folder for
-    /// written files) and `{env}` (`robotgate env` with its options). As quoted strings for programs: `{proxy-text}`,
-    /// `{server-text}`, `{name-text}`, `{secret-text}`, `{ca-text}` and `{roots-text}`. `{replaces}` is a comment on
-    /// `{roots}`.
+    /// Replaces the placeholders in `text`.
+    ///
+    /// For a shell: `{proxy}`, `{server}` (the proxy without a secret), `{host}`, `{port}`, `{ca}`, `{roots}` (for
+    /// settings that replace the system's root certificates), `{dir}` (the folder for written files) and `{env}`
+    /// (`robotgate env` with its options). As quoted strings for programs: `{proxy-text}`, `{server-text}`,
+    /// `{name-text}`, `{secret-text}`, `{ca-text}` and `{roots-text}`. `{replaces}` is a comment on `{roots}`.
     pub(super) fn fill(&self, text: &str) -> String {
         let (roots, replaces) = match &self.folder {
             Some(folder) => (&Ca::At(format!("{folder}/roots.pem")), HAS_ROOTS),
@@ -132,7 +133,7 @@ impl Settings {
             ("{port}", self.port.clone()),
             ("{dir}", self.folder.clone().unwrap_or_default()),
             ("{env}", self.command.clone()),
-            // These are replaced last, because a path can contain any text, even placeholders.
+            // These are replaced last. A path can contain any text, even another placeholder, which must stay as it is.
             ("{roots-text}", quoted(roots.name())),
             ("{roots}", roots.shell_word()),
             ("{ca-text}", quoted(self.ca.name())),
@@ -162,13 +163,13 @@ impl Ca {
     }
 }
 
-/// Returns whether a text needs no quoting in a shell or in any written file.
+/// Returns whether a text needs no quotes in a shell and in all written files.
 pub fn is_plain(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@%+,=".contains(&byte);
     !text.is_empty() && text.bytes().all(is_plain)
 }
 
-/// Quotes `text` as one word of a POSIX shell (XCU §2.2).
+/// Quotes `text` as one word of a POSIX shell (XCU §2.2), if necessary.
 pub fn shell_word(text: &str) -> String {
     if is_plain(text) {
         return text.to_owned();
@@ -176,7 +177,7 @@ pub fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Quotes `text` as a JSON string, which JavaScript and Python also read.
+/// Quotes `text` as a JSON string. JavaScript and Python can read it too.
 fn quoted(text: &str) -> String {
     // Serialising a string cannot fail.
     serde_json::to_string(text).unwrap_or_default()

@@ -1,7 +1,8 @@
 //! Explains in plain words what is wrong with a server's certificate. It parses the text of rustls' error, because
-//! pingora provides only the text. Pure.
+//! pingora passes on only that text.
 
-/// Explains the part of a rustls error after "invalid peer certificate: ". Returns an unknown error unchanged.
+/// Explains a certificate error of rustls. `error` is the text after "invalid peer certificate: ". If it is unknown,
+/// returns it unchanged.
 pub(crate) fn in_words(error: &str) -> String {
     let words = match error {
         _ if error.starts_with("certificate expired") => {
@@ -37,7 +38,7 @@ pub(crate) fn in_words(error: &str) -> String {
     words.to_owned()
 }
 
-/// Appends a date to `words`, from the timestamp (in seconds since 1970) that follows `mark` in `error`.
+/// Appends a date to `words`. It comes from the timestamp, in seconds since 1970, that follows `mark` in `error`.
 fn dated(words: &str, at: &str, error: &str, mark: &str) -> String {
     let seconds = error.split_once(mark).and_then(|(_, rest)| {
         let digits = rest
@@ -51,8 +52,8 @@ fn dated(words: &str, at: &str, error: &str, mark: &str) -> String {
     }
 }
 
-/// Describes the names of a certificate, which rustls writes as `DnsName("a.example"), DnsName("b.example") or
-/// IpAddress(192.0.2.1)`.
+/// Lists the names for which a certificate is valid. rustls writes them as `DnsName("a.example"), DnsName("b.example")
+/// or IpAddress(192.0.2.1)`.
 fn of_other_names(error: &str) -> String {
     let Some((_, names)) = error.split_once("only valid for ") else {
         return "it has no name of a host (a common name is not used)".to_owned();

@@ -1,4 +1,4 @@
-//! Faults in a connection to an origin or in its response, with their error types of RFC 9209 §2.3.
+//! What can be wrong with a connection to an origin or with its response, as error types of RFC 9209 §2.3.
 
 use http::StatusCode;
 use pingora::{Error, ErrorSource, ErrorType};
@@ -9,7 +9,7 @@ use crate::{
     text::plain_message,
 };
 
-/// Why an origin could not be reached, or its response not be used. The messages appear in headers and logs.
+/// Why an origin could not be reached, or its response could not be used. The messages appear in headers and logs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     #[error(transparent)]
@@ -24,7 +24,8 @@ pub enum Fault {
     ConnectionTerminated,
     #[error("the server's certificate is not valid: {0}")]
     TlsCertificate(String),
-    /// pingora would send, and verify the certificate for, a name other than the origin's.
+    /// The host name has an underscore that pingora would replace, so the certificate would be checked for another
+    /// name.
     #[error("the server's certificate cannot be checked, because the name has an underscore in its first label")]
     Underscore,
     #[error("the server refused the TLS handshake: {0}")]
@@ -72,8 +73,8 @@ impl Fault {
             {
                 Self::HttpProtocol
             }
-            // Errors in the content of a request have the same types. They are the client's fault and are never passed
-            // to this function.
+            // These must be errors of a response: errors in the content of a request have the same types, but never
+            // come here.
             ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => Self::TransferCoding,
             ErrorType::Custom("PrematureBodyEnd") => Self::ResponseIncomplete,
             _ if error.to_string().contains("Too many open files") => {
@@ -83,8 +84,8 @@ impl Fault {
         }
     }
 
-    /// Converts an error from pingora like [`Fault::from_pingora`], but for an error while reading a response's
-    /// content: if the connection ends there, the response is incomplete.
+    /// Converts an error from pingora that occurred while it read a response's content. If the connection ended there,
+    /// the response is incomplete.
     pub fn of_body(error: Box<Error>) -> Self {
         match Self::from_pingora(&error.into_up()) {
             Self::ConnectionTerminated | Self::HttpProtocol | Self::Internal(_) => Self::ResponseIncomplete,
@@ -98,7 +99,7 @@ impl Fault {
         let after = |mark: &str| {
             let start = text.find(mark)? + mark.len();
             let detail = &text[start..];
-            // The text cannot be part of a certificate's names, because these are host names.
+            // Cut at the last `, SNI: `. The names in the certificate cannot contain it, because they are host names.
             let end = detail.rfind(", SNI: ").unwrap_or(detail.len());
             Some(detail[..end].trim())
         };
@@ -113,7 +114,7 @@ impl Fault {
         Self::TlsProtocol(bounded(cause.unwrap_or(&text)))
     }
 
-    /// Returns the value of `error` in `Proxy-Status` (RFC 9209 §2.3).
+    /// Returns the error type of the fault for the `Proxy-Status` field (RFC 9209 §2.3).
     pub fn proxy_error(&self) -> ProxyError {
         match self {
             Self::Egress(EgressError::Resolve(ResolveError::Timeout)) => ProxyError::DnsTimeout,
@@ -135,8 +136,7 @@ impl Fault {
         }
     }
 
-    /// Returns the status of the response that reports the fault to the client. RFC 9209 §2.3 recommends one for each
-    /// error type.
+    /// Returns the status of the response that reports the fault to the client, as RFC 9209 §2.3 recommends it.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Egress(EgressError::Resolve(ResolveError::Timeout))
@@ -149,7 +149,7 @@ impl Fault {
     }
 }
 
-/// Maximum length in bytes of a server's text in a fault. The fault is stored as long as its origin.
+/// Maximum length in bytes of a server's text in a fault. The cache keeps faults, so the text must be short.
 const MAX_DETAIL: usize = 256;
 
 #[cfg(test)]
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn too_many_open_files_is_an_internal_fault() {
-        // EMFILE and ENFILE, wrapped in the same way as by pingora's connector.
+        // The errors EMFILE and ENFILE (too many open files), wrapped as pingora's connector does it.
         for code in [24, 23] {
             let cause = std::io::Error::from_raw_os_error(code);
             let error = Error::because(ErrorType::InternalError, "Fail to connect to 192.0.2.1:80", cause);

@@ -12,13 +12,14 @@ use pingora_http::{RequestHeader, ResponseHeader};
 use super::Fault;
 use crate::wire::{HeadRead, Wire, at_once};
 
-/// A request and its response. See the module's documentation.
+/// One request and its response on an HTTP/1.1 connection.
 pub struct Http1 {
     session: HttpSession,
     wire: Wire,
-    /// Number of bytes of the next head that were already searched for its end.
+    /// How many bytes of the next response head were already searched for the end of the head.
     seen: usize,
-    /// Whether the request or the response authenticates the whole connection, so that no other client may use it.
+    /// Whether the request or the response authenticates the whole connection (such as NTLM). No other client may use
+    /// it then.
     personal: bool,
 }
 
@@ -44,12 +45,12 @@ impl Http1 {
         write_result(at_once(self.session.write_request_header(head)))
     }
 
-    /// Returns whether more can be written before the written bytes have been sent.
+    /// Returns whether the caller may write more although not everything has been sent yet.
     pub fn has_room(&self) -> bool {
         self.wire.unsent() < MAX_UNSENT
     }
 
-    /// Becomes ready once everything written has been sent.
+    /// Becomes ready once everything that was written has been sent.
     pub fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
         self.wire.poll_sent(cx).map_err(|_| Fault::ConnectionTerminated)
     }
@@ -60,7 +61,7 @@ impl Http1 {
     /// Fails if the connection is broken.
     pub fn send(&mut self, content: &[u8]) -> Result<(), Fault> {
         if content.is_empty() {
-            // An empty chunk would end the content (RFC 9112 §7.1).
+            // Write nothing: an empty chunk would end the content (RFC 9112 §7.1).
             return Ok(());
         }
         write_result(at_once(self.session.write_body(content)))
@@ -79,7 +80,7 @@ impl Http1 {
     /// # Errors
     /// Fails if the head is malformed, or the connection ends before it.
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHeader, Fault>> {
-        // Otherwise, the session would parse the head again with each byte that arrives.
+        // Wait for a complete head first. The session would parse an incomplete one again with each byte that arrives.
         loop {
             let awaited = ready!(self.wire.poll_head(&mut self.seen, MAX_HEAD, cx));
             match awaited.map_err(|_| Fault::ConnectionTerminated)? {
@@ -87,7 +88,7 @@ impl Http1 {
                 HeadRead::End if self.wire.bytes_read() == 0 => return Poll::Ready(Err(Fault::ConnectionTerminated)),
                 HeadRead::End | HeadRead::Head => {}
             }
-            // The session is still pending if only empty lines have arrived, which can precede a head.
+            // Empty lines can precede a head. If only these have arrived, the session is still pending.
             if let Poll::Ready(read) = pin!(self.session.read_response()).poll(cx) {
                 self.wire.read_on();
                 read.map_err(fault)?;
@@ -107,8 +108,8 @@ impl Http1 {
     /// # Errors
     /// Fails if the content is malformed or incomplete.
     pub fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<&[u8]>, Fault>> {
-        // After a failed write, the connection can end because of a reset. The write has already reported that error,
-        // so the next read does not. The end of the connection then does not prove that the content is complete.
+        // After a failed write, the connection may have ended by a reset. Reading does not report the reset again, so
+        // the end of the connection does not prove that the content is complete.
         let is_doubtful = self.wire.is_broken() && self.ends_by_close();
         let read = pin!(self.session.read_body_ref());
         match read.poll(cx).map_err(Fault::of_body) {
@@ -134,20 +135,20 @@ impl Http1 {
         self.wire.bytes_read()
     }
 
-    /// Returns the connection if another request can use it (RFC 9112 §9.3).
+    /// Returns the connection if another request can use it (RFC 9112 §9.3), otherwise `None`.
     pub fn into_kept(mut self) -> Option<Stream> {
         self.session.respect_keepalive();
         let is_kept = self.session.will_keepalive() && !self.personal;
         let kept = at_once(self.session.reuse()).flatten();
         drop(kept?);
         let (stream, unread) = self.wire.into_stream()?;
-        // If the origin has sent bytes that belong to no response, the connection is not reused.
+        // Do not reuse the connection if the origin has sent bytes that belong to no response.
         (is_kept && unread.is_empty()).then_some(stream)
     }
 
-    /// Returns the connection of a WebSocket, after the head of the `101` was read.
+    /// Returns the connection of a WebSocket. Call this after the head of the `101` response was read.
     pub fn into_websocket(self) -> Wire {
-        // The session has read the head and no bytes after it.
+        // Nothing is lost: the session has read the head and no bytes after it.
         self.wire
     }
 }
@@ -160,7 +161,7 @@ fn write_result<T>(done: Option<pingora::Result<T>>) -> Result<(), Fault> {
     }
 }
 
-/// Converts an error from the session. All of these errors are the origin's fault.
+/// Converts an error from the session. The origin is the cause of all of these errors.
 fn fault(error: Box<pingora::Error>) -> Fault {
     Fault::from_pingora(&error.into_up())
 }
@@ -174,9 +175,9 @@ fn names_a_login<'a>(fields: impl IntoIterator<Item = &'a HeaderValue>) -> bool 
     schemes.any(|scheme| scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"negotiate"))
 }
 
-/// Maximum size of a response's head in bytes. It is the same over HTTP/2.
+/// Maximum size of a response's head in bytes. HTTP/2 uses the same limit.
 const MAX_HEAD: usize = 256 * 1024;
-/// Number of unsent bytes from which no more may be written.
+/// While this many bytes have not been sent yet, no more may be written.
 const MAX_UNSENT: usize = 16 * 1024;
 
 #[cfg(test)]
@@ -187,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads the response to a POST whose head is `response`. The origin sends `sent` as its content and closes the
+    /// Reads the response to a POST. The origin sends the head `response` and the content `sent`, and closes the
     /// connection. Returns how the content ended.
     async fn end_of_content(response: &str, sent: &[u8]) -> Result<(), Fault> {
         let (near, mut far) = duplex(1024);

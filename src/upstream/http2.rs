@@ -1,4 +1,4 @@
-//! HTTP/2 to an origin (RFC 9113): one connection that several exchanges share, each with its own stream.
+//! HTTP/2 to an origin (RFC 9113): several requests share one connection, each with its own stream.
 //!
 //! [`SharedConnection`] is the connection, and [`Stream`] is one request and its response on it. `message` converts
 //! heads to and from HTTP/2. A separate task (`drive`) reads and writes the connection. This module opens no TCP
@@ -9,19 +9,21 @@
 //! The origin is not trusted, and a client must not be able to slow down another client on the same connection.
 //!
 //! - **Windows.** A stream holds at most [`Bounds::window`] bytes that its client has not read yet. The connection's
-//!   window is [`Bounds::window`] times [`Bounds::streams`], the maximum number of open streams. So streams whose
-//!   clients do not read, however many there are, leave every other stream its whole window.
-//! - **Content.** All streams share the origin's window for the connection. So a connection carries one request with
-//!   content at a time, and takes no more requests of any kind once a request with content was cancelled.
-//! - **Heads.** [`Bounds::max_head`] is announced and enforced. h2 stops decoding beyond it, and closes the connection
-//!   at four times as much or if a head has more CONTINUATION frames than it needs (RUSTSEC-2024-0332).
+//!   window has room for that many bytes of each stream ([`Bounds::streams`] is the maximum number). So a stream keeps
+//!   its whole window even if the clients of all other streams stop reading.
+//! - **Content.** All requests with content share the window that the origin gives to the connection. So a connection
+//!   carries one such request at a time. After one was cancelled, the connection takes no more requests.
+//! - **Heads.** robotgate announces [`Bounds::max_head`] and enforces it. h2 decodes no more than that of a head. It
+//!   closes the connection if a head is four times as long, or has more CONTINUATION frames than it needs
+//!   (RUSTSEC-2024-0332).
 //! - **Informational responses.** A stream accepts 16 of them.
-//! - **Floods.** h2 closes a connection whose peer makes it reset more than 1,024 streams (RUSTSEC-2024-0003), violates
-//!   a window, or sends too many small DATA frames that were not read yet: h2 adds up how far each is below 256 bytes,
-//!   and the limit is half of the connection's window. h2 answers one PING or SETTINGS frame before it reads the next.
+//! - **Floods.** h2 closes a connection if the origin makes it reset more than 1,024 streams (RUSTSEC-2024-0003) or
+//!   exceeds a window. It also does so if too many small DATA frames were not read yet. h2 adds up how far each is
+//!   below 256 bytes; the limit is half of the connection's window. h2 answers one PING or SETTINGS frame before it
+//!   reads the next.
 //! - **Cancelled streams.** When robotgate cancels a stream, h2 remembers it for ten seconds, to ignore frames that are
-//!   still under way. After 100 cancelled streams, the connection takes no new ones: origins count cancelled streams as
-//!   an attack and would close the connection under all the others.
+//!   still under way. After 100 cancelled streams, the connection takes no new ones. Otherwise, the origin might take
+//!   them for an attack, and close the connection while other requests use it.
 //! - **Sending.** h2 buffers at most 64 KiB of a request's content that the connection has not accepted.
 //! - **Dead peers.** While streams are open, a PING is sent every [`Bounds::silence`], and the connection ends if the
 //!   answer takes longer than that.
@@ -50,8 +52,8 @@ use super::Fault;
 /// Limits of a connection and its streams.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Maximum size in bytes of a response's head, and of its trailers, counted as in RFC 9113 §6.5.2: names, values,
-    /// and 32 for each field.
+    /// Maximum size in bytes of a response's head, and of its trailers, counted as in RFC 9113 §6.5.2: the names, the
+    /// values, and 32 bytes for each field.
     pub max_head: u32,
     /// Maximum number of bytes of a response's content that the client has not read yet.
     pub window: u32,
@@ -68,8 +70,8 @@ pub struct SharedConnection(Arc<State>);
 /// State shared by the connection's handles, its streams and the task that drives it.
 #[derive(Debug)]
 struct State {
-    /// Opens streams. `None` once no new stream may be opened. h2 closes a connection when its last sender and stream
-    /// are dropped.
+    /// Opens streams. `None` once no new stream may be opened. When this sender and the last stream are dropped, h2
+    /// closes the connection.
     sender: Mutex<Option<SendRequest<Bytes>>>,
     /// Whether the origin is closing the connection, or the connection has ended.
     away: AtomicBool,
@@ -86,13 +88,14 @@ struct State {
     bounds: Bounds,
 }
 
-/// Counts a stream of its connection until it is dropped.
+/// Counts an open stream of the connection until this value is dropped. If the response has not ended by then, the
+/// stream counts as cancelled.
 #[derive(Debug)]
 struct StreamPermit {
     state: Arc<State>,
     /// Whether the request has content.
     content: bool,
-    /// Whether the response has ended or the stream has failed, so that dropping the permit cancels nothing.
+    /// Whether the response has ended or the stream has failed. Dropping the permit then cancels nothing.
     settled: bool,
 }
 
@@ -113,8 +116,8 @@ impl Default for Bounds {
 
 impl SharedConnection {
     /// Starts HTTP/2 on a byte stream whose TLS handshake agreed on `h2`, and spawns the task that drives the
-    /// connection until its end. A connection without streams is closed after `idle` (and at most [`Bounds::silence`]
-    /// more).
+    /// connection until its end. A connection without streams is closed after `idle`, or up to [`Bounds::silence`]
+    /// later.
     ///
     /// Waits only until the first bytes are written, not for a response of the origin.
     ///
@@ -150,7 +153,7 @@ impl SharedConnection {
         Ok(Self(state))
     }
 
-    /// Returns whether another stream can be opened now, for a request with or without `content`.
+    /// Returns whether another stream can be opened now. `content` says whether its request has content.
     pub fn has_room(&self, content: bool) -> bool {
         !self.is_closed() && self.0.has_room(content)
     }
@@ -165,7 +168,7 @@ impl SharedConnection {
         self.0.streams.load(Ordering::Relaxed) == 0
     }
 
-    /// Prevents new streams. The connection ends when its open streams have ended.
+    /// Opens no new streams from now on. The connection ends when its open streams have ended.
     pub fn close(&self) {
         self.0.away.store(true, Ordering::Relaxed);
         self.0.sender().take();
@@ -182,8 +185,8 @@ impl SharedConnection {
         let (response, content) = sent.map_err(|error| {
             let error = StreamError::of_send(&error);
             if error.is_unprocessed() {
-                // The task that drives the connection might not have noticed yet that no stream can be opened, and the
-                // next request must not use this connection.
+                // No more streams can be opened, but the task that drives the connection may not have noticed yet. Keep
+                // the next request from using this connection.
                 self.0.away.store(true, Ordering::Relaxed);
             }
             error
@@ -204,12 +207,12 @@ impl State {
         is_free && self.streams.load(Ordering::Relaxed) < self.limit.load(Ordering::Relaxed)
     }
 
-    /// Takes a permit for a new stream.
+    /// Counts a new stream, and returns a permit for it.
     fn enter(self: &Arc<Self>, content: bool) -> Result<(SendRequest<Bytes>, StreamPermit), StreamError> {
         let guard = self.sender();
         let sender = guard.as_ref().filter(|_| !self.is_away());
         let sender = sender.ok_or_else(StreamError::closed)?.clone();
-        // Streams are counted only under the lock, so that the task cannot close the connection at the same time.
+        // Count streams only under the lock, so that the task cannot close the connection at the same time.
         if !self.has_room(content) {
             return Err(StreamError::closed());
         }
@@ -224,7 +227,7 @@ impl State {
     }
 
     fn sender(&self) -> MutexGuard<'_, Option<SendRequest<Bytes>>> {
-        // A poisoned lock still contains a valid value.
+        // The value is valid even if a thread has panicked under the lock.
         self.sender.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -236,7 +239,8 @@ impl Drop for StreamPermit {
         if !self.settled {
             self.state.cancelled.fetch_add(1, Ordering::Relaxed);
             if self.content {
-                // The unread content takes up a part of the connection's window, which the origin might never free.
+                // Accept no new streams: unread content takes up a part of the connection's window, which the origin
+                // may never free.
                 self.state.away.store(true, Ordering::Relaxed);
             }
         }
@@ -249,10 +253,10 @@ impl Drop for StreamPermit {
 
 /// Maximum size of a window (RFC 9113 §6.9.1).
 const MAX_WINDOW: u32 = (1 << 31) - 1;
-/// Maximum number of streams to cancel on one connection before it opens no more.
+/// After this many cancelled streams, a connection opens no more.
 const MAX_CANCELLED: usize = 100;
-/// How long to remember a cancelled stream. Frames that the origin sent before it received the reset arrive within this
-/// time.
+/// How long to remember a cancelled stream. The origin may have sent frames before it knew of the cancellation; they
+/// arrive within this time.
 const REMEMBERED: Duration = Duration::from_secs(10);
 /// Maximum bytes of a request's content that h2 buffers.
 const SEND_BUFFER: usize = 64 * 1024;

@@ -23,14 +23,14 @@ use super::{
 };
 use crate::origin::{Origin, Scheme};
 
-/// The connections whose certificates were verified against one set of root certificates.
+/// Connections to origins. There is one such set for each file of root certificates.
 pub struct Origins {
     connector: TransportConnector,
     /// HTTP/1.1 connections that wait for their next request.
     kept: Pool<Stream>,
     /// HTTP/2 connections.
     shared: Sharing,
-    /// Whether the sweep task is running.
+    /// Whether a task is running that drops connections that can no longer be used.
     is_swept: AtomicBool,
 }
 
@@ -41,10 +41,10 @@ pub struct Wanted {
     pub http2: bool,
     /// Whether the request has content.
     pub content: bool,
-    /// Whether the request may use a kept HTTP/1.1 connection. The origin might close that connection, so the request
-    /// must be repeatable.
+    /// Whether the request may use an HTTP/1.1 connection that was kept after another request. The origin may just be
+    /// closing that connection, so the request must be repeatable.
     pub kept: bool,
-    /// Whether to open a new connection that no other request uses.
+    /// Whether the request needs a new connection that no other request uses.
     pub fresh: bool,
 }
 
@@ -59,8 +59,8 @@ pub struct OriginConnection {
 // === impl Origins ===
 
 impl Origins {
-    /// Creates an empty set of connections, whose certificates are verified against the root certificates in the file
-    /// `roots`. Keeps at most about `max` idle HTTP/1.1 connections, and as many HTTP/2 connections.
+    /// Creates an empty set of connections. Certificates are verified against the root certificates in the file
+    /// `roots`. Keeps at most about `max` idle HTTP/1.1 connections, and about as many HTTP/2 connections.
     pub fn new(roots: String, max: usize) -> Arc<Self> {
         let mut options = ConnectorOptions::new(1);
         options.ca_file = Some(roots);
@@ -74,11 +74,11 @@ impl Origins {
 
     /// Returns a connection to `origin` at one of `addresses`, which the egress guard has checked. Prefers an existing
     /// connection; otherwise opens one to the first address that accepts it. TCP and TLS take at most `within` for all
-    /// addresses together. A new HTTP/2 connection closes after being idle for `idle`. Records the last address that
-    /// was tried in `tried`.
+    /// addresses together. A new HTTP/2 connection is closed once it has been idle for `idle`. `tried` gets the last
+    /// address that was tried.
     ///
     /// # Errors
-    /// Fails with the fault of the last address that was tried.
+    /// Fails if no address accepts a connection. The error is that of the last address.
     pub async fn reach(
         self: &Arc<Self>,
         origin: &Origin,
@@ -136,7 +136,7 @@ impl Origins {
         kept.map(Server::http1)
     }
 
-    /// Connects to `origin` at `address`. If another request is already connecting, waits for that connection and
+    /// Connects to `origin` at `address`. If another request is already connecting there, waits for its connection, and
     /// shares it if it is HTTP/2. Returns the connection, and whether another request opened it.
     async fn connect(
         self: &Arc<Self>,
@@ -153,15 +153,14 @@ impl Origins {
         if wanted.fresh {
             let stream = connect(&self.connector, origin, address, ALPN::H2H1, within).await?;
             let server = match stream.selected_alpn_proto() {
-                // A fresh connection is not shared, because other requests could break it.
+                // Do not share this connection, because the request asked for one of its own.
                 Some(ALPN::H2) => Server::http2(SharedConnection::open(stream, &Bounds::default(), ALONE).await?),
                 _ => Server::http1(stream),
             };
             return Ok((server, false));
         }
         let key = Key::new(origin, address);
-        // A request that has waited for another request's connection in vain gets the full time, because the delay is
-        // not the origin's fault.
+        // Do not count the time spent waiting for another request's connection: that delay is not the origin's fault.
         let next_step = tokio::time::timeout(within, self.shared.next_step(&key, wanted.content)).await;
         let opening = match next_step.unwrap_or(NextStep::OpenAlone) {
             NextStep::Use(shared) => return Ok((Server::http2(shared), true)),
@@ -183,7 +182,7 @@ impl Origins {
         Ok((Server::http2(shared), false))
     }
 
-    /// Keeps the connection of a completed request if another request can use it within `idle`.
+    /// After a request is complete, keeps its connection for up to `idle`, if another request can use it.
     pub fn keep(self: &Arc<Self>, origin: &Origin, address: SocketAddr, server: Server, idle: Duration) {
         if let Some(stream) = server.into_kept() {
             self.kept.keep(Key::new(origin, address), stream, idle, Instant::now());
@@ -222,8 +221,8 @@ async fn sweep(origins: Weak<Origins>) {
             continue;
         }
         origins.is_swept.store(false, Ordering::SeqCst);
-        // A request might have kept a connection in the meantime, and not have started another sweep because this task
-        // was still running.
+        // Stop only if no connection was kept in the meantime: the request that kept it saw this task running, and did
+        // not start another.
         if !origins.sweep(Instant::now()) || origins.is_swept.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -231,7 +230,7 @@ async fn sweep(origins: Weak<Origins>) {
 }
 
 const SWEEP: Duration = Duration::from_secs(1);
-/// How long an HTTP/2 connection that is not shared stays open after its request.
+/// How long an HTTP/2 connection for a single request stays open afterwards.
 const ALONE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

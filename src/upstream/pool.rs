@@ -19,22 +19,22 @@ use tokio::io::{AsyncRead as _, ReadBuf};
 
 use crate::origin::{Host, Origin, Scheme};
 
-/// The requests that a connection can be used for: those to this address and, over TLS, to the host of the verified
-/// certificate.
+/// What the requests that can use a connection have in common: the address, and over TLS the host for which the
+/// certificate was verified.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     address: SocketAddr,
     tls: Option<Host>,
 }
 
-/// A map in several shards, each with its own lock.
+/// A map in several parts (shards), each with its own lock.
 #[derive(Debug)]
 pub struct Shards<V> {
     shards: [Mutex<HashMap<Key, V>>; SHARDS],
     hasher: RandomState,
 }
 
-/// Idle connections. The most recent one is used first. Connections are closed while no lock is taken.
+/// Idle connections. The most recent one is used first. No lock is held while a connection is closed.
 #[derive(Debug)]
 pub struct Pool<T> {
     kept: Shards<Vec<Idle<T>>>,
@@ -57,7 +57,7 @@ pub trait Keep {
 // === impl Key ===
 
 impl Key {
-    /// Returns the key of the connections to `address` that can be used for `origin`.
+    /// Returns the key for connections to `address` that requests to `origin` can use.
     pub fn new(origin: &Origin, address: SocketAddr) -> Self {
         Self {
             address,
@@ -76,27 +76,27 @@ impl<V> Shards<V> {
         }
     }
 
-    /// Locks the shard of `key`.
+    /// Locks the part of the map that contains `key`.
     pub fn of(&self, key: &Key) -> MutexGuard<'_, HashMap<Key, V>> {
-        // The remainder is below `SHARDS`, so it fits.
+        // The cast loses nothing: the remainder is below `SHARDS`.
         lock(&self.shards[(self.hasher.hash_one(key) % SHARDS as u64) as usize])
     }
 
-    /// Locks the shards one after the other.
+    /// Locks the parts of the map, one after the other.
     pub fn each(&self) -> impl Iterator<Item = MutexGuard<'_, HashMap<Key, V>>> {
         self.shards.iter().map(lock)
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic under these locks cannot leave a half-made change.
+    // Use the map even after a panic: changes under these locks are never left half made.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // === impl Pool ===
 
 impl<T: Keep> Pool<T> {
-    /// Creates a pool that keeps about `max` connections, or at most a few more.
+    /// Creates a pool that keeps at most `max` connections, or a few more.
     pub fn new(max: usize) -> Self {
         Self {
             kept: Shards::new(),
@@ -105,7 +105,7 @@ impl<T: Keep> Pool<T> {
         }
     }
 
-    /// Takes a connection that is still usable at `now`.
+    /// Takes a connection out of the pool that is still usable at `now`.
     pub fn take(&self, key: &Key, now: Instant) -> Option<T> {
         loop {
             let mut shard = self.kept.of(key);
@@ -121,7 +121,8 @@ impl<T: Keep> Pool<T> {
         }
     }
 
-    /// Keeps a connection for at most `time` from `now`. If the pool is full, drops some connections that expire soon.
+    /// Adds a connection to the pool, for at most `time` from `now`. If the pool is full, drops connections that expire
+    /// soon.
     pub fn keep(&self, key: Key, connection: T, time: Duration, now: Instant) {
         let is_full = self.count.fetch_add(1, Ordering::Relaxed) >= self.max;
         let mut shard = self.kept.of(&key);
@@ -135,7 +136,7 @@ impl<T: Keep> Pool<T> {
         self.count.fetch_sub(surplus.len(), Ordering::Relaxed);
     }
 
-    /// Drops connections that can no longer be used. Returns how many are left.
+    /// Drops connections that expired or that the origin closed. Returns how many are left.
     pub fn sweep(&self, now: Instant) -> usize {
         for mut shard in self.kept.each() {
             let gone = take_out(&mut shard, |idle| idle.until <= now || !idle.connection.is_open());
@@ -146,8 +147,8 @@ impl<T: Keep> Pool<T> {
     }
 }
 
-/// Removes and returns the half of the connections that would expire first. With half of them removed, the next
-/// connections need no search for the oldest.
+/// Removes and returns the half of the connections that would expire first. Removing many at a time makes this search
+/// rare.
 fn older_half<T>(shard: &mut HashMap<Key, Vec<Idle<T>>>) -> Vec<Idle<T>> {
     let mut ends: Vec<Instant> = shard.values().flatten().map(|idle| idle.until).collect();
     if ends.is_empty() {
@@ -168,7 +169,7 @@ fn take_out<T>(shard: &mut HashMap<Key, Vec<Idle<T>>>, mut goes: impl FnMut(&mut
 }
 
 impl Keep for Stream {
-    /// A connection is not reused after the origin has closed it or sent unsolicited bytes.
+    /// Returns false if the origin has closed the connection, or has sent bytes although no request was open.
     fn is_open(&mut self) -> bool {
         let mut space = [0; 1];
         let mut read = ReadBuf::new(&mut space);
@@ -177,14 +178,15 @@ impl Keep for Stream {
     }
 }
 
-/// Number of shards: more than most machines have workers.
+/// Number of parts, each with its own lock: more than most machines have worker threads.
 pub const SHARDS: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A connection that is open or closed. When it is dropped, it checks that the lock of its shard is not taken.
+    /// A connection that says whether it is open. When it is dropped, it checks that the lock of its part of the map is
+    /// free.
     #[derive(Debug)]
     struct Fake {
         is_open: bool,
@@ -240,7 +242,7 @@ mod tests {
             assert!(pool.sweep(now) <= 4 + SHARDS, "at {number}");
         }
         assert_eq!(pool.take(&key(1), now).map(|taken| taken.number), Some(99));
-        // In the worst case, each key is alone in its shard.
+        // The worst case is that each key is alone in its part of the map.
         for number in 0..=255 {
             pool.keep(key(number), open(0), MINUTE, now);
             assert!(pool.sweep(now) <= 4 + SHARDS, "with {number} keys");

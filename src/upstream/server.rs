@@ -1,4 +1,4 @@
-//! The origin's side of an exchange: sends the request and receives the response, over any version of HTTP.
+//! Sends one request to an origin and receives its response, over HTTP/1.1 or HTTP/2.
 
 use std::task::{Context, Poll, ready};
 
@@ -19,7 +19,7 @@ pub enum Server {
     Http2(Box<Http2>),
 }
 
-/// A request on a shared HTTP/2 connection.
+/// A request and its response on a shared HTTP/2 connection.
 pub struct Http2 {
     connection: SharedConnection,
     stream: Option<http2::Stream>,
@@ -34,7 +34,7 @@ pub enum Repeat {
     Never,
     /// The origin has certainly not processed the request.
     Always,
-    /// The origin has not processed the request, which needs HTTP/1.1.
+    /// The origin has not processed the request, and it has to be repeated over HTTP/1.1.
     OverHttp1,
 }
 
@@ -84,7 +84,7 @@ impl Server {
         }
     }
 
-    /// Returns whether there is room to send more content.
+    /// Returns whether more content can be sent now.
     pub fn has_room(&self) -> bool {
         match self {
             Self::Http1(server) => server.has_room(),
@@ -175,10 +175,7 @@ impl Server {
         }
     }
 
-    /// Reads the trailers after the content. Ignores those of HTTP/1.1.
-    ///
-    /// # Errors
-    /// Fails if the trailers are malformed or missing.
+    /// Reads the trailers after the content. Over HTTP/1.1, it ignores them.
     pub fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, Fault>> {
         match self {
             Self::Http1(_) => Poll::Ready(Ok(None)),
@@ -194,16 +191,17 @@ impl Server {
         }
     }
 
-    /// Returns the connection if another request can use it and it is not shared already.
+    /// Returns the connection, so that it can be kept for another request. `None` if it cannot be reused, or if it is
+    /// an HTTP/2 connection.
     pub fn into_kept(self) -> Option<Stream> {
         match self {
             Self::Http1(server) => server.into_kept(),
-            // A shared connection is already kept: it has been available to other requests since it was opened.
+            // Other requests can use a shared connection from the moment that it was opened, so it needs no keeping.
             Self::Http2(_) => None,
         }
     }
 
-    /// Returns the connection of a WebSocket, after the head of the `101` was read.
+    /// Returns the connection of a WebSocket. Call this after the head of the `101` response was read.
     ///
     /// # Errors
     /// Fails if the connection is HTTP/2, which has no `101`.
@@ -214,12 +212,12 @@ impl Server {
         }
     }
 
-    /// Returns whether and how to repeat a request that failed with `fault`. Set `may_repeat` if the request is
-    /// idempotent and used an existing connection.
+    /// Returns whether and how to repeat a request that failed with `fault`. Pass `may_repeat` if the request is
+    /// idempotent and used a connection that already existed.
     pub fn again(&self, fault: &Fault, may_repeat: bool) -> Repeat {
         let (again, is_unanswered) = match self {
             Self::Http1(server) => (Repeat::Never, server.bytes_read() == 0),
-            // If the connection is still open, the fault concerns only this request.
+            // If the HTTP/2 connection is still open, the fault concerns only this request.
             Self::Http2(server) => (server.again, !server.has_answered && server.connection.is_closed()),
         };
         // Most likely, the origin closed the connection before it received the request.

@@ -1,4 +1,4 @@
-//! The HTTP/2 connections that requests share, and those that are being opened for several requests at the same time.
+//! The HTTP/2 connections that several requests share. It also keeps requests from opening several where one is enough.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,8 @@ use super::{
 #[derive(Debug)]
 pub struct Sharing {
     servers: Shards<ServerState>,
-    /// Maximum number of connections in a shard. If it is reached, each new connection causes an idle one to be closed.
+    /// Maximum number of connections in each part (shard) of the map. Above it, each new connection causes an idle one
+    /// to be closed.
     max: usize,
 }
 
@@ -25,9 +26,10 @@ pub struct Sharing {
 #[derive(Debug, Default)]
 struct ServerState {
     connections: Vec<Connection>,
-    /// Set while a request opens a connection for which others can wait. The value says whether they can share it.
+    /// Set while a request opens a connection that others wait for. The value becomes true if they can share it.
     opening: Option<Arc<SetOnce<bool>>>,
-    /// Until when the server is assumed to support only HTTP/1.1, so that requests do not wait for each other.
+    /// Until this time, the server is assumed to support only HTTP/1.1. Requests then do not wait for a connection to
+    /// share.
     http1_until: Option<Instant>,
 }
 
@@ -38,7 +40,7 @@ struct Connection {
     used: Instant,
 }
 
-/// How a request that finds no connection can get one.
+/// What a request does if there is no connection that it can share.
 #[derive(Debug)]
 pub enum NextStep<'a> {
     /// Use this connection, which another request has opened in the meantime.
@@ -69,12 +71,13 @@ impl Sharing {
         }
     }
 
-    /// Returns a connection with room for another request, with or without `content`.
+    /// Returns a connection with room for another request. `content` says whether that request has content.
     pub fn existing(&self, key: &Key, content: bool, now: Instant) -> Option<SharedConnection> {
         self.servers.of(key).get_mut(key)?.existing(content, now)
     }
 
-    /// Decides how a request gets a connection. Waits while another request opens a connection that both could share.
+    /// Decides how a request gets a connection. If another request is just opening one that both could share, waits for
+    /// that.
     pub async fn next_step(&self, key: &Key, content: bool) -> NextStep<'_> {
         for _ in 0..MAX_WAITS {
             let made = {
@@ -86,7 +89,7 @@ impl Sharing {
                 }
                 match &servers.opening {
                     _ if servers.http1_until.is_some_and(|until| until > now) => return NextStep::OpenAlone,
-                    // A connection carries only one request with content at a time.
+                    // Do not wait: a connection carries only one request with content at a time.
                     Some(_) if content => return NextStep::OpenAlone,
                     Some(made) => made.clone(),
                     None => {
@@ -108,8 +111,8 @@ impl Sharing {
         NextStep::OpenAlone
     }
 
-    /// Shares a new connection. If there are too many, closes the least recently used idle one. Connections with
-    /// requests stay open, because there are only as many of them as the requests need.
+    /// Adds a connection that requests can share. If there are too many, closes the least recently used idle one. It
+    /// never closes one that a request uses.
     pub fn keep(&self, key: &Key, shared: SharedConnection, now: Instant) {
         let mut shard = self.servers.of(key);
         let count: usize = shard.values().map(|servers| servers.connections.len()).sum();
@@ -126,7 +129,7 @@ impl Sharing {
         }
     }
 
-    /// Records that a server did not agree on HTTP/2.
+    /// Records that a server did not choose HTTP/2 in the TLS handshake.
     pub fn note_http1(&self, key: &Key, now: Instant) {
         let mut shard = self.servers.of(key);
         if shard.len() < MAX_KNOWN {
@@ -134,7 +137,8 @@ impl Sharing {
         }
     }
 
-    /// Removes closed connections and expired records. Returns whether anything is left.
+    /// Removes connections that are closed, and servers about which nothing is known any longer. Returns whether
+    /// anything is left.
     pub fn sweep(&self, now: Instant) -> bool {
         let mut is_left = false;
         for mut shard in self.servers.each() {
@@ -197,17 +201,17 @@ impl Drop for OpeningGuard<'_> {
             }
         }
         drop(shard);
-        // No other code sets `made`, so this cannot fail.
+        // This cannot fail, because no other code sets `made`.
         let _ = self.made.set(self.is_shared);
     }
 }
 
-/// How many times a request waits for a connection of another request that turns out to have no room. If the number
-/// were higher, requests would wait while connections are opened one after the other.
+/// A request waits this often for another request's connection that turns out to have no room. If it waited more often,
+/// many requests would get their connections one after the other.
 const MAX_WAITS: usize = 2;
-/// How long a server is assumed to support only HTTP/1.1. Connections to it still offer HTTP/2.
+/// How long a server is assumed to support only HTTP/1.1. New connections still offer it HTTP/2.
 const HTTP1_FOR: Duration = Duration::from_secs(60);
-/// Maximum number of servers in a shard. At this limit, HTTP/1.1 servers are no longer recorded.
+/// Maximum number of servers in each part (shard) of the map. Above it, servers without HTTP/2 are not recorded.
 const MAX_KNOWN: usize = 256;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Access control. If a token is configured, clients must present it. Without a token, only clients on this machine are
 //! served, and a browser on this machine must not send requests from a web page of another origin.
 //!
-//! Pure, except that it passes the request on.
+//! The module does no I/O. It only passes the request on.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -11,7 +11,7 @@ use http::{HeaderMap, Version, header, request::Parts};
 use super::{Context, connection::ConnectionInfo, problem::Problem};
 use crate::config::AdminToken;
 
-/// Passes the request on, or returns why it is refused.
+/// Passes a request on to its handler, or returns why it is refused.
 pub(super) async fn check(
     State(context): State<Arc<Context>>,
     request: axum::extract::Request,
@@ -33,7 +33,8 @@ fn may_ask(head: &Parts, token: Option<&AdminToken>) -> Result<(), Problem> {
             Some(presented) if token.is(presented) => Ok(()),
             Some(_) => Err(Problem::WrongToken),
         },
-        // If the token is removed from the configuration, the API must not become open to every machine.
+        // Without a token in the configuration, only this machine may use the API. Removing the token must not open it
+        // to every machine.
         None if !is_from_this_host(head) => Err(Problem::Remote),
         None if !is_local_name(head) => Err(Problem::Host),
         None if !OPEN.contains(&path) && is_of_another_page(&head.headers) => Err(Problem::CrossSite),
@@ -41,7 +42,7 @@ fn may_ask(head: &Parts, token: Option<&AdminToken>) -> Result<(), Problem> {
     }
 }
 
-/// Returns the token that the request presents (RFC 6750 §2.1).
+/// Returns the token in the Authorization field of a request (RFC 6750 §2.1).
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let mut fields = headers.get_all(header::AUTHORIZATION).iter();
     let (field, None) = (fields.next()?.as_bytes(), fields.next()) else {
@@ -57,15 +58,16 @@ fn is_from_this_host(head: &Parts) -> bool {
         .is_some_and(|info| info.is_local)
 }
 
-/// Returns whether the request's host is a name that no other site can use. A web site can make its own name resolve to
-/// this machine; its pages then have the same origin as this API (DNS rebinding).
+/// Returns whether the host of the request is `localhost` or an IP address. Every other name could belong to a web site
+/// that makes it resolve to this machine (DNS rebinding). To a browser, the pages of that site would then have the same
+/// origin as this API.
 fn is_local_name(head: &Parts) -> bool {
     if let Some(host) = head.uri.host() {
         return is_local(host);
     }
     let mut fields = head.headers.get_all(header::HOST).iter();
     match (fields.next(), fields.next()) {
-        // No browser speaks HTTP/1.0.
+        // HTTP/1.0 needs no Host field. No browser uses HTTP/1.0, so such a request is not from a web page.
         (None, None) => head.version == Version::HTTP_10,
         (Some(host), None) => host.to_str().is_ok_and(|host| is_local(without_port(host))),
         _ => false,
@@ -90,8 +92,8 @@ fn is_of_another_page(headers: &HeaderMap) -> bool {
     site.is_some_and(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
 }
 
-/// Paths that reveal nothing secret. They need no token, and pages of other origins can request them. The operators'
-/// page is one of them: it asks the user for the token.
+/// Paths that tell nothing secret. They need no token, and web pages of other origins may request them. The operators'
+/// page is one of them, because it asks the user for the token.
 pub(super) const OPEN: [&str; 8] = [
     "/",
     "/page.css",

@@ -1,4 +1,4 @@
-//! The latest changes of robots.txt files.
+//! Returns the latest changes of robots.txt files.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) struct Range {
 
 #[derive(Serialize)]
 pub(super) struct Changes {
-    /// The records of the log, byte for byte, the newest last.
+    /// The records of the audit log, byte for byte, the newest last.
     changes: Vec<Box<RawValue>>,
 }
 

@@ -1,7 +1,5 @@
-//! One connection of an operator: it serves the requests one after the other, and limits the time to send a request and
-//! to read a response.
-//!
-//! This module works in the same way for all requests.
+//! Serves one connection of an operator: its requests one after the other. Limits the time to send a request and to
+//! read a response. Treats all requests alike.
 
 use std::{
     io,
@@ -35,8 +33,8 @@ pub(super) struct ConnectionInfo {
     pub(super) is_local: bool,
 }
 
-/// Serves requests with `routes` until the client leaves, is idle for too long, or another connection needs the permit.
-/// When `until` is cancelled, finishes the response that has begun.
+/// Serves requests with `routes` until the client closes the connection, sends nothing for too long, or has to make
+/// room for another connection. When `until` is cancelled, completes the response that has begun, and ends.
 pub(super) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     info: ConnectionInfo,
@@ -82,18 +80,20 @@ pub(super) async fn serve(
     }
 }
 
-/// A stream whose client must read each whole response in time, even if it reads some bytes now and then.
+/// A stream that limits the time in which the client must read a whole response. Reading a few bytes now and then does
+/// not extend that time.
 struct TimedIo<S> {
     stream: S,
     permit: Arc<ConnectionPermit>,
-    /// Deadline for the client to read the pending bytes.
+    /// If bytes wait for the client to read them, the time by which it must have read them.
     until: Option<Pin<Box<Sleep>>>,
 }
 
 // === impl TimedIo ===
 
 impl<S> TimedIo<S> {
-    /// Fails if the pending bytes are past their deadline.
+    /// Fails if the client has not read the waiting bytes in time. `waits` says that bytes wait; the first call with it
+    /// starts the time.
     fn check(&mut self, context: &mut Context<'_>, waits: bool) -> io::Result<()> {
         if waits && self.until.is_none() {
             self.permit.set_sending(true);
@@ -138,7 +138,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedIo<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Clears the deadline once everything has been written.
+    /// Ends the time limit, because everything was written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.until.take().is_some() {
             self.permit.set_sending(false);
@@ -151,9 +151,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedIo<S> {
     }
 }
 
-/// Time for the head of a request, from the end of the previous exchange.
+/// Time to send the head of a request. It begins with the connection or the end of the previous response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time to read a response. Most of it is already in the system's buffers.
+/// Time to read a response. The client needs little of it, because the system's buffers hold most of a response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a request's head in bytes.
 const MAX_HEAD: usize = 64 * 1024;

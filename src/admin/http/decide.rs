@@ -1,5 +1,6 @@
-//! Tells a bot whether it may fetch a URL, before the bot requests it, with the same decision code and the same copies
-//! as the proxy. The decision is not logged, because no request is sent. Fetches of a robots.txt are logged as always.
+//! Tells a bot whether it may fetch a URL, before it requests the URL. Decides in the same way as the proxy, with the
+//! same code and the same robots.txt copies. The decision is not logged, because no request is sent. If a robots.txt
+//! has to be fetched, that is logged as always.
 
 use std::{
     borrow::Cow,
@@ -36,17 +37,18 @@ pub(super) struct Decided {
     verdict: &'static str,
     reason: &'static str,
     enforcement: &'static str,
-    /// Whether the request would be forwarded.
+    /// Whether the proxy would forward the request.
     forwarded: bool,
-    /// The configured bot's name, or the product token of an unconfigured bot.
+    /// The name of the configured bot, or the product token of a bot that is not configured.
     bot: Option<String>,
     sentence: &'static str,
-    /// Whether a client that proves nothing would be refused.
+    /// Whether the request would be refused if the client does not prove which bot it is.
     needs_proof: bool,
     rule: Option<String>,
     line: Option<u32>,
     group: Option<String>,
-    /// The reading of the path that decided, and the path in that reading if it differs from the path as sent.
+    /// The reading of the path that decided (`reading`), and the path as it reads (`read_as`) if that differs from the
+    /// path as sent.
     reading: Option<&'static str>,
     read_as: Option<String>,
     robots_url: String,
@@ -54,17 +56,17 @@ pub(super) struct Decided {
     robots_fetched: Option<Timestamp>,
     robots_expires: Option<Timestamp>,
     robots_error: Option<String>,
-    /// Seconds after which to ask again, if the refusal is temporary.
+    /// If the refusal is temporary, the seconds after which to ask again.
     retry_after: Option<u64>,
-    /// When the request would be forwarded; `null` for immediately.
+    /// The earliest time at which the request would be forwarded; `null` if that is now.
     not_before: Option<Timestamp>,
     /// Which limit of `[pace]` delays the request or refuses it.
     pace_cause: Option<&'static str>,
-    /// What the site says about the purposes; `null` without purposes.
+    /// What the site says about the purposes of the bot; `null` if the bot has no purposes.
     usage: Option<UsageReport>,
 }
 
-/// A question that could not be decided.
+/// A question that could not be decided, and why.
 #[derive(Debug, Serialize)]
 struct Undecided {
     agent: String,
@@ -106,7 +108,7 @@ pub(super) async fn one(
     Ok(Json(Decided::new(&generation, question, &decision, later)))
 }
 
-/// Decides many questions, a few at a time.
+/// Decides many questions, some of them at the same time.
 pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) -> Result<Json<Decisions>, Problem> {
     let questions = content::<Questions>(request).await?.requests;
     if questions.len() > MAX_QUESTIONS {
@@ -118,7 +120,7 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
     let deadline = Instant::now() + DECIDE_TIMEOUT;
     let questions: Arc<[Question]> = questions.into();
     let next = Arc::new(AtomicUsize::new(0));
-    // If the client disconnects, dropping this cancels its questions.
+    // If the client disconnects, this is dropped. That cancels the remaining questions.
     let mut working = JoinSet::new();
     for _ in 0..AT_ONCE.min(questions.len()) {
         let (context, questions, next) = (context.clone(), questions.clone(), next.clone());
@@ -143,7 +145,8 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
 
 async fn decide(context: &Context, question: &Question) -> Result<Decided, String> {
     let target = question.target()?;
-    // Shared by all clients, so that bots get their share of the fetches. The semaphore is never closed.
+    // All clients share this limit, so that enough fetches are left for bots. The semaphore is never closed, so there
+    // is no error.
     let _turn = context.deciding.acquire().await;
     let generation = context.live.generation();
     let decision = judge(&generation, question, target).await;
@@ -152,7 +155,7 @@ async fn decide(context: &Context, question: &Question) -> Result<Decided, Strin
     Ok(Decided::new(&generation, question.clone(), &decision, later))
 }
 
-/// Decides a question in the same way as a request of the bot.
+/// Decides a question in the same way as the proxy decides a request of the bot.
 pub(super) async fn judge(
     generation: &Generation,
     question: &Question,
@@ -169,7 +172,8 @@ pub(super) async fn judge(
 // === impl Decided ===
 
 impl Decided {
-    /// `later` is when the request would be forwarded, and why not earlier. `None` means immediately.
+    /// Creates the answer to a question. `later` says when the request would be forwarded and which limit delays it;
+    /// `None` means now.
     pub(super) fn new(
         generation: &Generation,
         question: Question,

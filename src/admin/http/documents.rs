@@ -1,5 +1,5 @@
-//! Serves documents: the operators' page, whose files are built into the program so that it works without the internet;
-//! openapi.json; the metrics; and the instructions to make clients trust the proxy.
+//! Serves the operators' page, openapi.json, the metrics, and the instructions to make clients trust the proxy. The
+//! files of the page are built into the program, so the page works without the internet.
 
 use std::sync::Arc;
 
@@ -34,7 +34,8 @@ pub(super) async fn openapi() -> impl IntoResponse {
     file("application/json", OPENAPI)
 }
 
-/// Returns a built-in file. It is not cached, because an upgrade can change it.
+/// Returns a file that is built into the program. Browsers must not cache it, because an upgrade of robotgate can
+/// change it.
 fn file(kind: &'static str, text: &'static str) -> ([(HeaderName, &'static str); 2], &'static str) {
     let fields = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")];
     (fields, text)
@@ -47,13 +48,13 @@ pub(super) async fn metrics(
     let format = Format::accepted(accept(&headers));
     let _turn = context.counting.acquire().await;
     let live = context.live.clone();
-    // Counting takes a while if the proxy knows many origins.
+    // If the proxy knows many origins, counting them takes long, so this runs on a blocking thread.
     let text = tokio::task::spawn_blocking(move || live.metrics_text(format)).await;
     let text = text.map_err(|_| Problem::Unavailable("there are no metrics"))?;
     Ok(([(header::CONTENT_TYPE, format.content_type())], text))
 }
 
-/// Serves the authority's certificate, or instructions to install it, depending on the path.
+/// Serves the local authority's certificate or the instructions to install it, depending on the path.
 pub(super) async fn trust(
     State(context): State<Arc<Context>>,
     uri: Uri,
@@ -72,13 +73,14 @@ pub(super) async fn trust(
     ))?;
     let fields = [
         (header::CONTENT_TYPE, page.content_type),
-        // The page contains its style, because the internal site of the proxy serves it too and serves no other file.
+        // This page contains its own style sheet, so it needs another policy. (`robotgate.internal` serves the same
+        // page, and serves no style sheets.)
         (header::CONTENT_SECURITY_POLICY, POLICY_OF_TRUST),
     ];
     Ok((fields, page.body).into_response())
 }
 
-/// Returns the proxy's URL, as clients can reach it.
+/// Returns the proxy's URL, with an address that clients can reach.
 fn proxy(listeners: &Listeners) -> String {
     let addresses = listeners.addresses();
     let find = |wanted, scheme| {

@@ -1,5 +1,5 @@
-//! Explains why a bot may or may not fetch a URL. It returns the same report as the command `explain`, based on the
-//! proxy's current copy, and the text of that copy.
+//! Explains why a bot may or may not fetch a URL. Returns the same report as the command `explain`, for the robots.txt
+//! copy that the proxy has, and also the text of that copy.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -24,14 +24,14 @@ use crate::{
 pub(super) struct Explained {
     decision: Decided,
     report: Box<RawValue>,
-    /// The robots.txt that decides, if there is one.
+    /// The robots.txt on which the decision is based, if there is one.
     file: Option<File>,
 }
 
 #[derive(Serialize)]
 struct File {
     text: String,
-    /// The line that decides.
+    /// The number of the line that decides.
     line: Option<u32>,
     truncated: bool,
 }
@@ -41,12 +41,12 @@ pub(super) async fn explain(
     StrictQuery(question): StrictQuery<Question>,
 ) -> Result<Json<Explained>, Problem> {
     let target = question.target().map_err(Problem::Bad)?;
-    // The semaphore is never closed.
+    // The semaphore is never closed, so this is never `None`.
     let turn = context.explaining.clone().acquire_owned().await.ok();
     let generation = context.live.generation();
     let decision = judge(&generation, &question, target).await?;
     let later = generation.not_before(&decision).await;
-    // Explaining a large file takes long.
+    // Explaining a large robots.txt takes long, so it runs on a blocking thread.
     let explaining = tokio::task::spawn_blocking(move || {
         let _turn = turn;
         explained(&generation, question, &decision, later)
@@ -81,7 +81,7 @@ fn explained(
     })
 }
 
-/// Returns a robots.txt as text, and whether it is truncated.
+/// Returns a robots.txt as text, and whether its end was cut off.
 pub(super) fn text_of(body: &[u8]) -> (String, bool) {
     let shown = body.get(..MAX_TEXT).unwrap_or(body);
     (String::from_utf8_lossy(shown).into_owned(), shown.len() < body.len())

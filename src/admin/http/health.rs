@@ -1,4 +1,4 @@
-//! Health checks: whether the process is alive, and whether it accepts requests of bots.
+//! Answers health checks: is the process alive, and does it accept requests of bots?
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -7,15 +7,20 @@ use http::StatusCode;
 
 use super::Context;
 
-/// Responds always: any response means that the process is alive.
+/// Always responds in the same way. Any response shows that the process is alive.
 pub(super) async fn alive() -> impl IntoResponse {
     "ok\n"
 }
 
-/// Returns whether the proxy is ready. The proxy is not ready once shutdown has begun, while the audit log cannot be
-/// written (it then forwards no request), or while evidence is required and cannot be stored. A load balancer then
-/// sends bots to another proxy. If copies cannot be kept on disk, evidence cannot be stored or the log cannot be
-/// sealed, the text says so.
+/// Returns whether the proxy is ready for requests of bots. If not, a load balancer sends bots to another proxy. It is
+/// not ready:
+///
+/// - when it is stopping,
+/// - while the audit log cannot be written, because it then forwards no request,
+/// - while evidence cannot be stored, if the configuration requires evidence.
+///
+/// The text also says if robots.txt copies cannot be kept on disk, evidence cannot be stored, or the log cannot be
+/// sealed.
 pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, Cow<'static, str>) {
     if context.live.is_stopping() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into())
@@ -35,9 +40,10 @@ pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, C
         ];
         let troubles = troubles.into_iter().flatten().map(|trouble| format!("{trouble}\n"));
         let (status, state) = match context.live.generation().evidence_is_stalled() {
-            // With `evidence.required`, no request can be decided with a robots.txt that is not stored yet.
+            // The configuration has `evidence.required`, and evidence cannot be stored. So no request can be decided
+            // with a new robots.txt.
             true => (StatusCode::SERVICE_UNAVAILABLE, "evidence cannot be stored\n"),
-            // Decisions do not depend on stored evidence.
+            // Without `evidence.required`, requests are decided even if evidence cannot be stored.
             false => (StatusCode::OK, "ready\n"),
         };
         (status, format!("{state}{}", troubles.collect::<String>()).into())

@@ -1,4 +1,4 @@
-//! Reads the input of a request: the query of a GET, the content of a POST.
+//! Reads the input of a request: the query of a GET, or the content of a POST.
 
 use std::time::Duration;
 
@@ -19,30 +19,30 @@ use crate::{
     usage::{Purpose, Purposes},
 };
 
-/// A query without unknown fields.
+/// A parsed query. A query with an unknown field is refused.
 pub(super) struct StrictQuery<T>(pub(super) T);
 
-/// The input of a request, from its query or its content.
+/// A type that can be read from the query or the content of a request.
 pub(super) trait Form: DeserializeOwned {
-    /// The expected form, for error messages.
+    /// How the input has to look, for error messages.
     const FORM: &'static str;
 }
 
-/// A question: may this bot fetch this URL?
+/// The question whether a bot may fetch a URL.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Question {
-    /// The User-Agent field, or just the bot's name.
+    /// A User-Agent field, or only the name of a bot.
     pub(super) agent: String,
     pub(super) url: String,
     #[serde(default)]
     pub(super) proof: AssumedProof,
-    /// In place of the bot's own purposes: one, several with commas between them, or a list of them in JSON.
+    /// Purposes that replace those of the bot. Can be one purpose, several with commas between them, or a list in JSON.
     #[serde(default, rename = "purpose", deserialize_with = "purposes")]
     pub(super) purposes: Option<Purposes>,
 }
 
-/// What the client is assumed to prove.
+/// What the client that asks is assumed to prove.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AssumedProof {
@@ -63,7 +63,7 @@ impl<T: Form, S: Send + Sync> FromRequestParts<S> for StrictQuery<T> {
             Ok(Query(query)) => Ok(Self(query)),
             Err(rejection) => {
                 let why = rejection.body_text();
-                // The text before the colon only says that there is an error.
+                // axum's message has a general part before the colon, which does not say what is wrong.
                 let why = why.split_once(": ").map_or(&*why, |(_, why)| why);
                 let why = in_words(why).unwrap_or_else(|| "the query cannot be read".to_owned());
                 Err(Problem::Bad(format!("{why}; write {}", T::FORM)))
@@ -82,7 +82,7 @@ impl Question {
     /// Parses the URL of the question.
     ///
     /// # Errors
-    /// Fails if no bot could request this URL or send this agent. The error is a sentence that says why.
+    /// Fails if no bot could request this URL or send this User-Agent. The error is a sentence that says why.
     pub(super) fn target(&self) -> Result<Target, String> {
         check_agent(&self.agent)?;
         let target = Target::parse(&self.url);
@@ -108,7 +108,7 @@ fn purposes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Purpose
         .map_err(D::Error::custom)
 }
 
-/// Checks that a User-Agent field can hold `agent`.
+/// Checks that `agent` can be the value of a User-Agent field.
 pub(super) fn check_agent(agent: &str) -> Result<(), String> {
     match agent.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
         true => Err("the agent has a control character, which no User-Agent field can hold".to_owned()),
@@ -139,7 +139,7 @@ pub(super) async fn content<T: Form>(request: Request) -> Result<T, Problem> {
     })
 }
 
-/// Rewords serde's error for the client. Returns `None` if it recognizes no parameter in the error.
+/// Turns an error of serde into a message that names the parameter. Returns `None` if the error is of an unknown form.
 fn in_words(why: &str) -> Option<String> {
     if let Some((value, known)) = why.split_once(NOT_A_PURPOSE) {
         let value = value.strip_prefix("purpose: ").unwrap_or(value);
@@ -161,7 +161,7 @@ fn in_words(why: &str) -> Option<String> {
         let known = known.split_once(" at line ").map_or(known, |(known, _)| known);
         return Some(format!("\"{value}\" is not {}", known.replace('`', "")));
     }
-    // Parameter names have no spaces. Other texts before a colon do.
+    // If the text before the colon has no space, it is the name of a parameter.
     let (name, why) = why.split_once(": ").filter(|(name, _)| !name.contains(' '))?;
     if why.contains("number too large") {
         return Some(format!("{name} is too large"));
@@ -170,14 +170,15 @@ fn in_words(why: &str) -> Option<String> {
     is_no_number.then(|| format!("{name} is not a number"))
 }
 
-/// Returns whether the content type is JSON. A web page cannot send JSON to another origin without a preflight request.
+/// Returns whether the content of a request is JSON. A web page can only send JSON to another origin if that origin
+/// allows it (a preflight request).
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next());
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// In the error of [`Purpose::from_str`](std::str::FromStr::from_str), after the value.
+/// The part after the value in the error of [`Purpose::from_str`](std::str::FromStr::from_str).
 const NOT_A_PURPOSE: &str = " is not a purpose; ";
 /// Time to send the content of a request.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,6 +1,6 @@
-//! Bounds the connections of operators. When the limit is reached, a new connection closes the one that has been idle
-//! for the longest time, or whose client does not read its response. One address can have at most half of the
-//! connections.
+//! Limits the connections of operators. If there are too many, a new one closes another: the one that has been idle for
+//! the longest time, where a client that does not read its response counts as idle. One address can have at most half
+//! of the connections.
 
 use std::{
     net::IpAddr,
@@ -11,16 +11,16 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// The open connections, and permits for more.
+/// The open connections, and how many more may be opened.
 #[derive(Debug)]
 pub(super) struct ConnectionLimiter {
     taken: Arc<Mutex<Vec<Arc<State>>>>,
     free: Arc<Semaphore>,
-    /// Bounds the connections that wait for a permit.
+    /// Limits how many connections wait for a permit.
     waiting: Semaphore,
 }
 
-/// Counts a connection until it is dropped.
+/// A permit for one connection. The connection counts as open until this is dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionPermit {
     state: Arc<State>,
@@ -33,7 +33,7 @@ struct State {
     /// The client's address; `None` for the socket next to the cache file.
     address: Option<IpAddr>,
     activity: Mutex<Activity>,
-    /// Cancelled when the connection has to close to make room for another connection.
+    /// Cancelled when this connection has to make room for another one.
     closing: CancellationToken,
 }
 
@@ -41,9 +41,9 @@ struct State {
 struct Activity {
     /// When the last response began, or when the connection opened.
     last: Instant,
-    /// Whether a response is being made.
+    /// Whether a handler is working on a response.
     responding: bool,
-    /// Since when part of a response waits for the client to read it.
+    /// If bytes of a response wait for the client to read them, since when.
     sending: Option<Instant>,
 }
 
@@ -53,8 +53,8 @@ pub(super) struct ResponseGuard<'a>(&'a ConnectionPermit);
 // === impl ConnectionLimiter ===
 
 impl ConnectionLimiter {
-    /// Returns a permit for a client at `address`, after a wait if necessary. `None` if no other connection can be
-    /// closed, or this address has its maximum of connections.
+    /// Returns a permit for a connection from `address`, and waits for it if necessary. Returns `None` if all other
+    /// connections are busy, or if this address already has as many as it may have.
     pub(super) async fn take(&self, address: Option<IpAddr>) -> Option<ConnectionPermit> {
         tokio::time::timeout(MAX_WAIT, self.make_room_for(address)).await.ok()?;
         let slot = match self.free.clone().try_acquire_owned() {
@@ -63,7 +63,7 @@ impl ConnectionLimiter {
                 let _turn = self.waiting.try_acquire().ok()?;
                 self.close_longest_idle(|_| true);
                 let wait = tokio::time::timeout(MAX_WAIT, self.free.clone().acquire_owned());
-                // The semaphore is never closed.
+                // The semaphore is never closed, so this only fails after the time limit.
                 wait.await.ok()?.ok()?
             }
         };
@@ -84,7 +84,8 @@ impl ConnectionLimiter {
         })
     }
 
-    /// Waits until `address` has fewer connections than its maximum. Meanwhile closes its longest idle connection.
+    /// While `address` has as many connections as it may have, closes the one that has been idle for the longest time.
+    /// If none is idle, waits.
     async fn make_room_for(&self, address: Option<IpAddr>) {
         let same_address = |state: &&Arc<State>| state.address == address;
         let is_full = || lock(&self.taken).iter().filter(same_address).count() >= MAX_OF_ONE;
@@ -93,8 +94,8 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Closes the longest idle connection among those for which `who` returns true. Returns `false` if all of them are
-    /// busy.
+    /// Of the connections for which `who` returns true, closes the one that has been idle for the longest time. Returns
+    /// `false` if none of them is idle.
     fn close_longest_idle(&self, who: impl Fn(&&Arc<State>) -> bool) -> bool {
         let taken = lock(&self.taken);
         let open = taken.iter().filter(who).filter(|state| !state.closing.is_cancelled());
@@ -124,12 +125,12 @@ impl ConnectionPermit {
         ResponseGuard(self)
     }
 
-    /// Records whether part of a response waits for the client to read it.
+    /// Records whether bytes of a response wait for the client to read them.
     pub(super) fn set_sending(&self, sending: bool) {
         lock(&self.state.activity).sending = sending.then(Instant::now);
     }
 
-    /// Waits until the connection must close to make room for another one. This happens only while it is idle.
+    /// Waits until this connection has to make room for another one. That happens only while it is idle.
     pub(super) async fn wanted(&self) {
         self.state.closing.cancelled().await;
     }
@@ -150,8 +151,8 @@ impl Drop for ResponseGuard<'_> {
 // === impl Activity ===
 
 impl Activity {
-    /// Returns since when the connection can be closed to make room for another one: since then, no response is being
-    /// made, or the client does not read it. `None` while the connection is busy.
+    /// Returns since when the connection is idle: no response is being made, or the client does not read it. Returns
+    /// `None` while the connection is busy.
     fn idle_since(&self) -> Option<Instant> {
         let waits = self.sending.is_some_and(|since| since.elapsed() <= MAX_SENDING);
         (!self.responding && !waits).then_some(self.last)
@@ -159,15 +160,16 @@ impl Activity {
 }
 
 fn lock<T>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Each change is complete before the lock is released, so a panic leaves no half-made state.
+    // A panic of another thread cannot leave a half-made change, because each change is complete before the lock is
+    // released. So a poisoned lock can be used.
     locked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Maximum number of connections. As many more can wait for a permit.
+/// Maximum number of open connections. The same number can wait for a permit.
 const MAX_CONNECTIONS: usize = 64;
 /// Maximum number of connections from one address.
 const MAX_OF_ONE: usize = MAX_CONNECTIONS / 2;
-/// A client that reads nothing for this long is considered idle.
+/// A client that has not read the bytes of a response for this long counts as idle.
 const MAX_SENDING: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long a connection waits for a permit.

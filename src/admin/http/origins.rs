@@ -1,5 +1,5 @@
-//! Reports what is known about origins: a list in pages, one origin with its robots.txt, and statistics of all. Also
-//! forgets an origin. Reads from disk if copies are kept there, otherwise from memory.
+//! Tells what is known about origins: a list in pages, one origin with its robots.txt, and statistics of all. Also
+//! forgets an origin. If robots.txt copies are kept on disk, reads them there, otherwise in memory.
 
 use std::{
     sync::Arc,
@@ -50,15 +50,16 @@ impl Form for Which {
     const FORM: &'static str = "?origin=ORIGIN, such as https://example.com, percent-encoded";
 }
 
-/// An answer, with a warning if it may not be the latest state.
+/// An answer as JSON, with a warning if it may not show the latest changes.
 type Reply<T> = Result<(Option<Warning>, Json<T>), Problem>;
 
-/// Returns a page of the list, sorted by name. The page is short if the search takes long.
+/// Returns a page of the list of origins, sorted by name. If the search takes too long, the page has fewer origins.
 pub(super) async fn list(State(context): State<Arc<Context>>, StrictQuery(range): StrictQuery<Range>) -> Reply<Page> {
     let Range { search, after, limit } = range;
     let limit = limit.unwrap_or(USUAL).clamp(1, MOST);
     let search = search.to_ascii_lowercase();
-    // Write pending changes only before the first page, so that reading the other pages causes no more writes.
+    // Pending changes are written to disk only before the first page. So a client that reads many pages does not cause
+    // many writes.
     let warning = match after.is_empty() {
         true => context.flush_writes().await,
         false => None,
@@ -83,8 +84,9 @@ async fn from_disk(context: &Context, start: String, search: String, limit: usiz
     search_for(limit, start, deadline, read).await
 }
 
-/// Returns a page of at most `limit` origins from the name `start` on, or fewer if `deadline` passes. `read` searches a
-/// small part of the file from a given name on, and returns the matches and where the next part begins.
+/// Searches for a page of at most `limit` origins, from the name `start` on. If the time `deadline` passes, the page
+/// has fewer. `read` searches a small part of the file from a given name on. It returns the origins found, and the name
+/// where the next part begins.
 async fn search_for<R>(
     limit: usize,
     mut start: String,
@@ -148,10 +150,11 @@ pub(super) async fn forget(
     let origin = which.origin()?;
     let store = context.live.store();
     context.flush_writes().await;
-    // An origin whose record cannot be read is forgotten too.
+    // If the origin's record cannot be read, the origin counts as known, because it is forgotten all the same.
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
     context.live.generation().log_forget(&origin, forgotten);
-    // The fleet first, or a request in between could take its copy back.
+    // The fleet has to forget the origin first. Otherwise a request in between could take its robots.txt copy from the
+    // fleet again.
     let fleet_told = match context.live.generation().fleet() {
         Some(fleet) => Some(fleet.forget(&origin).await),
         None => None,
@@ -182,7 +185,7 @@ pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
         "no robots.txt files are kept on disk (cache.persist)",
     ))?;
     let warning = context.flush_writes().await;
-    // The semaphore is never closed.
+    // The semaphore is never closed, so this is never `None`.
     let turn = context.counting.clone().acquire_owned().await.ok();
     let live = context.live.clone();
     let counting = tokio::task::spawn_blocking(move || {
@@ -192,7 +195,7 @@ pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
         let mut next = Some(String::new());
         while let Some(start) = next {
             let policy = live.generation().config.robots.policy;
-            // Read the file in parts, because the store may have to close it in between.
+            // Reads the file in parts, because the store may have to close it between them.
             let counted = disk.with_file(|file| view::count(file, &start, AT_ONCE, &mut count, &policy));
             next = counted.ok()?;
         }
@@ -270,7 +273,7 @@ mod tests {
                 SystemTime::UNIX_EPOCH,
             )
         };
-        // Each read returns two origins; every third origin matches.
+        // Each read returns the next two origins. Only every third origin matches.
         let read = |start: String| {
             let from = origins.iter().position(|origin| origin.to_string() == start);
             let from = from.unwrap_or_default();

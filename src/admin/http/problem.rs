@@ -51,7 +51,7 @@ pub(super) enum Problem {
     Overdue,
 }
 
-/// The object of RFC 9457 §3.1.
+/// The JSON object of an error response (RFC 9457 §3.1).
 #[derive(Serialize)]
 struct Object {
     r#type: &'static str,
@@ -99,10 +99,11 @@ impl IntoResponse for Problem {
             HeaderValue::from_static("application/problem+json"),
         );
         match self {
-            // The challenges are those of RFC 6750 §3.
+            // The fields that tell the client to authenticate are those of RFC 6750 §3.
             Problem::NoToken => drop(fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE))),
             Problem::WrongToken => drop(fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(FAILED))),
-            // The server would take the unread rest of the content for the next request.
+            // The rest of the content was not read. So the connection must close, or the rest would be taken for the
+            // next request.
             Problem::TooLarge | Problem::Slow => {
                 fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
             }

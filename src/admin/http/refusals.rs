@@ -1,4 +1,4 @@
-//! The latest refused requests, for programs that poll them.
+//! Returns the latest refused requests. Programs can ask again and again for those that are new since the last time.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,16 +21,16 @@ pub(super) struct Range {
 
 #[derive(Serialize)]
 pub(super) struct Refusals {
-    /// The value for `after` in the next poll.
+    /// The value that `after` must have the next time.
     next: u64,
-    /// Number of refusals after `after` that are no longer available.
+    /// Number of refusals after `after` that are no longer in memory.
     missed: u64,
     refusals: Vec<Box<RawValue>>,
-    /// Explains each reason that occurs in `refusals`.
+    /// For each reason in `refusals`, a sentence that explains it.
     reasons: BTreeMap<&'static str, &'static str>,
 }
 
-/// The part of a record that is read here.
+/// A record of the audit log, with the part that is needed here.
 #[derive(Deserialize)]
 struct Refusal<'r> {
     reason: &'r str,
@@ -59,7 +59,7 @@ pub(super) async fn refusals(
     })
 }
 
-/// Returns the log's record byte for byte, with its number as an additional first field.
+/// Returns a record of the audit log byte for byte, with its number added as the first field.
 fn numbered(number: u64, line: &[u8]) -> Option<Box<RawValue>> {
     let fields = str::from_utf8(line).ok()?.trim_end().strip_prefix('{')?;
     RawValue::from_string(format!("{{\"seq\":{number},{fields}")).ok()

@@ -1,4 +1,4 @@
-//! The routes, and the security fields and time limit that all responses share.
+//! The routes of the API, and what all responses share: the security fields and the time limit.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use super::{
     Context, access, changes, decide, documents, explain, health, origins, problem::Problem, refusals, status, what_if,
 };
 
-/// A path and its documented methods. Every path with GET supports HEAD too.
+/// A path and its documented methods. A path with GET also supports HEAD.
 struct Route(
     &'static str,
     #[cfg_attr(not(test), expect(dead_code, reason = "the tests hold the description against it"))]
@@ -23,7 +23,7 @@ struct Route(
     MethodRouter<Arc<Context>>,
 );
 
-/// Returns the routes that change nothing.
+/// Returns the routes whose requests change nothing.
 fn routes() -> Vec<Route> {
     const GET: &[&str] = &["get"];
     vec![
@@ -50,12 +50,13 @@ fn routes() -> Vec<Route> {
     ]
 }
 
-/// Returns the routes that change something.
+/// Returns the routes whose requests change something.
 fn changing() -> Vec<Route> {
     vec![Route("/api/v1/origins/forget", &["post"], post(origins::forget))]
 }
 
-/// Returns the router of the admin listener, behind access control.
+/// Returns the router of the admin listener. It checks the access of each request, and has no routes that change
+/// something.
 pub(super) fn of_listener(context: Arc<Context>) -> Router {
     let check = middleware::from_fn_with_state(context.clone(), access::check);
     answering(routes(), context)
@@ -63,8 +64,8 @@ pub(super) fn of_listener(context: Arc<Context>) -> Router {
         .layer(middleware::map_response(guarded))
 }
 
-/// Returns the router of the socket, with all routes. Only the socket's file mode controls access to it. No browser can
-/// reach it.
+/// Returns the router of the socket, which has all routes. Access is controlled only by the mode of the socket's file.
+/// A browser cannot reach the socket.
 pub(super) fn of_socket(context: Arc<Context>) -> Router {
     answering(routes().into_iter().chain(changing()), context)
 }
@@ -80,7 +81,7 @@ fn answering(routes: impl IntoIterator<Item = Route>, context: Arc<Context>) -> 
         .with_state(context)
 }
 
-/// Responds with an error if the response takes too long.
+/// Responds with an error if the handler takes too long.
 async fn in_time(request: Request, next: Next) -> Result<Response, Problem> {
     let answered = tokio::time::timeout(ANSWER_TIMEOUT, next.run(request));
     answered.await.map_err(|_| Problem::Overdue)
@@ -106,9 +107,9 @@ async fn guarded(mut response: Response) -> Response {
 
 /// Maximum size of a request's content in bytes.
 const MAX_CONTENT: usize = 1024 * 1024;
-/// Time limit of a response, even to a request for many decisions.
+/// Time limit for a response, which is enough for a request with many questions.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Allows only resources of this origin, and no frames in other pages.
+/// The Content-Security-Policy: a page may load only files of this origin, and other pages may not show it in a frame.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'self'; script-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

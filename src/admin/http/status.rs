@@ -24,7 +24,7 @@ pub(super) struct Status {
     now: Timestamp,
     state: &'static str,
     generation: u64,
-    /// When this generation became the current one.
+    /// When the current configuration was loaded.
     loaded: Timestamp,
     last_reload: Option<LastReload>,
     decisions: VerdictCounts,
@@ -33,11 +33,11 @@ pub(super) struct Status {
     tunnels: u64,
     fetches_running: usize,
     origins: Origins,
-    /// `null` if no evidence is stored.
+    /// The store of evidence; `null` if there is none.
     evidence: Option<EvidenceStatus>,
-    /// `null` if the proxy does not seal the audit log.
+    /// The sealing of the audit log; `null` if the proxy does not seal it.
     seal: Option<SealStatus>,
-    /// `null` without a fleet.
+    /// The fleet; `null` if the proxy is in no fleet.
     fleet: Option<FleetStatus>,
     audit: Audit,
     listen: Vec<Listens>,
@@ -45,14 +45,14 @@ pub(super) struct Status {
     trust_problems: Vec<TrustProblem>,
 }
 
-/// The result of a reload.
+/// The result of a configuration reload.
 #[derive(Debug, Clone, Serialize)]
 pub struct LastReload {
     pub time: Timestamp,
     pub cause: &'static str,
     pub ok: bool,
     pub error: Option<String>,
-    /// The generation that is current after the reload.
+    /// The number of the configuration that is used after the reload.
     pub generation: u64,
     pub changes: Vec<String>,
     /// Changed keys that take effect only at the next start.
@@ -68,40 +68,40 @@ struct Origins {
     disk_max_bytes: Option<u64>,
 }
 
-/// The state of the store of evidence: the texts that decisions are based on.
+/// The state of the store of evidence, which keeps the texts that decisions are based on.
 #[derive(Serialize)]
 struct EvidenceStatus {
     texts: u64,
     bytes: u64,
     max_bytes: u64,
-    /// Number of texts that could not be stored before a decision was based on them.
+    /// How often a decision used a text that could not be stored before.
     failures: u64,
-    /// Why texts cannot be stored now.
+    /// Why texts cannot be stored at present.
     error: Option<String>,
 }
 
-/// The sealing of the audit log.
+/// The state of the sealing of the audit log.
 #[derive(Serialize)]
 struct SealStatus {
     lines: u64,
-    /// Whether the last attempt failed. The operational log says why.
+    /// Whether the last attempt to seal failed. The operational log says why.
     fails: bool,
 }
 
-/// The fleet, whose gates share copies.
+/// The state of the fleet, in which robotgates share robots.txt copies.
 #[derive(Serialize)]
 struct FleetStatus {
-    /// The URL of the server.
+    /// The URL of the fleet's server.
     url: String,
-    /// Whether the connection to the server is in use.
+    /// Whether the fleet's server can be used.
     connected: bool,
-    /// Why the connection is not in use.
+    /// Why the fleet's server cannot be used.
     error: Option<String>,
-    /// Why robotgate does not get the messages of the others, although the server is used.
+    /// Why robotgate gets no messages of the others in the fleet, although the server can be used.
     subscription_error: Option<String>,
     calls: u64,
     errors: u64,
-    /// Number of copies from other proxies that this proxy used, and that it ignored.
+    /// Numbers of robots.txt copies from others in the fleet that this robotgate used and that it ignored.
     copies_used: u64,
     copies_rejected: u64,
 }
@@ -126,13 +126,13 @@ struct Signer {
     not_after: Timestamp,
 }
 
-/// A client that does not trust the authority.
+/// A client that does not trust the local authority's certificate.
 #[derive(Serialize)]
 struct TrustProblem {
     client: IpAddr,
     user_agent: Option<String>,
     origin: String,
-    /// `rejections`, or `closed` if the client closed the connection without an alert.
+    /// `rejections` if the client refused the certificate, `closed` if it closed the connection without saying why.
     kind: &'static str,
     first: Timestamp,
     last: Timestamp,
@@ -144,7 +144,7 @@ struct TrustProblem {
 pub(super) struct InForce {
     generation: u64,
     file: Option<PathBuf>,
-    /// The values of the settings, by dotted key. Secrets are left out.
+    /// The settings of the configuration, by key, such as `cache.path`. Secrets are not included.
     settings: BTreeMap<String, String>,
 }
 
@@ -152,7 +152,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
     let (live, service_info) = (&context.live, &context.service_info);
     let (generation, metrics) = (live.generation(), live.metrics());
     let memory = live.store().memory();
-    // If the disk cannot be read, report what is in memory.
+    // If the cache file cannot be read, the numbers are those of the memory.
     let disk = context.with_file(|file| Ok((file.origins()?, file.held()))).await.ok();
     let listening = service_info.listeners.addresses().into_iter();
     Json(Status {

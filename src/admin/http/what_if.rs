@@ -1,6 +1,6 @@
-//! Says which of the latest requests, as far as they are in memory, would be decided differently under a change: another
-//! configuration, another robots.txt, another User-Agent. Changes nothing, and reads no file that the configuration
-//! names.
+//! Tells which of the latest requests would be decided differently with a change: another configuration, robots.txt or
+//! User-Agent. Uses the decisions that are still in memory. Changes nothing, and reads no file that the given
+//! configuration names.
 
 use std::{
     collections::HashMap,
@@ -31,11 +31,11 @@ use crate::{
     store::Store,
 };
 
-/// What to assume.
+/// The change whose effect the client wants to know.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Assumption {
-    /// The text of a configuration file.
+    /// The whole text of another configuration file.
     config: Option<String>,
     #[serde(default)]
     robots: Vec<Site>,
@@ -51,7 +51,7 @@ struct Site {
 
 #[derive(Serialize)]
 struct Answer<'s> {
-    /// Decisions in memory that were not decided again, because the time was up: the oldest ones.
+    /// Number of decisions in memory that were not decided again because the time ran out. These are the oldest ones.
     skipped: usize,
     #[serde(flatten)]
     report: Report<'s>,
@@ -63,7 +63,7 @@ impl Form for Assumption {
 
 pub(super) async fn what_if(State(context): State<Arc<Context>>, request: Request) -> Result<Response, Problem> {
     let assumption = content::<Assumption>(request).await?;
-    // The semaphore is never closed.
+    // The semaphore is never closed, so this is never `None`.
     let turn = context.assuming.clone().acquire_owned().await.ok();
     let (generation, live) = (context.live.generation(), context.live.clone());
     let answering = tokio::task::spawn_blocking(move || {
@@ -88,7 +88,7 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
     let mut summary = Summary::default();
     let until = Instant::now() + MAX_TIME;
     let mut skipped = lines.len();
-    // Begins with the newest lines, because there may be no time for all.
+    // Begins with the newest lines, because the time may run out.
     for some in lines.rchunks(AT_ONCE) {
         let is_late = || Instant::now() >= until;
         if is_late() {
@@ -107,11 +107,11 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
         skipped,
         report: summary.report(MAX_GROUPS),
     };
-    // It has no map with keys other than strings, so it can always be written.
+    // Writing JSON could fail only for a map whose keys are no strings, and the answer has none.
     Ok(serde_json::to_string(&answer).unwrap_or_default())
 }
 
-/// Returns what reads the texts that decided: from memory, or else from the store of evidence.
+/// Returns a function that reads texts by their digests: from memory, or else from the store of evidence.
 fn texts(generation: &Generation, store: Arc<Store>) -> ReadTexts {
     let config = generation.config.canonical.clone();
     let evidence = generation
@@ -141,7 +141,7 @@ fn texts(generation: &Generation, store: Arc<Store>) -> ReadTexts {
             .filter(|sha256| !found.contains_key(*sha256))
             .copied()
             .collect();
-        // What cannot be read is missing, and the answer says so.
+        // If the store cannot be read, its texts are missing, and the answer says so.
         if let (Some(path), false) = (&evidence, rest.is_empty())
             && let Ok(texts) = EvidenceReader::open(path).and_then(|reader| reader.read(&rest))
         {
@@ -187,11 +187,11 @@ impl Assumption {
     }
 }
 
-/// Lines whose texts are read together.
+/// How many lines to decide together. Their texts are read at the same time.
 const AT_ONCE: usize = 512;
-/// Maximum time for an answer, apart from the last decision.
+/// Time after which no further decision begins.
 const MAX_TIME: Duration = Duration::from_secs(20);
-/// Memory for parsed robots.txt files, in bytes.
+/// How much memory parsed robots.txt files may take, in bytes.
 const MAX_WEIGHT: usize = 64 * 1024 * 1024;
-/// Groups in an answer.
+/// Maximum number of groups in an answer.
 const MAX_GROUPS: usize = 100;

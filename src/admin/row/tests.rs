@@ -1,4 +1,4 @@
-//! Tests of rows and details for states after fetches at given times.
+//! Tests what is shown of origins whose robots.txt was fetched at given times.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const TEXT: &[u8] = b"User-agent: *\nDisallow: /private\n";
 
-/// A time in 2026. Earlier years would not do: robotgate does not trust a clock that shows one.
+/// A time in 2026. It must not be much earlier, because robotgate does not trust a clock that shows such a time.
 fn noon() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000)
 }

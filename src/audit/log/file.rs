@@ -17,7 +17,7 @@ pub(super) fn check(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.unwrap_or(Path::new("."));
-            // Opening the log creates no folder, so the folder must exist.
+            // The file does not exist. Opening the log creates the file but no folder, so the folder must exist.
             folder.metadata()?;
             may_make_in(folder)
         }
@@ -44,14 +44,16 @@ fn opening() -> OpenOptions {
 pub(super) fn append_on_a_new_line(path: &Path) -> io::Result<File> {
     let mut file = append_to(path)?;
     if ends_inside_a_line(path) {
-        // A crash or a full disk cut the last line. The next line must not continue it.
+        // The last line of the file is incomplete after a crash or a full disk. Ends that line, so that the next line
+        // starts on its own.
         tracing::warn!(path = %path.display(), "the last line of the audit log is incomplete; it stays as it is");
         file.write_all(b"\n")?;
     }
     Ok(file)
 }
 
-/// Returns `false` for pipes and devices, which have no end to check.
+/// Returns whether the file ends without a line end. Returns `false` for pipes and devices, because their end cannot be
+/// read.
 fn ends_inside_a_line(path: &Path) -> bool {
     let length = match path.metadata() {
         Ok(metadata) if metadata.is_file() => metadata.len(),

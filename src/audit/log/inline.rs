@@ -1,4 +1,5 @@
-//! Lets a request that waits for a line of a batch write that batch, on its own thread.
+//! The way in which requests write to the log: a request that waits for its line writes the whole batch, on its own
+//! thread.
 
 use std::io;
 
@@ -6,33 +7,35 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::state::{Batch, SharedLog, Sink};
 
-/// A request's promise to write the next batch, fulfilled when this is dropped. So even a request that is cancelled or
-/// panics does not leave other requests waiting.
+/// A request promises to write the next batch. It does so when this is dropped, even if the request is cancelled or
+/// panics. So other requests can rely on it.
 pub(super) struct WritePromise<'a> {
     shared: &'a SharedLog,
-    /// Whether to let other requests add their lines first.
+    /// Whether the request first waits a moment, so that other requests can add their lines.
     pub(super) gathers: bool,
 }
 
-/// The output and the batch that a request is writing. Dropping this puts both back, even after a panic.
+/// The output and the batch that a request is writing. Dropping this returns both to the shared state, even after a
+/// panic.
 struct WriteTurn<'a> {
     shared: &'a SharedLog,
-    /// `Some` until the drop.
+    /// `None` only after the drop.
     work: Option<(Sink, Batch)>,
 }
 
-/// The runtime that serves requests.
+/// The tokio runtime that serves requests.
 #[derive(Debug)]
 pub(super) struct RequestRuntime {
     pub(super) handle: Handle,
-    /// Whether it has more than one thread, so that others continue while the output blocks one.
+    /// Whether the runtime has several threads. Then the others continue while the output blocks one.
     has_others: bool,
 }
 
 // === impl SharedLog ===
 
 impl SharedLog {
-    /// Decides who writes this batch: the caller, if this returns a [`WritePromise`], or another thread.
+    /// Decides who writes this batch. If this returns a [`WritePromise`], the caller must write it. Otherwise another
+    /// thread does.
     pub(super) fn claim_write(&self, batch: u64) -> Option<WritePromise<'_>> {
         let has_others = self.request_runtime.get_or_init(RequestRuntime::current).has_others;
         let mut state = self.lock();
@@ -92,7 +95,7 @@ impl Drop for WritePromise<'_> {
 // === impl WriteTurn ===
 
 impl WriteTurn<'_> {
-    /// Writes the batch until it is complete or an error occurs. The log's own thread deals with errors.
+    /// Writes the batch until it is complete or an error occurs. After an error, the log's own thread continues.
     fn write(&mut self) {
         let Some((sink, batch)) = &mut self.work else { return };
         while batch.left() > 0 {
@@ -126,11 +129,11 @@ impl RequestRuntime {
         }
     }
 
-    /// Wakes an idle thread so that it takes over the sockets, timers and tasks of a blocked one.
+    /// Wakes an idle thread of the runtime, so that it takes over the sockets, timers and tasks of a blocked thread.
     pub(super) fn rouse(&self) {
         self.handle.spawn(async {});
     }
 }
 
-/// Maximum number of batches that one request writes. The first contains its own line.
+/// Maximum number of batches that one request writes: the batch with its own line, and those that fill up meanwhile.
 const MAX_ROUNDS: usize = 8;

@@ -1,25 +1,25 @@
-//! Decides from earlier batches whether the output is fast enough for requests to write to it, and whether a batch
-//! should wait a moment for more lines. Reads no clock.
+//! Decides how requests write to the log, from the times of earlier writes: whether the output is fast enough that
+//! requests write to it themselves, and whether a batch should wait a moment for more lines. Reads no clock.
 
 use std::time::{Duration, Instant};
 
-/// Whether the output is fast.
+/// Whether the output is fast enough that requests write to it themselves.
 ///
-/// After a slow write, the output is considered slow for ten times as long as the write took. So it blocks threads that
-/// serve requests for at most a tenth of the time, however often it hangs.
+/// After a slow write, the log's own thread writes for ten times as long as that write took. So an output that hangs
+/// blocks the threads of requests for at most a tenth of the time.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Until when the output is considered slow.
+    /// The output counts as slow until this time.
     slow_until: Option<Instant>,
 }
 
-/// Whether recent batches had several lines that requests waited for.
+/// Whether a batch should wait a moment for the lines of other requests.
 ///
-/// Waiting for more lines saves writes if many requests run at the same time, and costs one pass of the runtime's
-/// scheduler if there is only one.
+/// If many requests run at the same time, waiting saves writes. If there is only one request, waiting costs one pass of
+/// the runtime's scheduler. So batches wait only if recent ones had several lines that requests waited for.
 #[derive(Debug, Default)]
 pub(super) struct Coalescing {
-    /// Number of consecutive batches with at most one such line.
+    /// Number of consecutive batches with at most one line that a request waited for.
     lonely: u32,
 }
 
@@ -47,11 +47,12 @@ impl Pace {
 impl Coalescing {
     /// Returns whether the next batch should wait for more lines.
     pub(super) fn is_likely(&self) -> bool {
-        // Even after lonely lines, every `PROBE`th batch waits, to notice when many requests run again.
+        // If recent batches had one line each, only every `PROBE`th batch waits. Without these, robotgate would not
+        // notice that many requests run again.
         self.lonely < LONELY || self.lonely.is_multiple_of(PROBE)
     }
 
-    /// Records the number of lines in a batch that requests waited for.
+    /// Records in how many lines of a batch requests waited for them to be written.
     pub(super) fn wrote(&mut self, lines: usize) {
         self.lonely = match lines {
             0 | 1 => self.lonely.wrapping_add(1).max(1),
@@ -60,22 +61,22 @@ impl Coalescing {
     }
 }
 
-/// A write that takes this long is considered slow. A busy machine can delay any write by less.
+/// A write that takes this long counts as slow. Shorter delays can happen to any write on a busy machine.
 const SLOW: Duration = Duration::from_millis(10);
-/// How long the output is considered slow, as a multiple of the slow write.
+/// After a slow write, the output counts as slow for this many times its duration.
 const SLOW_FOR: u32 = 10;
-/// Maximum time that the output is considered slow after a write.
+/// Maximum time that the output counts as slow after one slow write.
 const MAX_SLOW: Duration = Duration::from_secs(5 * 60);
 /// After this many consecutive batches with one line each, the next batches do not wait for more lines.
 const LONELY: u32 = 4;
-/// One in this many of those batches waits anyway.
+/// After `LONELY` such batches, one batch in this many still waits for more lines.
 const PROBE: u32 = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Returns whether the output is considered fast after each of these writes. A write is its start and duration, in
+    /// Returns whether the output counts as fast after each of these writes. A write is its start and its duration, in
     /// ms.
     fn after(writes: &[(u64, u64)]) -> Vec<bool> {
         let (start, mut pace) = (Instant::now(), Pace::default());

@@ -1,10 +1,10 @@
-//! Reserves room for future lines, so that an operation can wait to begin until it can be logged.
+//! Reserves room for a future line, so that an operation begins only when the log can accept its record.
 
 use std::sync::Arc;
 
 use super::{AuditError, AuditLog, MAX_PENDING, MAX_WAIT, state::State};
 
-/// Room for a future line. Dropping this frees the room.
+/// Reserved room for a future line. Dropping this makes the room available again.
 #[derive(Debug)]
 pub struct Reserved {
     log: Arc<AuditLog>,
@@ -21,7 +21,7 @@ impl AuditLog {
     pub async fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reserved, AuditError> {
         let room = async {
             loop {
-                // Registered before the check, so that no notification is missed.
+                // `notified()` comes before the check, so that a notification between the two is not missed.
                 let freed = self.shared.freed.notified();
                 if !self.is_stalled() && self.shared.lock().reserve(bytes) {
                     break;

@@ -17,22 +17,22 @@ use super::{
     pace::{Coalescing, Pace},
 };
 
-/// An output.
+/// An output of the log: a file, or standard output.
 pub(super) struct Sink {
-    /// The output in readable form.
+    /// The file's path, or `standard output`.
     pub(super) name: Arc<str>,
     pub(super) writer: Box<dyn Write + Send>,
-    /// Whether a thread that serves requests may write to it.
+    /// Whether the output is a regular file. Only then do threads that serve requests write to it.
     pub(super) is_file: bool,
 }
 
 pub(super) struct SharedLog {
-    /// The output in readable form.
+    /// The name of the output: the file's path, or `standard output`.
     pub(super) output: Arc<str>,
     state: Mutex<State>,
     /// Wakes the log's own thread.
     work: Condvar,
-    /// Notified when a batch was written or lost: the first for even batch numbers, the second for odd ones. Two are
+    /// Notified when a batch was written or lost. The first is for even batch numbers, the second for odd ones. Two are
     /// enough, because requests wait only for the batch that is being written and for the next one.
     pub(super) done: [Notify; 2],
     /// Notified when a batch is finished or a reservation is dropped, so that more lines may fit into `lines`.
@@ -41,40 +41,40 @@ pub(super) struct SharedLog {
     pub(super) request_runtime: OnceLock<RequestRuntime>,
 }
 
-/// The shared state. No thread holds its lock while writing, waiting or serialising a record.
+/// The state that a lock protects. No thread holds the lock while it writes, waits or serialises a record.
 #[derive(Default)]
 pub(super) struct State {
     /// Lines that are in no batch yet.
     pub(super) lines: Vec<u8>,
     /// Number of these lines that requests wait for.
     pub(super) awaited: usize,
-    /// The number of the batch that these lines will form. The first is 1.
+    /// The number of the batch that `lines` will be. The first batch has the number 1.
     pub(super) batch: u64,
-    /// The last batch that was written or lost.
+    /// The number of the last batch that was written or lost.
     pub(super) finished: u64,
-    /// The first batch that was lost.
+    /// The number of the first batch that was lost.
     pub(super) lost: Option<u64>,
     /// The output; `None` while a thread writes to it.
     pub(super) sink: Option<Sink>,
-    /// The output to switch to.
+    /// The output that replaces the current one as soon as no thread writes.
     pub(super) other: Option<Sink>,
-    /// A batch not written completely, which the log's own thread has to continue.
+    /// A batch of which only a part was written. The log's own thread has to continue it.
     pub(super) rest: Option<Batch>,
-    /// When the current write began, and its bytes.
+    /// When the current write began, and how many bytes it has.
     pub(super) busy: Option<(Instant, usize)>,
     /// An empty buffer for the next lines.
     pub(super) spare: Vec<u8>,
     pub(super) pace: Pace,
     pub(super) crowd: Coalescing,
-    /// Whether a request is about to write the lines, and gives other requests time to add theirs.
+    /// Whether a request is about to write `lines`, and waits a moment so that other requests can add theirs.
     pub(super) gathering: bool,
-    /// Whether the log's own thread has to write the lines.
+    /// Whether the log's own thread has to write `lines`.
     pub(super) needs_log_thread: bool,
     /// Whether the log's own thread periodically checks for lines that no request writes.
     pub(super) is_polling: bool,
     /// Whether the log's own thread sleeps.
     pub(super) asleep: bool,
-    /// Bytes reserved for future lines.
+    /// Number of bytes that are reserved for future lines.
     pub(super) reserved: usize,
     /// Whether the last write failed.
     pub(super) failing: bool,
@@ -83,19 +83,19 @@ pub(super) struct State {
     pub(super) ended: bool,
 }
 
-/// Lines that are written together.
+/// Lines that are written together, with one write(2) if possible.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) number: u64,
     pub(super) bytes: Vec<u8>,
-    /// Number of bytes already written.
+    /// Number of bytes that are already written.
     pub(super) done: usize,
 }
 
 // === impl Sink ===
 
 impl Sink {
-    /// `path` is the path of the file, if it is one.
+    /// Creates an output from an open file. `path` is `None` for standard output.
     pub(super) fn new(file: File, path: Option<&Path>) -> Self {
         Self {
             name: path.map_or(STANDARD_OUTPUT.into(), |path| path.display().to_string().into()),
@@ -130,7 +130,7 @@ impl SharedLog {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under this lock cannot leave a partial line.
+        // A panic of another thread cannot leave a partial line in the state, so a poisoned lock can be used.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -173,8 +173,8 @@ impl SharedLog {
         state
     }
 
-    /// Puts the output back after `batch` was written, and notifies the requests that wait for the batch. If the batch
-    /// is incomplete and not `lost`, the log's own thread continues it.
+    /// Returns the output to the shared state after a write of `batch`, and notifies the requests that wait for the
+    /// batch. If the batch is incomplete and not `lost`, the log's own thread continues it.
     pub(super) fn give_back(&self, sink: Sink, mut batch: Batch, lost: bool) {
         let mut state = self.lock();
         state.sink = Some(sink);
@@ -202,7 +202,8 @@ impl SharedLog {
             drop(state);
         }
         if lost {
-            // All later lines are lost, too.
+            // If this batch is lost, all later lines are lost too. So the requests that wait for the next batch are
+            // notified as well.
             self.done[parity(number + 1)].notify_waiters();
         }
         if finished {
@@ -229,8 +230,8 @@ impl State {
         usual && self.pace.is_fast() && self.sink.as_ref().is_some_and(|sink| sink.is_file)
     }
 
-    /// Takes the output and the next batch for writing. Returns `None` if there is nothing to write or another thread
-    /// writes.
+    /// Takes the output and the next batch for writing. Returns `None` if there is nothing to write, or another thread
+    /// is writing.
     pub(super) fn take(&mut self) -> Option<(Sink, Batch)> {
         if self.rest.is_none() && self.lines.is_empty() {
             return None;
@@ -241,7 +242,8 @@ impl State {
         Some((sink, batch))
     }
 
-    /// Switches to the other output, if there is one and no thread is writing. Returns the old one.
+    /// Replaces the output with the one that is set as next. Does nothing while a thread is writing. Returns the old
+    /// output.
     pub(super) fn change_sink(&mut self) -> Option<Sink> {
         let sink = self.sink.as_mut()?;
         let old = std::mem::replace(sink, self.other.take()?);
@@ -274,20 +276,20 @@ impl Batch {
         self.bytes.len() - self.done
     }
 
-    /// Prepares the batch for another output: a line that the first output received only in part is written again in
-    /// full.
+    /// Prepares the rest of the batch for another output. If the first output received only a part of a line, the other
+    /// output gets the whole line.
     pub(super) fn restart_cut_line(&mut self) {
         self.done = memchr::memrchr(b'\n', &self.bytes[..self.done]).map_or(0, |end| end + 1);
     }
 }
 
-/// Returns the index in [`SharedLog::done`] for a batch.
+/// Returns the index in [`SharedLog::done`] of the notification for a batch.
 pub(super) fn parity(batch: u64) -> usize {
     usize::from(!batch.is_multiple_of(2))
 }
 
 const STANDARD_OUTPUT: &str = "standard output";
-/// Bytes of waiting lines at which the log's own thread writes them immediately, even if no request waits for them.
+/// If this many bytes wait, the log's own thread writes them immediately, even if no request waits for them.
 const MAX_GATHER: usize = 256 * 1024;
 /// Maximum size of a buffer to reuse, in bytes.
 const MAX_SPARE: usize = 512 * 1024;

@@ -33,9 +33,9 @@ struct Inner {
 #[derive(Default)]
 struct State {
     bytes: Vec<u8>,
-    /// Whether writes block, as on a hanging disk.
+    /// Whether writes block, as on a disk that hangs.
     shut: bool,
-    /// What happens to the next writes, in order. Later ones succeed.
+    /// What happens to the next writes, in this order. Writes after these succeed.
     troubles: VecDeque<Trouble>,
     /// Whether a write is blocked.
     blocked: bool,
@@ -46,7 +46,7 @@ struct State {
 #[derive(Debug, Clone, Copy)]
 enum Trouble {
     Error(io::ErrorKind),
-    /// A write that accepts only this many bytes.
+    /// The write accepts only this many bytes.
     Short(usize),
     Panic,
 }
@@ -74,7 +74,7 @@ impl Sink {
         AuditLog::to_sink(self.output(false), None).expect("a thread")
     }
 
-    /// Creates a log that takes the output for a file, which requests may write to.
+    /// Creates a log that treats the output as a file, so that requests may write to it.
     fn log_as_file(&self) -> AuditLog {
         AuditLog::to_sink(self.output(true), None).expect("a thread")
     }
@@ -91,7 +91,7 @@ impl Sink {
         String::from_utf8(self.lock().bytes.clone()).expect("UTF-8")
     }
 
-    /// Returns whether the log's own thread made the last write.
+    /// Returns whether the last write was made by the log's own thread.
     fn is_written_by_thread(&self) -> bool {
         let state = self.lock();
         let last = state.writers.last().expect("something is written");
@@ -123,7 +123,7 @@ impl Write for Sink {
             state = self.0.changed.wait(state).expect("no panic in a sink");
         }
         state.blocked = false;
-        // The lock is still held, so waiting threads see the state only after this write.
+        // The lock is still held. So threads that wait see the state only after this write.
         self.0.changed.notify_all();
         let taken = match state.troubles.pop_front() {
             Some(Trouble::Error(kind)) => return Err(kind.into()),
@@ -148,7 +148,7 @@ async fn ask_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }
 
-/// How long a test waits before it fails. Long enough for a busy machine.
+/// How long a test waits before it fails, even on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! The log's own thread. It writes everything that requests do not write themselves: to a pipe, to a slow or failing
-//! output, lines that no request waits for, and the lines that are left at the end.
+//! The log's own thread. It writes what requests do not write themselves: everything if the output is a pipe, is slow
+//! or fails, and also the lines that no request waits for and the lines that are left at the end.
 
 use std::{
     io,
@@ -9,10 +9,10 @@ use std::{
 
 use super::state::{Batch, SharedLog, Sink, State};
 
-/// The next check for lines that no request writes.
+/// When to check next whether a request writes the waiting lines.
 struct NextCheck {
     at: Instant,
-    /// The batch that was being gathered at the previous check.
+    /// The number of the batch whose lines waited at the previous check. If it is unchanged, no request wrote them.
     batch: u64,
 }
 
@@ -26,7 +26,7 @@ impl SharedLog {
         loop {
             if let Some(old) = state.change_sink() {
                 drop(state);
-                // Closing a file can take long.
+                // Closing the old file can take long, so the lock is released before.
                 drop(old);
                 state = self.lock();
                 continue;
@@ -38,7 +38,8 @@ impl SharedLog {
                 state = self.lock();
                 continue;
             }
-            // A request that is writing has taken the output, and can still leave work for this thread.
+            // There is no sink while a request is writing. This thread then goes on, because the write can fail and
+            // leave work.
             if state.closed && state.sink.take().is_some() {
                 state.ended = true;
                 return;
@@ -47,7 +48,7 @@ impl SharedLog {
         }
     }
 
-    /// Sleeps until there could be something to do.
+    /// Sleeps until it is woken, or until the next check for lines that no request writes.
     fn wait<'a>(&self, mut state: MutexGuard<'a, State>, look: &mut Option<NextCheck>) -> MutexGuard<'a, State> {
         if !state.is_polling {
             *look = None;
@@ -82,8 +83,8 @@ impl SharedLog {
         state
     }
 
-    /// Writes a whole batch, however many attempts that takes, and switches to another output if there is one. Gives
-    /// up on an output that accepts nothing only when the log is closing.
+    /// Writes a whole batch, with as many attempts as necessary. Switches to another output if one is set. Only if the
+    /// log is closing does it give up on an output that accepts nothing.
     fn write_all(&self, mut sink: Sink, mut batch: Batch) {
         let mut stalled = false;
         let mut pauses = 0;
@@ -97,7 +98,7 @@ impl SharedLog {
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // A pipe is full for a moment if its reader lags.
+                // A pipe can be full for a moment, because its reader is slower.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && pauses < MAX_PAUSES => {
                     pauses += 1;
                     std::thread::sleep(PAUSE);
@@ -113,7 +114,7 @@ impl SharedLog {
             state.failing = true;
             let (other, closed) = (state.other.take(), state.closed);
             if closed && other.is_none() {
-                // The lines that wait for the next write are lost as well.
+                // The lines after this batch are lost as well.
                 state.ended = true;
                 let bytes = batch.left() + std::mem::take(&mut state.lines).len();
                 drop(state);
@@ -137,12 +138,12 @@ impl SharedLog {
     }
 }
 
-/// Time between checks. A line that no request waits for is written after once to twice this time. A write that takes
-/// longer is considered to block its thread.
+/// How often to check for lines that no request writes. So such a line is written after one to two times this time. If
+/// a write takes longer than this, its thread counts as blocked.
 const GATHER: Duration = Duration::from_millis(20);
 /// Pause between attempts to write to an output that failed.
 const RETRY: Duration = Duration::from_millis(500);
 /// Pause between attempts to write to a full pipe.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Number of these pauses after which the write has failed.
+/// After this many pauses, the write counts as failed.
 const MAX_PAUSES: u32 = 100;

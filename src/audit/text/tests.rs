@@ -1,4 +1,4 @@
-//! Tests of the readable lines.
+//! Tests the log as text.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn shown(lines: &TextLines, record: &str, columns: Option<usize>) -> String {
     String::from_utf8(lines.fitted(record.as_bytes(), columns).into_owned()).expect("text")
 }
 
-/// Returns the record of a decision on `/page` of a site, with the fields in `more` instead of the usual ones.
+/// Returns the record of a decision about `/page` of a site. The fields in `more` replace the usual ones.
 fn decision(more: &str) -> String {
     let mut record: serde_json::Value = serde_json::from_str(
         r#"{"event":"decision","time":"2026-11-22T13:24:48.914226Z","id":"1","verdict":"deny","reason":"rule",

@@ -1,6 +1,6 @@
 //! The text of a credentials file: lines of `NAME:sha256$SALT$HASH`, and `#` comments.
 //!
-//! It never quotes a line, because an invalid line can contain a secret.
+//! No error quotes a line, because an invalid line can contain a secret.
 
 use std::fmt;
 
@@ -76,8 +76,9 @@ impl fmt::Display for BadLine {
     }
 }
 
-/// Returns whether `text` is valid as the name of a credential: not empty, at most 128 bytes, no leading `#`, and no
-/// colon, white space, unprintable character or character that changes the direction of text.
+/// Returns whether `text` is valid as the name of a credential: it is not empty, has at most 128 bytes, and does not
+/// begin with `#`. It contains no colon, no white space, no unprintable character, and none that changes the direction
+/// of text.
 pub fn is_name(text: &str) -> bool {
     let fits = |c: char| c != ':' && !c.is_whitespace() && is_plain(c);
     (1..=MAX_NAME).contains(&text.len()) && !text.starts_with('#') && text.chars().all(fits)

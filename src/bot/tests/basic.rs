@@ -1,4 +1,4 @@
-//! Tests which Proxy-Authorization fields can be read.
+//! Tests which Proxy-Authorization fields robotgate can read.
 
 use data_encoding::BASE64;
 
@@ -18,7 +18,7 @@ fn a_name_and_a_secret_are_read_as_rfc_7617_says() {
         ("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "Aladdin", "open sesame"),
         ("basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "Aladdin", "open sesame"),
         ("BASIC   QWxhZGRpbjpvcGVuIHNlc2FtZQ==  ", "Aladdin", "open sesame"),
-        // Padding is optional in a token68 (RFC 9110 §11.2).
+        // The base64 padding can be missing (RFC 9110 §11.2).
         ("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ", "Aladdin", "open sesame"),
         // The example of RFC 7617 §2.1, in UTF-8.
         ("Basic dGVzdDoxMjPCow==", "test", "123\u{a3}"),

@@ -156,7 +156,7 @@ fn debug_output_has_no_hash_and_no_secret() {
             !printed.contains("secret-word") && !printed.contains(&hash),
             "{printed}"
         );
-        // The hash is not printed as numbers either.
+        // The hash must not be printed as numbers either.
         assert!(!printed.contains("[7, 7") && !printed.contains("115, 101"), "{printed}");
     }
 }

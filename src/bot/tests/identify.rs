@@ -35,8 +35,8 @@ fn bindings(credentials: &[&str], certificates: &[&str], networks: &[&str]) -> B
     }
 }
 
-/// `free` requires no proof; `a` and `b` share a credential, a certificate and a network. `a` also has proofs that it
-/// does not share.
+/// `free` requires no proof. `a` and `b` share a credential, a certificate and a network. `a` also has one of each for
+/// itself.
 fn bots() -> Bots {
     let own = bindings(
         &["own", "shared"],
@@ -64,7 +64,8 @@ fn certificate(name: &str) -> ClientCertificate {
     ClientCertificate::from_der(certificate.der()).expect("it can be read")
 }
 
-/// Describes the outcome in a word or two: a bot or token, why none was found, or that a proof is missing.
+/// Describes who the client is in a word or two: a bot, a product token, why it is unidentified, or that a proof is
+/// missing.
 fn describe(identity: &Identity<'_>) -> String {
     match identity {
         Identity::Bot(bot) => bot.name.to_string(),
@@ -84,24 +85,24 @@ fn identify(bots: &Bots, proof: &Proof<'_>, user_agent: &str, required: bool) ->
     describe(&bots.identify_by(fields, proof, required))
 }
 
-/// User-Agents and the outcome for each: with a proof that is valid only for `a`, with one for `a` and `b`, and without
-/// proof.
+/// User-Agents, and who the client is then: with a proof for `a`, with one for `a` and `b`, and without a proof.
 #[rustfmt::skip]
 const AGENTS: &[(&str, &str, &str, &str)] = &[
-    // A configured bot, matched by its user-agents.
+    // The field matches the `user-agents` of a configured bot.
     ("a-fetch/1.0",          "a",       "a",           "ask"),
     ("x (b-fetch)",          "misfit",  "b",           "ask"),
     ("free-fetch",           "misfit",  "misfit",      "free"),
     ("net-fetch/1",          "misfit",  "misfit",      "unproven"),
-    // Two names in one field. The proof is not valid for the bot that comes first in the configuration.
+    // The field names two bots. The proof is not for the one that comes first in the configuration.
     ("free-fetch b-fetch",   "misfit",  "b",           "free"),
     ("free-fetch a-fetch",   "a",       "a",           "free"),
-    // No name, or only a browser's.
+    // The field names nothing, or only a browser.
     ("none",                 "a",       "Missing",     "Missing"),
     ("",                     "a",       "Missing",     "Missing"),
     (CHROME,                 "a",       "BrowserOnly", "BrowserOnly"),
     ("- 1.0",                "a",       "NoToken",     "NoToken"),
-    // No bot's `user-agents` match: the product token is a bot's name, one of its robots-agents, or unknown.
+    // The field matches no bot's `user-agents`. Its product token is a bot's name, one of a bot's robots-agents, or
+    // unknown.
     ("A-Robot/1",            "a",       "a",           "ask"),
     ("A/1",                  "a",       "a",           "ask"),
     ("Mozilla/5.0 (compatible; b-robot/1)", "misfit", "b", "ask"),
@@ -110,7 +111,7 @@ const AGENTS: &[(&str, &str, &str, &str)] = &[
     ("free-robot",           "misfit",  "misfit",      "token free-robot"),
     ("curl/8.5.0",           "misfit",  "misfit",      "token curl"),
     ("a-fetch-images/1",     "misfit",  "misfit",      "token a-fetch-images"),
-    // Two User-Agent fields.
+    // The request has two User-Agent fields.
     ("a-fetch|a-fetch",      "Several", "Several",     "Several"),
     ("curl/8.5.0|a-fetch",   "Several", "Several",     "Several"),
 ];
@@ -170,11 +171,11 @@ fn without_proof_a_user_agent_is_believed_unless_the_bot_needs_one() {
     });
     for (user_agent, _, _, none) in AGENTS {
         assert_eq!(identify(&bots, &nothing, user_agent, false), *none, "{user_agent}");
-        // For `net`, no credential is sufficient, so the client is not asked for one.
+        // No credential proves `net`, so the client is not asked for one.
         let wanted = if *none == "unproven" { "unproven" } else { "ask" };
         assert_eq!(identify(&bots, &nothing, user_agent, true), wanted, "{user_agent}");
     }
-    // This configuration has no credentials, so clients are not asked for one.
+    // Without a credentials file, clients are not asked for a credential.
     let by_network = Bots::new(vec![Arc::new(bot("net", bindings(&[], &[], &["192.0.2.0/24"])))]);
     assert_eq!(identify(&by_network, &Proof::None, "curl/8", true), "unproven");
     assert_eq!(identify(&by_network, &Proof::None, "curl/8", false), "token curl");
@@ -325,7 +326,7 @@ fn an_agent_that_matches_the_rules_of_a_bound_bot_needs_its_proof() {
     for (field, wanted) in [
         ("MJ12bot/1.0", "unproven"),
         ("mj12BOT", "unproven"),
-        // Google's parser reads only `MJ` of a user-agent line for `MJ12bot`.
+        // Of `MJ12bot` in a robots.txt, Google's parser reads only `MJ`.
         ("MJ/1.0", "unproven"),
         ("MJ1/1.0", "token MJ1"),
         ("M/1.0", "token M"),
@@ -344,13 +345,13 @@ fn an_assumed_proof_works_like_a_real_one() {
     let bots = bots();
     for (field, required, wanted) in [
         ("free-fetch/1.0", false, "free"),
-        // This bot has no proof, so no client can be this bot if a proof is required.
+        // Nothing can prove this bot, so no client can be this bot if every client needs a proof.
         ("free-fetch/1.0", true, "misfit"),
         ("curl/8", false, "token curl"),
         ("curl/8", true, "misfit"),
         ("a-fetch/1.0", false, "a"),
         ("a-fetch/1.0", true, "a"),
-        // A bot that requires a proof, named by one of its tokens.
+        // The field has a product token of a bot that requires a proof.
         ("a-robot/1.0", false, "a"),
         ("net-robot", true, "net"),
     ] {

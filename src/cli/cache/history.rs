@@ -1,4 +1,4 @@
-//! `robotgate cache history`: prints the versions of a site's robots.txt, and the difference between two.
+//! `robotgate cache history`: prints the versions of a site's robots.txt, and the difference between two of them.
 
 use std::{
     fmt::Write as _,
@@ -41,7 +41,7 @@ pub struct HistoryArgs {
     show: Option<String>,
 }
 
-/// A version as printed.
+/// A version of a robots.txt, as it is printed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Version {
     version: usize,
@@ -60,7 +60,7 @@ struct History<'a> {
     versions: &'a [Version],
 }
 
-/// The JSON of a comparison.
+/// A comparison of two versions, as it is printed in JSON.
 #[derive(Debug, Serialize)]
 struct Difference<'a> {
     origin: String,
@@ -145,7 +145,7 @@ fn pair<'v>(versions: &'v [Version], named: &[String]) -> Result<(&'v Version, &
         [] | [_] => {
             let to = match named.first() {
                 Some(named) => find(versions, named)?,
-                // The caller has made sure that there is one.
+                // The caller has made sure that there is at least one version.
                 None => &versions[versions.len() - 1],
             };
             let from = to.version.checked_sub(2).map(|before| &versions[before]);
@@ -157,13 +157,14 @@ fn pair<'v>(versions: &'v [Version], named: &[String]) -> Result<(&'v Version, &
             })?;
             (from, to)
         }
-        // clap accepts two at most.
+        // clap accepts at most two names, so this is not reached.
         _ => return Err(CacheError::Unknown("--diff compares two versions at most".to_owned())),
     };
     Ok((from, to))
 }
 
-/// Finds a version by its number or the beginning of its SHA-256. If several versions match, returns the last.
+/// Finds a version by its number, or by the first digits of its SHA-256. If several versions match, returns the last
+/// one.
 fn find<'v>(versions: &'v [Version], named: &str) -> Result<&'v Version, CacheError> {
     let number: Option<usize> = named.parse().ok();
     let by_number = number.and_then(|number| versions.get(number.checked_sub(1)?));
@@ -263,7 +264,7 @@ fn difference(
     print(format!("{}\n{}", coloured(&diff, paint()), summary(&found)).as_bytes())
 }
 
-/// Formats the difference between the texts, line by line. Control characters are escaped.
+/// Formats the difference between two texts, line by line. Control characters are escaped.
 fn unified(before: &[u8], after: &[u8], from: &str, to: &str) -> String {
     let lines = |text: &[u8]| -> Vec<String> {
         let text = String::from_utf8_lossy(text);
@@ -311,7 +312,7 @@ fn coloured(diff: &str, paint: Paint) -> String {
     out
 }
 
-/// Describes how many rules each group gained and lost.
+/// Says how many rules each group gained and lost.
 fn summary(found: &Changes) -> String {
     if !found.has_rules() {
         return "The rules are the same.\n".to_owned();
@@ -347,18 +348,18 @@ fn summary(found: &Changes) -> String {
     out
 }
 
-/// Shown for unknown values.
+/// Printed for a value that is unknown.
 const NONE: &str = "-";
-/// How many digits of a SHA-256 are shown, and how many digits are needed to name a version.
+/// How many digits of a SHA-256 are printed, and how many are needed to name a version.
 const SHOWN_DIGITS: usize = 12;
 const MIN_DIGITS: usize = 6;
-/// How long the comparison searches for the shortest difference.
+/// How long to search for the shortest difference between two texts.
 const MAX_TIME: Duration = Duration::from_secs(1);
-/// Maximum numbers of shown lines of a difference, groups, and agents of a group.
+/// Maximum numbers that are printed: of lines of a difference, of groups, and of agents in a group.
 const MAX_LINES: usize = 5000;
 const MAX_GROUPS: usize = 50;
 const MAX_AGENTS: usize = 10;
-/// Maximum size of a shown name in bytes.
+/// Maximum length of a printed name in bytes.
 const MAX_NAME: usize = 100;
 
 #[cfg(test)]

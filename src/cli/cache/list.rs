@@ -1,4 +1,4 @@
-//! `robotgate cache list`: prints a row for each origin.
+//! `robotgate cache list`: prints a row for each known origin.
 
 use std::{
     fmt::Write as _,
@@ -60,7 +60,7 @@ fn json(rows: &[Row]) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Formats the rows under column heads. With a `width`, cuts long origins in the middle so that the rows fit.
+/// Formats the rows as a table. If `width` is set, cuts long origins in the middle, so that the table fits into it.
 fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
     let fails = rows.iter().any(|row| row.failing_since.is_some());
     let shares = rows.iter().any(|row| row.source.is_some());
@@ -117,7 +117,7 @@ struct Cells {
 impl Cells {
     fn of(row: &Row, fails: bool, shares: bool) -> Self {
         let time = |time: Option<Timestamp>| {
-            // Leaves out the time zone, which is always UTC, to keep the column narrow.
+            // Leave out the time zone, which is always UTC, to keep the column narrow.
             let shown = time.map(|Timestamp(time)| Minute(time).to_string());
             shown.map_or_else(|| NONE.to_owned(), |shown| shown.trim_end_matches(" UTC").to_owned())
         };
@@ -141,7 +141,7 @@ impl Cells {
     }
 }
 
-/// Returns the colour for the state of an origin, by how bad it is for the bots.
+/// Returns the colour for what robotgate knows of an origin, by how bad that is for the bots.
 fn colour(row: &Row) -> Option<Colour> {
     match &*row.holds {
         "rules" | "no-robots" => None,
@@ -151,12 +151,13 @@ fn colour(row: &Row) -> Option<Colour> {
 }
 
 const ORIGIN: &str = "ORIGIN";
-/// Shown for unknown values.
+/// Printed for a value that is unknown.
 const NONE: &str = "-";
 const GAP: &str = "  ";
-/// Minimum columns for an origin. A third of them show its end, which is enough for the port.
+/// Minimum width for an origin in columns. A third of these columns show the end of the origin, so its port is always
+/// visible.
 const MIN_ORIGIN: usize = 19;
-/// Maximum size of shown values in bytes.
+/// Maximum length of printed values in bytes.
 const MAX_ORIGIN: usize = 500;
 const MAX_WORD: usize = 40;
 

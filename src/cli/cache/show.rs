@@ -1,4 +1,4 @@
-//! `robotgate cache show`: prints all that is known about one origin, and its robots.txt.
+//! `robotgate cache show`: prints all that robotgate knows of one origin, and its robots.txt.
 
 use std::{
     fmt::Write as _,
@@ -53,10 +53,10 @@ impl ShowArgs {
     }
 }
 
-/// Formats all details for a person. `policy` applies to a site that fails.
+/// Formats everything about a site, for a person. `policy` says what applies while the site fails.
 fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) -> String {
     let row = &detail.row;
-    // A site that has begun to fail can still have a valid answer.
+    // A site may fail while the answer of an earlier fetch is still valid. So look at the answer.
     let fails = matches!(
         &*row.holds,
         "unreachable" | "last-copy" | "unreachable-too-long" | "egress"
@@ -119,7 +119,7 @@ fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) 
     out
 }
 
-/// Explains what a state means for a request.
+/// Says what `holds`, which is what robotgate knows of a site, means for requests to this site.
 fn meaning(holds: &str) -> &'static str {
     match holds {
         "rules" => "the rules below decide",
@@ -160,8 +160,8 @@ fn next_try(then: SystemTime, now: SystemTime) -> String {
     }
 }
 
-/// Returns until when `policy` refuses requests to a failing site, and what applies afterwards. `None` if requests are
-/// not refused, or are refused forever.
+/// Returns until when `policy` refuses requests to a failing site, and what applies afterwards. Returns `None` if it
+/// does not refuse them, or refuses them forever.
 fn refused_until(detail: &Detail, policy: &Unreachable, now: SystemTime) -> Option<String> {
     let Timestamp(since) = detail.row.failing_since.filter(|_| detail.row.holds == "unreachable")?;
     let then = match (policy.then, &detail.last_copy, policy.without_copy) {
@@ -177,12 +177,12 @@ fn refused_until(detail: &Detail, policy: &Unreachable, now: SystemTime) -> Opti
     ))
 }
 
-/// Adds line numbers to the text, as refusals do.
+/// Adds line numbers to the text of a robots.txt. Refusals name the same numbers.
 fn numbered(text: &[u8], paint: Paint) -> String {
     if text.is_empty() {
         return String::new();
     }
-    // The text after the last line end is a line only if it is not empty.
+    // If the text ends with a line end, there is no empty line after it.
     let lines = || numbered_lines(text.strip_suffix(b"\n").unwrap_or(text));
     let digits = lines().last().map_or(0, |(number, _)| number.to_string().len());
     lines()
@@ -194,7 +194,7 @@ fn numbered(text: &[u8], paint: Paint) -> String {
         .collect()
 }
 
-/// Escapes control characters in the text, for a terminal.
+/// Escapes control characters in the text of a robots.txt, so that a terminal can show it.
 pub(super) fn tamed(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.lines()
@@ -202,7 +202,7 @@ pub(super) fn tamed(text: &[u8]) -> String {
         .collect()
 }
 
-/// Maximum size of a shown value in bytes.
+/// Maximum length of a printed value in bytes.
 const MAX_VALUE: usize = 1000;
 
 #[cfg(test)]

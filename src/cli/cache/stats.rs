@@ -66,7 +66,7 @@ fn report(stats: &Stats) -> String {
     out
 }
 
-/// A size in bytes, displayed in a suitable unit.
+/// A size in bytes, printed in a suitable unit.
 struct Size(u64);
 
 // === impl Size ===
@@ -83,7 +83,7 @@ impl std::fmt::Display for Size {
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-/// Maximum size of the shown path in bytes.
+/// Maximum length of the printed path in bytes.
 const MAX_PATH: usize = 1000;
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
-//! A secret, which is either random, or given by a person and long enough. It is hashed here, and shown only by the
-//! command that created it.
+//! A secret, either random or given by a person. It is hashed here. Only the command that created it shows it.
 
 use std::fmt;
 
@@ -18,7 +17,7 @@ pub(super) enum Secret {
     Given(String),
 }
 
-/// Why there is no secret. The error never quotes one.
+/// Why there is no secret. This error never quotes a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SecretError {
     #[error("the system provides no random numbers")]
@@ -37,12 +36,12 @@ pub(super) enum SecretError {
 // === impl Secret ===
 
 impl Secret {
-    /// Generates 256 random bits, encoded in characters that need no escape in a URL.
+    /// Generates 256 random bits, written in characters that need no escape in a URL.
     pub(super) fn random() -> Result<Self, SecretError> {
         Ok(Self::Random(BASE64URL_NOPAD.encode(&random::<32>()?)))
     }
 
-    /// Accepts a secret that a person gave, without its line end.
+    /// Accepts a secret that a person has chosen, without its line end.
     pub(super) fn given(input: &str) -> Result<Self, SecretError> {
         let text = input.strip_suffix('\n').unwrap_or(input);
         let text = text.strip_suffix('\r').unwrap_or(text);
@@ -78,8 +77,8 @@ fn random<const N: usize>() -> Result<[u8; N], SecretError> {
     Ok(bytes)
 }
 
-/// Returns the proxy URL for clients, which uses TLS if a listener does. If the proxy listens on all interfaces, the
-/// host is a placeholder.
+/// Returns the proxy URL for clients, with the name and the secret. It is an `https://` URL if the proxy has a TLS
+/// listener. If the proxy listens on all interfaces, the host is a placeholder.
 pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
     let (scheme, listen) = match &proxy.tls {
         Some(tls) => ("https", &tls.listen),
@@ -93,12 +92,12 @@ pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
     format!("{scheme}://{}:{secret}@{host}", utf8_percent_encode(name, RESERVED))
 }
 
-/// Characters to escape: all except the unreserved characters (RFC 3986 §2.3).
+/// Characters to percent-escape: all except the unreserved ones (RFC 3986 §2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// Minimum length of a given secret in characters: that of 128 bits in base64.
+/// Minimum length of a chosen secret in characters. 128 random bits in base64 are as long.
 const MIN_GIVEN: usize = 22;
-/// Maximum length of a given secret in bytes. The name and the secret together must fit into the part of a field that
-/// robotgate reads.
+/// Maximum length of a chosen secret in bytes. robotgate reads only a part of the header field with the credential, and
+/// the name and the secret together must fit into that part.
 const MAX_GIVEN: usize = 512;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The credentials file on disk. It is read and replaced as a whole, under a lock on its folder, so the file is never
-//! incomplete and concurrent changes do not overwrite each other. Keeps the file's mode, owner and group, and every
-//! byte that a change does not concern.
+//! The credentials file on disk. It is read and replaced as a whole, under a lock on its folder. So the file is never
+//! incomplete, and concurrent changes do not overwrite each other. A change keeps the file's mode, owner and group, and
+//! all other bytes.
 
 use std::{
     fs::{self, File, Permissions},
@@ -24,7 +24,7 @@ pub(super) struct Store {
     lock: File,
 }
 
-/// The file's content and attributes before a change.
+/// The content and the attributes of the file before a change.
 #[derive(Debug)]
 pub(super) struct Before {
     pub(super) text: String,
@@ -52,9 +52,9 @@ pub(super) enum StoreError {
 // === impl Store ===
 
 impl Store {
-    /// Waits for exclusive access to the file, which need not exist yet.
+    /// Waits for exclusive access to the credentials file. The file need not exist yet.
     pub(super) fn lock(path: &Path) -> Result<Self, StoreError> {
-        // If the path is a symbolic link, replace the file that it points to, not the link.
+        // If the path is a symbolic link, replace the file behind the link and not the link itself.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let folder = folder_of(&path);
         match files::lock(folder).map_err(|source| read_error(folder, source))? {
@@ -76,7 +76,7 @@ impl Store {
             renamed.map_err(|source| write_error(&self.path, source))
         });
         if result.is_err() {
-            // If creating the file failed, there is nothing to remove.
+            // An error is ignored: if the file could not be created, there is nothing to remove.
             let _ = fs::remove_file(&unfinished);
         }
         result
@@ -84,7 +84,7 @@ impl Store {
 
     fn write_unfinished(&self, unfinished: &Path, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
         let failed = |source| write_error(unfinished, source);
-        // Only this user can read the file until its owner is set.
+        // Until the owner is set, only the user of this process can read the file.
         let mut file = create_unfinished(unfinished).map_err(failed)?;
         let made = file.metadata().map_err(failed)?;
         match before {
@@ -106,7 +106,7 @@ impl Store {
     }
 }
 
-/// Reads the current content; `None` if there is no file.
+/// Reads the current content. Returns `None` if there is no file.
 pub(super) fn read(path: &Path) -> Result<Option<Before>, StoreError> {
     let (bytes, metadata) = match files::read_secret_with(path) {
         Err(SecretError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -130,8 +130,8 @@ pub(super) fn with_line(text: &str, line: &str) -> String {
     format!("{text}{end}{line}\n")
 }
 
-/// Removes the lines of `name` from `text`, or all but the last of them. Returns how many were removed; `None` if there
-/// was no such line.
+/// Removes the lines of `name` from `text`, or all but the last of them. Also returns how many were removed, or `None`
+/// if there was no such line.
 pub(super) fn without(text: &str, name: &str, all_but_last: bool) -> (String, Option<usize>) {
     let is_of_name = |line: &str| name_of(line) == Some(name);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -157,7 +157,7 @@ fn write_error(path: &Path, source: io::Error) -> StoreError {
     StoreError::Write { path, source }
 }
 
-/// Mode of a new file: the owner can write it, the group can read it.
+/// Mode of a new file: its owner can read and write it, and its group can read it.
 const NEW_MODE: u32 = 0o640;
 
 #[cfg(test)]

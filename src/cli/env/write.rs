@@ -1,4 +1,4 @@
-//! Writes the files that a client needs in addition to its variables: `robotgate env --write`.
+//! `robotgate env --write`: writes the files that a client needs in addition to its variables.
 
 use std::{
     fs::{self, OpenOptions, Permissions},
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Why a file was not written. Files earlier in the list have been written.
+/// Why a file was not written. The files before it in the list have been written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     #[error(
@@ -33,7 +33,7 @@ pub(super) enum WriteError {
     SystemRoot { path: String, error: pem::PemError },
 }
 
-/// Returns the folder's absolute path, if it can be used in settings without quotation marks.
+/// Returns the absolute path of the folder. It must have only characters that need no quotation marks in settings.
 pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let text = path.to_str().map(|text| text.trim_end_matches('/'));
@@ -42,8 +42,8 @@ pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
     usable.ok_or(WriteError::Folder(path))
 }
 
-/// Writes the files to the folder, and creates the folder if it is missing. `authority` contains the certificates in
-/// the authority's file. Returns a warning if the system's root certificates were not found.
+/// Writes the files to the folder, and creates the folder if it is missing. `authority` are the certificates of
+/// robotgate's certificate authority. Returns a warning if the system's root certificates were not found.
 pub(super) fn write(
     folder: &str,
     files: &[File],
@@ -69,14 +69,13 @@ pub(super) fn write(
     }))
 }
 
-/// Returns the content of a file. `system` is the path and the content of the file with this system's root
-/// certificates.
+/// Returns the content of a file. `system` is the file with this system's root certificates: its path and its content.
 fn contents(
     contents: &Contents,
     authority: &[CertificateDer<'_>],
     system: Option<(&str, &str)>,
 ) -> Result<Vec<u8>, WriteError> {
-    // Write only the certificates, because the authority's file can also contain a private key.
+    // Write only the certificates: the certificate authority's file may also contain a private key.
     let authority_pem: String = authority.iter().map(pem::certificate).collect();
     Ok(match (contents, system) {
         (Contents::Text(text), _) => text.clone().into_bytes(),
@@ -102,7 +101,8 @@ fn contents(
     })
 }
 
-/// Replaces the file atomically, so that a program that starts at the same time reads either the old or the new file.
+/// Replaces the file in one step: a program that starts at the same time reads either the old or the new file as a
+/// whole.
 fn put(path: &Path, contents: &[u8], mode: u32) -> Result<(), WriteError> {
     let failed = |source| WriteError::Write {
         path: path.to_owned(),
@@ -127,19 +127,19 @@ fn put(path: &Path, contents: &[u8], mode: u32) -> Result<(), WriteError> {
             .open(&unfinished);
         let mut file = options?;
         file.write_all(contents)?;
-        // Ignore the umask: clients run as other users too, and no file contains a secret.
+        // Ignore the umask: other users' clients have to read the file, and it contains no secret.
         file.set_permissions(Permissions::from_mode(mode))?;
         fs::rename(&unfinished, path)
     };
     write().map_err(|error| {
-        // If creating the file failed, there is nothing to remove.
+        // An error is ignored: if the file could not be created, there is nothing to remove.
         let _ = fs::remove_file(&unfinished);
         failed(error)
     })
 }
 
-/// Files in which systems keep their root certificates: Debian, Alpine and Arch; Fedora; SUSE; macOS and the BSDs.
-/// `SSL_CERT_FILE` is ignored, because an earlier `robotgate env` could have set it.
+/// Files in which systems keep their root certificates: Debian, Alpine and Arch; Fedora; SUSE; macOS and the BSDs. Do
+/// not use `SSL_CERT_FILE`, because an earlier `robotgate env` may have set it.
 const SYSTEM_ROOTS: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

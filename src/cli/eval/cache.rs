@@ -1,18 +1,18 @@
-//! A cache of parsed robots.txt files, keyed by the JSON string that contained them. Consecutive cases often have the
-//! same robots.txt, which then does not even need to be decoded.
+//! A cache of parsed robots.txt files. Its key is the JSON string that contained the file. Consecutive cases often have
+//! the same robots.txt, which then need not even be decoded.
 //!
-//! The cache never exceeds [`BUDGET`] bytes. When it is full it is cleared, and a file that is larger than the budget
-//! is not kept.
+//! The cache never exceeds [`BUDGET`] bytes. When it is full, it is cleared. A file that is larger than this is not
+//! kept.
 
 use std::{collections::HashMap, rc::Rc};
 
 use crate::robots::{Profile, RobotsTxt};
 
-/// Parsed files within a memory budget.
+/// Parsed robots.txt files, as many as [`BUDGET`] allows.
 pub(super) struct Cache {
     profile: Profile,
     files: HashMap<Rc<str>, Rc<RobotsTxt>>,
-    /// The most recently used file, which is found without hashing.
+    /// The file that was used last. It is found without hashing.
     last: Option<(Rc<str>, Rc<RobotsTxt>)>,
     bytes: usize,
 }
@@ -20,7 +20,7 @@ pub(super) struct Cache {
 // === impl Cache ===
 
 impl Cache {
-    /// Creates an empty cache for files in `profile`.
+    /// Creates an empty cache for robots.txt files. `profile` says how these files are read.
     pub(super) fn new(profile: Profile) -> Self {
         Self {
             profile,
@@ -30,7 +30,7 @@ impl Cache {
         }
     }
 
-    /// Returns the cached file for `json`, or parses `body`.
+    /// Returns the file in the cache for the key `json`. If there is none, parses `body` and keeps the file.
     pub(super) fn file<B: AsRef<[u8]>, E>(
         &mut self,
         json: &str,
@@ -65,10 +65,10 @@ impl Cache {
     }
 }
 
-/// Maximum size of all files and their keys in bytes.
+/// Maximum size of all files and their keys together, in bytes.
 const BUDGET: usize = 32 << 20;
 
-/// Approximate size of an entry without its key and its file, in bytes.
+/// Approximate size of a cache entry without its key and its file, in bytes.
 const OVERHEAD: usize = 128;
 
 #[cfg(test)]

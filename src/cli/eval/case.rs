@@ -1,6 +1,6 @@
-//! Answers one line of `eval`, a JSON object.
+//! Answers one line of `robotgate eval`, which is a JSON object.
 //!
-//! It copies unknown fields to the answer as written, without parsing them.
+//! Fields that it does not know are copied to the answer as written, without parsing them.
 
 use std::{
     borrow::Cow,
@@ -21,20 +21,20 @@ use crate::usage::{Label, Vocabulary};
 
 use super::cache::Cache;
 
-/// Caches for the fields that contain a robots.txt: as text and as base64.
+/// Two caches of robots.txt files, one for files given as text and one for files in base64.
 pub(super) struct Files {
     text: Cache,
     base64: Cache,
 }
 
-/// A JSON object with unparsed values.
+/// A JSON object whose values are not parsed.
 struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-/// A JSON string, borrowed if it has no escapes.
+/// A JSON string. It is borrowed if it has no escapes.
 #[derive(serde::Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The question of one line.
+/// What one line asks.
 struct Question<'a> {
     robots: Rc<RobotsTxt>,
     agent: Cow<'a, str>,
@@ -45,26 +45,26 @@ struct Question<'a> {
 #[derive(serde::Serialize)]
 struct EvalOutput<'a> {
     allowed: bool,
-    /// The line of the deciding rule; 0 if no rule decided.
+    /// The line of the rule that decided. 0 if no rule decided.
     line: u32,
     rule: Option<Cow<'a, str>>,
     group: Option<&'a str>,
-    /// The value that `Content-Usage` lines give each label: `y`, `n` or null. The whole object is null for a
-    /// disallowed path.
+    /// What `Content-Usage` lines say for each label: `y`, `n` or null. If the path is disallowed, this is null as a
+    /// whole.
     usage: Option<Labels>,
-    /// The `Content-Usage` lines that apply.
+    /// The numbers of the `Content-Usage` lines that apply to the path.
     usage_lines: Vec<u32>,
-    /// The value that `Content-Signal` lines give each label: `yes`, `no` or null.
+    /// What `Content-Signal` lines say for each label: `yes`, `no` or null.
     signals: Labels,
 }
 
-/// The value that a robots.txt gives each label of a vocabulary.
+/// What a robots.txt says for each label of a vocabulary.
 struct Labels {
     vocabulary: Vocabulary,
     allowed: Vec<Option<bool>>,
 }
 
-/// Why a line has no decision.
+/// Why a line got no decision.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadLine {
     #[error("the line is not UTF-8")]
@@ -87,7 +87,7 @@ pub(super) enum BadLine {
     NotBase64(DecodeError),
 }
 
-/// Answers the line with the number `number` on `output`. The outer result is an error if writing fails.
+/// Answers one line on `output`. `number` is the number of the line. The outer result is an error if writing fails.
 pub(super) fn answer(
     line: &[u8],
     number: u64,
@@ -116,7 +116,7 @@ pub(super) fn answer(
 // === impl Files ===
 
 impl Files {
-    /// Creates empty caches for files in `profile`.
+    /// Creates empty caches for robots.txt files. `profile` says how these files are read.
     pub(super) fn new(profile: Profile) -> Self {
         Self {
             text: Cache::new(profile),
@@ -164,7 +164,7 @@ impl<'a> Fields<'a> {
         string(name, self.get(name).ok_or(BadLine::Missing(name))?)
     }
 
-    /// Returns the last field of that name, as JSON parsers do. `null` is treated as if the field were absent.
+    /// Returns the last field with that name, as JSON parsers do. A field that is `null` counts as missing.
     fn get(&self, name: &str) -> Option<&'a RawValue> {
         let (_, json) = self.0.iter().rfind(|(known, _)| known == name)?;
         (json.get() != "null").then_some(*json)
@@ -175,7 +175,7 @@ impl<'a> Fields<'a> {
         self.write_others(&ANSWERED, output)?;
         let mut json = Vec::with_capacity(128);
         serde_json::to_writer(&mut json, answer)?;
-        // `output` already has the opening brace.
+        // `output` already has the opening brace of the object.
         output.write_all(&json[1..])?;
         output.write_all(b"\n")
     }
@@ -187,8 +187,8 @@ impl<'a> Fields<'a> {
         writeln!(output, "\"error\":{error},\"input_line\":{number}}}")
     }
 
-    /// Writes each field and a comma after it. Leaves out the robots.txt, which is large and known to the caller, and
-    /// the fields in `ours`, which the answer replaces.
+    /// Writes each field of the question, with a comma after it. Leaves out the robots.txt, which is large and known to
+    /// the caller. Also leaves out the fields in `ours`, which the answer sets.
     fn write_others(&self, ours: &[&str], output: &mut impl Write) -> io::Result<()> {
         for (name, json) in &self.0 {
             if matches!(&**name, "robots" | "robots_b64") || ours.contains(&&**name) {
@@ -232,7 +232,7 @@ impl Question<'_> {
         let agent = self.robots.agent(&self.agent);
         let path = path_of_url(self.url.as_bytes());
         let found = agent.decide(&path);
-        // No other request waits in this command, so the budget is unlimited.
+        // This command serves one user, so no other request waits, and the work needs no limit.
         let usage = agent.usage_within(&path, &mut usize::MAX.clone()).unwrap_or_default();
         EvalOutput {
             allowed: found.allowed,
@@ -277,10 +277,10 @@ fn string<'a>(name: &'static str, json: &'a RawValue) -> Result<Cow<'a, str>, Ba
     match serde_json::from_str(json.get()) {
         Ok(Text(text)) => Ok(text),
         Err(error) if error.is_data() => Err(BadLine::NotAString(name)),
-        // The whole line is valid JSON, so the only possible error is an unpaired surrogate.
+        // The whole line is valid JSON, so the only possible error in a string is an unpaired surrogate.
         Err(_) => Err(BadLine::NotText(name)),
     }
 }
 
-/// The fields that an answer sets. Fields of the question with these names are not copied.
+/// The fields that an answer sets. If the question has fields with these names, they are not copied.
 const ANSWERED: [&str; 7] = ["allowed", "line", "rule", "group", "usage", "usage_lines", "signals"];

@@ -74,7 +74,7 @@ fn an_answer_is_flushed_before_more_input_is_read() {
         }
     }
 
-    /// An input that sends a line only after the previous one was answered.
+    /// An input that sends a line only after the previous line got its answer.
     struct Typist(u8, Screen);
 
     impl Read for Typist {

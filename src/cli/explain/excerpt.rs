@@ -1,5 +1,5 @@
-//! An excerpt of a robots.txt: the lines that matter and their neighbours, numbered. Control
-//! characters are escaped for a terminal, and long lines are cut.
+//! Shows an excerpt of a robots.txt: the lines that matter and their neighbours, with line numbers. Control characters
+//! are escaped for a terminal, and long lines are cut.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use crate::{
     robots::numbered_lines,
 };
 
-/// An excerpt and how to show it.
+/// A robots.txt, and which of its lines to show.
 pub(super) struct Excerpt<'a> {
     pub(super) body: &'a [u8],
-    /// The marked line, shown with its neighbours.
+    /// The line to mark. It is shown with its neighbours.
     pub(super) rule: Option<u32>,
     /// Lines to show without neighbours, in order.
     pub(super) agents: &'a [u32],
@@ -30,7 +30,8 @@ impl Excerpt<'_> {
         let digits = self.last().to_string().len();
         let mut lines = numbered_lines(self.body).peekable();
         while let Some((number, line)) = lines.next() {
-            // The parser sees an empty line after the last line end; a person does not.
+            // After the last line end, the parser sees an empty line. Do not show it, because a person does not see
+            // one.
             let is_end = line.is_empty() && lines.peek().is_none();
             if is_end || !self.shows(number) {
                 continue;
@@ -59,7 +60,7 @@ impl Excerpt<'_> {
         near || self.agents.contains(&number)
     }
 
-    /// Returns the greatest line number that can be shown.
+    /// Returns the greatest line number that the excerpt can show.
     fn last(&self) -> u32 {
         let rule = self.rule.map_or(0, |rule| rule.saturating_add(AROUND));
         self.agents.last().map_or(rule, |agent| rule.max(*agent))
@@ -71,7 +72,7 @@ fn put(out: &mut String, line: impl std::fmt::Display) {
     let _ = writeln!(out, "{line}");
 }
 
-/// Number of lines to show before the rule, and after it.
+/// How many lines to show before the marked line, and after it.
 const AROUND: u32 = 3;
 
 #[cfg(test)]

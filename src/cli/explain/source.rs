@@ -1,4 +1,4 @@
-//! Where the robots.txt comes from: a file, the site, or nowhere if the decision does not need it.
+//! Where `robotgate explain` takes the robots.txt from: a file, the site, or nowhere if the decision does not need one.
 //!
 //! This module does not parse the robots.txt.
 
@@ -35,7 +35,7 @@ pub(super) enum Source {
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: PathBuf,
-    /// The part of the file that is used.
+    /// The part of the file that robotgate uses.
     pub(super) body: Vec<u8>,
     /// Whether the file is longer than `body`.
     pub(super) cut: bool,
@@ -89,7 +89,8 @@ impl Source {
         )?)))
     }
 
-    /// Returns what is known about the robots.txt, under `policy`; `None` if none was needed.
+    /// Returns what is known of the robots.txt. `policy` says what that means for requests. Returns `None` if the
+    /// decision needed no robots.txt.
     pub(super) fn lookup(&self, policy: &Policy) -> Option<Lookup> {
         match self {
             Self::Unasked => None,
@@ -106,7 +107,7 @@ impl Source {
         }
     }
 
-    /// Returns the record of the fetch. Without a fetch, the record says what was used instead.
+    /// Returns the record of the fetch. If there was no fetch, the record says what was used instead.
     pub(super) fn record(&self, decision: &Decision) -> FetchRecord<'_> {
         match self {
             Self::Unasked => FetchRecord::of(decision),
@@ -121,7 +122,7 @@ impl Source {
         }
     }
 
-    /// Returns in words whether redirects led in a circle or were too many; `None` if neither.
+    /// Returns in words whether the redirects went in a circle, or were too many. Returns `None` otherwise.
     pub(super) fn detour(&self) -> Option<&'static str> {
         match self {
             Self::Unasked | Self::File(_) => None,
@@ -147,7 +148,7 @@ fn named(path: &Path) -> String {
     }
 }
 
-/// Maximum size of a shown file name in bytes.
+/// Maximum length of a printed file name in bytes.
 const MAX_NAME: usize = 1000;
-/// The name for standard input.
+/// The file name that means standard input.
 const INPUT: &str = "-";

@@ -1,4 +1,4 @@
-//! The report as text for a person: first the verdict, then its reason, the lines that decide, and
+//! Writes the report of `robotgate explain` as text: first the verdict, then its reason, the lines that decide, and
 //! other useful information. Everything from outside is escaped for a terminal.
 
 mod fetch;
@@ -25,8 +25,8 @@ use crate::{
 
 /// Returns the whole report.
 ///
-/// `tdmrep` is the fetch of the site's `tdmrep.json`, if there was one. If bots may not reach the URL's host, `alone` is the report on what the robots.txt alone says. `config` is the file
-/// that `--config` names, if any.
+/// If bots must not reach the URL's host, `alone` is a second report, on what the robots.txt alone says. `config` is
+/// the file that `--config` names, if any.
 pub(super) fn write(
     report: &Report<'_>,
     alone: Option<&Report<'_>>,
@@ -65,7 +65,7 @@ pub(super) fn write(
     out
 }
 
-/// Writes what the robots.txt says about a URL that `[egress]` closes.
+/// Writes what the robots.txt alone says about a URL that `[egress]` forbids.
 fn without_egress(alone: &Report<'_>, width: usize, out: &mut String) -> std::fmt::Result {
     let start = "Without [egress], this would decide: ";
     match alone.why.as_ref().and_then(|why| why.explanation.rule.as_ref()) {
@@ -177,17 +177,18 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
     }
 }
 
-/// Returns why the URL is refused regardless of the rules, unless the sentence says it already.
+/// Returns why the URL is refused whatever the rules say. Returns `None` if the sentence about the decision already
+/// says so.
 fn prohibited(decision: &Decision) -> Option<String> {
     match decision.reason {
-        // Only resolving the name shows that its address is closed.
+        // robotgate may find out that an address is forbidden only when it resolves the name. The error then says so.
         Reason::Egress => decision.shown_error(),
         _ => decision.prohibited.clone(),
     }
 }
 
-/// Returns the minimum time between the previous request to the site and this one, and the setting that demands it.
-/// `None` if there is no minimum, or if the request is refused.
+/// Returns how long after the previous request to the site this one may be sent at the earliest, and which setting
+/// demands that. Returns `None` if nothing demands it, or if the request is refused.
 fn delay(decision: &Decision) -> Option<(Duration, &'static str)> {
     let policy = decision.question.terms.pace.filter(|_| decision.forwarded)?;
     let limits = decision.limits().ok()??;
@@ -203,7 +204,7 @@ fn delay(decision: &Decision) -> Option<(Duration, &'static str)> {
     Some((limits.gap, by))
 }
 
-/// Writes that the input is not a robots.txt, but another kind of file.
+/// Writes that the input is no robots.txt, but another kind of file, such as a web page.
 fn unmask(report: &Report<'_>, source: &Source, disguise: Disguise, out: &mut String) -> std::fmt::Result {
     let what = match source {
         Source::Live(_) => "What the site sent",
@@ -228,8 +229,8 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
     if report.statements.is_empty() {
         return Ok(());
     }
-    // With `[pace]`, a Crawl-delay can matter too, so the heading must not say that these lines decide nothing.
-    // The same is true for the lines about use, if the bot has purposes.
+    // The heading may say that these lines decide nothing, except in two cases: with `[pace]`, a Crawl-delay can
+    // matter. If the bot has purposes, the lines about use can matter.
     let decision = report.decision;
     let heading = match decision.question.terms.pace {
         Some(policy) if policy.crawl_delay == CrawlDelay::Enforce => "Other lines of the file:",
@@ -237,7 +238,7 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
         _ => "Other lines of the file, which do not decide this:",
     };
     writeln!(out, "\n{}", paint.in_colour(Colour::Strong, heading))?;
-    // Show the statements for this bot first, as the list can be cut.
+    // Show the lines that are for this bot first, because the list may be cut.
     let (applying, others): (Vec<_>, Vec<_>) = report
         .statements
         .iter()
@@ -254,7 +255,7 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
     more(report.statements.len(), MAX_STATEMENTS, out)
 }
 
-/// Returns the bots that a statement is for, or `None` if it is for the whole file.
+/// Returns for which bots a statement is, in words. Returns `None` if it is for the whole file.
 fn whom(listed: &AudienceStatement<'_>) -> Option<String> {
     let statement = &listed.statement;
     if !statement.kind.is_of_a_group() {
@@ -268,7 +269,7 @@ fn whom(listed: &AudienceStatement<'_>) -> Option<String> {
     })
 }
 
-/// Lists the names in user-agent lines. If there are many, lists only the first few.
+/// Lists the names of bots in user-agent lines. If there are many, lists only the first few.
 fn names(agents: &[AgentLine<'_>]) -> String {
     let shown: Vec<String> = agents
         .iter()
@@ -282,7 +283,7 @@ fn names(agents: &[AgentLine<'_>]) -> String {
     }
 }
 
-/// Writes how many items were left out.
+/// Writes how many items the list leaves out.
 fn more(all: usize, shown: usize, out: &mut String) -> std::fmt::Result {
     match all.saturating_sub(shown) {
         0 => Ok(()),
@@ -290,16 +291,16 @@ fn more(all: usize, shown: usize, out: &mut String) -> std::fmt::Result {
     }
 }
 
-/// Formats a count: `3 rules`, `1 rule`.
+/// Formats a number with a noun, such as `3 rules` or `1 rule`.
 fn count(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
 
-/// Maximum sizes of a shown URL, a value and a user-agent's name in bytes.
+/// Maximum lengths in bytes of what is printed: a URL, a value, and the name of a bot.
 const MAX_URL: usize = 500;
 const MAX_VALUE: usize = 200;
 const MAX_NAME: usize = 60;
-/// Maximum numbers of shown statements and names.
+/// Maximum numbers of statements and of names that are printed.
 const MAX_STATEMENTS: usize = 12;
 const MAX_NAMES: usize = 4;

@@ -1,6 +1,6 @@
 //! Prints findings for a person, in the style of a compiler, each with its line of the robots.txt.
 //!
-//! Expects findings that are already escaped for a terminal.
+//! The findings must already be escaped for a terminal.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use crate::{
     robots::{Finding, Lint, Severity},
 };
 
-/// Writes all findings if `all` is set. Otherwise, writes the first few of each code and how many more there are.
+/// Writes the findings. Unless `all` is set, writes only the first few of each kind, and how many more there are.
 pub(super) fn write(out: &mut impl Write, name: &str, findings: &[Finding], all: bool, paint: Paint) -> io::Result<()> {
     let shown_of = |severity| match severity {
         _ if all => usize::MAX,
@@ -65,7 +65,7 @@ fn write_finding(out: &mut impl Write, name: &str, finding: &Finding, paint: Pai
     writeln!(out, "{bar} {}", finding.text)
 }
 
-/// Describes the findings of one code that are not shown. `lines` contains the lines of all findings of the code.
+/// Says how many findings of one kind are not printed. `lines` are the lines of all findings of this kind.
 fn more(lines: &[u32], shown: usize) -> Option<String> {
     let rest = lines.get(shown..)?;
     let (count, first, last) = (rest.len(), rest.first()?, rest.last()?);

@@ -1,6 +1,6 @@
-//! The source of the robots.txt, and the bytes that are read from it.
+//! Where `robotgate lint` takes the robots.txt from, and the bytes that it reads there.
 //!
-//! It does not interpret responses: a site's robots.txt is fetched in the same way as by the proxy.
+//! This module does not interpret responses: a site's robots.txt is fetched in the same way as by the proxy.
 
 use std::{
     ffi::OsString,
@@ -25,29 +25,29 @@ use crate::{
 pub(super) enum Source {
     File(PathBuf),
     Stdin,
-    /// A URL with any path; the site's robots.txt is fetched.
+    /// Any URL of a site. The robots.txt of that site is fetched.
     Url(String),
 }
 
 /// The robots.txt to check, or the fetch that found none.
 pub(super) struct LintInput {
-    /// The location of the robots.txt, escaped for a terminal.
+    /// Where the robots.txt is from, escaped for a terminal.
     pub(super) name: String,
-    /// The text of the robots.txt, including a little beyond the size limit.
+    /// The text of the robots.txt. It may be a little longer than the size limit of a robots.txt.
     pub(super) body: Option<Vec<u8>>,
-    /// The fetch, if there was one.
+    /// The fetch of the robots.txt. `None` if it was read from a file.
     pub(super) live: Option<Live>,
 }
 
 /// Why a site has no robots.txt to check.
 pub(super) struct Absence {
-    /// The sentence to show.
+    /// The sentence to print.
     pub(super) text: String,
-    /// Whether this is a fault that should be fixed. Having no robots.txt is not a fault.
+    /// Whether this is a fault that somebody should mend. It is no fault to have no robots.txt.
     pub(super) is_fault: bool,
 }
 
-/// Why there is nothing to check.
+/// Why robotgate cannot read or fetch the robots.txt.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SourceError {
     #[error("cannot read {source_name}: {}{hint}", Unreadable(error))]
@@ -67,7 +67,7 @@ pub(super) enum SourceError {
 // === impl Source ===
 
 impl Source {
-    /// Suggests a URL if there is no such file and its name looks like that of a site.
+    /// If there is no file of this name, and the name looks like that of a site, suggests to write a URL.
     fn hint(&self, error: &io::Error) -> String {
         match self {
             Self::File(path) if error.kind() == io::ErrorKind::NotFound => {
@@ -81,7 +81,7 @@ impl Source {
         }
     }
 
-    /// Reads or fetches the robots.txt. `config` is used for fetching.
+    /// Reads or fetches the robots.txt. A fetch uses the configuration file `config`.
     pub(super) fn find(&self, config: Option<&Path>) -> Result<LintInput, SourceError> {
         let read = match self {
             Self::File(path) => source::of_file(path),
@@ -103,7 +103,7 @@ impl Source {
         }
     }
 
-    /// Fetches the robots.txt of the URL's origin with the configuration in `config`.
+    /// Fetches the robots.txt of the site of `url`. `config` is the configuration file.
     fn fetch(&self, url: &str, config: Option<&Path>) -> Result<LintInput, SourceError> {
         let config = load(config)?;
         let origin = Target::origin_of(url).map_err(|error| SourceError::Url {
@@ -119,7 +119,7 @@ impl Source {
     }
 }
 
-/// Returns whether a name looks like a site's name rather than a file's.
+/// Returns whether a name looks like that of a site, and not like that of a file.
 fn is_like_a_site(name: &str) -> bool {
     let host = name.split('/').next().unwrap_or_default();
     let is_label = |label: &str| !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
@@ -140,7 +140,7 @@ impl From<OsString> for Source {
     }
 }
 
-/// Escapes the name for a terminal.
+/// Writes the name for a terminal: it is escaped.
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
@@ -155,7 +155,8 @@ impl fmt::Display for Source {
 // === impl Absence ===
 
 impl Absence {
-    /// Returns why there are no rules; `None` if there are. `copy` has decided what the response means.
+    /// Returns why a site has no rules. Returns `None` if it has some. The module `copy` has decided what the site's
+    /// response means.
     pub(super) fn of(live: &Live) -> Option<Self> {
         let fetched = &live.traced.fetched;
         let (is_fault, text) = match live.answer() {
@@ -190,6 +191,6 @@ impl Absence {
     }
 }
 
-/// Maximum sizes of a shown file name and a reason in bytes.
+/// Maximum lengths of a printed file name and of a printed reason, in bytes.
 const MAX_NAME: usize = 1000;
 const MAX_REASON: usize = 500;

@@ -1,4 +1,4 @@
-//! Displays a fetch for a person: each URL that was requested, the result, and how long the result applies.
+//! Writes a fetch for a person: each URL that was requested, the result, and how long the result applies.
 //!
 //! Everything from outside is escaped for a terminal. Nothing is decided here.
 
@@ -12,7 +12,7 @@ use crate::{
     text::{plain, plain_message},
 };
 
-/// Displays a fetch in indented lines.
+/// Writes a fetch as indented lines.
 pub(super) struct Way<'a>(pub(super) &'a Live);
 
 // === impl Way ===
@@ -41,7 +41,7 @@ impl Display for Way<'_> {
             (_, None, Some(detour)) => {
                 writeln!(f, "  {detour}, which is treated like a 404; that took {took:.3} s")?;
             }
-            // The content of such a response is not read, so only its time is shown.
+            // robotgate does not read the content of such a response. So show only how long it took.
             (_, None, None) => writeln!(f, "  answered in {took:.3} s")?,
         }
         if live.is_cut() {
@@ -52,7 +52,8 @@ impl Display for Way<'_> {
         };
         let left = Span(expires.duration_since(live.at).unwrap_or_default());
         match live.answer() {
-            // A retry does not help; the configuration or the site's address would have to change.
+            // Do not say when robotgate tries again: only a change of the configuration, or of the site's address,
+            // would help.
             Answer::Unreachable(Some(failure)) if failure.is_prohibited() => Ok(()),
             Answer::Unreachable(_) | Answer::UnreachableTooLong(_) => {
                 writeln!(f, "  would be tried again after {left}")
@@ -62,6 +63,6 @@ impl Display for Way<'_> {
     }
 }
 
-/// Maximum size of a shown URL and of a shown error, in bytes.
+/// Maximum lengths of a printed URL and of a printed error, in bytes.
 const MAX_URL: usize = 500;
 const MAX_ERROR: usize = 200;

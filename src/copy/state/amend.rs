@@ -1,6 +1,6 @@
-//! Merges a state with an earlier one, and corrects its times after the clock was set.
+//! Merges two states of an origin, and corrects the times in a state after the clock was set.
 //!
-//! Never makes a response or a failure look more recent, and never restores a response that was replaced.
+//! A response or a failure never looks more recent afterwards, and a response that was replaced never returns.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,12 +10,12 @@ use crate::copy::{clock::Jump, state::FailureSeries};
 // === impl OriginState ===
 
 impl OriginState {
-    /// Merges this state with the `earlier` state (for example from disk), which was not known when this one was
-    /// created. Keeps the newer response. If both states have failures and this one has no response, they form one
-    /// series. If the profiles differ, only the text and the failures of `earlier` are used.
+    /// Merges this state with an `earlier` one, for example from the disk, which was not known when this one was
+    /// created. The newer response stays. If both states have failures and this one has no response, the failures form
+    /// one series. If the profiles differ, only the text and the failures of `earlier` are used.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
-        // Times on disk are rounded down to the microsecond.
+        // Allow a millisecond, because times on disk are rounded down.
         let is_as_late = self.last_fetch() <= earlier.last_fetch().map(|last| last + Duration::from_millis(1));
         if !self.is_known() || (is_as_late && self.profile == earlier.profile) {
             let last_good = earlier.last_good.clone().or_else(|| self.last_good.clone());
@@ -25,8 +25,8 @@ impl OriginState {
             };
         }
         if self.profile != earlier.profile {
-            // It is unknown what the status of the earlier response means in this profile. The text and the failures
-            // are still valid.
+            // The profiles differ, so it is unknown what the earlier response means now. Its text and the failures are
+            // still valid.
             let last_good = earlier
                 .last_good
                 .as_deref()
@@ -57,8 +57,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the state after the clock was set. The times of failures that were recorded with the wrong clock are
-    /// corrected. A response of unknown age expires.
+    /// Returns the state after the clock was set. Corrects the times of failures that were recorded with the wrong
+    /// clock. A response whose age is now unknown expires.
     #[must_use]
     pub(crate) fn after_jump(&self, jump: &Jump) -> Self {
         let mut state = self.clone();

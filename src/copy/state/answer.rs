@@ -1,4 +1,5 @@
-//! What a state says at a time: the answer, the fetch that it is based on, and whether to fetch again.
+//! What the state of an origin says at a given time: which rules apply, which fetch they come from, and whether to
+//! fetch again.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Failure, RobotsCopy};
 use crate::text::words;
 
-/// The answer for an origin at a time.
+/// What applies to an origin at a given time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Answer<'s> {
     Rules(&'s Arc<RobotsCopy>),
@@ -20,8 +21,8 @@ pub enum Answer<'s> {
 }
 
 words! {
-    /// The kinds of [`Answer`], for the log, the metrics and the API. If no copy decides, the word is the same as that
-    /// of the reason.
+    /// The kinds of [`Answer`], for the log, the metrics and the API. If no copy decides, the word is also that of the
+    /// decision's reason.
     pub enum AnswerKind {
         Rules = "rules",
         /// There is no usable answer: the robots.txt has to be fetched first.
@@ -41,7 +42,7 @@ words! {
 pub struct SourceFetch {
     /// HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// When the fetch ended. For a copy, when its origin last confirmed it.
+    /// When the fetch ended, or for a copy, when its origin last confirmed it.
     pub fetched: Option<SystemTime>,
     /// When the robots.txt is fetched again.
     pub expires: Option<SystemTime>,
@@ -52,9 +53,9 @@ pub struct SourceFetch {
 #[serde(rename_all = "kebab-case")]
 pub enum Due {
     No,
-    /// Fetch soon. The known state applies until the fetch ends.
+    /// Fetch soon. Until the fetch ends, the state that is known applies.
     Background,
-    /// Fetch before the known state is used.
+    /// Fetch first. The state that is known must not decide.
     Now,
 }
 
@@ -69,7 +70,7 @@ impl<'s> Answer<'s> {
         }
     }
 
-    /// Returns the kind of the answer.
+    /// Returns which kind of answer this is.
     pub fn holds(self) -> AnswerKind {
         match self {
             Answer::Rules(_) => AnswerKind::Rules,

@@ -1,6 +1,6 @@
-//! Interprets a state under another profile, after a reload has changed the profile.
+//! Interprets the state of an origin again after a reload has changed the profile (`google` or `rfc9309`).
 //!
-//! Keeps each response and its time, and determines only its meaning again.
+//! Each response and its time stay the same. Only what the response means can change.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -16,13 +16,12 @@ impl OriginState {
     }
 
     /// Returns the state under `policy`. Copies are parsed again, and statuses get the meaning that they have under
-    /// `policy`. The page of a server error is not kept, so it is unknown whether it would be a soft 404; the error
-    /// stays a failure.
+    /// `policy`. A server error stays a failure: its page was not kept, so nobody knows whether it said "not found".
     #[must_use]
     pub fn under(&self, policy: &Policy) -> Self {
         let reread = |copy: &Arc<RobotsCopy>| Arc::new(copy.under(policy.profile));
         let current = self.current().map(reread);
-        // If both are the same copy, use one new copy for both.
+        // If the last good copy is also the current one, parse it only once.
         let last_good = match (&self.last_good, self.current()) {
             (Some(last), Some(now)) if Arc::ptr_eq(last, now) => current.clone(),
             (last, _) => last.as_ref().map(reread),
@@ -49,7 +48,7 @@ impl OriginState {
         self.copies().map(|copy| copy.robots.body().len()).sum::<usize>() > LARGE
     }
 
-    /// Turns the last failure into an answer if its status is an answer under `policy`.
+    /// If the status of the last failure is no failure under `policy`, turns it into a response.
     fn with_failures_under(self, policy: &Policy) -> Self {
         let Some(failing) = &self.failing else { return self };
         let status = match failing.last.error {
@@ -68,7 +67,7 @@ impl OriginState {
         }
     }
 
-    /// Turns the last answer into a failure if its status is a failure under `policy`.
+    /// If the status of the last response is a failure under `policy`, turns it into a failure.
     fn with_answers_under(self, policy: &Policy) -> Self {
         let Some(answered) = &self.answered else { return self };
         let fails = match answered.meaning {

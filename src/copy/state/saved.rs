@@ -1,5 +1,5 @@
-//! The state of an origin in a form that is saved across restarts. The text of its copy is stored separately, under its
-//! digest.
+//! The state of an origin in a form that is saved across restarts. The text of its robots.txt is stored separately,
+//! under its SHA-256.
 //!
 //! A restored state equals the saved one.
 
@@ -66,7 +66,7 @@ struct SavedAnswer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum SavedMeaning {
-    /// The response had rules; `copy` is the last of them.
+    /// The response had rules. `copy` holds the last copy with rules, which is this response.
     Rules,
     NoRobots,
     #[serde(rename = "soft-404")]
@@ -80,11 +80,11 @@ struct SavedFailing {
     attempts: u32,
     tried: u64,
     retry: u64,
-    /// HTTP status, if the failure was a status.
+    /// HTTP status, if the failure was a response with an error status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     error: String,
-    /// Whether the failure is due to robotgate's own configuration.
+    /// Whether bots may not reach the origin, by robotgate's own configuration.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     prohibited: bool,
 }
@@ -121,7 +121,7 @@ impl OriginState {
             }),
             copy: self.last_good.as_deref().map(|copy| SavedCopy {
                 sha256: copy.sha256,
-                // A text is never longer than the size limit of its document.
+                // The text always fits: its size limit is far below 4 GiB.
                 bytes: u32::try_from(copy.robots.body().len()).unwrap_or(u32::MAX),
                 fetched: micros_since_1970(copy.fetched),
                 status: copy.status,
@@ -141,8 +141,8 @@ impl OriginState {
 // === impl Saved ===
 
 impl Saved {
-    /// Restores a state, with the text of its copy if it has one. Returns `None` if the text does not match the state,
-    /// because then the data is damaged.
+    /// Restores a state. `text` is the text of its copy, if it has one. Returns `None` if the text does not belong to
+    /// the state, which means that the data is damaged.
     pub fn restore(self, text: Option<&[u8]>) -> Option<OriginState> {
         let last_good = match (&self.copy, text) {
             (Some(saved), Some(text)) if text.len() <= saved.max_bytes() && saved.sha256 == Sha256::of(text) => {
@@ -154,8 +154,8 @@ impl Saved {
         self.with(last_good)
     }
 
-    /// Restores the state without the text of its copy: the copy is there, but its text is empty. For callers that need
-    /// only the metadata.
+    /// Restores the state without the text of its copy. The copy is then empty. For callers that need only the
+    /// metadata.
     pub fn outline(self) -> Option<OriginState> {
         let last_good = self.copy.as_ref().map(|saved| saved.with(self.profile, b""));
         self.with(last_good)
@@ -182,7 +182,7 @@ impl Saved {
                 since: time(failing.since)?,
                 attempts: failing.attempts,
                 tried: time(failing.tried)?,
-                // The configuration may have changed since then, and a retry costs little.
+                // Retry at once: the configuration may allow the origin now, and a retry costs little.
                 retry: match failing.prohibited {
                     true => Duration::ZERO,
                     false => Duration::from_micros(failing.retry).min(LONGEST),
@@ -230,7 +230,7 @@ impl SavedCopy {
     }
 }
 
-/// Converts a saved time. Returns `None` past the year 9000, which only damaged data can contain.
+/// Converts a saved time. Returns `None` for times after the year 9000, which only damaged data contains.
 fn time(micros: u64) -> Option<SystemTime> {
     let since = Some(Duration::from_micros(micros)).filter(|since| *since < 9000 * LONGEST);
     SystemTime::UNIX_EPOCH.checked_add(since?)

@@ -67,7 +67,7 @@ fn time_out() -> Fetched {
     Fetched::Failed(FetchError::Timeout(Duration::from_secs(30)).into())
 }
 
-/// A sequence of fetches: the state of an origin after them.
+/// The state of an origin after some fetches.
 struct History {
     state: OriginState,
     policy: Policy,
@@ -114,12 +114,12 @@ impl History {
         self.state.due(at(second), &self.policy)
     }
 
-    /// Returns the latest time at which the robots.txt is fetched again.
+    /// Returns the second at which the robots.txt is fetched again.
     fn expires(&self) -> u64 {
         second_of(self.source_fetch().expires.expect("something was fetched"))
     }
 
-    /// Returns the fetch that the answer is based on, at the time of the last fetch.
+    /// Returns the fetch on which an answer right after the last fetch is based.
     fn source_fetch(&self) -> SourceFetch {
         self.state.source_fetch(self.last, &self.policy)
     }
@@ -172,8 +172,8 @@ fn a_series_of_failures_from_another_gate_is_dropped_once_its_retry_is_overdue()
     };
     assert_eq!(taken(180 + MINUTE), Some(at(0)), "the next retry is due");
     assert_eq!(taken(180 + DAYS), None, "a gate with a right clock would have retried");
-    // A gate that finds the site failing itself refuses requests to it. It does not adopt the other gate's claim that
-    // the site has failed for a month.
+    // A robotgate that finds for itself that the site fails refuses requests to it. It does not believe another one
+    // that says the site has failed for a month.
     let late = 180 + 31 * DAYS;
     let History { state, policy, .. } = failing();
     let mut poisoned = History::new();
@@ -259,7 +259,7 @@ fn weight_counts_a_shared_copy_once() {
     assert_eq!(history.state.weight(), empty, "no copy ever");
 }
 
-/// Returns the default policy with a different grace period, in seconds.
+/// Returns the default policy with `deny_for` set to these seconds.
 fn denying_for(seconds: u64) -> Policy {
     Policy {
         unreachable: Unreachable {

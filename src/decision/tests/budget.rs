@@ -1,4 +1,4 @@
-//! Tests decisions that exceed the budget.
+//! Tests decisions that take more work than their budget allows.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn all_readings_of_a_request_share_one_budget() {
         assert!(found.is_some());
         usize::MAX - left
     };
-    // One reading stays within the budget, but two exceed it.
+    // Deciding one reading of the path stays within the budget. Deciding two exceeds it.
     let count = 200;
     assert!(
         (BUDGET / 2..BUDGET).contains(&work(count)),

@@ -91,7 +91,7 @@ fn the_robots_file_itself_is_always_allowed() {
         RobotsIdentity::Bot(&exempt),
     ] {
         for known in [&nothing_allowed, &Known::Unreachable] {
-            // A fragment is not sent upstream.
+            // The fragment does not matter, because it is not sent to the origin.
             for path in ["/robots.txt", "/robots.txt#f"] {
                 let decision = decide(robots_identity, known, path);
                 assert_eq!(

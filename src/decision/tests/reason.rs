@@ -148,7 +148,7 @@ fn a_bot_without_its_required_proof_gets_nothing() {
     }
 }
 
-/// Returns `Retry-After` for an origin whose robots.txt failed with a 503 that long `ago`.
+/// Returns `Retry-After` for an origin whose robots.txt was answered with a 503 that long `ago`.
 fn retry_after(ago: Duration, pending: bool) -> Option<u64> {
     let mut lookup = Known::Failed(FetchError::Status(503).into()).lookup();
     lookup.at += ago;

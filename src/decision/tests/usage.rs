@@ -1,4 +1,4 @@
-//! Tests decisions about the purposes of a bot.
+//! Tests decisions on bots for which purposes are configured.
 
 use super::*;
 use crate::copy::{Reservation, TdmRep};
@@ -48,7 +48,7 @@ pub(super) fn refused() -> Decision {
     decide_for(&[AiTrain], &Known::rules(NO_TRAINING), "/", enforced())
 }
 
-/// Describes the refusal as `purpose: vocabulary=value`, or `purpose` if the site says nothing.
+/// Describes the refusal as `purpose: vocabulary=value`, or only as `purpose` if no statement of the site refuses it.
 fn refusal(decision: &Decision) -> Option<String> {
     let refused = decision.usage.as_deref()?.refused?;
     Some(match refused {
@@ -159,7 +159,7 @@ fn a_tunnel_is_refused_if_the_site_forbids_the_use_of_any_path() {
         ("Content-Usage: / train-ai=n", EVERYWHERE),
         ("Content-Usage: train-ai=y\nContent-Usage: /* train-ai=n", EVERYWHERE),
         ("Content-Usage: train-ai=n\nContent-Usage: /art train-ai=n", EVERYWHERE),
-        // A site that disallows some paths, so that it is unverifiable anyway.
+        // These sites also disallow some paths, so the tunnel would be unverifiable even without the other line.
         ("Disallow: /private\nContent-Signal: ai-train=no", EVERYWHERE),
         ("Disallow: /private\nContent-Usage: /art train-ai=n", SOMEWHERE),
         ("Content-Usage: train-ai=y\nContent-Usage: /art train-ai=n", SOMEWHERE),
@@ -396,7 +396,7 @@ fn a_response_can_only_tighten() {
     assert!(exempt.purposes().is_empty());
 }
 
-/// Returns the decision of a bot that mines, with this `tdmrep.json`.
+/// Returns the decision on a bot that does text and data mining, at a site with this `tdmrep.json`.
 fn mined(file: &str, path: &str, scope: Scope) -> Decision {
     let asked = of_bot(Enforcement::Enforce, &[Tdm], path, scope, enforced());
     let decision = decided(asked, &Known::NoRobots);

@@ -1,8 +1,8 @@
-//! Tests what the guard refuses and why, and the effect of the configured lists.
+//! Tests what the guard refuses and why, and what `egress.allow` and `egress.deny` change.
 
 use super::*;
 
-/// Creates a guard from lists of networks and hosts, as in the configuration.
+/// Creates a guard from networks and hosts to allow and to deny, as in the configuration.
 fn guard(allow: &[&str], deny: &[&str]) -> Guard {
     let destinations = |entries: &[&str]| {
         let mut destinations = Destinations::default();
@@ -28,7 +28,7 @@ fn name(name: &str) -> Host {
     Host::Name(name.into())
 }
 
-/// Checks a host name at an address.
+/// Checks whether bots may reach the host name at this address.
 fn at(guard: &Guard, host: &str, address: &str) -> Result<(), Prohibited> {
     guard.check(&name(host), address.parse().expect("an address"))
 }
@@ -138,7 +138,7 @@ fn an_ipv4_address_inside_an_ipv6_address_is_recognized() {
         ("64:ff9b::10.0.0.1", S::Private),
         ("64:ff9b::a9fe:a9fe", S::LinkLocal),
         ("64:ff9b:1::10.0.0.1", S::LocalNat64),
-        // The layout of RFC 6052 §2.2 for a 48-bit prefix.
+        // Where RFC 6052 §2.2 puts the IPv4 address after a prefix of 48 bits.
         ("64:ff9b:1:a9fe:a9:fe00::", S::LocalNat64),
         ("64:ff9b:1::93.184.215.14", S::LocalNat64),
         ("::127.0.0.1", S::Compatible),
@@ -254,7 +254,7 @@ fn a_name_in_allow_permits_private_but_not_special_addresses() {
     ] {
         assert_eq!(kind(at(&guard, host, "10.0.0.1")), Some(S::Private), "{host}");
     }
-    // A host that is given as an address matches no name in the lists.
+    // A URL with an address instead of a name matches no name in the lists.
     let address = IpAddr::from([10, 0, 0, 1]);
     assert_eq!(kind(guard.check(&Host::Ip(address), address)), Some(S::Private));
 }

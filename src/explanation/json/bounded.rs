@@ -1,7 +1,7 @@
-//! JSON of bounded length, even for a robots.txt of 500 KiB. Characters that a terminal would interpret or not show are
-//! escaped.
+//! Writes JSON of limited length, even for a robots.txt of 500 KiB. It escapes characters that a terminal would
+//! interpret or not show.
 //!
-//! Nothing is left out silently: a text that was cut ends in `…`, and the total of each list is next to it.
+//! One can see what was left out: a text that was cut ends in `…`, and next to each list is its full length.
 
 use std::{
     borrow::Cow,
@@ -16,22 +16,22 @@ use serde_json::{
 
 use crate::text::is_plain;
 
-/// Items, already serialised.
+/// A list of values that are already serialised.
 pub(super) type List = Vec<Box<RawValue>>;
 
-/// A formatter that escapes more characters than `serde_json`'s.
+/// A JSON formatter that also escapes characters that a terminal would interpret or not show.
 struct Visible;
 
 /// Serialises like `serde_json::to_string`, but also escapes all characters that a terminal would interpret or not
 /// show.
 pub(super) fn to_string(value: &impl Serialize) -> String {
     let mut json = Vec::new();
-    // Serialising strings, numbers and nulls into memory cannot fail, and yields valid UTF-8.
+    // Strings, numbers and nulls can always be serialised, and the result is valid UTF-8.
     let _ = value.serialize(&mut Serializer::with_formatter(&mut json, Visible));
     String::from_utf8(json).unwrap_or_default()
 }
 
-/// Returns the first of `items`: at most [`MAX_ITEMS`], and no more than fit into [`MAX_BYTES`].
+/// Returns the first `items` as a list: at most [`MAX_ITEMS`], and no more than fit into [`MAX_BYTES`].
 pub(super) fn list<T: Serialize>(items: impl Iterator<Item = T>) -> List {
     let mut left = MAX_BYTES;
     items
@@ -69,8 +69,8 @@ impl Formatter for Visible {
 }
 
 const MAX_ITEMS: usize = 1000;
-/// Maximum size of a list. Together with the deciding rule, which is bounded by a line's length, the object stays under
-/// 1 MB.
+/// Maximum size of a list in bytes. The deciding rule is at most as long as a line, so the whole object stays under 1
+/// MB.
 const MAX_BYTES: usize = 200 * 1024;
 
 #[cfg(test)]

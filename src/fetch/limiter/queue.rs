@@ -1,4 +1,4 @@
-//! Decides which fetch starts next. Reads no clock and never waits.
+//! Decides which fetch starts next. It reads no clock and does not wait.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -11,11 +11,11 @@ use crate::fetch::LookupError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requester {
     pub name: Name,
-    /// Maximum number of fetches that run or wait.
+    /// How many fetches of this requester can run or wait.
     pub max_fetches: usize,
 }
 
-/// The requester to whose limit a fetch belongs.
+/// Whose limit a fetch counts towards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Name {
     /// A client of the proxy, by its IPv4 address or the `/64` of its IPv6 address.
@@ -24,16 +24,16 @@ pub enum Name {
     Operators,
 }
 
-/// The waiting fetches, each represented by a `T`, and the number of running fetches.
+/// The waiting fetches, with a `T` for each, and the number of running fetches.
 ///
-/// Requesters take turns, and the fetches of one requester start in order of arrival. A requester may start another
-/// fetch while it runs fewer than [`LEEWAY`] times the number of free permits. So a single busy requester leaves a
-/// quarter of the permits free for others.
+/// Requesters take turns. The fetches of one requester start in the order in which they came. A requester may start
+/// another fetch if it runs fewer than [`LEEWAY`] times as many as there are free permits. So a single busy requester
+/// leaves a quarter of the permits free for others.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     permits: usize,
     running: usize,
-    /// The number of the fetch that was queued most recently.
+    /// The number of the last fetch that was queued.
     last: u64,
     shares: HashMap<Name, Share<T>>,
     /// The requesters with waiting fetches, in the order of their turns.
@@ -115,8 +115,8 @@ impl<T> Queue<T> {
         Some(fetch)
     }
 
-    /// Returns whether a slow fetch of `name` should end in favour of others: `name` itself, or a requester that runs
-    /// fewer fetches, has a waiting fetch.
+    /// Returns whether a slow fetch of `name` should end in favour of others. It should if another fetch of `name`
+    /// waits, or one of a requester that runs fewer fetches.
     pub(super) fn should_give_way(&self, name: Name) -> bool {
         let running = self.running_of(name);
         let has_right = |other: &Name| *other == name || self.running_of(*other) < running;
@@ -136,8 +136,8 @@ impl<T> Share<T> {
     }
 }
 
-/// Factor in the rule of [`Queue`]. With 3, a single busy requester gets three quarters of the permits, two get three
-/// sevenths each, and so on. Some permits stay free as long as there are enough of them.
+/// A requester runs at most this many fetches for each free permit. With 3, one busy requester gets three quarters of
+/// the permits, and two get three sevenths each. So some permits stay free, if there are enough of them.
 const LEEWAY: usize = 3;
 
 #[cfg(test)]

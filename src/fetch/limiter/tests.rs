@@ -32,7 +32,7 @@ impl Bench {
         }
     }
 
-    /// Queues a fetch after the earlier ones.
+    /// Queues the fetch with this number.
     async fn ask(&self, number: usize) -> JoinHandle<Result<(), FetchError>> {
         let (limiter, begun) = (self.limiter.clone(), self.begun.clone());
         let lookup = tokio::spawn(async move {
@@ -66,7 +66,7 @@ impl Bench {
     }
 }
 
-/// Lets all tasks run until none can make progress.
+/// Gives all tasks enough turns that none can make further progress.
 async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -97,7 +97,7 @@ async fn running_fetches_are_limited_and_the_oldest_waits_least() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_fetches_leave_permits_for_others() {
-    // One requester can have at most three of the four permits. At most two of the four can stay with slow fetches.
+    // One requester can have three of the four permits at most. Slow fetches can keep two at most.
     let mut bench = Bench::new(4);
     for number in 0..2 {
         drop(bench.ask(number).await);

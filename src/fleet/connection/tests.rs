@@ -7,8 +7,8 @@ use tokio::{
 
 use super::*;
 
-/// Starts a server that accepts the login and then sends `garbage` until the connection ends. It reports how much it
-/// sent.
+/// Starts a server that accepts the login, and then sends `garbage` again and again until the connection ends. The
+/// receiver gets the number of bytes that it sent.
 async fn endless(garbage: &'static [u8]) -> (Server, mpsc::Receiver<usize>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let port = listener.local_addr().expect("it is bound").port();
@@ -16,7 +16,7 @@ async fn endless(garbage: &'static [u8]) -> (Server, mpsc::Receiver<usize>) {
     tokio::spawn(async move {
         let (mut client, _) = listener.accept().await.expect("a gate connects");
         let _ = client.read(&mut [0; 1024]).await;
-        // The answers to HELLO and to two CLIENT SETINFO.
+        // These are the answers to HELLO and to two CLIENT SETINFO.
         let mut sent = 0;
         if client.write_all(b"%1\r\n+proto\r\n:3\r\n+OK\r\n+OK\r\n").await.is_ok() {
             let block = garbage.repeat(64 * 1024 / garbage.len());
@@ -50,7 +50,8 @@ async fn an_answer_without_an_end_ends_the_connection() {
         let connection = server.connect(move |push| drop(end.send(push.kind))).await.expect(what);
         let sent = tokio::task::spawn_blocking(move || told.recv_timeout(Duration::from_secs(100)));
         let sent = sent.await.expect("no panic").expect("it ends");
-        // Data that the operating system buffers is not in the gate's memory.
+        // The limit is generous, because bytes in the buffers of the operating system count here, but take no memory of
+        // the gate.
         assert!(sent < 8 * MAX_UNREAD, "{what}: {sent}");
         let kind = ended.recv().expect("the gate is told");
         assert_eq!(kind, redis::PushKind::Disconnection, "{what}");

@@ -1,4 +1,4 @@
-//! Tests the scripts on a real server.
+//! Tests the Lua scripts that share the pace of a site, on a real server.
 
 use std::sync::{atomic::Ordering, mpsc};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{fleet::Secret, pace::INCIDENTS};
 
-/// How long the tests wait for the server.
+/// How long the tests wait for an answer of the server.
 const PATIENT: Duration = Duration::from_secs(10);
 const GAP: Duration = Duration::from_secs(10);
 const LONG: Duration = MAX_WAIT;
@@ -26,7 +26,7 @@ fn key(number: usize) -> String {
     format!("test:{{{}}}:pace", site(number))
 }
 
-/// Returns a field of the hash of a site, in microseconds.
+/// Returns a number that the server stores for a site, such as the time of the last slot in microseconds.
 async fn field(server: &Server, number: usize, name: &str) -> Option<i64> {
     let value = server
         .command(&[b"HGET", key(number).as_bytes(), name.as_bytes()])
@@ -45,7 +45,7 @@ async fn server_now(server: &Server) -> i64 {
     now.0 * 1_000_000 + now.1
 }
 
-/// How far away the next slot is.
+/// Returns how far away the next slot is.
 async fn next(gate: &Fleet, gap: Duration) -> Option<Duration> {
     gate.next_slot(&site(0), gap).await.map(|next| next.wait)
 }
@@ -84,7 +84,7 @@ async fn the_slots_of_all_gates_are_exactly_a_gap_apart() {
     }
     let gaps: Vec<i64> = slots.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(gaps, [10_000_000; 8]);
-    // Requests of a bot without a delay do not wait, and use no slot.
+    // The request of a bot without a delay has no gap. It does not wait and uses no slot.
     let slot = gates[0]
         .reserve(&site(0), Duration::ZERO, Duration::ZERO, PATIENT)
         .await;
@@ -104,7 +104,7 @@ async fn a_slot_that_is_too_far_away_is_not_taken_and_asking_takes_none() {
     let slot = gate.reserve(&site(0), GAP, Duration::ZERO, PATIENT).await;
     assert_eq!(slot, Some(Reservation::Reserved(Duration::ZERO)));
     let last = field(&server, 0, "last").await;
-    // `MAX_GAP` is an hour, so the gap has not passed yet, even on a slow machine.
+    // `MAX_GAP` is an hour. So the gap is not over yet, even on a slow machine.
     let slot = gate.reserve(&site(0), MAX_GAP, GAP, PATIENT).await;
     assert!(
         matches!(slot, Some(Reservation::TooLate(wait)) if wait <= MAX_GAP && wait > MAX_GAP / 2),
@@ -125,7 +125,7 @@ async fn a_request_without_a_slot_holds_back_what_follows() {
     }
     let slot = gate.reserve(&site(0), MAX_GAP, Duration::ZERO, PATIENT).await;
     assert!(matches!(slot, Some(Reservation::TooLate(_))), "{slot:?}");
-    // A pause does not cancel a reserved slot.
+    // A slot that was reserved before the pause stays reserved.
     let later = server_now(&server).await + 100_000_000;
     set(&server, 0, "last", &later.to_string()).await;
     let calls = || gate.counts.calls.load(Ordering::Relaxed);
@@ -164,7 +164,8 @@ async fn a_pause_holds_for_all_gates_and_they_are_told() {
     );
     assert_eq!(field(&server, 0, "last").await, None, "no slot was reserved");
     assert!(next(&second, GAP).await > Some(asked / 2));
-    // A shorter pause changes nothing, so it is not announced. The end of the next, longer pause shows that.
+    // The second pause is shorter than the current one, so the gates are not notified of it. They are notified of the
+    // third, which is longer.
     first.note_busy(&site(0), Duration::ZERO, Some(asked / 10), 0.0);
     first.note_busy(&site(0), Duration::ZERO, Some(asked * 2), 0.0);
     let mut notice = None;
@@ -246,11 +247,11 @@ async fn nonsense_in_the_hash_is_ignored() {
     server.command(&[b"SET", key(90).as_bytes(), b"another type"]).await;
     let slot = gate.reserve(&site(90), GAP, Duration::ZERO, PATIENT).await;
     assert_eq!(slot, Some(Reservation::Reserved(Duration::ZERO)));
-    // A value within the bounds is used.
+    // This value is within the limits, so it is used.
     set(&server, 91, "last", &in_time(MAX_WAIT / 2)).await;
     let slot = gate.reserve(&site(91), GAP, Duration::ZERO, PATIENT).await;
     assert!(matches!(slot, Some(Reservation::TooLate(_))), "{slot:?}");
-    // An incident in the future is ignored.
+    // An incident that began in the future is ignored.
     set(&server, 92, "began", &in_time(MAX_GAP)).await;
     gate.note_busy(&site(92), Duration::ZERO, None, 0.0);
     while field(&server, 92, "until").await.is_none() {
@@ -267,7 +268,7 @@ async fn without_the_server_there_is_no_slot_and_nobody_waits() {
     server.kill();
     while gate.is_used() {
         assert_eq!(gate.reserve(&site(0), GAP, LONG, PATIENT).await, None);
-        // A call is not repeated right after a failure.
+        // For a moment after a failure, the gate makes no further call.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let calls = gate.counts.calls.load(Ordering::Relaxed);

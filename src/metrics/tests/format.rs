@@ -1,4 +1,4 @@
-//! Tests that the exposition meets the requirements of parsers.
+//! Tests that parsers can read the text of the metrics.
 
 use std::collections::HashSet;
 
@@ -16,8 +16,8 @@ fn full() -> Arc<Metrics> {
     metrics
 }
 
-/// Returns the families that a text declares, each with its type and the names of its samples. Checks the requirements
-/// of both formats: each family occurs only once and without gaps, has a help text, and has no series twice.
+/// Returns the metric families in a text, each with its type and the names of its samples. Checks what both formats
+/// require: each family occurs once, its lines follow one another, it has a help text, and no series occurs twice.
 fn families(text: &str) -> Vec<(String, String, Vec<String>)> {
     let mut families: Vec<(String, String, Vec<String>)> = Vec::new();
     let (mut help, mut series) = (None, HashSet::new());

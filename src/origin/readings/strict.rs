@@ -1,86 +1,85 @@
-//! The strict readings of a path: how servers interpret spellings that RFC 3986 treats as different. A strict reading
+//! The strict readings of a path: servers treat some paths as equal that are different by RFC 3986. A strict reading
 //! can disallow a page, but never allow one.
 //!
-//! Common servers decode every escape once, treat an escaped slash as a slash, merge slashes, and only then resolve dot
-//! segments. Others have a URL parser or a front end that resolves dot segments first, while an escaped slash is still
-//! an ordinary character. They also differ in backslashes, in merged slashes and in path parameters, and each
-//! difference changes how far a `..` goes up. So every kind of server has its own reading. Each reading takes time in
-//! proportion to the path's length.
+//! Common servers decode every escape once, treat an escaped slash as a slash, merge slashes, and then resolve `/./`
+//! and `/../`. Other servers resolve `/../` first, while an escaped slash is still an ordinary character. Servers also
+//! differ in backslashes, in merged slashes, and in path parameters (`;…`). Each difference changes how far a `..` goes
+//! up. So every kind of server has its own reading. A reading takes time in proportion to the path's length.
 //!
-//! Strict readings do not change escapes that servers decode twice or not at all, or anything from the `?` on. A `%3F`
-//! in a path does not begin a query.
+//! Strict readings do not consider that a server may decode escapes twice or not at all. They change nothing from the
+//! `?` on. A `%3F` in a path does not begin a query.
 
 use std::borrow::Cow;
 
 use super::{Unreserved, decode, escaped_octet, is_unreserved, push_escaped};
 
-/// A strict reading: how a server splits the path, and how its segments are compared with rules.
+/// One strict reading: how a kind of server splits the path, and which escapes it decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strict {
-    /// How dot segments are resolved before decoding. `None` if the server decodes first.
+    /// How the server resolves `/./` and `/../` before it decodes escapes. `None` if it decodes first.
     first: Option<DotSegments>,
-    /// Whether `\` is a slash, as in IIS and other servers on Windows.
+    /// Whether the server takes `\` for a slash, as IIS and other servers on Windows do.
     backslash: bool,
     parameters: Parameters,
     escapes: Escapes,
 }
 
-/// How a URL parser or the server's own front end resolves the dot segments of a path before it is decoded.
+/// How a server, or the URL parser in it, resolves `/./` and `/../` before it decodes escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DotSegments {
     /// Whether `//host/a` becomes `/a`, as in Node.js' `new URL` and PHP's `parse_url`.
     drops_authority: bool,
-    /// Whether `\` is a slash, as in the URL standard. A `%5C` is not.
+    /// Whether `\` is a slash, as in the URL standard. The escape `%5C` never is.
     backslash: bool,
     /// Whether consecutive slashes are merged, as in Apache.
     merges: bool,
 }
 
-/// How path parameters (a `;` and the text after it in a segment) are handled (RFC 3986 §3.3).
+/// What a server does with path parameters: a `;` and the text after it, up to the next slash (RFC 3986 §3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parameters {
-    /// Parameters are part of the segment, as in nginx, Apache, Python and most others.
+    /// It keeps them in the path, as nginx, Apache, Python and most others do.
     Keep,
-    /// Parameters are dropped before dot segments are resolved, as in Tomcat and Jetty. A `%3B` is not treated as `;`.
+    /// It drops them before it resolves `/./` and `/../`, as Tomcat and Jetty do. An escaped `;` (`%3B`) is kept.
     Drop,
-    /// Parameters are dropped as in Tomcat behind nginx: first, the proxy in front decodes and resolves the path with
-    /// its parameters.
+    /// It drops them, but another server in front of it has decoded and resolved the path before, as with Tomcat behind
+    /// nginx.
     DropBehindProxy,
 }
 
-/// Which escapes in a segment's text are decoded. All servers decode all of them, but a rule can be written with or
-/// without them.
+/// Which escapes in the path are decoded for the comparison with rules. Servers decode all, but a rule can be written
+/// with or without them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Escapes {
-    /// Escapes of unreserved octets, as in RFC 3986 §6.2.2.2.
+    /// Escapes of characters that need none, such as `%7E` for `~` (RFC 3986 §6.2.2.2).
     Unreserved,
-    /// Escapes of reserved octets too, for rules like `/wiki/User:`.
+    /// Also escapes of reserved characters such as `:`, for rules like `/wiki/User:`.
     All,
     /// No escapes, for rules like `/%7Euser`.
     None,
 }
 
-/// The features of a path for which strict readings differ.
+/// What a path contains that different servers read differently.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PathFeatures {
-    /// `//` or `%2F` occurs.
+    /// The path contains `//` or `%2F`.
     slash: bool,
-    /// `\` or `%5C` occurs.
+    /// The path contains `\` or `%5C`.
     backslash: bool,
     semicolon: bool,
-    /// `%3B` occurs.
+    /// The path contains `%3B`, an escaped `;`.
     escaped_semicolon: bool,
-    /// An escape of a reserved octet other than `/` occurs.
+    /// The path contains an escape of a reserved character other than `/`, such as `%3A` for `:`.
     reserved: bool,
-    /// An escape of an unreserved octet occurs, in the path or the query.
+    /// The path or the query contains an escape of a character that needs none, such as `%7E` for `~`.
     unreserved: bool,
-    /// Two dots in a row occur, escaped or not.
+    /// The path contains two dots in a row, escaped or not.
     dots: bool,
     /// The path begins with two slashes or backslashes.
     authority: bool,
 }
 
-/// An octet of a path, and whether the path contains it escaped.
+/// An octet of a path, and whether it is escaped in the path.
 #[derive(Clone, Copy)]
 struct Octet {
     value: u8,
@@ -90,7 +89,7 @@ struct Octet {
 // === impl PathFeatures ===
 
 impl PathFeatures {
-    /// Finds the features of `target`, a path and query. Returns `None` if every strict reading equals one of the other
+    /// Finds what matters in `target`, a path and query. Returns `None` if the strict readings add nothing to the other
     /// readings.
     pub(super) fn of(target: &[u8]) -> Option<Self> {
         let (path, query) = split(target);
@@ -144,8 +143,8 @@ impl PathFeatures {
         })
     }
 
-    /// Returns whether a server that resolves dot segments as in `first` can interpret the path differently from a
-    /// server that decodes it first.
+    /// Returns whether a server that resolves `/../` first, as `first` says, can read the path differently from one
+    /// that decodes it first.
     fn needs(self, first: DotSegments) -> bool {
         let divides_otherwise = self.dots || first.drops_authority;
         divides_otherwise && (self.authority || !first.drops_authority) && (self.backslash || !first.backslash)
@@ -169,7 +168,7 @@ impl PathFeatures {
 // === impl Strict ===
 
 impl Strict {
-    /// Returns this reading of `target`, a path and query.
+    /// Returns `target`, a path and query, as this kind of server reads it.
     pub(super) fn read(self, target: &[u8]) -> Vec<u8> {
         let (path, query) = split(target);
         let is_parameter = |octet: Octet| octet.value == b';' && !octet.escaped;
@@ -192,8 +191,8 @@ impl Strict {
         read
     }
 
-    /// Splits `path` into segments and joins those that remain. From an octet for which `ends_segment` returns true,
-    /// the rest of the segment is dropped.
+    /// Splits `path` into segments, resolves `.` and `..`, and joins the rest. Where `ends_segment` returns true, the
+    /// rest of the segment is dropped.
     fn resolve(self, path: &[u8], ends_segment: impl Fn(Octet) -> bool) -> Vec<u8> {
         let is_slash = |octet: Octet| octet.value == b'/' || self.backslash && octet.value == b'\\';
         divide(path, true, is_slash, ends_segment, |out, octet| self.push(out, octet))
@@ -224,7 +223,7 @@ impl DotSegments {
         })
     }
 
-    /// Resolves the dot segments of `path`, and leaves its escapes unchanged for decoding later.
+    /// Resolves `/./` and `/../` in `path`. Keeps the escapes, which are decoded later.
     fn read(self, path: &[u8]) -> Vec<u8> {
         let is_slash = |octet: &u8| *octet == b'/' || self.backslash && *octet == b'\\';
         let mut path = path;
@@ -244,8 +243,8 @@ impl DotSegments {
     }
 }
 
-/// Splits `path`, which begins with a slash, into segments and joins those that remain. If `merges`, several slashes in
-/// a row are treated as one.
+/// Splits `path`, which begins with a slash, into segments, resolves `.` and `..`, and joins the rest. If `merges` is
+/// set, several slashes in a row count as one.
 fn divide(
     path: &[u8],
     merges: bool,
@@ -257,7 +256,7 @@ fn divide(
     out.push(b'/');
     let mut segment = Segment::after(0);
     for octet in octets(path).skip(1) {
-        // Parameters are dropped before escapes are decoded, so an escaped slash in them is part of the parameters.
+        // An escaped slash in parameters does not end them, because parameters are dropped before escapes are decoded.
         if is_slash(octet) && !(segment.is_cut && octet.escaped) {
             segment = segment.end(&mut out, true, merges);
         } else if !segment.is_cut {
@@ -273,11 +272,11 @@ fn divide(
     out
 }
 
-/// The segment being read, which is at the end of the output.
+/// The segment that is being read. It is at the end of the output.
 struct Segment {
     /// Position of the slash before the segment.
     slash: usize,
-    /// Number of dots. `None` if the segment has anything else.
+    /// How many dots the segment has. `None` if it has other characters too.
     dots: Option<usize>,
     /// Whether the rest of the segment is dropped.
     is_cut: bool,
@@ -294,7 +293,7 @@ impl Segment {
         }
     }
 
-    /// Ends the segment, before a slash or at the end of the path, and begins the next one.
+    /// Ends the segment at a slash or at the end of the path, and begins the next one.
     fn end(self, out: &mut Vec<u8>, before_slash: bool, merges: bool) -> Self {
         let mut slash = self.slash;
         match self.dots {
@@ -335,7 +334,7 @@ fn octets(text: &[u8]) -> impl Iterator<Item = Octet> {
     })
 }
 
-/// Returns whether a reserved octet has the same meaning escaped and unescaped. This is false for `?`, `#` and `%`,
+/// Returns whether a reserved character means the same with and without its escape. This is false for `?`, `#` and `%`,
 /// because unescaped they would begin the query, the fragment or another escape. It is also false for spaces and
 /// controls, which are never unescaped in a path.
 fn is_decoded_by_all(octet: u8) -> bool {

@@ -1,4 +1,5 @@
-//! Compares the limiter with a simple model, which lists the waiting requests and the sent requests.
+//! Compares the limiter with a simple model, which has a list of the waiting requests and a list of those that were
+//! sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,19 +9,19 @@ use super::*;
 
 #[derive(Debug, Clone)]
 enum Event {
-    /// A request of this bot arrives, with this gap and `max_wait` in milliseconds.
+    /// A request of a bot arrives. The numbers are the bot, and its gap and `max_wait` in milliseconds.
     Come(u8, u64, u64),
     /// This many milliseconds pass.
     Pass(u64),
-    /// One of the requests with an unused turn is sent.
+    /// One of the requests that have their turn is sent.
     Send(usize),
     /// One of the sent requests ends.
     End(usize),
-    /// One of the requests with an unused turn gives it back.
+    /// One of the requests that have their turn ends without being sent.
     GiveBack(usize),
-    /// One of the waiting requests leaves.
+    /// One of the waiting requests stops waiting.
     Leave(usize),
-    /// The site answers 429, with a `Retry-After` of this many milliseconds.
+    /// The site responds with 429 and a `Retry-After` of this many milliseconds.
     Busy(u64),
     /// A robots.txt is requested.
     Fetch,
@@ -48,14 +49,14 @@ struct Waiting {
     deadline: Instant,
 }
 
-/// The limiter and the model.
+/// The limiter, and the model with which it is compared.
 struct Model {
     limiter: Limiter<u8, u64>,
     now: Instant,
     concurrency: u32,
     next_name: u64,
     waiting: BTreeMap<u64, (u64, Waiting)>,
-    /// The bots with waiting requests, in the order of their turns.
+    /// The bots with waiting requests. The first one gets the next turn.
     round: VecDeque<u8>,
     unsent: Vec<u64>,
     running: Vec<u64>,
@@ -110,8 +111,8 @@ impl Model {
         }
     }
 
-    /// Returns the earliest time that the gap and the pauses allow. Ignores the limit on concurrent requests, which
-    /// `may_go` checks.
+    /// Returns the earliest time that the gap and the pauses allow. The limit on requests at the same time is not
+    /// checked here, but in `may_go`.
     fn earliest(&self, gap: Duration) -> Instant {
         let last = if self.unsent.is_empty() {
             self.last_sent
@@ -142,7 +143,7 @@ impl Model {
         gone
     }
 
-    /// Runs the limiter until it waits, and checks each step.
+    /// Runs the limiter until nothing more can happen at this time, and checks each step.
     fn run(&mut self) -> Option<Instant> {
         loop {
             match self.limiter.next(self.now) {
@@ -240,7 +241,7 @@ proptest! {
         for event in events {
             model.handle(event);
         }
-        // After the longest `max_wait`, each request was sent or refused.
+        // No `max_wait` is longer than this. So each request was sent or refused by now.
         model.pass(Duration::from_secs(5));
         prop_assert!(model.waiting.is_empty());
         let under_way = model.unsent.len() + model.running.len();

@@ -58,7 +58,7 @@ impl Http1 {
     pub(super) fn asks_to_upgrade(&self) -> bool {
         let head = self.head();
         let protocol = head.headers.get(header::UPGRADE);
-        // robotgate does not request other protocols from origins.
+        // robotgate requests no other protocol than WebSocket from origins.
         head.version == Version::HTTP_11
             && protocol.is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
     }
@@ -124,7 +124,7 @@ impl Http1 {
 
     pub(super) async fn cut(&mut self, within: Duration) {
         self.is_cut = true;
-        // If this takes too long, the client is no longer reading, and the rest is dropped.
+        // After a timeout, the client no longer reads. The unsent bytes are dropped.
         let _ = tokio::time::timeout(within, self.wire.sent()).await;
     }
 
@@ -142,7 +142,7 @@ impl Http1 {
                 }
             }
         };
-        // The connection closes afterwards, even if the client is still sending.
+        // A timeout is no error here: the connection closes afterwards, even if the client is still sending.
         let _ = tokio::time::timeout(LINGER, rest).await;
     }
 
@@ -154,7 +154,8 @@ impl Http1 {
             ..
         } = self;
         if is_cut || !session.will_keepalive() || !session.is_body_done() {
-            // A cut response must not end like a complete one, as it would if the TLS connection were closed properly.
+            // If the response was cut, do not close TLS properly: the client could take the response for a complete
+            // one.
             if !is_cut {
                 at_once(wire.shutdown());
             }
@@ -168,7 +169,7 @@ impl Http1 {
 
     pub(super) fn into_websocket(self) -> Wire {
         let Self { mut session, wire, .. } = self;
-        // This returns immediately the bytes that were read with the head. The session has no others.
+        // The session may hold bytes that were read together with the head. This returns them without waiting.
         if let Some(Ok(Some(early))) = at_once(session.read_body_bytes()) {
             wire.unread(BytesMut::from(early));
         }
@@ -176,7 +177,8 @@ impl Http1 {
     }
 }
 
-/// Converts the result of a write to the session. Such a write never has to wait, because it writes to a [`Wire`].
+/// Converts the result of a write to the session. `done` is `None` if the write would have to wait. That does not
+/// happen, because the session writes to a [`Wire`], which takes all bytes immediately.
 fn write_result<T>(done: Option<pingora::Result<T>>) -> Result<(), ClientFault> {
     match done {
         Some(Ok(_)) => Ok(()),
@@ -195,5 +197,5 @@ impl ClientFault {
     }
 }
 
-/// Maximum number of bytes waiting to be sent, up to which more may be added.
+/// More content may be sent only while fewer bytes than this wait to be sent.
 const MAX_UNSENT: usize = 16 * 1024;

@@ -21,7 +21,7 @@ pub(in crate::proxy) struct Http2 {
     unsent: Bytes,
     /// Whether the response ends after `unsent`.
     ends: bool,
-    /// Whether the end has been sent.
+    /// Whether the end of the response has been sent.
     ended: bool,
     bytes_in: u64,
     bytes_out: u64,

@@ -23,11 +23,11 @@ pub(in crate::proxy) async fn answer_and_close(
     exchange.status = sent.await.is_ok().then(|| answer.head.status.as_u16());
     exchange.passed.set((0, answer.body.len() as u64));
     exchange.complete().await;
-    // The client may have closed first.
+    // An error means that the client has already closed the connection.
     let _ = stream.shutdown().await;
     linger(&mut stream, LINGER).await;
 }
 
-/// The response that opens a tunnel. It has only a status line and an empty line, because some clients read nothing
-/// more (RFC 9110 §9.3.6).
+/// The response that opens a tunnel. It has a status line and an empty line, but no header fields, because some clients
+/// do not read any there (RFC 9110 §9.3.6).
 pub(in crate::proxy) const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";

@@ -1,4 +1,4 @@
-//! Forwards an allowed request on a kept or new connection to its origin, and passes the response back.
+//! Forwards an allowed request to its origin, on a kept or a new connection, and passes the response back.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -91,9 +91,9 @@ pub(super) async fn forward(
     Err(Broken::Server(Fault::ConnectionTerminated))
 }
 
-/// Returns whether the request may use a kept connection, which the origin may be about to close, and may then be sent
-/// again on another one. For that, the request must be idempotent (RFC 9110 §9.2.2) and have no content, which would be
-/// lost.
+/// Returns whether the request may use a kept connection. The origin may be about to close that connection, so
+/// robotgate must be able to send the request again on another one. Therefore the request must be idempotent (RFC 9110
+/// §9.2.2), and must have no content, which would be lost.
 fn may_repeat(client: &mut Client) -> bool {
     let is_idempotent = matches!(
         client.head().method,
@@ -102,7 +102,7 @@ fn may_repeat(client: &mut Client) -> bool {
     is_idempotent && !client.has_content() && !client.asks_to_upgrade()
 }
 
-/// Sends the request to `server`, and passes content and the response both ways.
+/// Sends the request to `server`, and passes the content to it and its response to the client.
 async fn ask(
     client: &mut Client,
     content: &mut Content,
@@ -112,7 +112,7 @@ async fn ask(
     address: SocketAddr,
     target: &Target,
 ) -> Result<Relayed, Broken> {
-    // robotgate may have begun to listen on this address after the address was checked. Nothing has been sent yet.
+    // Check the address again: robotgate may have begun to listen on it after the first check.
     let generation = &exchange.generation;
     generation.egress.check_again(address).map_err(Fault::from)?;
     let head = head_for_origin(client, server.version(), target, generation)?;
@@ -124,8 +124,8 @@ async fn ask(
     exchange.note_sent();
     server.send_head(head, target, content.is_read(client))?;
     if server.version() == Version::HTTP_2 && client.waits_to_send() {
-        // Tell the client to send its content. Over HTTP/2, few origins send a 100, and clients need not wait for it
-        // (RFC 9110 §10.1.1).
+        // Tell the client to send its content. Do not wait for a `100 Continue` from the origin: over HTTP/2, few
+        // origins send one, and clients need not wait for it (RFC 9110 §10.1.1).
         let go_on = ResponseHeader::build(StatusCode::CONTINUE, None);
         client.send_head(go_on.map_err(|error| Fault::from_pingora(&error))?, false)?;
     }
@@ -140,7 +140,7 @@ async fn ask(
     relay.run().await
 }
 
-/// Returns the request's head in the form for the origin.
+/// Returns the request's head as it is sent to the origin.
 fn head_for_origin(
     client: &mut Client,
     version: Version,
@@ -161,11 +161,12 @@ fn head_for_origin(
     Ok(head)
 }
 
-/// Passes bytes both ways through a WebSocket, until both sides have closed, one has failed, or a time limit is
+/// Passes bytes both ways through a WebSocket, until both sides have closed, one side has failed, or a time limit is
 /// reached.
 pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut Exchange, context: &Context) {
     exchange.becomes(Tunnel::Websocket);
-    // All bytes for both sides have been sent, so both connections can be taken over.
+    // robotgate has sent everything that it had for either side, so no bytes are lost when it takes both connections
+    // over.
     let streams = client
         .into_websocket()
         .and_then(Wire::into_stream)
@@ -201,7 +202,8 @@ pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut 
     }
 }
 
-/// Keeps the connection to the origin if it is reusable. Returns it if it is now a WebSocket.
+/// Returns the origin's connection if it is now a WebSocket. Otherwise keeps the connection for further requests, if it
+/// can be reused.
 fn settle(
     ended: Relayed,
     server: Server,

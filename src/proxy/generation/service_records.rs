@@ -1,5 +1,6 @@
-//! Logs events of robotgate itself: that it starts, stops, reloads or forgets an origin. Callers do not wait until
-//! these records are written. The log keeps the order, so they precede the decisions that come after them.
+//! Logs events of robotgate itself in the audit log: that it starts, stops, reloads or forgets an origin. Callers do
+//! not wait until these records are written. The log keeps the order, so a record precedes the decisions that come
+//! after the event.
 
 use std::{
     net::SocketAddr,
@@ -18,8 +19,8 @@ use crate::{
 // === impl Generation ===
 
 impl Generation {
-    /// Logs the start, with the configuration file (`None` for the built-in configuration) and the addresses on which
-    /// robotgate listens. Call this before anything is served.
+    /// Logs the start of robotgate, with the configuration file and the addresses on which it listens. `file` is `None`
+    /// for the built-in configuration. Call this before robotgate serves anything.
     pub fn log_start(&self, file: Option<&Path>, listen: &[SocketAddr]) {
         let file = file.map(|file| path::absolute(file).unwrap_or_else(|_| file.to_owned()));
         let file = file.as_deref().map(Path::to_string_lossy);
@@ -41,8 +42,8 @@ impl Generation {
         self.log_reload(before, cause, None);
     }
 
-    /// Logs that a new configuration was rejected, so this generation stays the current one. Logs only the first line
-    /// of `error`, because the other lines quote the file.
+    /// Logs that a new configuration was rejected, and that this generation stays the current one. Logs only the first
+    /// line of `error`, because the other lines quote the configuration file.
     pub fn log_rejected(&self, cause: &str, error: &str) {
         self.log_reload(self, cause, Some(error.lines().next().unwrap_or_default()));
     }
@@ -62,7 +63,7 @@ impl Generation {
         self.audit.append_now(&line);
     }
 
-    /// Logs the end of this process, and how many exchanges it cut off, if that is known.
+    /// Logs that this process ends. `cut_off` is how many exchanges were cut off, if that is known.
     pub fn log_stop(&self, cause: &str, cut_off: Option<u64>) {
         let record = StopRecord {
             time: now(),
@@ -73,7 +74,8 @@ impl Generation {
         self.audit.append_now(&record.line());
     }
 
-    /// Logs that an operator made robotgate forget an origin. `known` is whether anything was known of it.
+    /// Logs that an operator made robotgate forget an origin. `known` says whether robotgate knew anything of the
+    /// origin.
     pub fn log_forget(&self, origin: &Origin, known: bool) {
         log_forget(&self.audit, origin, "socket", Some(known));
     }
@@ -82,7 +84,8 @@ impl Generation {
 /// Logs in `audit` that another robotgate of the fleet made this one forget an origin.
 pub(super) fn log_forget_by_fleet(audit: &AuditLog, origin: &Origin, store: &Store) {
     let in_memory = store.held(origin).is_some_and(|state| state.is_known());
-    // A message of the fleet must not wait for the disk, so whether the disk has the origin remains unknown.
+    // A message of the fleet must not wait for the disk. So if the origin is not in memory but may be on disk, log that
+    // nobody knows whether robotgate had it.
     let known = (in_memory || store.disk().is_none()).then_some(in_memory);
     log_forget(audit, origin, "fleet", known);
 }

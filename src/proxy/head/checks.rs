@@ -1,9 +1,10 @@
-//! Checks a request's head before pingora sees it, so that no two parsers interpret it differently. Pure.
+//! Checks a request's head before pingora sees it, so that no two parsers interpret the head differently. These are
+//! pure functions, without I/O.
 
 use super::HeadError;
 use crate::origin::{HostPort, HostPortError, Scheme, TargetForm, unsendable};
 
-/// Refuses a target with a character that is [`unsendable`].
+/// Refuses a request target with a character that robotgate must not forward (see [`unsendable`]).
 pub(super) fn check_target(target: &[u8]) -> Result<(), HeadError> {
     unsendable(target).map_or(Ok(()), |byte| Err(HeadError::TargetCharacter(char::from(byte))))
 }
@@ -17,7 +18,8 @@ pub(super) fn check_line_ends(head: &[u8]) -> Result<(), HeadError> {
     Ok(())
 }
 
-/// Returns the http or https URL of a request for a WebSocket, whose target is a ws or wss URL (RFC 6455 §3, §4.1).
+/// Returns the `http` or `https` URL for a target that is a `ws` or `wss` URL, as some requests for a WebSocket have
+/// (RFC 6455 §3, §4.1). Returns `None` for any other target.
 pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
     let end = memchr::memchr(b':', target)?;
     let (scheme, rest) = target.split_at(end);
@@ -31,7 +33,7 @@ pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
     Some([scheme.as_str().as_bytes(), rest].concat())
 }
 
-/// Returns all values of a field, which can be sent several times.
+/// Returns all values of a field. A request can have a field several times.
 pub(super) fn values_of<'r, 'b>(
     request: &'r httparse::Request<'_, 'b>,
     name: &'r str,
@@ -43,7 +45,7 @@ pub(super) fn values_of<'r, 'b>(
         .map(|field| field.value)
 }
 
-/// Returns the Host field, of which there may be only one (RFC 9112 §3.2).
+/// Returns the Host field. Refuses a request with several (RFC 9112 §3.2).
 pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Option<&'b [u8]>, HeadError> {
     let mut hosts = values_of(request, "host");
     let host = hosts.next();
@@ -57,8 +59,9 @@ pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Optio
     Ok(host)
 }
 
-/// Returns the new value of the Host field if it spells the host of an absolute-form target differently: with capitals,
-/// for example, or with an address in a different notation. Later code handles a target without a host.
+/// Returns the new value of the Host field, if the field and an absolute-form target name the same host in different
+/// spellings. For example, one has capitals, or an address in another notation. Later code handles a target without a
+/// host.
 pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
     if host.is_some_and(|host| host.contains(&b'@')) {
         return Err(HeadError::Host(HostPortError::UserInfo));
@@ -72,7 +75,8 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     };
     if !is_usual(authority) {
         let there = HostPort::parse(authority).map_err(HeadError::TargetHost)?;
-        // pingora ignores a target with any other authority, and reports no error.
+        // If the library `http` cannot parse the authority, pingora would ignore the request target without an error.
+        // So refuse it here.
         if http::uri::Authority::try_from(authority).is_err() {
             return Err(match Scheme::parse(scheme) {
                 None => HeadError::TargetScheme,
@@ -101,12 +105,12 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
     }
 }
 
-/// Returns whether a host has to be decoded before it can be compared.
+/// Returns whether a host has characters that have to be decoded before it can be compared.
 fn is_escaped(authority: &[u8]) -> bool {
     !authority.is_ascii() || authority.contains(&b'%')
 }
 
-/// Returns whether an authority has the usual form, which needs no further check.
+/// Returns whether an authority has only the usual characters, so that it needs no further check.
 fn is_usual(authority: &[u8]) -> bool {
     let usual = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':');
     authority.iter().all(usual) && memchr::memchr_iter(b':', authority).count() <= 1

@@ -1,12 +1,12 @@
-//! Checks what a request says about its connection: which fields are for the next hop only (RFC 9110 §7.6.1), and which
-//! other protocol it requests (§7.8). Pure.
+//! Checks what a request says about its connection: which fields are for the next hop only (RFC 9110 §7.6.1), and to
+//! which other protocol the client wants to upgrade (§7.8). These are pure functions, without I/O.
 //!
 //! A request may only upgrade to a WebSocket. Other protocols could carry requests without a decision.
 
 use super::{HeadError, checks::values_of};
 
-/// Refuses a `Connection` field that names a field for the origin. Without that field, the origin would get a different
-/// request from the one that was decided.
+/// Refuses a `Connection` field that names a field which is meant for the origin. A proxy has to remove the named
+/// field, so the origin would get a different request from the one that was decided.
 pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
     for option in options(request, "connection") {
         if !is_token(option) {
@@ -26,7 +26,7 @@ pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<()
     Ok(())
 }
 
-/// Refuses upgrades that could hide the requests on a connection: HTTP/2 in clear text, and a WebSocket that is not
+/// Refuses upgrades that could hide requests from robotgate: to HTTP/2 in clear text, and to a WebSocket that is not
 /// requested as RFC 6455 §4.1 demands. Returns whether the request is for a WebSocket.
 pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool, HeadError> {
     let wrong = |what| Err(HeadError::Syntax(what));
@@ -49,14 +49,14 @@ pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool,
             return wrong("it asks for HTTP/2 without TLS or an upgrade to TLS, which robotgate does not support");
         }
     }
-    // Any other protocol is ignored, and so is an Upgrade in HTTP/1.0 (RFC 9110 §7.8).
+    // An Upgrade to any other protocol is ignored, and so is an Upgrade in HTTP/1.0 (RFC 9110 §7.8).
     if !upgrade.eq_ignore_ascii_case(b"websocket") || request.version == Some(0) {
         return Ok(false);
     }
     check_websocket(request).map(|()| true)
 }
 
-/// Checks that the request is an opening handshake of a WebSocket.
+/// Checks that a request opens a WebSocket correctly.
 fn check_websocket(request: &httparse::Request<'_, '_>) -> Result<(), HeadError> {
     let only = |name| {
         let mut fields = values_of(request, name);
@@ -84,7 +84,7 @@ fn is_key(key: &[u8]) -> bool {
     data_encoding::BASE64.decode(key).is_ok_and(|bytes| bytes.len() == 16)
 }
 
-/// Returns the members of a list, without the empty ones.
+/// Returns the members of a comma-separated field, without empty ones.
 fn options<'r, 'b>(request: &'r httparse::Request<'_, 'b>, name: &'r str) -> impl Iterator<Item = &'b [u8]> + 'r {
     values_of(request, name)
         .flat_map(|value| value.split(|byte| *byte == b','))
@@ -96,7 +96,8 @@ fn is_token(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(crate::bot::is_token)
 }
 
-/// Fields for the origin: they say what is requested, from which host, by whom, and how long the content is.
+/// Fields that are meant for the origin. They say what is requested, from which host, by whom, and how long the content
+/// is.
 const END_TO_END: [&str; 22] = [
     "accept",
     "accept-encoding",

@@ -5,17 +5,17 @@ use tokio::io::{AsyncWriteExt as _, DuplexStream};
 
 use super::*;
 
-/// Returns a stream that buffers at most `capacity` bytes, and the client's end of it.
+/// Returns the server's end of a connection, which buffers at most `capacity` bytes, and the client's end.
 fn pipe(capacity: usize) -> (Wire, DuplexStream) {
     let (stream, client) = tokio::io::duplex(capacity);
     (Wire::new(Box::new(stream)), client)
 }
 
-/// Reads a head from a client that sends `bytes`, `size` at a time, and then closes.
+/// Reads a head from a client that sends `bytes`, at most `size` at a time, and then closes the connection.
 async fn read_in_pieces(bytes: &[u8], size: usize) -> Result<Head, HeadError> {
     let (stream, mut client) = pipe(size);
     let bytes = bytes.to_vec();
-    // Writing fails if the reader refuses the head before it has read all bytes, which is expected.
+    // This fails if the head is refused before all bytes are read. Some tests expect that.
     tokio::spawn(async move { client.write_all(&bytes).await });
     Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await
 }
@@ -98,7 +98,7 @@ async fn a_ws_url_in_a_websocket_request_becomes_the_http_url() {
         error_of(head("ws://a.example/", "b.example", upgrade)).await,
         Some(HeadError::HostDiffers)
     );
-    // Without the Upgrade, ws is an unknown scheme, which later code refuses.
+    // Without an Upgrade field, `ws` is an unknown scheme. This code accepts it, and later code refuses it.
     let plain = head("ws://a.example/", "a.example", "");
     assert_eq!(parts(&read(&plain).await.expect("a head")), (&*plain, ""));
 }

@@ -1,5 +1,5 @@
-//! The page `http://robotgate.internal/problems`, which the `type` of each refusal and error points to (RFC 9457
-//! §3.1.1). It says what each problem means and what to do about it. Pure.
+//! The page `http://robotgate.internal/problems`, which says what each problem means and what to do about it. Every
+//! refusal and error of robotgate links to this page in its `type` member (RFC 9457 §3.1.1).
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::{
     upstream::ProxyError,
 };
 
-/// Returns the page. A fragment in its URL leads to one problem.
+/// Returns the page. A URL such as `/problems#rule` leads to one problem.
 pub(super) fn page(form: Form) -> Document {
     match form {
         Form::Text => Document {
@@ -24,8 +24,8 @@ pub(super) fn page(form: Form) -> Document {
     }
 }
 
-/// Returns the name of each reason, what it means, and what to do about it. The name is the fragment of the URL in a
-/// refusal's `type` member.
+/// Returns the name of each reason for a decision, what it means, and what to do about it. A refusal's `type` member is
+/// the URL of the page with this name as its fragment.
 fn decisions() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let reasons = Reason::ALL.into_iter();
     reasons.map(|reason| (reason.as_str(), reason.sentence(), reason.what_to_do()))

@@ -1,4 +1,4 @@
-//! Accepts connections on one socket and starts a task for each.
+//! Accepts connections on one socket, and starts a task for each.
 
 use std::{
     io,
@@ -52,7 +52,8 @@ pub(super) struct Accepting {
 // === impl Accepting ===
 
 impl Accepting {
-    /// Accepts connections until the proxy stops or the socket is retired, then accepts those that are already waiting.
+    /// Accepts connections until the proxy stops or the socket has to close. Then accepts the connections that are
+    /// already waiting, and returns.
     pub(super) async fn run(mut self) {
         let for_operators = self.socket.speaks == Speaks::Admin;
         loop {
@@ -64,7 +65,8 @@ impl Accepting {
             match accepted {
                 Ok((stream, client)) => self.enter(stream, client),
                 Err(error) => {
-                    // Most often, the process has too many files open. Connections then wait in the kernel's queue.
+                    // Usually, the cause is that the process has too many files open. Clients then wait in the kernel's
+                    // queue.
                     ratelimited!(
                         error, %error,
                         "cannot accept connections; if too many files are open, raise the limit \
@@ -74,8 +76,8 @@ impl Accepting {
                 }
             }
         }
-        // At most `BACKLOG` connections were waiting when this loop began. Without that limit, the loop might never
-        // end.
+        // The kernel queued at most `BACKLOG` connections before this loop. New ones may arrive all the time, so
+        // without this limit the loop might never end.
         for _ in 0..BACKLOG {
             let Some(accepted) = waiting(&self.socket.socket) else {
                 break;
@@ -124,7 +126,7 @@ impl Accepting {
                 if let Ok(turn) = live.clients.early_error.clone().try_acquire_owned() {
                     let live = live.clone();
                     self.running.spawn(async move {
-                        // If this takes longer, the client is disconnected without a response.
+                        // After a timeout, the client is disconnected without a response.
                         let turning = turn_away(stream, speaks, limit, &generation, &live);
                         let _ = tokio::time::timeout(TURNING_AWAY, turning).await;
                         drop(turn);
@@ -136,7 +138,7 @@ impl Accepting {
 }
 
 /// Returns a connection from the kernel's queue, or the error of a connection that has already ended. Returns `None` if
-/// the queue is empty. Asks the kernel directly, because tokio may not know of the connection yet.
+/// the queue is empty. Does not use tokio's `accept`, because tokio may not know of the connection yet.
 fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> {
     let stream = match acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
         Ok((stream, _)) => stream,
@@ -150,7 +152,7 @@ fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> 
     }))
 }
 
-/// Tells a client which limit was reached.
+/// Responds to a new connection with the limit that the client has reached.
 async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: &Generation, live: &Live) {
     let stream = L4Stream::from(stream);
     let stream: Stream = match speaks {
@@ -169,14 +171,14 @@ async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: 
     connection::answer_and_close(Wire::new(stream), &Problem::Limit(limit), live).await;
 }
 
-/// Terminates the TLS with the configuration that was current when the connection was accepted, and serves its
-/// requests.
+/// Terminates the TLS of a connection, and serves its requests. The TLS settings are those of the configuration that
+/// was current when the connection was accepted.
 async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: Context) {
     let client = context.connection.client;
     let (stream, socket) = prepare(stream, client);
     context.connection.listener = Listener { socket, tls: true };
     let (Some(server_tls), Some(tls)) = (&generation.server_tls, &generation.config.proxy.tls) else {
-        // Should not happen: a TLS listener stops before the configuration changes.
+        // This does not happen: robotgate closes the TLS listeners before it uses a configuration without `proxy.tls`.
         ratelimited!(error, client = %context.connection.client_for_log(), "the current configuration has no proxy.tls, so a connection was closed");
         return;
     };
@@ -205,14 +207,14 @@ async fn serve_tls(stream: TcpStream, generation: Arc<Generation>, mut context: 
     }
 }
 
-/// Converts a socket to pingora's types.
+/// Converts a connection to pingora's types.
 fn prepare(stream: TcpStream, client: SocketAddr) -> (L4Stream, Option<Arc<SocketDigest>>) {
     let mut stream = L4Stream::from(stream);
     if let Err(error) = stream.set_nodelay() {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
     let digest = SocketDigest::from_raw_fd(stream.id());
-    // Set now, because the socket cannot tell the address after the client has disconnected.
+    // Set the address now: the socket no longer knows it after the client has disconnected.
     let _ = digest.peer_addr.set(Some(client.into()));
     stream.set_socket_digest(digest);
     let socket = stream.get_socket_digest();
@@ -220,5 +222,5 @@ fn prepare(stream: TcpStream, client: SocketAddr) -> (L4Stream, Option<Arc<Socke
 }
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Time for telling a client which limit was reached.
+/// Maximum time to tell a new client which limit it has reached.
 const TURNING_AWAY: Duration = Duration::from_secs(2);

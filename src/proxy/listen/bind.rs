@@ -1,4 +1,4 @@
-//! Binds sockets, even if another socket that is about to be closed still uses the port.
+//! Binds the sockets of a new configuration, even if an old socket, which is about to be closed, still uses the port.
 
 use std::{
     fs, io,
@@ -20,21 +20,21 @@ pub struct ListenError {
     error: io::Error,
 }
 
-/// A socket that is bound to its address.
+/// A socket that is bound to its address, whether or not it already listens.
 #[derive(Debug)]
 pub(super) enum Bound {
     Listening(Arc<TcpListener>),
-    /// A socket that does not listen yet, so clients cannot connect to it.
+    /// This socket does not listen yet, so clients cannot connect to it.
     Silent(TcpSocket),
 }
 
-/// Sockets that were made to share their ports. Dropping this value stops the sharing, because otherwise another
-/// program of the same user could take some of the connections.
+/// Sockets that temporarily share their ports with others. When this value is dropped, they stop sharing. Otherwise,
+/// another program of the same user could bind the same port and take some of the connections.
 #[derive(Debug, Default)]
 pub(super) struct SharedPorts(Vec<Arc<TcpListener>>);
 
-/// Binds a socket while `all` existing sockets are open, of which `leaving` are about to be closed. If necessary, makes
-/// existing sockets share their ports and adds them to `shared`.
+/// Binds a socket. `all` are the sockets that are open, and `leaving` are those of them that are about to be closed. If
+/// a socket in `leaving` uses the port, makes the open sockets share it and adds them to `shared`.
 pub(super) fn bind(
     address: SocketAddr,
     speaks: Speaks,
@@ -49,24 +49,25 @@ pub(super) fn bind(
     bound.map_err(|error| ListenError::new(address, speaks, error))
 }
 
-/// Binds the address and releases it immediately, without listening. Returns `true` if the address is in use.
+/// Binds the address and releases it immediately, to find out whether that works. Returns `true` if the address is in
+/// use.
 pub(super) fn check(address: SocketAddr, speaks: Speaks) -> Result<bool, ListenError> {
     match socket(address).and_then(|socket| socket.bind(address)) {
         Ok(()) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(true),
-        // systemd opens ports for robotgate that robotgate itself must not open.
+        // For a low port, robotgate may lack the permission, but systemd may have opened the port for it.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && has_listener(address) => Ok(true),
         Err(error) => Err(ListenError::new(address, speaks, error)),
     }
 }
 
-/// Returns whether a socket listens on exactly this address, as far as the system tells.
+/// Returns whether some socket listens on exactly this address, as far as the kernel tells.
 fn has_listener(address: SocketAddr) -> bool {
     let (file, ip) = match address.ip() {
         IpAddr::V4(ip) => ("/proc/self/net/tcp", ip.octets().to_vec()),
         IpAddr::V6(ip) => ("/proc/self/net/tcp6", ip.octets().to_vec()),
     };
-    // The kernel prints an address as words in the machine's own byte order.
+    // In this file, an address consists of 32-bit words in the machine's own byte order, in hexadecimal.
     let words = ip
         .chunks_exact(4)
         .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
@@ -83,7 +84,7 @@ fn silent(address: SocketAddr, all: &[Socket], leaving: &[Socket], shared: &mut 
     let bound = socket(address).and_then(|socket| socket.bind(address).map(|()| socket));
     let has_port = |socket: &&Socket| socket.address.port() == address.port();
     match bound {
-        // 0.0.0.0:3128 cannot be bound next to 127.0.0.1:3128 unless both sockets share the port.
+        // For example, 0.0.0.0:3128 can be bound next to 127.0.0.1:3128 only if both sockets share the port.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && leaving.iter().any(|socket| has_port(&socket)) => {
             for socket in all.iter().filter(has_port) {
                 shared.share(&socket.socket)?;
@@ -102,7 +103,7 @@ fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // Old connections of a process that has ended must not prevent a start.
+    // Connections of an earlier robotgate process may still hold the port. They must not prevent a start.
     socket.set_reuseaddr(true)?;
     Ok(socket)
 }
@@ -110,7 +111,7 @@ fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
 // === impl Bound ===
 
 impl Bound {
-    /// Makes the socket listen. Its backlog has room for many bots that connect at the same time.
+    /// Makes the socket listen, with a queue that has room for many bots that connect at the same time.
     pub(super) fn listen(self, address: SocketAddr, speaks: Speaks) -> Result<Arc<TcpListener>, ListenError> {
         match self {
             Bound::Listening(socket) => Ok(socket),
@@ -171,10 +172,10 @@ fn hint(error: &io::Error, key: &str) -> String {
     }
 }
 
-/// `TCP_LISTEN` of the kernel, as `/proc/net/tcp` has it.
+/// The state `TCP_LISTEN`, as `/proc/net/tcp` writes it.
 const LISTENING: &str = "0A";
 
-/// Connections that may wait to be accepted. The system may grant fewer.
+/// Number of connections that may wait to be accepted. The kernel may grant fewer.
 pub(super) const BACKLOG: u32 = 4096;
 
 #[cfg(test)]

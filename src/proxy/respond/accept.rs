@@ -1,8 +1,9 @@
-//! Chooses the form of a body by the client's `Accept` (RFC 9110 §12.5.1). Pure.
+//! Chooses the form of a response's body by the client's `Accept` field (RFC 9110 §12.5.1). These are pure functions,
+//! without I/O.
 
 use http::{HeaderMap, header};
 
-/// The form of a body.
+/// The form of a response's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
     Json,
@@ -13,7 +14,8 @@ pub(super) enum Body {
 // === impl Body ===
 
 impl Body {
-    /// Returns the form that `Accept` prefers: JSON without a preference, and HTML only if `Accept` names it.
+    /// Returns the form that `Accept` prefers. Without a preference, that is JSON. It is HTML only if `Accept` names
+    /// HTML.
     pub(super) fn preferred(request: &HeaderMap) -> Self {
         let accept = Accept::of(request);
         let json = accept.quality(&["application/problem+json", "application/json", "application/*", "*/*"]);
@@ -27,14 +29,14 @@ impl Body {
     }
 }
 
-/// Returns whether `Accept` names HTML, as a browser's does and a program's does not.
+/// Returns whether `Accept` names HTML. A browser's `Accept` does, other programs' do not.
 pub(in crate::proxy) fn shows_html(request: &HeaderMap) -> bool {
     let accept = Accept::of(request);
     let html = accept.quality(&["text/html"]);
     html > 0 && html >= accept.quality(&["text/plain"])
 }
 
-/// The media ranges of `Accept`, each with its weight in thousandths.
+/// The media ranges in `Accept`, such as `text/*`, each with its weight in thousandths.
 struct Accept(Vec<(String, u16)>);
 
 // === impl Accept ===
@@ -55,8 +57,8 @@ impl Accept {
         Self(ranges.collect())
     }
 
-    /// Returns the weight of the first of `ranges` that is in `Accept`. `ranges` are ordered from the most to the least
-    /// specific.
+    /// Returns the weight of the first of `ranges` that `Accept` contains. The caller names the most specific range
+    /// first.
     fn quality(&self, ranges: &[&str]) -> u16 {
         ranges
             .iter()
@@ -65,7 +67,7 @@ impl Accept {
     }
 }
 
-/// Returns a weight in thousandths (RFC 9110 §12.4.2). An invalid weight is treated as 0.
+/// Converts a weight, such as `0.5`, to thousandths (RFC 9110 §12.4.2). An invalid weight becomes 0.
 pub(super) fn thousandths(weight: &str) -> u16 {
     let weight: f32 = weight.parse().unwrap_or(0.0);
     // The cast saturates, and converts NaN to 0.

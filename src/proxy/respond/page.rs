@@ -1,5 +1,5 @@
-//! Shows a refusal or an error as a page, for a person with a browser. Pure. The page contains no script and loads
-//! nothing, and all text from outside is escaped.
+//! Writes the HTML page that shows a refusal or an error to a person with a browser. The page contains no script and
+//! loads nothing, and all text from outside is escaped. These are pure functions, without I/O.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::{
     trust::{escaped, with_code},
 };
 
-/// Returns the page. Its title names the cause, for people who see only the title.
+/// Returns the HTML page. Its title names the cause, for people who see only the title.
 pub(super) fn page(details: &Details<'_>) -> String {
     let mut out = String::with_capacity(4096);
     // Writing to a string cannot fail.
@@ -73,7 +73,7 @@ fn title(details: &Details<'_>) -> String {
     plain_message(&full_title, MAX_TITLE).into_owned()
 }
 
-/// Writes a row, or nothing if there is no value.
+/// Writes a row of the list of facts, or nothing if there is no value.
 fn row(out: &mut String, name: &str, value: Option<&str>) {
     if let Some(value) = value {
         let value = plain_message(value, usize::MAX);
@@ -85,7 +85,7 @@ fn row(out: &mut String, name: &str, value: Option<&str>) {
     }
 }
 
-/// Converts the text of an error, which has no capital letter and no full stop, to a sentence.
+/// Makes a sentence of an error's text: with a capital letter and a full stop.
 fn sentence(text: &str) -> String {
     let text = plain_message(text, usize::MAX);
     let mut characters = text.chars();
@@ -94,10 +94,10 @@ fn sentence(text: &str) -> String {
     first.into_iter().chain(characters).chain(end.chars()).collect()
 }
 
-/// A Content Security Policy that allows the page only to have a style.
+/// A Content Security Policy that allows the page nothing but its own style.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 const IN_THE_LOG: &str = " The proxy's operator finds the decision in the audit log by its id.";
-/// Maximum length of a rule in the title, in bytes, so that the title has room for the rule's line number.
+/// Maximum length of a rule in the title, in bytes. The title also has to have room for the rule's line number.
 const MAX_RULE: usize = 120;
 const MAX_TITLE: usize = 240;
 const HEAD: &str = "<meta name=\"viewport\" content=\"width=device-width\"><style>\

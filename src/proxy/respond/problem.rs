@@ -1,5 +1,5 @@
-//! The problems that a request can have, and how each is reported in HTTP: a status, an error type of RFC 9209 and a
-//! sentence.
+//! The problems that a request can have, and how robotgate reports each in HTTP: by a status, an error type of RFC 9209
+//! and a sentence.
 
 use http::StatusCode;
 
@@ -19,7 +19,7 @@ pub(in crate::proxy) enum Problem<'a> {
     /// The request is for robotgate's internal site, and there is no such page.
     InternalSite(&'a InternalSiteError),
     Fault(&'a Fault),
-    /// The request has already passed through this proxy.
+    /// The request has already passed through this proxy, so forwarding it could go on forever.
     Loop,
     /// The audit log cannot be written, so no request may be forwarded.
     Audit,
@@ -29,15 +29,15 @@ pub(in crate::proxy) enum Problem<'a> {
     Request,
     /// The client sent nothing for too long in the middle of its request.
     Slow,
-    /// robotgate could not issue a leaf certificate.
+    /// robotgate could not make a certificate for the host of an intercepted connection.
     Leaf,
-    /// A client, or all clients together, exceeded a limit.
+    /// A client, or all clients together, exceeded this limit.
     Limit(Limit),
-    /// Too many decisions are waiting.
+    /// Too many decisions that take long are waiting.
     Overloaded,
 }
 
-/// Why robotgate has no page for a request.
+/// Why robotgate's own site has no page for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(in crate::proxy) enum InternalSiteError {
     #[error("robotgate.internal is this proxy itself; it answers only at http://robotgate.internal/, over plain HTTP")]
@@ -51,7 +51,7 @@ pub(in crate::proxy) enum InternalSiteError {
 // === impl Problem ===
 
 impl Problem<'_> {
-    /// Returns the status, the error type of RFC 9209 §2.3, and the title.
+    /// Returns the status, the error type (RFC 9209 §2.3), and the title of the problem.
     pub(super) fn kind(&self) -> (StatusCode, ProxyError, &'static str) {
         match self {
             Problem::Head(HeadError::Timeout) | Problem::Slow => (
@@ -83,7 +83,7 @@ impl Problem<'_> {
                 ProxyError::HttpRequestError,
                 "Method Not Allowed",
             ),
-            // Clients show only the reason phrase of the response to a CONNECT.
+            // If a CONNECT fails, clients show only the reason phrase. So the phrase says which URL to use.
             Problem::InternalSite(InternalSiteError::PlainHttp) => (
                 StatusCode::NOT_FOUND,
                 ProxyError::HttpRequestError,
@@ -155,12 +155,13 @@ impl Problem<'_> {
     }
 }
 
-/// Returns what a person can do about an error. Empty if that is unknown.
+/// Returns what a person can do about an error. The text is empty if that is unknown.
 pub(super) fn what_to_do_about(error: ProxyError) -> &'static str {
     explained(error).map_or("", |(_, todo)| todo)
 }
 
-/// Returns what an error means and what to do about it; `None` for errors that are never reported to a client.
+/// Returns what an error means and what to do about it. Returns `None` for errors that robotgate never reports to a
+/// client.
 pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'static str)> {
     Some(match error {
         ProxyError::DnsTimeout => (
@@ -210,7 +211,7 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
             "The request has passed through this proxy before.",
             "Check the proxy settings along the way. Two robotgates in a row need different names (proxy.name).",
         ),
-        // For a refusal, the reason is used instead of this error type.
+        // A refusal is reported with the reason of its decision instead of this error type. The others are only logged.
         ProxyError::HttpRequestDenied
         | ProxyError::ClientGone
         | ProxyError::Idle

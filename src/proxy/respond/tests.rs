@@ -16,7 +16,7 @@ use http::header;
 use crate::{bot::Enforcement, decision::Verdict};
 use crate::{origin::TargetError, proxy::head::HeadError, upstream::Fault};
 
-/// A structured item: its value, and its parameters in the order in which they are sent.
+/// A structured field that is one item: its value, and its parameters in the order in which they are sent.
 type Field = (String, Vec<(String, String)>);
 
 fn plain(item: &BareItem) -> String {
@@ -36,13 +36,13 @@ fn field(item: Item) -> Field {
     (plain(&item.bare_item), params.collect())
 }
 
-/// Parses a field whose value is one item, such as `Robots-Decision`.
+/// Parses a header field whose value is one item, such as `Robots-Decision`.
 fn item(value: &str) -> Field {
     let item = Parser::new(value).parse::<Item>();
     field(item.unwrap_or_else(|error| panic!("{error}: {value:?}")))
 }
 
-/// Parses a field whose value is a list with one member, such as robotgate's own `Proxy-Status`.
+/// Parses a header field whose value is a list with one member, such as robotgate's own `Proxy-Status`.
 fn only_member(value: &str) -> Field {
     let list = Parser::new(value).parse::<List>();
     let mut list = list.unwrap_or_else(|error| panic!("{error}: {value:?}"));
@@ -53,7 +53,7 @@ fn only_member(value: &str) -> Field {
     }
 }
 
-/// Returns the expected value and parameters of a field.
+/// Returns a header field with this value and these parameters, to compare with a parsed one.
 fn expected(value: &str, params: &[(&str, &str)]) -> Field {
     let params = params
         .iter()
@@ -96,7 +96,7 @@ fn accepting(values: &[&str]) -> HeaderMap {
     headers
 }
 
-/// Returns the texts of a decision without a rule.
+/// Returns the texts about a decision that no rule made.
 fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
     DecisionTexts {
         verdict,
@@ -122,7 +122,7 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
     }
 }
 
-/// Returns a copy of the texts, for a decision by this rule.
+/// Returns the same texts for a decision that `rule` made.
 fn by_rule<'a>(texts: &DecisionTexts<'a>, rule: &'a str) -> DecisionTexts<'a> {
     DecisionTexts {
         rule: Some(rule.into()),

@@ -1,6 +1,6 @@
-//! Reads the first bytes that a client sends through a tunnel: whether they are TLS and, if so, which host the
-//! handshake requests (RFC 8446 §4.1.2, RFC 6066 §3), and whether the server asks for a second ClientHello. Pure: it
-//! neither takes nor changes the bytes.
+//! Reads the first bytes that a client sends through a tunnel. Finds out whether they are TLS and, if so, which host
+//! the handshake requests (RFC 8446 §4.1.2, RFC 6066 §3), and whether the server asks for a second ClientHello. This
+//! module does no I/O, and neither takes nor changes the bytes.
 
 use std::{fmt, net::IpAddr};
 
@@ -11,21 +11,22 @@ use crate::{
     proxy::handshake::TLS_HANDSHAKE,
 };
 
-/// Parses the first bytes of a tunnel, or those after a HelloRetryRequest, as they arrive.
+/// Parses a client's first bytes in a tunnel as they arrive, or its first bytes after the server asked for a second
+/// ClientHello (HelloRetryRequest).
 #[derive(Default)]
 pub(super) struct Opening {
     acceptor: Acceptor,
     follows_retry: bool,
     /// Number of bytes before the ClientHello.
     skipped: usize,
-    /// Number of bytes that have been passed to the acceptor.
+    /// How many of the client's bytes `acceptor` has got.
     given: usize,
-    /// Number of bytes of the ClientHello with its records; 0 without a ClientHello.
+    /// Number of bytes of the ClientHello, including the heads of its TLS records. 0 if there is no ClientHello.
     hello_length: usize,
     first_bytes: FirstBytes,
 }
 
-/// The meaning of a client's first bytes in a tunnel. If they end the tunnel, `Display` gives the reason for the log.
+/// What a client's first bytes in a tunnel are. If these bytes end the tunnel, `Display` writes the reason for the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum FirstBytes {
     /// No bytes, or too few to tell.
@@ -35,16 +36,18 @@ pub(super) enum FirstBytes {
     OtherProtocol,
     /// TLS without a server name.
     NoName,
-    /// TLS with this server name, as sent. Some clients send an address, which RFC 6066 §3 forbids.
+    /// TLS with this server name, as sent. It may be an IP address: RFC 6066 §3 forbids that, but some clients send
+    /// one.
     Name(String),
-    /// Bytes that begin like TLS but cannot be parsed as TLS. Another program might find a name in them.
+    /// Bytes that begin like TLS, but cannot be parsed. Another TLS library might find a server name in them.
     Unreadable,
 }
 
 // === impl Opening ===
 
 impl Opening {
-    /// Creates a parser of the bytes after a HelloRetryRequest.
+    /// Creates a parser for the client's bytes after a HelloRetryRequest, with which a server asks for a second
+    /// ClientHello.
     pub(super) fn after_retry() -> Self {
         Self {
             follows_retry: true,
@@ -52,9 +55,9 @@ impl Opening {
         }
     }
 
-    /// Parses `bytes`, which are all bytes so far. Returns whether more bytes are needed.
+    /// Parses `bytes`, which are all bytes that the client has sent so far. Returns whether more bytes are needed.
     pub(super) fn wants_more(&mut self, bytes: &[u8]) -> bool {
-        // After a HelloRetryRequest, a server skips these records (RFC 8446 §4.2.10, §5).
+        // After a HelloRetryRequest, a server skips records of these two types (RFC 8446 §4.2.10, §5).
         while self.follows_retry
             && let Some([CHANGE_CIPHER_SPEC | APPLICATION_DATA, _, _, high, low, ..]) = bytes.get(self.skipped..)
         {
@@ -67,8 +70,8 @@ impl Opening {
             Some(&TLS_HANDSHAKE) => {}
             Some(&(CHANGE_CIPHER_SPEC | APPLICATION_DATA)) if self.follows_retry => return true,
             Some(_) if self.follows_retry => self.first_bytes = FirstBytes::Unreadable,
-            // Other TLS records, which some servers skip to find a ClientHello after them, and the SSL 2.0 ClientHello,
-            // which cannot name a host.
+            // Refuse other TLS records, because some servers skip them to find a ClientHello after them. Also refuse
+            // the ClientHello of SSL 2.0, which cannot name a host.
             Some(0x14..=0x18 | 0x80..) => self.first_bytes = FirstBytes::Unreadable,
             Some(_) => self.first_bytes = FirstBytes::OtherProtocol,
         }
@@ -83,14 +86,16 @@ impl Opening {
             }
             match self.acceptor.accept() {
                 Ok(None) => {}
-                // rustls has checked the message, but returns no name if it is an address.
+                // rustls has accepted the ClientHello. Take the server name from the bytes, because rustls returns none
+                // if it is an address.
                 Ok(Some(_)) => {
                     self.first_bytes = match first_message(bytes) {
                         Some((hello, length)) if total_length(&hello) == Some(hello.len()) => {
                             self.hello_length = length;
                             server_name(&hello).map_or(FirstBytes::NoName, FirstBytes::Name)
                         }
-                        // The record continues with another message, which could be another ClientHello.
+                        // After the ClientHello, its record contains another message, which could be a second
+                        // ClientHello.
                         _ => FirstBytes::Unreadable,
                     }
                 }
@@ -100,7 +105,8 @@ impl Opening {
         false
     }
 
-    /// Returns the number of bytes of the ClientHello with its records; 0 without a ClientHello.
+    /// Returns the number of bytes of the ClientHello, including the heads of its TLS records. Returns 0 if there is no
+    /// ClientHello.
     pub(super) fn hello_length(&self) -> usize {
         self.hello_length
     }
@@ -113,9 +119,11 @@ impl Opening {
 // === impl FirstBytes ===
 
 impl FirstBytes {
-    /// Returns whether a server can take these bytes only for a connection to `origin`. Without a name, a server
-    /// answers for the site at its address, which need not be the site that a CONNECT to a name was decided for. On the
-    /// port of https, another protocol can only be a plain HTTP request, which can name any host.
+    /// Returns whether a server can take these bytes only for a connection to `origin`.
+    ///
+    /// Without a server name, a server answers for the site at its address, which need not be the site for which the
+    /// CONNECT was allowed. On the port of https, a protocol other than TLS can only be plain HTTP, whose requests can
+    /// name any host.
     pub(super) fn means(&self, origin: &Origin) -> bool {
         match (self, &origin.host) {
             (Self::OtherProtocol, _) => origin.port != Scheme::Https.default_port(),
@@ -148,8 +156,8 @@ impl fmt::Display for FirstBytes {
     }
 }
 
-/// Returns whether `answer`, the bytes that the server has sent so far, is a HelloRetryRequest (RFC 8446 §4.1.3), so
-/// that a second ClientHello follows. Returns `None` if more bytes are needed.
+/// Returns whether `answer`, the bytes that the server has sent so far, asks for a second ClientHello (a
+/// HelloRetryRequest, RFC 8446 §4.1.3). Returns `None` if more bytes are needed.
 pub(super) fn asks_again(answer: &[u8]) -> Option<bool> {
     let Some((message, _)) = first_message(answer) else {
         return Some(false);
@@ -163,9 +171,11 @@ pub(super) fn asks_again(answer: &[u8]) -> Option<bool> {
     }
 }
 
-/// Joins the parts of the first handshake message in `records`, as far as they have arrived. Its last record can contain
-/// further bytes, which are returned too. Also returns the length of the records. Returns `None` for a record of another
-/// type, except that alerts are skipped, because a server may send a warning first.
+/// Returns the first handshake message in `records`, as far as it has arrived, and the length of its records. The
+/// message may be split over several records. If its last record contains further bytes, these are returned too.
+///
+/// Alerts are skipped, because a server may send a warning first. Returns `None` if there is a record of any other
+/// type.
 fn first_message(records: &[u8]) -> Option<(Vec<u8>, usize)> {
     let (mut message, mut at) = (Vec::new(), 0);
     while total_length(&message).is_none_or(|length| message.len() < length)
@@ -182,7 +192,7 @@ fn first_message(records: &[u8]) -> Option<(Vec<u8>, usize)> {
     Some((message, at))
 }
 
-/// Returns the length of a handshake message with its head, which is its type and a length (RFC 8446 §4).
+/// Returns the length of a handshake message, including the four bytes for its type and length (RFC 8446 §4).
 fn total_length(mut message: &[u8]) -> Option<usize> {
     let head = message.split_off(..4)?;
     Some(4 + number(&head[1..]))
@@ -208,7 +218,7 @@ fn server_name(message: &[u8]) -> Option<String> {
     }
 }
 
-/// Takes a vector from the front of `bytes`. The first `width` bytes are its length (RFC 8446 §3.4).
+/// Takes a vector of TLS from the front of `bytes`. Its first `width` bytes are its length (RFC 8446 §3.4).
 fn vector<'b>(bytes: &mut &'b [u8], width: usize) -> Option<&'b [u8]> {
     let length = bytes.split_off(..width)?;
     bytes.split_off(..number(length))
@@ -218,26 +228,27 @@ fn number(bytes: &[u8]) -> usize {
     bytes.iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
 }
 
-/// Maximum number of bytes of an answer to a ClientHello, and before a second ClientHello. rustls limits a ClientHello to
-/// the same size.
+/// How many bytes a server may send as its answer to a ClientHello, or a client before its second ClientHello. rustls
+/// limits a ClientHello to the same size.
 pub(super) const LONGEST: usize = 0xffff;
 
-/// Length of a record's type, version and length (RFC 8446 §5.1).
+/// Length of the head of a TLS record: its type, version and length (RFC 8446 §5.1).
 const RECORD_HEAD: usize = 5;
 
-/// Types of records (RFC 8446 §5.1).
+/// Types of TLS records (RFC 8446 §5.1).
 const CHANGE_CIPHER_SPEC: u8 = 0x14;
 const ALERT: u8 = 0x15;
 const APPLICATION_DATA: u8 = 0x17;
 
-/// Type of a ServerHello (RFC 8446 §4).
+/// The message type of a ServerHello (RFC 8446 §4).
 const SERVER_HELLO: u8 = 2;
 
-/// Random of a ServerHello that is a HelloRetryRequest: the SHA-256 of `HelloRetryRequest` (RFC 8446 §4.1.3).
+/// A ServerHello with these bytes in its random field is a HelloRetryRequest. They are the SHA-256 of the text
+/// `HelloRetryRequest` (RFC 8446 §4.1.3).
 const RETRY: &[u8] = b"\xCF\x21\xAD\x74\xE5\x9A\x61\x11\xBE\x1D\x8C\x02\x1E\x65\xB8\x91\
                        \xC2\xA2\x11\x16\x7A\xBB\x8C\x5E\x07\x9E\x09\xE2\xC8\xA8\x33\x9C";
 
-/// Number of the server name extension (RFC 6066 §3).
+/// The TLS extension with the server name (RFC 6066 §3).
 const SERVER_NAME: &[u8] = &[0, 0];
 
 #[cfg(test)]
@@ -264,7 +275,7 @@ mod tests {
         bytes
     }
 
-    /// Splits the handshake message into records of a few bytes each, as RFC 8446 §5.1 allows.
+    /// Splits the ClientHello into records of a few bytes each, as RFC 8446 §5.1 allows.
     fn in_pieces(hello: &[u8]) -> Vec<u8> {
         let (head, message) = hello.split_at(5);
         let record = |piece: &[u8]| [&head[..3], &(piece.len() as u16).to_be_bytes(), piece].concat();

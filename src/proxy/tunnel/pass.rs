@@ -1,4 +1,4 @@
-//! Passes bytes both ways between two streams and counts them. It ends when both directions have ended, one side has
+//! Passes bytes both ways between two streams and counts them. Stops when both directions have ended, one side has
 //! failed, no byte has passed for a while, or the tunnel has reached its maximum duration.
 
 use std::{
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
 use crate::wire::poll_some;
 
-/// The number of bytes that have passed.
+/// How many bytes have passed, from the client (`up`) and to it (`down`).
 #[derive(Debug, Default)]
 pub(in crate::proxy) struct Count {
     up: AtomicU64,
@@ -21,7 +21,7 @@ pub(in crate::proxy) struct Count {
 /// How a tunnel ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::proxy) enum TunnelEnd {
-    /// Both sides have closed.
+    /// The client and the origin have both closed their side.
     Both,
     ClientBroke,
     OriginBroke,
@@ -32,9 +32,9 @@ pub(in crate::proxy) enum TunnelEnd {
 /// Time limits of a tunnel.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::proxy) struct Bounds {
-    /// Maximum time without a byte.
+    /// Maximum time in which no byte passes.
     pub(in crate::proxy) idle: Duration,
-    /// Maximum duration.
+    /// Maximum time for which the tunnel is open.
     pub(in crate::proxy) life: Duration,
 }
 
@@ -77,7 +77,7 @@ async fn copy(
     (reading, writing): (TunnelEnd, TunnelEnd),
 ) -> Result<(), TunnelEnd> {
     loop {
-        // Allocates a buffer only once bytes have arrived.
+        // `poll_some` allocates the buffer only once bytes have arrived.
         let read = poll_fn(|cx| poll_some::<BUFFER, _>(&mut from, cx, <[u8]>::to_vec)).await;
         let read = read.map_err(|_| reading)?;
         if read.is_empty() {
@@ -106,13 +106,13 @@ async fn silence(count: &Count, idle: Duration) {
 // === impl Count ===
 
 impl Count {
-    /// Sets the number of bytes from the client, and to it.
+    /// Sets how many bytes have come from the client, and how many have been sent to it.
     pub(in crate::proxy) fn set(&self, (up, down): (u64, u64)) {
         self.up.store(up, Ordering::Relaxed);
         self.down.store(down, Ordering::Relaxed);
     }
 
-    /// Returns the number of bytes from the client, and to it.
+    /// Returns how many bytes have come from the client, and how many have been sent to it.
     pub(in crate::proxy) fn both(&self) -> (u64, u64) {
         (self.up.load(Ordering::Relaxed), self.down.load(Ordering::Relaxed))
     }

@@ -1,4 +1,4 @@
-//! Decisions about what content is used for are decided again, also under changes.
+//! Tests that decisions about the use of content are decided again, also with changes.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn logged(config: &Config, agent: &str, url: &str, tdmrep: Option<&str>) -> Valu
     line_with(config, agent, "GET", url, &Found::Text(ROBOTS), tdmrep)
 }
 
-/// Decides `line` again with a store that has the robots.txt, and `tdmrep`.
+/// Decides `line` again. The store has the robots.txt that the line names, and also `tdmrep` if that is given.
 fn outcome(line: &Value, config: &Config, tdmrep: Option<&str>) -> Outcome {
     let line = line.to_string();
     let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
@@ -163,7 +163,7 @@ fn what_if_shows_decisions_that_change_with_the_policy_or_the_purposes() {
         ),
         (&reported, "Miner", Some(RESERVED), false, new(mine, BOTS), no_store),
         (&reported, "Miner", None, true, new(mine, BOTS), "same: no-rule"),
-        // The site was not asked for the file then.
+        // When the line was logged, robotgate did not ask the site for a `tdmrep.json`.
         (&off, "Miner", None, true, new(mine, BOTS), unknown),
         (&reported, "Trainer", None, true, new(mine, &miner), unknown),
     ] {

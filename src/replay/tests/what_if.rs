@@ -1,11 +1,12 @@
-//! Logged decisions are decided again under changes.
+//! Tests that logged requests are decided again with changes.
 
 use super::*;
 use crate::bot::ProofKind;
 
 const NEW: &str = "User-agent: *\nDisallow: /open\n";
 
-/// Decides `line` under `change`, and returns the effect, the verdict, the reason and the rule; or why there is none.
+/// Decides `line` again with `change`. Returns the effect, the verdict, the reason and the rule as text, or why the
+/// result is not known.
 fn found(line: &Value, old: Option<&Config>, change: &Change, text: Option<&str>) -> String {
     let line = line.to_string();
     let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
@@ -168,7 +169,7 @@ fn a_new_configuration_decides_again() {
             "https.mode = 'refuse'",
             "refused: deny connect-refused",
         ),
-        // The log lacks what the new decision depends on, so the result is unknown.
+        // The new decision depends on something that the log does not have, so its result is not known.
         (
             "A",
             "GET",
@@ -239,7 +240,7 @@ fn a_client_is_identified_by_its_logged_proof_as_far_as_the_configuration_has_it
             bot("credentials = ['one']"),
             "same: allow Allow: /private/open",
         ),
-        // Without the key `credentials`, a bot's credential has the bot's name.
+        // If the bot's configuration does not name credentials, its credential has the same name as the bot.
         ("credential", "A", "A/1", bot(""), "same: allow Allow: /private/open"),
         (
             "certificate",
@@ -255,7 +256,7 @@ fn a_client_is_identified_by_its_logged_proof_as_far_as_the_configuration_has_it
             bot("networks = ['127.0.0.0/8']"),
             "same: allow Allow: /private/open",
         ),
-        // The credential is valid for two bots, and the User-Agent names one of them.
+        // Two bots may use this credential. The User-Agent says which of them it is.
         (
             "credential",
             "one",
@@ -361,8 +362,8 @@ fn a_new_robots_txt_decides_for_its_site_alone() {
         ("http://a.example/open", Found::Text(ROBOTS), "unaffected"),
     ] {
         let line = line(&old, "A", "GET", url, &fetch);
-        // None: the robots.txt of the logged decision is not needed, because the change brings its own or is for
-        // another site.
+        // The last `None`: the robots.txt of the logged decision is not needed, because the change brings another one
+        // or is about another site.
         assert_eq!(found(&line, Some(&old), &change, None), expected, "{url}: {line}");
     }
     let line = line(&old, "A", "GET", "https://a.example/x", &Found::Text(ROBOTS));
@@ -476,10 +477,10 @@ fn cases_are_met_and_there_is_one_for_each_bot_site_and_rule() {
     }
     add(&mut cases, "A", "http://c.example/x", Found::Status(404), None);
     assert_eq!((cases.count(), cases.impossible()), (5, 0));
-    // A case cannot say how long the site has been failing.
+    // No case can be written for this decision, because it depends on how long the site has been failing.
     add(&mut cases, "A", "http://d.example/x", Found::Failed, None);
     assert_eq!((cases.count(), cases.impossible()), (5, 1));
-    // A case has no room for a long robots.txt, so it has only the rule.
+    // This robots.txt is too long for a case. So the case only has the rule.
     let long: &'static str = format!("{ROBOTS}#{}\n", "x".repeat(8 * 1024)).leak();
     add(
         &mut cases,

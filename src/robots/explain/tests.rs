@@ -1,8 +1,8 @@
-//! Tests the details of an explanation. Integration tests compare its verdict with the engine's.
+//! Tests the details of an explanation. Integration tests compare its verdict with that of the engine.
 
 use super::*;
 
-/// Returns the line of each competitor, and why it lost.
+/// Returns the line of each rule that lost, and why it lost.
 fn losses(body: &str, path: &str) -> Vec<(u32, LossReason)> {
     let why = explain(Profile::Google, body.as_bytes(), Choice::Everyone, path.as_bytes());
     let losses = why.competitors.iter();
@@ -22,7 +22,7 @@ fn each_loser_has_its_reason() {
             "/a",
             vec![(3, DoesNotMatch { fits: 2 })],
         ),
-        // A shorter rule that does not match could not have won.
+        // The rule for `/b` is shorter than the winner. It could not have won, so it is not listed.
         ("disallow: /aa\ndisallow: /b", "/aa", vec![]),
         (
             "disallow: /b\ndisallow: /aa$\ndisallow: a",
@@ -33,16 +33,16 @@ fn each_loser_has_its_reason() {
                 (4, NeverMatches),
             ],
         ),
-        // The nearest rule is the one that has most in common with the beginning of the path. The part after a `*` is
-        // ignored.
+        // The path begins with three bytes of the pattern `/p/x`, but with only one of the other pattern, because bytes
+        // after a `*` do not count. So the rule for `/p/x` is the nearest.
         (
             "disallow: /*/*?*ls=\ndisallow: /p/x",
             "/p/a?l",
             vec![(3, DoesNotMatch { fits: 3 }), (2, DoesNotMatch { fits: 6 })],
         ),
         ("disallow:\nallow:", "/", vec![(2, TieAllowWins)]),
-        // Four rules have the same length and match. The first `Allow` among them decides. Each of the others reports
-        // why it lost.
+        // Four rules of the same length match. The first `Allow` of them decides, and each of the others says why it
+        // lost.
         (
             "disallow: /a\nallow: /b\nallow: /a\nallow: /*\nallow: /a",
             "/a",

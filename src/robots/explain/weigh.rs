@@ -1,8 +1,8 @@
-//! Compares the rules of one agent with one path, and measures how far each of them matches (RFC 9309 §2.2.2 and
+//! Compares the rules of one agent with one path, and measures how much of each rule matches (RFC 9309 §2.2.2 and
 //! §2.2.3). The longest matching rule wins, then an `Allow`, then the earlier rule.
 //!
-//! Does not know the group of a rule. Never goes back in a path: after a `*`, the leftmost match of the next piece is
-//! always good enough. So the time is proportional to the length of pattern and path.
+//! It does not know groups. It never goes back in a path, because after a `*`, it is always right to take the leftmost
+//! match of what follows. So the time is proportional to the length of pattern and path.
 
 use std::{borrow::Cow, cmp::Reverse};
 
@@ -22,22 +22,22 @@ use super::{
 /// Compares rules with a path.
 pub(super) struct RuleComparer<'p> {
     profile: Profile,
-    /// The path in the spelling in which it is compared.
+    /// The normalized path.
     path: Cow<'p, [u8]>,
 }
 
-/// A rule, compared with the path.
+/// A rule, and how much of it matches the path.
 pub(super) struct Weighing<'a> {
     pub(super) rule: Weighed<'a>,
     fit: Fit,
 }
 
-/// How far a pattern matches a path.
+/// How much of a pattern matches a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Fit {
     /// The pattern matches.
     Full,
-    /// Only this many leading bytes of the pattern match.
+    /// Only this many bytes at the start of the pattern match.
     Part(usize),
     /// The pattern matches no path.
     Never,
@@ -81,23 +81,23 @@ impl<'p> RuleComparer<'p> {
 // === impl Weighing ===
 
 impl Weighing<'_> {
-    /// Returns whether the rule allows the path. A rule with an empty pattern allows it.
+    /// Returns whether the rule allows a path that it matches. A rule with an empty pattern does.
     pub(super) fn allows(&self) -> bool {
         self.rule.kind == RuleKind::Allow || self.rule.pattern.is_empty()
     }
 
-    /// Returns the rank among the rules that match. The smallest rank wins.
+    /// Returns the precedence of a rule that matches. The smallest value wins.
     fn rank(&self) -> (Reverse<usize>, RuleKind) {
         (Reverse(self.rule.pattern.len()), self.rule.kind)
     }
 
-    /// Returns why the rule lost, or `None` if it could not have won even if it matched.
+    /// Returns why the rule lost. `None` if it would have lost even if it matched.
     fn lost_to(&self, winner: Option<&Self>) -> Option<LossReason> {
         match (self.fit, winner) {
             (Fit::Never, _) => Some(LossReason::NeverMatches),
             (Fit::Part(_), Some(winner)) if self.rule.pattern.len() < winner.rule.pattern.len() => None,
             (Fit::Part(fits), _) => Some(LossReason::DoesNotMatch { fits }),
-            // The winner is the longest rule that matches.
+            // This rule matches too, so it is not longer than the winner.
             (Fit::Full, winner) => Some(match winner {
                 Some(winner) if winner.rule.pattern.len() > self.rule.pattern.len() => LossReason::ShorterMatch,
                 Some(winner) if winner.rule.kind != self.rule.kind => LossReason::TieAllowWins,
@@ -107,14 +107,14 @@ impl Weighing<'_> {
     }
 }
 
-/// Returns the index of the rule that decides. `weighings` is in file order.
+/// Returns the index of the rule that decides. `weighings` has to be in the order of the file.
 pub(super) fn winner(weighings: &[Weighing<'_>]) -> Option<usize> {
     let matching = weighings.iter().enumerate().filter(|(_, rule)| rule.fit == Fit::Full);
-    // `min_by_key` returns the first of equal elements.
+    // If several rules are equal, `min_by_key` returns the first one, as it should.
     matching.min_by_key(|(_, rule)| rule.rank()).map(|(at, _)| at)
 }
 
-/// Returns the other relevant rules, the nearest to winning first.
+/// Returns the other rules that people want to know about. The nearest to winning comes first.
 pub(super) fn competitors<'a>(weighings: Vec<Weighing<'a>>, winner: Option<usize>) -> Vec<Competitor<'a>> {
     let won = winner.map(|at| &weighings[at]);
     let lost: Vec<Option<LossReason>> = weighings
@@ -136,18 +136,18 @@ pub(super) fn competitors<'a>(weighings: Vec<Weighing<'a>>, winner: Option<usize
     competitors
 }
 
-/// Returns how far a rule is from winning: first by the reason why it lost, and then by how many bytes match.
+/// Returns how far a rule is from winning. The reason why it lost counts first, then how many of its bytes match.
 fn distance(other: &Competitor<'_>) -> (u8, Reverse<usize>) {
     match other.lost {
         LossReason::TieAllowWins | LossReason::TieEarlier => (0, Reverse(0)),
         LossReason::ShorterMatch => (1, Reverse(other.rule.pattern.len())),
-        // Bytes that match after a `*` can be anywhere in the path, so only the literal is compared.
+        // Count only bytes before the first `*`: those after it can match anywhere in the path.
         LossReason::DoesNotMatch { .. } => (2, Reverse(other.literal_fit())),
         LossReason::NeverMatches => (3, Reverse(0)),
     }
 }
 
-/// Compares a pattern with a path. Both are in the spelling in which they are compared. `path` begins with `/`.
+/// Compares a normalized pattern with a normalized path. `path` begins with `/`.
 fn fit(pattern: &str, path: &[u8]) -> Fit {
     if !pattern.is_empty() && !can_match(pattern.as_bytes()) {
         return Fit::Never;
@@ -157,7 +157,7 @@ fn fit(pattern: &str, path: &[u8]) -> Fit {
         None => (pattern, false),
     };
     let mut pieces = body.split('*').peekable();
-    // The part of the pattern before the first `*`. A path must begin with it.
+    // The part of the pattern before the first `*`, with which a path must begin.
     let head = pieces.next().unwrap_or_default();
     let mut fitting = common_prefix(head.as_bytes(), path);
     if fitting < head.len() {
@@ -211,7 +211,7 @@ mod tests {
             ("/a*c$", "/abd", Part(3)),
             ("*.gif$", "/a.gif", Full),
             ("*.gif$", "/a.gif?x", Part(5)),
-            // The second piece must not reuse bytes that the first one matched.
+            // The second `aa` must not use bytes that the first one has matched.
             ("/*aa*aa", "/xaaa", Part(5)),
             ("/*aa*aa", "/xaaaa", Full),
             ("a", "/a", Never),

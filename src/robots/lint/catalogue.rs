@@ -1,4 +1,4 @@
-//! The list of all findings, each with a name for programs and a severity.
+//! The list of all findings of `lint`. Each has a name for programs and a severity.
 //!
 //! It contains no checks.
 
@@ -10,7 +10,7 @@ use std::fmt;
 pub enum Severity {
     /// A part of the file has no effect, or the file is not a robots.txt.
     Error,
-    /// Probably not what the author meant, or interpreted differently by some crawlers.
+    /// Probably not what the author meant, or some crawlers understand it differently.
     Warning,
     /// Harmless, but good to know.
     Note,
@@ -18,7 +18,7 @@ pub enum Severity {
 
 macro_rules! catalogue {
     ($($(#[doc = $doc:literal])+ $lint:ident = $name:literal, $severity:ident;)+) => {
-        /// The kind of a finding. Findings are true for [`Profile::Google`](crate::robots::Profile::Google).
+        /// What a finding is about. It says how [`Profile::Google`](crate::robots::Profile::Google) reads the file.
         #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, serde::Serialize)]
         #[non_exhaustive]
         pub enum Lint {
@@ -53,7 +53,7 @@ catalogue! {
 
     /// The file is a web page and not a robots.txt.
     Html = "html", Error;
-    /// The file is UTF-16. A parser reads only the first character of each line.
+    /// The file is UTF-16, which a parser does not understand.
     Utf16 = "utf-16", Error;
     /// The file is not text, or is compressed.
     Binary = "binary", Error;
@@ -68,9 +68,9 @@ catalogue! {
 
     // Findings about the bytes of a line.
 
-    /// A byte-order mark, or the start of one, that is skipped.
+    /// A byte-order mark, or a part of one, at the start of the file. It is skipped.
     ByteOrderMark = "byte-order-mark", Note;
-    /// A byte-order mark that is not skipped, and makes the line invalid.
+    /// A byte-order mark elsewhere. It is not skipped, and makes the line invalid.
     MisplacedByteOrderMark = "misplaced-byte-order-mark", Error;
     /// A NUL, after which a parser ignores the rest of the line.
     Nul = "nul", Error;
@@ -85,9 +85,10 @@ catalogue! {
 
     /// An unknown key that looks like a known one.
     MisspeltKey = "misspelt-key", Error;
-    /// A line that begins with a key but has no colon, and is not just two words.
+    /// A line that begins with a key but has no colon and is not just two words, such as `Disallow /a /b`. It is
+    /// ignored.
     LostRecord = "lost-record", Error;
-    /// A second record on the same line, which becomes part of the first one's value.
+    /// A second record (`key: value`) on the same line. It becomes part of the value of the first one.
     SwallowedRecord = "swallowed-record", Error;
     /// A line that is neither a record nor a comment.
     NotARecord = "not-a-record", Warning;
@@ -99,7 +100,7 @@ catalogue! {
     IgnoredKey = "ignored-key", Note;
     /// A crawl delay that is not a number of seconds, so that no crawler obeys it.
     CrawlDelayValue = "crawl-delay-value", Warning;
-    /// A line about the use of content, or a part of one, that says nothing because of its value.
+    /// A line about the use of content, or a part of it, that means nothing because its value is wrong.
     UsageValue = "usage-value", Warning;
     /// A label in a line about the use of content that robotgate does not know.
     UsageLabel = "usage-label", Note;
@@ -114,13 +115,14 @@ catalogue! {
 
     /// A user-agent without a name.
     EmptyUserAgent = "empty-user-agent", Error;
-    /// A group whose user-agent lines name no agent.
+    /// A group that no agent can get, because none of its user-agent lines names one.
     UnreachableGroup = "unreachable-group", Error;
-    /// A name of which Google's parser reads nothing.
+    /// A name that has no meaning for Google's parser, because it begins with another character than a letter, `-` or
+    /// `_`.
     UnnamedAgent = "unnamed-agent", Warning;
     /// Several names in one user-agent line. Only the first is used.
     SeveralAgents = "several-agents", Warning;
-    /// A name of which Google's parser reads only the beginning.
+    /// A name such as `MJ12bot`, of which Google's parser reads only the letters before the digits.
     CutAgent = "cut-agent", Warning;
     /// A version after a name, which is ignored.
     AgentVersion = "agent-version", Note;
@@ -128,11 +130,11 @@ catalogue! {
     RepeatedAgent = "repeated-agent", Note;
     /// A name with several groups, which are merged.
     MergedGroups = "merged-groups", Note;
-    /// User-agents that look like a separate group but share the next group's rules.
+    /// User-agents that look like a group of their own but share the rules of the next group.
     JoinedGroups = "joined-groups", Warning;
     /// A group without rules at the end of the file, whose agents may fetch everything.
     GroupWithoutRules = "group-without-rules", Warning;
-    /// A group that only allows paths that would be allowed anyway.
+    /// A group that only allows paths, although nothing disallows them.
     OnlyAllows = "only-allows", Warning;
 
     // Findings about single rules.
@@ -145,7 +147,7 @@ catalogue! {
     UrlInRule = "url-in-rule", Error;
     /// A pattern that begins with neither `/` nor `*`, and so never matches.
     NoLeadingSlash = "no-leading-slash", Error;
-    /// A pattern that matches no path, for a reason other than the two above.
+    /// A pattern that matches no path for another reason.
     NeverMatches = "never-matches", Error;
     /// White space or a control character in a pattern, which no URL contains.
     SpaceInPattern = "space-in-pattern", Warning;
@@ -153,11 +155,11 @@ catalogue! {
     DollarInside = "dollar-inside", Warning;
     /// Syntax that has a meaning only in regular expressions.
     RegularExpression = "regular-expression", Warning;
-    /// `/../` or `/./`, which clients resolve before sending.
+    /// `/../` or `/./` in a pattern. Clients never send such a path: they resolve it first.
     DotSegment = "dot-segment", Warning;
-    /// An escape of a character that URLs do not escape. It is compared as written.
+    /// An escape of a character that URLs do not escape, such as `%62` for `b`. Google compares it as written.
     NeedlessEscape = "needless-escape", Warning;
-    /// A `%` that does not start an escape.
+    /// A `%` without two hex digits after it.
     BrokenEscape = "broken-escape", Warning;
     /// A `*` that does not change what the pattern matches.
     UselessWildcard = "useless-wildcard", Note;
@@ -166,11 +168,11 @@ catalogue! {
 
     // Findings about rules that affect each other.
 
-    /// A rule that can never decide, because an opposite rule always wins.
+    /// A rule that can never decide, because a rule of the opposite kind always wins.
     ShadowedRule = "shadowed-rule", Warning;
     /// A rule that repeats another one.
     DuplicateRule = "duplicate-rule", Note;
-    /// A rule whose removal changes no decision, as long as its group keeps another rule.
+    /// A rule that could be removed without changing any decision, if its group keeps another rule.
     RedundantRule = "redundant-rule", Note;
 
     // Findings about sitemaps.

@@ -1,7 +1,6 @@
-//! Checks which agents each group names, which parts of names are ignored, and to which agents the rules do and do not
-//! apply.
+//! Checks which agents each group names, which parts of the names are not read, and to which agents the rules apply.
 //!
-//! Never looks into a pattern.
+//! It does not look into patterns.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,21 +23,22 @@ pub(super) struct LintGroup<'a> {
 
 /// A user-agent line.
 pub(super) struct UserAgent {
-    /// The names by which an agent can find this line: no name, a token, or a token and a whole word.
+    /// The names by which agents can find this line: none, the part that Google's parser reads, or that and the whole
+    /// word.
     pub(super) ids: Vec<Id>,
-    /// The id that people would use for the agent. `None` if the line names no agent.
+    /// The name that people would use for the agent. `None` if the line names no agent.
     id: Option<Id>,
     line: u32,
-    /// The name as written, in backticks.
+    /// The name as written, in backticks, for messages.
     shown: String,
     /// Whether the line has no value.
     empty: bool,
 }
 
-/// A name by which an agent can find a line, in lower case.
+/// A name by which an agent can find a user-agent line, in lower case.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) enum Id {
-    /// `*`: all agents without their own group.
+    /// `*`: all agents that no group names.
     Everyone,
     /// The part of the name that Google's parser reads.
     Token(String),
@@ -46,15 +46,16 @@ pub(super) enum Id {
     Word(String),
 }
 
-/// Where a name has occurred.
+/// Where a name occurs in the file.
 struct Seen {
     first: u32,
     last: u32,
-    /// Group of the line `last`.
+    /// Index of the group that contains the line `last`.
     group: usize,
 }
 
-/// Parses the groups and reports problems with their names. `breaks` are the lines that look like the end of a group.
+/// Parses the groups and reports problems with their names. `breaks` are lines that look like the end of a group, such
+/// as an empty line.
 pub(super) fn check<'a>(texts: &'a [GroupText<'a>], breaks: &[u32], findings: &mut Findings) -> Vec<LintGroup<'a>> {
     let mut groups = Vec::with_capacity(texts.len());
     for text in texts {
@@ -140,7 +141,7 @@ fn check_repeated(groups: &[LintGroup<'_>], findings: &mut Findings) {
             continue;
         };
         if seen.group == group {
-            // If an agent can also find the line by a whole word that is not a proper name, the line cannot be removed.
+            // Do not advise to remove the line if agents can also find it by a whole word that is not a proper name.
             let advice = match agent.ids.last() == Some(id) {
                 true => ": remove this line",
                 false => "",
@@ -221,21 +222,22 @@ impl UserAgent {
         }
     }
 
-    /// Returns whether Google's parser finds no agent in this line, but other parsers might. An empty value is reported
-    /// elsewhere.
+    /// Returns whether Google's parser finds no agent in this line, but other parsers might. An empty value does not
+    /// count, because it has a finding of its own.
     fn is_a_word_alone(&self) -> bool {
         !self.empty && matches!(&*self.ids, [Id::Token(token), ..] if token.is_empty())
     }
 }
 
-/// Checks a name. `name` is the whole word, if it is valid and longer than `token`.
+/// Checks a user-agent name. `token` is the part that Google's parser reads. `name` is the whole word, if it is a valid
+/// name and longer.
 fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings: &mut Findings) {
     let (rest, read_as) = (&value[token.len()..], quoted(token.as_bytes()));
     if value.is_empty() {
         let message = "The user-agent has no name: write `*` for every bot.";
         findings.add(line, Lint::EmptyUserAgent, message);
     } else if rest.is_empty() || token.is_empty() {
-        // A name of which nothing remains is reported with its group.
+        // Nothing to report here: the check of the group reports a name of which nothing is read.
     } else if let [b',' | b';' | b'|' | b'&', ..] = trim(rest) {
         let message = format!("Google reads only the first name, {read_as}: write a User-agent line for each agent.");
         findings.add(line, Lint::SeveralAgents, message);

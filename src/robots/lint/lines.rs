@@ -1,7 +1,7 @@
-//! Parses each line as Google's parser does, and reports keys and values that do not mean what their author probably
+//! Parses each line as Google's parser does. Reports keys and values that probably do not mean what their author
 //! intended.
 //!
-//! Does not know which group a line belongs to; `groups` handles that.
+//! It does not know which group a line belongs to: `groups` does.
 
 use std::collections::HashMap;
 
@@ -21,20 +21,21 @@ use super::{
 /// Parses the lines of a file, in order.
 #[derive(Default)]
 pub(super) struct Reader<'a> {
-    /// Whether the file is not a robots.txt. If so, most findings about its lines are left out.
+    /// Whether the file is something else than a robots.txt, such as a web page. Then most findings about its lines are
+    /// left out.
     pub(super) disguised: bool,
-    /// Numbers of the lines that look like the end of a group but do not end one.
+    /// Lines that look like the end of a group but do not end it, such as empty lines.
     pub(super) breaks: Vec<u32>,
-    /// Whether a user-agent line has been read.
+    /// Whether a user-agent line came before.
     named: bool,
-    /// The sitemaps that have occurred, each with its first line.
+    /// The sitemaps so far, each with the number of its first line.
     sitemaps: HashMap<&'a [u8], u32>,
 }
 
 // === impl Reader ===
 
 impl<'a> Reader<'a> {
-    /// Checks a raw line of the file.
+    /// Checks one line of the file. `raw` lacks only the line end.
     pub(super) fn read(&mut self, number: u32, raw: &'a [u8], findings: &mut Findings) {
         let content = content(raw);
         let hash = memchr(b'#', content);
@@ -77,7 +78,7 @@ impl<'a> Reader<'a> {
     /// Checks a line that is neither a record nor a comment.
     fn other(&mut self, number: u32, text: &'a [u8], findings: &mut Findings) {
         if text.starts_with(BYTE_ORDER_MARK) {
-            // `octets` has reported this line.
+            // Report nothing, because the check in `octets` has reported this line.
             return;
         }
         let Some(KeyValue { key, value, .. }) = KeyValue::read(Profile::Google, text) else {
@@ -125,11 +126,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the first record that follows another one on the same line and so is part of its `value`. This happens if
-/// line ends are lost when a file is pasted.
+/// Finds a second record on the same line, which the parser takes for a part of the first one's `value`. Example:
+/// `Disallow: /a Disallow: /b`, if line ends were lost when somebody pasted the file.
 pub(super) fn swallowed(value: &[u8]) -> Option<&[u8]> {
     memchr_iter(b':', value).find_map(|colon| {
-        // This scan over white space stops at the previous colon, so all scans together take linear time.
+        // The search for white space never goes back beyond the previous colon, so all searches together take linear
+        // time.
         let key_end = value[..colon].iter().rposition(|b| !is_space(*b))? + 1;
         let begins_at = |key: &&str| {
             let start = key_end.checked_sub(key.len())?;
@@ -246,7 +248,7 @@ fn report_crawl_delay(number: u32, value: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Reports a line that has no separator or no key.
+/// Reports a line that is no record: it has no colon, or no key before it.
 fn report_prose(number: u32, text: &[u8], findings: &mut Findings) {
     let first = text.split(|b| is_space(*b)).next().unwrap_or_default();
     let known = KEYS.iter().find(|name| first.eq_ignore_ascii_case(name.as_bytes()));
@@ -270,7 +272,7 @@ fn no_colon(key: &[u8]) -> String {
     )
 }
 
-/// Returns the known key from which `key` differs by at most two typos. In a short key, only one typo is accepted.
+/// Returns the known key that `key` is probably meant to be: at most two typos differ, or one in a short key.
 fn near(key: &[u8]) -> Option<&'static str> {
     if key.len() > MAX_NEAR {
         return None;
@@ -291,7 +293,7 @@ fn could_be_key(key: &[u8]) -> bool {
 
 fn is_absolute(value: &[u8]) -> bool {
     let url = std::str::from_utf8(value).ok().and_then(|text| Url::parse(text).ok());
-    // The URL standard accepts a URL without slashes after the scheme, but other parsers do not.
+    // Require `://`: the URL standard accepts `https:host` too, but other parsers do not.
     url.is_some_and(|url| url.has_host()) && memmem::find(value, b"://").is_some()
 }
 
@@ -306,7 +308,7 @@ fn name(key: Key) -> &'static str {
 
 const KEYS: [&str; 4] = ["User-agent", "Allow", "Disallow", "Sitemap"];
 
-/// Keys that some crawlers know, in addition to those of a [`StatementKind`].
+/// Keys that some crawlers understand but Google's does not, in addition to those of a [`StatementKind`].
 const IGNORED: &[&str] = &[
     "crawldelay",
     "request-rate",

@@ -1,7 +1,7 @@
 //! Checks a file's bytes before they are parsed: whether the file is too long, whether it is a robots.txt at all, and
 //! whether an editor left invisible characters in it.
 //!
-//! Knows nothing of keys and values.
+//! It does not look at keys and values.
 
 use memchr::memchr;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::text::is_plain;
 
-/// What a file is if it is not a robots.txt. In that case, most findings about its lines are left out.
+/// What a file is if it is not a robots.txt. Most findings about its lines are then left out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Disguise {
     /// A web page or other markup.
@@ -47,7 +47,8 @@ impl Disguise {
         markup.then_some(Self::Html)
     }
 
-    /// Reports that the file is not a robots.txt. `ruled` is whether it still has rules that apply to an agent.
+    /// Reports that the file is not a robots.txt. `ruled` says whether it nevertheless has rules that apply to an
+    /// agent.
     pub(super) fn report(self, ruled: bool, findings: &mut Findings) {
         let (code, what, advice) = match self {
             Self::Html => (
@@ -67,13 +68,15 @@ impl Disguise {
     }
 }
 
-/// Returns the part of `body` that is used, and reports if it is cut. The fetcher cuts it in the same way.
+/// Returns the part of `body` within the size limit, and reports if something is cut. The fetcher cuts a file in the
+/// same way.
 pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
     let kept = counted(body, LIMIT);
     if kept.len() == body.len() {
         return body;
     }
-    // The kept part ends with a line end, so `Lines` counts one more line, which is the first one that is dropped.
+    // The part ends with a line end. `Lines` counts an empty line after it, whose number is that of the first line that
+    // is cut.
     let line = Lines::new(kept).last().map_or(1, |(number, _)| number);
     let message = "The file continues past 500 KiB, where Google and robotgate stop reading: this line and all after \
                    it have no effect. Shorten the file, best with fewer and broader patterns.";
@@ -81,7 +84,7 @@ pub(super) fn kept<'a>(body: &'a [u8], findings: &mut Findings) -> &'a [u8] {
     kept
 }
 
-/// Reports a byte-order mark at the start.
+/// Reports a byte-order mark at the start of the file.
 pub(super) fn start(body: &[u8], findings: &mut Findings) {
     let message = match common_prefix(body, BYTE_ORDER_MARK) {
         0 => return,
@@ -97,7 +100,7 @@ pub(super) fn start(body: &[u8], findings: &mut Findings) {
     findings.add(1, Lint::ByteOrderMark, message);
 }
 
-/// Checks a raw line of the file. Comments may contain any text.
+/// Checks the bytes of one line. Comments may contain any text. `raw` lacks only the line end.
 pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
     let content = content(raw);
     let comment = memchr(b'#', content);
@@ -136,14 +139,14 @@ pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Returns the first character that editors do not show. Joiners are ignored, because some languages need them.
+/// Returns the first character that editors do not show. Ignores zero-width joiners, because some languages need them.
 fn invisible(text: &[u8]) -> Option<char> {
     let is_joiner = |char: char| matches!(char, '\u{200c}' | '\u{200d}');
     let is_invisible = |char: &char| !is_plain(*char) && !char.is_control() && !is_joiner(*char);
     std::str::from_utf8(text).ok()?.chars().find(is_invisible)
 }
 
-/// Returns whether the bytes are not text: a tenth or more are control characters, or they begin with the mark of gzip.
+/// Returns whether this is not text: it begins as a gzip file does, or a tenth or more of it is control characters.
 fn is_binary(body: &[u8]) -> bool {
     let head = &body[..body.len().min(1024)];
     let controls = head.iter().filter(|b| b.is_ascii_control() && !is_space(**b)).count();

@@ -1,6 +1,6 @@
 //! Checks the pattern of a single rule.
 //!
-//! Never reports that a pattern matches too much, because a site is free to decide what to keep private.
+//! It never reports that a pattern matches too much: what to keep private is up to the site.
 
 use memchr::memmem;
 
@@ -80,7 +80,7 @@ fn never_matches(value: &[u8]) -> (Lint, String) {
     }
 }
 
-/// Reports problems with the escapes, but each kind only once.
+/// Reports wrong or needless `%xx` escapes, each kind only once.
 fn check_escapes(number: u32, value: &[u8], findings: &mut Findings) {
     // Clients do not escape these characters (RFC 3986 §2.3).
     let is_unreserved = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._~".contains(octet);
@@ -100,14 +100,14 @@ fn check_escapes(number: u32, value: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Returns why a `*` does not change what `value` matches. Patterns that match everything, such as `/*`, are ignored.
+/// Returns why a `*` does not change what `value` matches. Ignores patterns that match everything, such as `/*`.
 fn useless_wildcard(value: &[u8]) -> Option<&'static str> {
     let is_anything = value.iter().all(|b| matches!(b, b'/' | b'*' | b'$'));
     let (open, dollar) = match value {
         [open @ .., b'$'] => (open, true),
         _ => (value, false),
     };
-    // Without the `*`, the `$` in `/a$*` would be an anchor.
+    // The last `*` in `/a$*` has an effect: without it, the `$` would mean the end of the path.
     let is_last = open.ends_with(b"*") && !open.ends_with(b"$*");
     if is_anything {
         None
@@ -122,7 +122,7 @@ fn useless_wildcard(value: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Sequences that make sense only in a regular expression.
+/// Character sequences that make sense only in a regular expression.
 const REGULAR: &[&[u8]] = &[
     b"\\", b"(.*)", b"(?", b"[^", b".*$", b"[a-z", b"[A-Z", b"[0-9", b"[a-f", b"[A-F",
 ];

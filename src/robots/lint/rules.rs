@@ -1,8 +1,8 @@
 //! Finds rules that never decide a path, and rules that could be removed without changing a decision.
 //!
-//! To test a pattern, it builds a sample path: each `*`, and the end of a pattern without `$`, becomes a byte that
-//! occurs in no pattern. A rule that matches the sample therefore matches every path that the pattern matches. If the
-//! engine's answers do not settle the matter, nothing is reported.
+//! To test a pattern, it builds a sample path. Each `*` becomes a byte that occurs in no pattern, and that byte also
+//! follows a pattern without `$`. So a rule that matches the sample also matches every path that the pattern matches.
+//! It reports only what such samples prove.
 
 use std::{
     borrow::Cow,
@@ -21,12 +21,12 @@ use super::{
     quoted,
 };
 
-/// The rules of all groups with the same names. An agent gets either all of these rules or none. Rules that never match
-/// are left out.
+/// The rules of all groups with the same names. An agent gets either all of these rules or none. Rules that match no
+/// path are left out.
 struct Scope<'a> {
     rules: Vec<&'a RuleText<'a>>,
     patterns: Vec<Cow<'a, str>>,
-    /// The rules, compiled as a separate file, in which they apply to `*` and begin on line 2.
+    /// The same rules, compiled as a file of their own. There they apply to `*`, and the first one is on line 2.
     robots: RobotsTxt,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn compare(groups: &[LintGroup<'_>], findings: &mut Findings) {
     for (names, rules) in &scopes {
         let scope = Scope::new(rules);
         scope.check_empty(rules, findings);
-        // Whether none of these agents has rules of another scope, too.
+        // Whether each of these agents gets only the rules of this scope.
         let alone = names.iter().all(|name| scopes_of[name] == 1);
         let disallows = scope.rules.iter().any(|rule| rule.kind == RuleKind::Disallow);
         if alone && !disallows {
@@ -75,11 +75,13 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Reports rules that never decide. If `covered` is set, also reports rules whose removal changes no decision.
+    /// Reports rules that never decide. If `covered` is set, also reports rules that could be removed without changing
+    /// any decision.
     fn check(&self, covered: bool, budget: &mut usize, findings: &mut Findings) {
         let all = 0..self.rules.len();
         let winners: Vec<Option<usize>> = all.map(|at| self.winner(at, budget)).collect();
-        // The rules that make a rule of the opposite kind ineffective. Without them, that rule would decide.
+        // Rules that always win against a rule of the opposite kind. They must stay: without them, the other rule would
+        // decide.
         let mut needed = HashSet::new();
         for (at, winner) in winners.iter().enumerate() {
             let (rule, Some(winner)) = (self.rules[at], *winner) else {
@@ -108,7 +110,7 @@ impl<'a> Scope<'a> {
             };
             findings.relate(rule.line, line, code, message);
         }
-        // If the budget is used up, some rules that never decide may be missing from `winners`.
+        // Once the budget is used up, `winners` can lack rules that never decide, so the next check would be wrong.
         if !covered || *budget == 0 {
             return;
         }
@@ -144,8 +146,8 @@ impl<'a> Scope<'a> {
         (winner != at && deciders.all(|decider| decider == Some(winner))).then_some(winner)
     }
 
-    /// Returns the rule that decides after the rule at `at` is removed, provided that no verdict changes: another rule
-    /// of the same kind or, for an `Allow`, possibly no rule.
+    /// Returns the rule that decides if the rule at `at` is removed. `None` if some verdict would change. The inner
+    /// `None` means that no rule decides, which changes nothing if the removed rule is an `Allow`.
     fn heir(&self, at: usize, lengths: &Lengths, budget: &mut usize) -> Option<Option<usize>> {
         let (kind, pattern) = (self.rules[at].kind, &self.patterns[at]);
         if self.directory(at).is_some() {
@@ -155,9 +157,9 @@ impl<'a> Scope<'a> {
         if heir == Some(at) || heir.map_or(RuleKind::Allow, |heir| self.rules[heir].kind) != kind {
             return None;
         }
-        // Rules of the opposite kind that rank between the rule and its heir, and can match some of the same paths. If
-        // the pattern has no `*`, only rules with a `*` have to be checked: a rule without one that matches some of the
-        // pattern's paths matches all of them, and would be the heir.
+        // The heir is the rule that would decide without this one. Look for rules of the opposite kind that win against
+        // the heir but not against this rule, and can match some of the same paths. If this pattern has no `*`, check
+        // only rules with a `*`. A rule without one matches all of this rule's paths or none, and would be the heir.
         let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
         let least = heir.map_or(0, |heir| self.patterns[heir].len());
         let next = rivals.partition_point(|length| *length < least);
@@ -171,7 +173,8 @@ impl<'a> Scope<'a> {
         Some(rule.line() as usize - 2)
     }
 
-    /// Returns the pattern of the directory that an `Allow` for an index page also allows.
+    /// Returns the pattern of the directory if the rule is an `Allow` for an index page: `/dir/$` for
+    /// `/dir/index.html`.
     fn directory(&self, at: usize) -> Option<String> {
         let pattern = &self.patterns[at];
         let end = index_directory(pattern.as_bytes()).filter(|_| self.rules[at].kind == RuleKind::Allow)?;
@@ -194,12 +197,12 @@ impl<'a> Scope<'a> {
         lengths
     }
 
-    /// Reports empty rules. `rules` includes those that never match.
+    /// Reports rules without a pattern. `rules` also contains the rules that match no path.
     fn check_empty(&self, rules: &[&RuleText<'_>], findings: &mut Findings) {
         for rule in rules.iter().filter(|rule| rule.pattern.is_empty()) {
             let message = match rule.kind {
                 RuleKind::Allow => "An empty `Allow` does nothing: write `Allow: /` if you mean everything.",
-                // If it is the only rule, an empty `Disallow` says that everything is allowed.
+                // Do not report it: as the only rule, an empty `Disallow` says that everything is allowed.
                 RuleKind::Disallow if self.rules.is_empty() => continue,
                 RuleKind::Disallow => "An empty `Disallow` disallows nothing, and does not cancel other rules.",
             };
@@ -207,7 +210,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Reports groups that only allow.
+    /// Reports groups whose only rules are `Allow`.
     fn check_only_allows(&self, findings: &mut Findings) {
         let allows_everything = self.robots.product("").decide(&[b'/', ANY]).rule.is_some();
         if let Some(rule) = self.rules.first()
@@ -220,11 +223,11 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Lengths of the patterns of the `Allow` and of the `Disallow` rules: of all patterns, and of those with a `*`. Each
-/// list is sorted.
+/// The lengths of the patterns, first of the `Allow` rules, then of the `Disallow` rules. Each entry has two sorted
+/// lists: all patterns, and those with a `*`.
 type Lengths = [[Vec<usize>; 2]; 2];
 
-/// Returns sample paths for `pattern`: a rule that matches all of them matches every path that `pattern` matches.
+/// Returns sample paths for `pattern`. A rule that matches all of them also matches every path that `pattern` matches.
 fn samples(pattern: &str) -> Vec<Vec<u8>> {
     let open = match pattern.strip_suffix('$') {
         Some(body) => Cow::Borrowed(body),
@@ -239,7 +242,8 @@ fn samples(pattern: &str) -> Vec<Vec<u8>> {
     if rest.len() == open.len() {
         return vec![filled(&open)];
     }
-    // All paths begin with a slash. It is either part of the text that replaces the `*`, or it comes after the `*`.
+    // All paths begin with a slash. For a pattern that begins with `*`, it can be in place of the `*`, or come after
+    // it.
     let mut paths = vec![filled(&format!("/{open}"))];
     if rest.starts_with('/') {
         paths.push(filled(rest));
@@ -247,15 +251,15 @@ fn samples(pattern: &str) -> Vec<Vec<u8>> {
     paths
 }
 
-/// Returns a path that only patterns wider than `pattern` match: it equals the pattern up to the first `*`, and then
-/// differs. `None` if no pattern can be wider.
+/// Returns a path that `pattern` does not match but wider patterns do: it equals the pattern up to the first `*` and
+/// then differs. `None` if no pattern can be wider.
 fn wider(pattern: &str) -> Option<Vec<u8>> {
     let end = pattern.strip_suffix('$').unwrap_or(pattern);
     let (literal, rest) = pattern.split_at(end.find('*').unwrap_or(end.len()));
     let is_prefix = rest != "$" && rest.bytes().all(|b| matches!(b, b'*' | b'$'));
     let shared = match literal.len() - usize::from(is_prefix && !literal.is_empty()) {
         0 if is_prefix => return None,
-        // A path that matches a pattern with a leading `*` also begins with a slash.
+        // If the pattern begins with `*`, the path still has to begin with a slash.
         0 => "/",
         end => &literal[..end],
     };
@@ -269,7 +273,7 @@ fn opposite(kind: RuleKind) -> RuleKind {
     }
 }
 
-/// An octet that occurs in no pattern, because patterns are compared as ASCII.
+/// A byte that occurs in no pattern, because normalized patterns are ASCII.
 const ANY: u8 = 0xFF;
 
 /// Total number of bytes that the engine may search for wildcards: about a second of work, far more than an ordinary

@@ -1,4 +1,4 @@
-//! Tests which findings files have. `tests/truth.rs` checks that findings are true.
+//! Tests which findings a file has. `tests/truth.rs` checks that findings are true.
 
 mod hostile;
 mod truth;
@@ -9,7 +9,7 @@ use super::{
     *,
 };
 
-/// A file, and the expected findings by line.
+/// A file, and its expected findings with their lines.
 type Case<'a> = (&'a [u8], &'a [(u32, Lint)]);
 
 fn check(cases: &[Case<'_>]) {
@@ -331,7 +331,7 @@ fn findings_about_conflicting_rules_are_reported() {
             b"User-agent: *\nDisallow: /a\nUser-agent: *\nDisallow: /a",
             &[(3, MergedGroups), (4, DuplicateRule)],
         ),
-        // If both match equally, the `Allow` wins.
+        // Both patterns are equal, so the `Allow` wins.
         (b"User-agent: *\nDisallow: /a\nAllow: /a", &[(2, ShadowedRule)]),
         (
             b"User-agent: *\nAllow: /*\nDisallow: /a\nDisallow: /ab",
@@ -367,8 +367,7 @@ fn findings_about_conflicting_rules_are_reported() {
             b"User-agent: *\nDisallow: /a\nAllow:\nDisallow:",
             &[(3, EmptyRule), (4, EmptyRule)],
         ),
-        // If both patterns have wildcards, there is a finding only if one of them matches everything that the other
-        // does.
+        // If both patterns have wildcards, there is a finding only if one matches everything that the other matches.
         (b"User-agent: *\nAllow: /*/a/*b\nDisallow: /*a*b", &[]),
         (
             b"User-agent: *\nDisallow: /a/*b/c\nAllow: /a*/*/c",
@@ -376,7 +375,7 @@ fn findings_about_conflicting_rules_are_reported() {
         ),
         (b"User-agent: *\nDisallow: */a\nAllow: /*/a", &[]),
         (b"User-agent: *\nDisallow: /a\nAllow: /ab\nDisallow: /*b$", &[]),
-        // The directory of an index page is allowed too.
+        // `Allow: /b/index.html` also allows `/b/`.
         (
             b"User-agent: *\nDisallow: /*/$\nAllow: /b/in\nAllow: /b/index.html",
             &[],
@@ -427,7 +426,7 @@ fn messages_quote_the_text_that_is_lost() {
 fn rules_that_no_agent_shares_are_not_compared() {
     check(&[
         (b"User-agent: *\nDisallow: /a\nUser-agent: b\nDisallow: /a", &[]),
-        // For `a`, an `Allow` ranks between the two rules; for `b`, it does not.
+        // `a` also has `Allow: /a/b`, which makes a difference between the two rules. `b` does not have it.
         (
             b"User-agent: a\nUser-agent: b\nDisallow: /a/b/c\nDisallow: /a\nUser-agent: a\nAllow: /a/b",
             &[(5, MergedGroups)],

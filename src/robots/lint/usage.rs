@@ -1,4 +1,5 @@
-//! Checks lines about the use of content, as the engine reads them (`super::super::usage`).
+//! Checks the lines about the use of content, such as `Content-Usage: train-ai=n`. The module `super::super::usage`
+//! reads them for decisions.
 
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
@@ -8,7 +9,7 @@ use super::{
 };
 use crate::usage::Vocabulary;
 
-/// Checks the value of a `Content-Signal` or `Content-Usage` line. Other lines have no findings here.
+/// Checks the value of a `Content-Signal` or `Content-Usage` line. Reports nothing for other lines.
 pub(super) fn check(number: u32, kind: StatementKind, value: &[u8], findings: &mut Findings) {
     match kind {
         StatementKind::ContentSignal => check_signals(number, value, findings),

@@ -1,5 +1,5 @@
-//! Finds out which settings a reload has changed, and logs each of them. Secrets and the contents of other files are
-//! not logged, only that they changed.
+//! Finds out which settings a reload has changed, and logs each of them. If a secret or another file has changed, the
+//! log says so, but does not show its content.
 
 use crate::{
     config::{Change, How},
@@ -11,11 +11,11 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) changes: Vec<Change>,
-    /// Changed keys that take effect only at the next start.
+    /// Changed keys that have no effect until the next start.
     pub(super) restart: Vec<&'static str>,
 }
 
-/// Compares two generations. `threads` is the number of threads with which the process started.
+/// Finds what changed between two generations. `threads` is the number of threads with which the process started.
 pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -> Changes {
     let mut changes = before.config.settings.changes(&after.config.settings);
     let unseen = |key: String, how| Change {
@@ -98,6 +98,6 @@ const SERVER: &str = "proxy.tls.certificate";
 const EXTRA_ROOTS: &str = "https.extra-roots";
 const TOKEN: &str = "admin.token-file";
 const THREADS: &str = "proxy.threads";
-/// Maximum number of changed settings to log for a reload, and maximum bytes of each value.
+/// Maximum number of changed settings that one reload logs, and maximum length of each value in bytes.
 const MAX_LOGGED: usize = 200;
 const MAX_VALUE: usize = 256;

@@ -1,5 +1,5 @@
-//! The file of the copies, a redb database. Reads and writes are whole transactions, and they block. The module
-//! `tables` documents the tables.
+//! The database file (redb) that stores the robots.txt copies. Each read or write is a transaction of its own, and
+//! blocks. The module `tables` documents the tables.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use crate::{
     origin::Origin,
 };
 
-/// An open file.
+/// An open database file with robots.txt copies.
 pub struct CopyFile {
     database: Database,
     /// Approximate size of the texts and records, in bytes.
@@ -50,7 +50,7 @@ impl CopyFile {
             None => {
                 let transaction = database.begin_write()?;
                 transaction.open_table(ABOUT)?.insert(VERSION_KEY, VERSION)?;
-                // This creates the tables, so that readers can rely on them.
+                // Create the tables, so that later read transactions find them.
                 drop(Tables::open(&transaction)?);
                 transaction.commit()?;
             }
@@ -83,8 +83,8 @@ impl CopyFile {
             let text = record
                 .copy()
                 .map(|copy| (u64::from(copy.bytes), uses.get(&copy.sha256.0)));
-            // Several origins can share a text. Each gets an equal share of its bytes, because the text is removed with
-            // the last of them.
+            // A text that several origins share is removed with the last of them. So each of them counts for an equal
+            // share of its bytes.
             let text = match text {
                 Some((bytes, Ok(uses))) => bytes / uses.map_or(1, |uses| uses.value().max(1)),
                 Some((_, Err(error))) => return failed.replace(error).is_some_and(|_| false),
@@ -142,8 +142,7 @@ impl CopyFile {
     /// Fails if the file cannot be written.
     pub fn write(&self, changes: &HashMap<String, Change>) -> Result<(), FileError> {
         let mut transaction = self.database.begin_write()?;
-        // Without this option, opening the file after the process was killed would first scan the file for the pages in
-        // use.
+        // Without this option, opening the file after a kill would take a scan of the whole file for pages in use.
         transaction.set_quick_repair(true);
         let held;
         {
@@ -158,11 +157,8 @@ impl CopyFile {
         Ok(())
     }
 
-    /// Forgets origins whose state expired before `oldest`. Checks at most `limit` origins from the name `start` on,
-    /// and returns where to continue.
-    ///
-    /// # Errors
-    /// Fails if the file cannot be read or written.
+    /// Forgets origins whose robots.txt expired before `oldest`. Checks at most `limit` origins, from the name `start`
+    /// on, and returns where to continue.
     pub fn collect(&self, oldest: SystemTime, start: &str, limit: usize) -> Result<Collected, FileError> {
         let mut collected = Collected::default();
         let mut old = HashMap::new();
@@ -171,7 +167,7 @@ impl CopyFile {
             let origins = transaction.open_table(ORIGINS)?;
             for entry in origins.range(start..)?.take(limit) {
                 let (origin, record) = entry?;
-                // The next name in byte order.
+                // The smallest name that comes after this origin's, in byte order.
                 collected.next = Some(format!("{}\0", origin.value()));
                 let last = Record::decode(origin.value(), record.value())
                     .and_then(Record::outline)
@@ -258,7 +254,7 @@ impl CopyFile {
     }
 }
 
-/// Result of one pass of [`CopyFile::collect`].
+/// The result of one pass of [`CopyFile::collect`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     pub seen: usize,
@@ -267,8 +263,8 @@ pub struct Collected {
     pub next: Option<String>,
 }
 
-/// Returns the version of the tables' format, or `None` for a new file. Begins no write transaction, so a file can be
-/// read even if the disk is full.
+/// Returns the version of the tables' format, or `None` for a new file. Does not write, so it works even if the disk is
+/// full.
 fn version(database: &Database) -> Result<Option<u64>, FileError> {
     let transaction = database.begin_read()?;
     match transaction.open_table(ABOUT) {

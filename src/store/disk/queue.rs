@@ -1,8 +1,8 @@
-//! The changes that wait to be written to the disk. The queue contains only the latest change of each origin. Until a
-//! change is in the file, readers get the queued change instead.
+//! The changes that are not in the file on disk yet. The queue keeps only the latest change of each origin. Readers get
+//! that change until it is in the file.
 //!
-//! The queued states never exceed a limit in bytes. If a state does not fit, the origin is forgotten, so that an older
-//! record in the file is not mistaken for the latest.
+//! The queued states never exceed a limit in bytes. If a state does not fit, the origin is removed from the file.
+//! Otherwise, an older state there would be taken for the latest.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,22 +13,22 @@ use crate::copy::OriginState;
 /// A change to the record of an origin.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// Store this state. `complete` is whether it includes everything that the file has about the origin.
+    /// Store this state. `complete` says whether it already includes what the file says about the origin.
     Keep { state: Arc<OriginState>, complete: bool },
     /// Forget the origin.
     Forget,
 }
 
-/// The queue of changes. See the module's documentation.
+/// The changes that are not in the file on disk yet.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// The latest change of each origin.
     waiting: HashMap<String, Change>,
     /// The changes that are being written now.
     writing: Arc<HashMap<String, Change>>,
-    /// Size of the waiting states in bytes, including memory that the cache shares with them.
+    /// Size of the waiting states in bytes. Includes memory that the cache uses too.
     bytes: usize,
-    /// Notified when all changes that wait now are written, for callers of `flush`.
+    /// Callers of `flush`, who are notified when everything that waits now is written.
     flushing: Vec<oneshot::Sender<()>>,
     /// Whether a state did not fit into the queue since the last write.
     overflowed: bool,
@@ -38,14 +38,14 @@ pub(super) struct Queue {
 /// Changes that are written in one transaction.
 pub(super) struct Batch {
     pub(super) changes: Arc<HashMap<String, Change>>,
-    /// Notified after the write.
+    /// Callers of `flush`, who are notified after the write.
     pub(super) flushing: Vec<oneshot::Sender<()>>,
 }
 
 // === impl Change ===
 
 impl Change {
-    /// Merges this change with an earlier change of the same origin.
+    /// Combines this change with an earlier one of the same origin.
     fn after(self, earlier: &Self) -> Self {
         match (self, earlier) {
             (
@@ -67,8 +67,9 @@ impl Change {
 // === impl Queue ===
 
 impl Queue {
-    /// Adds a change, and merges it with an earlier one of the same origin. If there is no room for the state, queues
-    /// that the origin is forgotten; returns `false` the first time that this happens after a write.
+    /// Adds a change, and merges it with an earlier one of the same origin. If the queue has no room for a state, the
+    /// origin is removed from the file instead. Returns `false` when that happens for the first time since the last
+    /// write.
     pub(super) fn put(&mut self, origin: String, change: Change) -> bool {
         let change = match self.waiting.remove(&origin) {
             Some(earlier) => {
@@ -114,13 +115,13 @@ impl Queue {
         }
     }
 
-    /// Records that the last batch is in the file.
+    /// Records that the batch from the last [`take`](Self::take) is in the file.
     pub(super) fn mark_written(&mut self) {
         self.writing = Arc::default();
         self.overflowed = false;
     }
 
-    /// Queues a batch again that could not be written. Later changes are merged with it.
+    /// Returns a batch to the queue that could not be written, and merges later changes with it.
     pub(super) fn give_back(&mut self, batch: Batch) {
         self.writing = Arc::default();
         for (origin, change) in batch.changes.iter() {
@@ -154,8 +155,8 @@ fn weight(origin: &str, change: &Change) -> usize {
     }
 }
 
-/// Maximum size of the waiting states in bytes, for a disk that is slow or full. The batch that is being written is not
-/// included.
+/// Maximum size of the waiting states in bytes, in case the disk is slow or full. The batch that is being written comes
+/// on top.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 #[cfg(test)]

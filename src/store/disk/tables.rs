@@ -1,5 +1,5 @@
-//! The tables of the file, and how a change updates them. Each text is stored once, with the number of origins that use
-//! it, and is removed with the last of them. A record with a wrong digest is treated as if it did not exist.
+//! The tables of the file on disk, and how a change updates them. Each robots.txt text is stored once, with the number
+//! of origins that use it, and is removed with the last of them. A record whose checksum is wrong counts as missing.
 
 use redb::{ReadableTable, ReadableTableMetadata as _, Table, TableDefinition, WriteTransaction};
 use sha2::{Digest as _, Sha256 as Hasher};
@@ -15,12 +15,11 @@ pub(super) struct Tables<'t> {
     origins: Table<'t, &'static str, &'static [u8]>,
     texts: Table<'t, &'static [u8; 32], &'static [u8]>,
     uses: Table<'t, &'static [u8; 32], u64>,
-    /// By how many bytes the texts and records have grown; negative if they have shrunk.
+    /// By how many bytes the transaction makes the stored texts and records grow; negative if they shrink.
     pub(super) more: i64,
 }
 
-/// Everything that the file stores about an origin except the text of its copy. It is stored as a digest followed by
-/// JSON.
+/// What the file stores about an origin, except the text of its robots.txt: a checksum followed by JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record(Saved);
 
@@ -65,12 +64,12 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// Writes the record of an origin, and the text if it is missing. Returns the digest of the text.
+    /// Writes the record of an origin, and its robots.txt if the file lacks it. Returns the SHA-256 of the robots.txt.
     fn keep(&mut self, origin: &str, state: &OriginState) -> Result<Option<Sha256>, FileError> {
         let record = Record::of(state);
         let digest = record.text_digest();
         if let (Some(digest), Some(text)) = (digest, state.text()) {
-            // A damaged text differs from the right one, so it is written again.
+            // Compare the whole text, so that a damaged one is written again.
             let is_there = self.texts.get(&digest.0)?.is_some_and(|there| there.value() == text);
             if !is_there {
                 let before = self
@@ -84,7 +83,7 @@ impl<'t> Tables<'t> {
         Ok(digest)
     }
 
-    /// Decrements the number of origins that use a text, and removes the text if no origin uses it any longer.
+    /// Counts one origin less for a text, and removes the text if no origin uses it any longer.
     fn release(&mut self, digest: Sha256) -> Result<(), FileError> {
         let uses = self.uses.get(&digest.0)?.map_or(0, |uses| uses.value());
         if uses > 1 {
@@ -105,11 +104,12 @@ impl Record {
         Self(state.save())
     }
 
-    /// Serialises the record. The digest includes the origin's name, so the record cannot be mistaken for that of
-    /// another origin.
+    /// Serialises the record. The checksum includes the origin's name, so the record of one origin cannot be taken for
+    /// that of another.
     fn encode(&self, origin: &str) -> Vec<u8> {
         let mut bytes = vec![0; CHECK];
-        // Serialising numbers and strings into memory cannot fail. If it did, the empty record would decode to `None`.
+        // This cannot fail, because it writes numbers and strings to memory. If it did, the empty record would decode
+        // to `None`.
         if serde_json::to_writer(&mut bytes, &self.0).is_err() {
             bytes.truncate(CHECK);
         }
@@ -136,7 +136,7 @@ impl Record {
         self.0.copy.as_ref()
     }
 
-    /// Returns the state without the text of its copy: the copy is there, but its text is empty.
+    /// Returns the state without the text of its robots.txt. The copy in it is empty.
     pub fn outline(self) -> Option<OriginState> {
         self.0.outline()
     }
@@ -173,10 +173,10 @@ fn check(origin: &str, json: &[u8]) -> [u8; CHECK] {
 
 pub(super) const ORIGINS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("origins");
 pub(super) const TEXTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("texts");
-/// Number of origins that use each text.
+/// How many origins use a text, by its SHA-256.
 pub(super) const USES: TableDefinition<'_, &[u8; 32], u64> = TableDefinition::new("uses");
 pub(super) const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
 /// Approximate size of an origin's record and its index entries, in bytes.
 pub(super) const RECORD_BYTES: u64 = 512;
-/// Number of bytes of the digest that are stored. The digest detects accidents, not attacks.
+/// Number of bytes of the SHA-256 that are stored as a checksum. It detects accidents, not attacks.
 const CHECK: usize = 8;

@@ -11,7 +11,7 @@ use crate::{
     origin::Origin,
 };
 
-/// A folder with one file of copies.
+/// A folder with one file of robots.txt copies.
 struct Bench {
     folder: TempDir,
 }
@@ -229,7 +229,7 @@ async fn a_shared_text_is_stored_once_and_removed_with_its_last_origin() {
     };
     assert_eq!(disk.contents(), one);
 
-    // Storing the same copy again must not increase the number of origins that use its text.
+    // If the same robots.txt is stored again, its text still has the same number of origins.
     disk.learns("a.example", &then(&rules(RULES), 10, 200, RULES));
     disk.flushed().await;
     disk.forget(name("a.example"));
@@ -286,14 +286,14 @@ async fn an_unwritten_partial_state_is_merged_when_it_is_recalled() {
     let failing = then(&rules(RULES), 90_000, 503, "");
     disk.learns("a.example", &failing);
     disk.flushed().await;
-    // `false`: this state does not include the one in the file, as if the file could not be read. `recall` must merge
-    // the two, even if the new one is not written yet.
+    // `false` says that this state does not include the one in the file, as if the file could not be read. `recall`
+    // must merge both, even before the new state is written.
     let anew = then(&OriginState::unknown(), 100_000, 503, "");
     disk.keep(name("a.example"), Arc::new(anew.clone()), false);
     let recalled = disk.recall(name("a.example")).await.expect("read").expect("known");
     assert_eq!(recalled.failing_since(), failing.failing_since());
     assert_eq!(recalled.text(), Some(RULES.as_bytes()));
-    // A state that is based on the merged one is complete, so nothing is lost.
+    // This state comes from the merged one and so is complete. Nothing is lost.
     disk.learns("a.example", &then(&recalled, 110_000, 503, ""));
     disk.flushed().await;
     let found = disk.recall(name("a.example")).await.expect("read").expect("known");
@@ -388,7 +388,7 @@ async fn only_origins_unused_for_the_keep_time_are_forgotten() {
         let state = then(&OriginState::unknown(), number * day, 404, "");
         disk.learns(&format!("{number:02}.example"), &state);
     }
-    // The last successful fetch of this origin was long ago, but bots still request pages from it.
+    // The last successful fetch of this origin was long ago, but bots still request its pages.
     let failing = then(&rules(RULES), 20 * day, 503, "");
     disk.learns("failing.example", &failing);
     disk.flushed().await;

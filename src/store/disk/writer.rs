@@ -1,7 +1,8 @@
-//! The writer thread of the copies on disk, and the state that it shares with readers. It writes many copies in one
-//! transaction, reopens the file after an error, and removes origins that no bot has requested for a long time.
+//! The thread that writes the robots.txt copies to disk, and the state that it shares with readers. It writes many
+//! copies in one transaction. It reopens the file after an error, and removes origins that no bot has requested for a
+//! long time.
 //!
-//! The thread ends after the copies are closed and everything is written.
+//! The thread ends once the disk is closed and everything is written.
 
 use std::{
     path::PathBuf,
@@ -18,7 +19,7 @@ use crate::{
     ratelimited::ratelimited,
 };
 
-/// The state that readers and the writer share.
+/// The state that the writer thread and the readers share.
 pub(super) struct SharedDisk {
     pub(super) path: PathBuf,
     pub(super) cache_bytes: usize,
@@ -39,10 +40,10 @@ pub(super) struct SharedDisk {
 
 // === impl SharedDisk ===
 
-/// Methods for readers and the writer.
+/// Methods for readers and the writer thread.
 impl SharedDisk {
     pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
-        // At worst, a panic under this lock loses queued copies, which are fetched again.
+        // Use the queue even after a panic: at worst it lacks copies, which are fetched again.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -50,7 +51,7 @@ impl SharedDisk {
         self.file.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Runs `work` on the file. An error closes the file, and the writer opens it again.
+    /// Runs `work` on the file. If that fails, closes the file. The writer thread then opens it again.
     fn with_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
         let file = self.file.read().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(file) = file else {
@@ -61,19 +62,20 @@ impl SharedDisk {
             let is_damage = matches!(error, FileError::Damaged(_));
             self.is_suspect.fetch_or(is_damage, Ordering::Relaxed);
             let mut current = self.file.write().unwrap_or_else(PoisonError::into_inner);
-            // Another thread might have closed the file, and the writer might have reopened it. Close only the file
-            // that failed.
+            // Another thread may have closed the file, and the writer may have reopened it. Close only the file that
+            // failed.
             let closed = current.take_if(|current| Arc::ptr_eq(current, &file));
             drop(current);
             close([Some(file), closed]);
-            // Notify under the lock, or a writer that is just about to wait could miss it.
+            // Notify while the queue is locked. Otherwise, a writer that is just about to wait could miss the
+            // notification.
             let _queue = self.lock();
             self.work.notify_one();
         }
         done
     }
 
-    /// Runs `work` like [`with_file`](Self::with_file) for a reader, and logs errors, because no caller does.
+    /// Runs `work` on the file for a reader. Logs errors, because no caller does.
     pub(super) fn read_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
         let read = self.with_file(work);
         if let Err(error) = &read
@@ -89,7 +91,7 @@ impl SharedDisk {
     }
 }
 
-/// Methods for the writer.
+/// Methods for the writer thread.
 impl SharedDisk {
     pub(super) fn write_until_closed(&self) {
         let mut collecting = Collecting::new();
@@ -116,7 +118,7 @@ impl SharedDisk {
                         );
                         break;
                     }
-                    // A file that cannot be written can often still be read, so try to reopen it.
+                    // Reopen the file after a failed write, because it can often still be read.
                     let _ = self.reopen();
                 }
             }
@@ -136,7 +138,7 @@ impl SharedDisk {
             tracing::error!(path = %self.path.display(), "{text}");
             *trouble = Some(text);
         }
-        // The count changes last and under the lock, so that a reader of the count also finds the reason.
+        // Count last and under the lock, so that whoever sees the new count also finds the reason.
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -156,15 +158,15 @@ impl SharedDisk {
             true => Check::Full,
             false => Check::Skip,
         };
-        // The old file can stay open a little longer in a reader, so this waits for the lock on the file.
+        // A reader can still have the old file open for a moment, so wait until the lock on the file is free.
         let file = open_patiently(&COPIES, &self.path, self.cache_bytes, check)?;
         self.is_suspect.store(false, Ordering::Relaxed);
         *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
         Ok(())
     }
 
-    /// Waits until there is work and the pause is over, and then a little longer for more work. Returns whether the
-    /// queue is closed.
+    /// Waits until there is something to write and the pause after an error is over. Then waits a little longer for
+    /// more changes. Returns whether the queue is closed.
     fn wait_for_work(&self, collecting: &Collecting, pause: &Pause) -> bool {
         let mut queue = self.lock();
         while !queue.closed {
@@ -204,13 +206,13 @@ impl SharedDisk {
         self.lock().mark_written();
         self.make_room()?;
         for flushed in batch.flushing {
-            // An error means that the caller of `flush` no longer waits.
+            // Sending fails only if the caller of `flush` no longer waits.
             let _ = flushed.send(());
         }
         Ok(())
     }
 
-    /// If the file exceeds its limit, forgets origins until its size is a tenth below the limit.
+    /// If the file is larger than its limit, forgets origins until it is a tenth smaller than the limit.
     fn make_room(&self) -> Result<(), FileError> {
         let max_bytes = self.max_bytes.load(Ordering::Relaxed);
         let forgotten = self.with_file(|file| match file.held() > max_bytes {
@@ -255,7 +257,7 @@ impl SharedDisk {
     }
 }
 
-/// Drops references to the file. Dropping the last reference closes the file. This writes to it, and so can panic.
+/// Drops references to the file. The last one closes it, which writes to the file and so can panic.
 fn close(file: impl IntoIterator) {
     let _ = guarded(|| {
         file.into_iter().for_each(drop);
@@ -263,11 +265,11 @@ fn close(file: impl IntoIterator) {
     });
 }
 
-/// The progress of a scan for old origins.
+/// How far the scan for origins that nobody requests any longer has come.
 struct Collecting {
-    /// When to continue.
+    /// When to scan the next part.
     at: Instant,
-    /// Where to continue.
+    /// The name of the origin at which to continue.
     next: Option<String>,
 }
 
@@ -276,8 +278,7 @@ struct Collecting {
 impl Collecting {
     fn new() -> Self {
         Self {
-            // The first scan does not start immediately, because a machine that has just booted might still have a
-            // wrong clock.
+            // Do not scan at once: a machine that has just booted can have a wrong clock.
             at: Instant::now() + COLLECT_EVERY,
             next: None,
         }
@@ -288,12 +289,12 @@ impl Collecting {
     }
 }
 
-/// How long to collect changes before they are written together. Each write has to be synced to the disk, which takes
-/// as long for one change as for hundreds.
+/// How long to wait for more changes to write together. One sync to the disk takes as long for hundreds of changes as
+/// for one.
 const GATHER: Duration = Duration::from_millis(20);
 /// The pause between two scans for old origins.
 const COLLECT_EVERY: Duration = Duration::from_secs(60 * 60);
-/// The pause between two passes of one scan.
+/// The pause between two parts of one scan.
 const COLLECT_ON: Duration = Duration::from_secs(1);
-/// Number of origins that one pass looks at, so that a scan does not delay writes for long.
+/// How many origins one part of a scan looks at. More would delay writes for too long.
 const COLLECTED_AT_ONCE: usize = 2_000;

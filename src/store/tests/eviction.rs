@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Returns a robots.txt whose copy weighs at least `bytes`.
+/// Returns a robots.txt that takes at least `bytes` of memory.
 fn file_of(bytes: usize) -> String {
     let mut file = String::from("User-agent: *\n");
     while file.len() < bytes {

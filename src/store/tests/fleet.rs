@@ -1,4 +1,4 @@
-//! Tests the stores of several gates that share one server.
+//! Tests several robotgates that share their robots.txt copies through one server.
 
 use super::*;
 use crate::fleet::tests::{Server, until};
@@ -38,7 +38,7 @@ async fn a_cold_origin_is_fetched_once_for_all_gates() {
     );
     assert!(second.store.held(&site).expect("it is known").is_shared());
     assert!(!first.store.held(&site).expect("it is known").is_shared());
-    // If the copy is in memory, the lookup makes no call to the server.
+    // If the robots.txt is in memory, the lookup does not ask the fleet's server.
     let lookup = second.lookup(&site).await;
     assert_eq!((lookup.status, lookup.waited), (CacheStatus::Hit, Duration::ZERO));
 }
@@ -78,7 +78,7 @@ async fn one_gate_refreshes_in_the_background_and_with_the_tag_that_another_got(
     assert!(holds(&second.lookup(&site).await, NEW));
     assert!(none(&second_calls));
 
-    // Only the first gate knows this site. Its copy has expired, and the site confirms it.
+    // Only the first robotgate knows this site. Its copy has expired, and the site confirms it with a 304.
     let other = origin("b.example");
     let (third, mut third_calls) = gate(&server).await;
     first.known_since(&other, 48 * HOUR, &tagged(OLD, "\"1\""));
@@ -99,7 +99,7 @@ async fn an_older_allow_all_in_the_store_opens_nothing() {
     let site = origin("a.example");
     first.fetch(&mut first_calls, &site, rules("")).await;
     until(|| first.store.memory().fetches == 0).await;
-    // The second gate knows of a later fetch, whose copy has already expired.
+    // The second robotgate knows a later fetch, whose robots.txt has already expired.
     let slot = second.store.slot(&site);
     let now = SystemTime::now() + Duration::from_secs(1);
     let over = Freshness(Some(Duration::ZERO));

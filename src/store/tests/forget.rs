@@ -1,4 +1,5 @@
-//! Tests that a forgotten origin does not come back from a lookup or fetch that was using it.
+//! Tests that an origin that the operator made robotgate forget stays forgotten, even if a lookup or a fetch was using
+//! it.
 
 use super::*;
 

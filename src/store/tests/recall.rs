@@ -1,4 +1,4 @@
-//! Tests that copies that were evicted from memory, or known before a restart, are read back from disk.
+//! Tests that robots.txt copies are read back from disk after they were evicted from memory, or after a restart.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn disk(folder: &Path) -> Disk {
     Disk::open(&folder.join("robots.redb"), options, 1 << 20).expect("the copies open")
 }
 
-/// Creates a store with `max_bytes` of memory and a file in `folder`.
+/// Creates a store that keeps `max_bytes` in memory, and all copies in a file in `folder`.
 fn bench(folder: &Path, max_bytes: u64) -> (Bench, Calls) {
     Bench::with(Store::new(max_bytes, Some(disk(folder))), 1000)
 }

@@ -1,4 +1,4 @@
-//! Tests that copies are refreshed in the background while they are fresh, and before their next use after they have
+//! Tests that a robots.txt is refreshed in the background while it is fresh, and before its next use once it has
 //! expired.
 
 use super::*;
@@ -9,7 +9,7 @@ async fn an_old_copy_is_refreshed_in_the_background_without_waiting() {
     let site = origin("a.example");
     bench.known_since(&site, 20 * HOUR, &rules(OLD));
     for _ in 0..10 {
-        // The refresh never ends in this loop, so a lookup that waited for it would run into the timeout.
+        // The refresh does not end here. A lookup that waited for it would run into the timeout.
         let lookup = bench.lookup(&site).await;
         assert_eq!((lookup.status, lookup.pending), (CacheStatus::Hit, false));
         assert_eq!(lookup.waited, Duration::ZERO);
@@ -41,7 +41,7 @@ async fn a_refresh_sends_the_etag_of_the_current_rules_only() {
     assert!(holds(&lookup, OLD), "the origin says that it holds still");
     assert_eq!(bench.lookup(&site).await.status, CacheStatus::Hit);
 
-    // After another response, the old entity tag must not be used.
+    // The 404 replaced the robots.txt, so its ETag must not be sent any longer.
     bench.known_since(&site, 25 * HOUR, &answered(404, ""));
     let lookup = bench.spawn(&site);
     let call = calls.next().await;
@@ -119,7 +119,7 @@ async fn after_the_grace_period_the_last_copy_decides_during_the_retry() {
     let site = origin("a.example");
     bench.known_since(&site, 40 * 24 * HOUR, &rules(OLD));
     bench.known_since(&site, 31 * 24 * HOUR, &answered(500, ""));
-    // The last attempt was an hour ago, so the next one has only just become due.
+    // The last attempt was a little more than an hour ago, so the next one has only just become due.
     bench.known_since(&site, HOUR + HOUR / 60, &answered(500, ""));
     let lookup = bench.lookup(&site).await;
     assert_eq!(lookup.status, CacheStatus::Stale);

@@ -1,8 +1,9 @@
-//! Tests fetches that wait for their turn or for room in the audit log: they do not change the origin's state.
+//! Tests fetches that wait until they may start, or for room in the audit log. Waiting does not change the origin's
+//! state.
 
 use super::*;
 
-/// Creates a bench with one permit. A fetch of the first client has the permit until the returned call ends.
+/// Creates a bench with one permit, which a fetch of the first client holds until the test ends the returned call.
 async fn taken() -> (Bench, Calls, Call) {
     let (bench, mut calls) = Bench::with_permits(1);
     drop(bench.spawn(&origin("dead.example")));
@@ -65,7 +66,7 @@ async fn a_shared_fetch_starts_at_the_earliest_turn_of_its_clients() {
     let other = bench.spawn_for(client(2), &site);
     settle().await;
 
-    // The first client's other fetch has the next turn, and then the second client's.
+    // Next come the first client's other fetch, and then the second client's.
     running.ends(rules(OLD));
     calls.next().await.ends(rules(OLD));
     let call = calls.next().await;

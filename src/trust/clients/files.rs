@@ -1,9 +1,9 @@
-//! The files that `robotgate env --write` adds to its settings. Pure: it returns their contents and writes nothing.
+//! The files that `robotgate env --write` writes. This module returns their contents and writes nothing itself.
 
 use super::TABLE;
 use crate::trust::Settings;
 
-/// A file. Its name is its path in the folder.
+/// A file to write. `name` is its path in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     pub name: &'static str,
@@ -11,19 +11,19 @@ pub struct File {
     pub contents: Contents,
 }
 
-/// The contents of a file. All contain the text `robotgate env --write`, by which [`is_ours`] recognises them.
+/// The contents of a file. Every file contains the text `robotgate env --write`, so that [`is_ours`] recognises it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contents {
     Text(String),
     /// The authority's certificate as PEM.
     Authority,
-    /// The system's roots and the authority's certificate as PEM.
+    /// All root certificates of the system and the authority's certificate, as PEM.
     Roots,
-    /// The system's roots and the authority's certificate as a Java key store.
+    /// All root certificates of the system and the authority's certificate, as a Java key store.
     KeyStore,
 }
 
-/// A short file in the table, with placeholders for [`Settings::fill`].
+/// A short file from `table.toml`. Its text has placeholders, which [`Settings::fill`] replaces.
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Template {
@@ -33,8 +33,7 @@ pub(super) struct Template {
     pub(super) text: String,
 }
 
-/// Returns the files to which `text` refers, and those to which these files refer in turn. Empty if no files are
-/// written.
+/// Returns the files that `text` names, and the files that those name. Empty if the user wants no files written.
 pub fn files(text: &str, settings: &Settings) -> Vec<File> {
     let Some(folder) = settings.folder() else {
         return Vec::new();
@@ -53,7 +52,7 @@ pub fn files(text: &str, settings: &Settings) -> Vec<File> {
     files
 }
 
-/// Returns every file that can be written. A file comes before the files to which it refers.
+/// Returns all files that can be written. If a file names another one, it comes before that.
 fn every(settings: &Settings) -> impl Iterator<Item = File> {
     let small = TABLE.file.iter().map(|template| File {
         name: &template.name,
@@ -76,7 +75,7 @@ fn every(settings: &Settings) -> impl Iterator<Item = File> {
     small.chain(rest)
 }
 
-/// Returns whether `robotgate env --write` wrote a file with these contents.
+/// Returns whether a file with these contents was written by `robotgate env --write`.
 pub fn is_ours(contents: &[u8]) -> bool {
     memchr::memmem::find(contents, MARK.as_bytes()).is_some()
 }

@@ -1,7 +1,7 @@
-//! Guesses the client from a User-Agent. Pure. Only the advice for the user depends on it.
+//! Guesses from a User-Agent which client it is. Only the advice in messages depends on the result. Does no I/O.
 
-/// Returns the command that prints the settings for the client with that User-Agent, or the general command if the
-/// client is unknown.
+/// Returns the `robotgate env` command that prints the settings for the client with this User-Agent. If the client is
+/// not known, returns the command without a client.
 pub fn fix(user_agent: Option<&str>) -> String {
     match user_agent.and_then(guess) {
         Some(name) => format!("robotgate env {name}"),
@@ -9,7 +9,7 @@ pub fn fix(user_agent: Option<&str>) -> String {
     }
 }
 
-/// Returns the name by which `robotgate env` knows the client.
+/// Returns the name of the client with this User-Agent, as `robotgate env` knows it.
 pub fn guess(user_agent: &str) -> Option<&'static str> {
     let user_agent = user_agent.to_ascii_lowercase();
     SIGNS
@@ -18,8 +18,8 @@ pub fn guess(user_agent: &str) -> Option<&'static str> {
         .map(|(_, name)| *name)
 }
 
-/// Substrings of User-Agents and their clients. The first match is used: a library comes before the libraries that it
-/// is built on, which its User-Agent can name too.
+/// Parts of User-Agents, and the clients that they belong to. The first match counts. A User-Agent can name a library
+/// and also the libraries that it is built on, so the former comes first.
 const SIGNS: &[(&str, &str)] = &[
     ("scrapy", "scrapy"),
     ("headlesschrome", "chromium"),

@@ -1,5 +1,5 @@
-//! The task that drives a connection. It reads and writes, notices when the origin is closing the connection or no
-//! longer responds, and closes the connection when no request needs it.
+//! The task that reads and writes an HTTP/2 connection. It notices when the origin closes the connection or no longer
+//! responds. It closes the connection when no request needs it.
 
 use std::{
     future::{Future, poll_fn},
@@ -21,17 +21,17 @@ use super::State;
 /// What the task's timer waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wait {
-    /// A new stream within the idle time.
+    /// A new stream. If none comes within the idle time, the connection is closed.
     Stream,
-    /// The next PING.
+    /// The time to send the next PING.
     Ping,
     /// The answer to a PING.
     Pong,
-    /// The end of the connection, after robotgate has begun to close it.
+    /// The end of the connection, which robotgate is closing.
     End,
 }
 
-/// Drives `connection` until it ends, and marks it as closed.
+/// Reads and writes `connection` until it ends, and marks it as closed.
 pub(super) async fn drive<T>(mut connection: Connection<T, Bytes>, state: Arc<State>, idle: Duration)
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -85,7 +85,7 @@ where
                     state.silent.store(true, Ordering::Relaxed);
                     return Poll::Ready(());
                 }
-                // The origin does not even read the closing frames.
+                // Give up: the origin does not even read the frames that close the connection.
                 Wait::End => return Poll::Ready(()),
             };
             wait = next;
@@ -103,8 +103,8 @@ impl State {
         self.limit
             .store(allowed.min(self.bounds.streams as usize), Ordering::Relaxed);
         let mut sender = self.sender();
-        // This sender has opened no stream that could be pending, so it is ready unless the origin sent a GOAWAY or the
-        // connection failed.
+        // This sender is always ready, because it has opened no stream that could be pending. It fails only after a
+        // GOAWAY or if the connection failed.
         if let Some(sender) = &mut *sender
             && matches!(sender.poll_ready(cx), Poll::Ready(Err(_)))
         {

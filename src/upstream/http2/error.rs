@@ -4,7 +4,7 @@ use h2::Reason;
 
 use crate::upstream::Fault;
 
-/// Why a request got no response, or an incomplete one.
+/// Why a request got no response, or only a part of one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct StreamError {
@@ -38,7 +38,7 @@ impl StreamError {
         self.retry == Retry::Http1
     }
 
-    /// Returns the error of a connection that opens no more streams.
+    /// Returns the error for a connection that opens no more streams.
     pub(super) fn closed() -> Self {
         Self {
             fault: Fault::ConnectionTerminated,
@@ -46,7 +46,7 @@ impl StreamError {
         }
     }
 
-    /// Returns the error of a target that HTTP/2 cannot transmit unchanged.
+    /// Returns the error for a request target that HTTP/2 cannot transmit unchanged.
     pub(super) fn target() -> Self {
         Self {
             fault: Fault::Internal("it cannot put the request's target into an HTTP/2 request unchanged".to_owned()),
@@ -54,7 +54,7 @@ impl StreamError {
         }
     }
 
-    /// Returns the error of a bug in robotgate.
+    /// Returns the error for a bug in robotgate.
     pub(super) fn internal(what: &str) -> Self {
         Fault::Internal(what.to_owned()).into()
     }
@@ -73,8 +73,7 @@ impl StreamError {
         let retry = match error.reason() {
             Some(Reason::HTTP_1_1_REQUIRED) if error.is_remote() => Retry::Http1,
             Some(Reason::REFUSED_STREAM) if error.is_remote() => Retry::Unprocessed,
-            // After a GOAWAY, h2 fails only the streams above the last one that the GOAWAY names. The origin has not
-            // processed those.
+            // A GOAWAY names the last stream that the origin processes. h2 fails only the streams after that one.
             _ if error.is_remote() && error.is_go_away() => Retry::Unprocessed,
             _ => Retry::Unknown,
         };
@@ -86,7 +85,8 @@ impl StreamError {
         Self { fault, retry }
     }
 
-    /// Returns the error of a stream that failed after the head of the response.
+    /// Returns the error for a stream that failed after the head of the response. `silent` is set if the origin did not
+    /// answer a PING.
     pub(super) fn of_content(silent: bool) -> Self {
         match silent {
             true => Fault::ReadTimeout.into(),

@@ -1,4 +1,4 @@
-//! Converts the heads of messages to and from HTTP/2. Pure.
+//! Converts the heads of requests to HTTP/2, and those of responses from it.
 
 use bytes::Bytes;
 use http::{
@@ -13,8 +13,8 @@ use crate::{
     upstream::Fault,
 };
 
-/// Builds the head of an HTTP/2 request for `target` with the method and fields of `head`. Omits fields that apply only
-/// to an HTTP/1.1 connection (RFC 9113 §8.2.2), and `Host`, which `:authority` replaces.
+/// Builds the head of an HTTP/2 request for `target` with the method and fields of `head`. Omits fields that are only
+/// for HTTP/1.1 (RFC 9113 §8.2.2), and `Host`, because `:authority` replaces it.
 ///
 /// # Errors
 /// Fails if an [`http::Uri`] cannot represent the target's path unchanged; see [`StreamError::needs_http1`].
@@ -39,15 +39,15 @@ pub fn request(head: &RequestHeader, target: &Target) -> Result<http::Request<()
     *request.version_mut() = Version::HTTP_2;
     let fields = head.headers.iter().filter(|(name, value)| is_allowed(name, value));
     request.headers_mut().reserve(head.headers.len());
-    // Append the remaining fields, because removing fields from a copy would change their order.
+    // Copy the fields to keep one by one: removing the others from a copy would change their order.
     for (name, value) in fields {
         request.headers_mut().append(name, value.clone());
     }
     Ok(request)
 }
 
-/// Converts the head of an HTTP/2 response. h2 has already checked that it has no fields that are for one connection
-/// only, and that all lengths of the content agree.
+/// Converts the head of an HTTP/2 response. h2 has already checked that it has no HTTP/1.1 connection fields, and that
+/// all `Content-Length` fields agree.
 ///
 /// # Errors
 /// Fails if the response switches protocols, which is impossible in HTTP/2 (RFC 9113 §8.6).
@@ -70,7 +70,7 @@ fn is_allowed(name: &HeaderName, value: &HeaderValue) -> bool {
     !LEFT_OUT.contains(name) && (*name != header::TE || value.as_bytes().eq_ignore_ascii_case(b"trailers"))
 }
 
-/// Fields that are left out: those of HTTP/1.1 connections (RFC 9113 §8.2.2), and `Host`.
+/// Request fields that are not sent over HTTP/2: those of HTTP/1.1 connections (RFC 9113 §8.2.2), and `Host`.
 const LEFT_OUT: [HeaderName; 6] = [
     header::HOST,
     header::CONNECTION,

@@ -15,28 +15,27 @@ use pingora_http::ResponseHeader;
 use super::{StreamError, StreamPermit, message};
 use crate::upstream::Fault;
 
-/// A request and its response. If it is dropped before the response has ended, both are cancelled.
+/// A request and its response. Dropping this before the response has ended cancels both.
 ///
-/// Both directions make progress at the same time: poll [`Self::poll_room`] together with the methods that read the
-/// response. No data is lost if the caller stops polling a method before it is ready.
+/// To send and receive at the same time, poll [`Self::poll_room`] together with the methods that read the response. A
+/// caller can stop polling any method at any time without losing data.
 #[derive(Debug)]
 pub struct Stream {
     response: Response,
     content: SendStream<Bytes>,
-    /// Content that was pushed but does not fit into the origin's window yet.
+    /// Content of the request that waits until the origin's window has room for it.
     unsent: Bytes,
-    /// What remains to be sent.
+    /// What remains to be sent of the request.
     left: Left,
-    /// Number of bytes that were given to the caller. When the caller asks for more, they are released, so that the
-    /// origin can send more.
+    /// How many bytes the caller got last. When the caller asks for more, the window is opened again by as many.
     handed: usize,
     /// Number of informational responses so far.
     informational: usize,
-    /// Must be the last field, so that the permit is released after the other fields are dropped.
+    /// Keep this field last, so that the permit is released after the other fields are dropped.
     permit: StreamPermit,
 }
 
-/// The part of the response that has arrived.
+/// How much of the response has arrived.
 #[derive(Debug)]
 enum Response {
     HeadRead(ResponseFuture),
@@ -48,7 +47,7 @@ enum Response {
 enum Left {
     /// The caller can push more.
     More,
-    /// The unsent content, and then the end of the stream.
+    /// The content in `unsent`, and then the end of the stream.
     End,
     /// Nothing, because the end was sent, or the origin accepts no more content.
     Nothing,
@@ -111,17 +110,14 @@ impl Stream {
         Poll::Ready(head.map_err(|_| self.malformed()))
     }
 
-    /// Reads the next part of the response's content, or `None` at its end. Releases the previous part, so that the
-    /// origin can send as much again.
-    ///
-    /// # Errors
-    /// Fails if the content is incomplete.
+    /// Reads the next part of the response's content, or `None` at its end. Opens the window again by the size of the
+    /// previous part, so that the origin can send more.
     pub fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, StreamError>> {
         let Response::Begun(body) = &mut self.response else {
             return Poll::Ready(Err(StreamError::internal("it asked for content before the head")));
         };
         if self.handed > 0 {
-            // Fails only if more is released than was received, which cannot happen here.
+            // This fails only for more bytes than were received, which cannot happen here.
             let _ = body.flow_control().release_capacity(std::mem::take(&mut self.handed));
         }
         Poll::Ready(match ready!(body.poll_data(cx)) {
@@ -177,7 +173,7 @@ impl Stream {
     }
 
     /// Sends the queued content. Ready once it fits into the origin's window, or the origin accepts no more
-    /// ([`wants_content`](Self::wants_content)). Never fails: the response tells why the origin accepts no more.
+    /// ([`wants_content`](Self::wants_content)). Never fails: the response says why the origin accepts no more.
     pub fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.unsent.is_empty() {
             self.content.reserve_capacity(self.unsent.len());
@@ -234,7 +230,7 @@ impl Stream {
         self.permit.settled = true;
         let failed = StreamError::of_head(error, self.is_silent());
         if error.is_go_away() || error.is_io() {
-            // After this, no new stream can be opened on this connection.
+            // The whole connection has failed, or the origin is closing it, so open no new stream on it.
             self.permit.state.away.store(true, Ordering::Relaxed);
         }
         failed

@@ -17,7 +17,7 @@ use super::*;
 
 const IDLE: Duration = Duration::from_secs(60);
 
-/// A request that the origin received, and the handle for its response.
+/// A request that the origin received, and what it needs to respond.
 type Received = (Request<h2::RecvStream>, SendResponse<Bytes>);
 
 /// An origin that speaks valid HTTP/2 and hands each request to the test.
@@ -54,7 +54,7 @@ impl Origin {
 // === impl Raw ===
 
 impl Raw {
-    /// Connects and completes the preface and the settings of both sides.
+    /// Connects, and completes the exchange of the connection preface and the settings.
     async fn start(bounds: Bounds) -> (SharedConnection, Self) {
         let (ours, theirs) = tokio::io::duplex(1024 * 1024);
         let shared = SharedConnection::open(ours, &bounds, IDLE).await.expect("a connection");
@@ -99,7 +99,7 @@ fn get(path: &str) -> Request<()> {
     request.body(()).expect("a request")
 }
 
-/// Fails the test if `work` hangs. The paused clock advances only when no task can make progress.
+/// Fails the test if `work` hangs. tokio's paused clock advances only when no task can make progress.
 async fn within<T>(work: impl Future<Output = T>) -> T {
     let day = Duration::from_secs(24 * 60 * 60);
     tokio::time::timeout(day, work).await.expect("it hangs")
@@ -109,7 +109,7 @@ async fn head(stream: &mut Stream) -> Result<ResponseHeader, StreamError> {
     within(poll_fn(|cx| stream.poll_head(cx))).await
 }
 
-/// Reads the rest of the content.
+/// Reads the rest of the response's content.
 async fn content(stream: &mut Stream) -> Result<Vec<u8>, StreamError> {
     let mut all = Vec::new();
     while let Some(part) = within(poll_fn(|cx| stream.poll_content(cx))).await? {

@@ -13,7 +13,7 @@ fn key() -> Key {
     Key::new(&origin, ([192, 0, 2, 1], 443).into())
 }
 
-/// Creates a connection, and returns it with its far end.
+/// Creates a connection. Also returns the server's end of it.
 async fn connection() -> (SharedConnection, DuplexStream) {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let shared = SharedConnection::open(near, &Bounds::default(), MINUTE).await;
@@ -25,12 +25,12 @@ fn get() -> http::Request<()> {
     request.body(()).expect("a request")
 }
 
-/// Creates a set with room for `each` connections per shard.
+/// Creates a set with room for `each` connections in each part of the map.
 fn sharing(each: usize) -> Arc<Sharing> {
     Arc::new(Sharing::new(each * SHARDS))
 }
 
-/// Starts `count` requests, and returns once all of them wait for a connection.
+/// Starts `count` requests. Returns when all of them wait for a connection.
 async fn waiting(sharing: &Arc<Sharing>, count: usize) -> Vec<tokio::task::JoinHandle<Option<SharedConnection>>> {
     let wait = || {
         let sharing = sharing.clone();
@@ -43,7 +43,7 @@ async fn waiting(sharing: &Arc<Sharing>, count: usize) -> Vec<tokio::task::JoinH
         })
     };
     let waiting = (0..count).map(|_| wait()).collect();
-    // The runtime has one thread, so each of these lets one request run until it waits.
+    // The runtime has one thread, so each call lets one request run until it waits.
     for _ in 0..count {
         tokio::task::yield_now().await;
     }
@@ -59,7 +59,7 @@ async fn over_the_limit_the_least_recently_used_connection_is_closed() {
         sharing.keep(&key(), shared.clone(), start + MILLI * number);
         all.push((shared, far));
     }
-    // The first connection is the most recently used one. The second has a request in progress.
+    // Use the first connection last. The second one has a request in progress.
     sharing
         .existing(&key(), false, start + MILLI * 10)
         .expect("there are three");
@@ -143,7 +143,7 @@ async fn a_request_waits_for_at_most_two_connections() {
         full.push((shared.send(get(), true).expect("it has room"), far));
         sharing.keep(&key(), shared, Instant::now());
         opening.share();
-        // Another request gets to open a connection first.
+        // Another request opens a connection before them.
         let NextStep::Open(next) = sharing.next_step(&key(), false).await else {
             panic!("nobody makes one, and none has room");
         };

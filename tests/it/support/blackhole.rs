@@ -1,7 +1,7 @@
-//! An address at which connection attempts time out.
+//! An address at which attempts to connect time out.
 //!
-//! If a listener's queue is full, the kernel drops the first packet of a handshake. So connections to a listener that
-//! accepts nothing, and whose queue is full, time out on every machine without a firewall.
+//! If the queue of a listener is full, the kernel drops the first packet of each further handshake. So this listener
+//! accepts nothing and fills its own queue. Other connections then time out, on every machine without a firewall.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -18,14 +18,14 @@ impl Blackhole {
         Self::at([127, 0, 0, 1], 0).await
     }
 
-    /// Creates a black hole at a given address and port, such as another origin's port on 127.0.0.2.
+    /// Creates such a listener at a given address and port, for example at the port of another origin on 127.0.0.2.
     pub async fn at(address: [u8; 4], port: u16) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind((address, port).into()).expect("a free port");
         let listener = socket.listen(1).expect("a listener");
         let address = listener.local_addr().expect("a bound socket has an address");
         let mut queue = Vec::new();
-        // If an attempt hangs, the queue is full.
+        // Connects until an attempt hangs, because then the queue is full.
         while let Ok(connected) = tokio::time::timeout(Duration::from_millis(300), TcpStream::connect(address)).await {
             queue.push(connected.expect("the queue takes it"));
         }

@@ -1,4 +1,4 @@
-//! Runs a subcommand of the real binary without a terminal, and captures its output.
+//! Runs a subcommand of the real program without a terminal, and captures its output.
 
 use std::{ffi::OsString, process::Stdio, time::Duration};
 
@@ -22,13 +22,13 @@ impl CliOutput {
         Self::run(Command::new(binary()).args(args), input).await
     }
 
-    /// Runs the program without input. Also returns the processor time that it used, which does not depend on the
-    /// load of the machine.
+    /// Runs the program without input. Also returns the CPU time that it used, because that does not depend on what
+    /// else runs on the machine.
     pub async fn timed(args: &[&str]) -> (Self, Duration) {
         let mut shell = Command::new("sh");
         shell.args(["-c", "\"$@\"; times", "sh"]).arg(binary()).args(args);
         let mut output = Self::run(&mut shell, "").await;
-        // The shell prints two lines of times: its own, and those of its children (`0m1.23s 0m0.01s`).
+        // The shell prints two lines of times: its own, and those of the program that it ran (`0m1.23s 0m0.01s`).
         let mut lines: Vec<&str> = output.out.lines().collect();
         let children = lines.pop().expect("a line of times");
         lines.pop();
@@ -50,7 +50,7 @@ impl CliOutput {
             .spawn()
             .expect("the binary is there");
         let mut stdin = child.stdin.take().expect("piped");
-        // This fails if the program does not read its input, because it closes the pipe.
+        // This fails if the program ends without reading its input, which does not matter.
         drop(stdin.write_all(input.as_bytes()).await);
         drop(stdin);
         let ended = wait::within("what the program says", child.wait_with_output()).await;
@@ -67,7 +67,7 @@ impl CliOutput {
         serde_json::from_str(&self.out).expect("one JSON object")
     }
 
-    /// Returns the output. Values that differ between runs are masked.
+    /// Returns the output, with masks in place of values that differ from run to run.
     pub fn masked(&self, origin: &Origin) -> String {
         let text = self.out.replace(&origin.port().to_string(), "PORT");
         let line = |line: &str| {

@@ -1,6 +1,6 @@
-//! A name server over UDP. Every name resolves to 127.0.0.1 unless a test changes that.
+//! A name server over UDP, which the tests' proxies use. Every name resolves to 127.0.0.1 unless a test changes that.
 //!
-//! Answers have a time to live of zero, so changes take effect immediately, except for [`DnsAnswer::ForAnHour`].
+//! Answers may not be cached, so such changes take effect immediately. Only [`DnsAnswer::ForAnHour`] may be cached.
 
 use std::{
     collections::HashMap,
@@ -15,9 +15,11 @@ use tokio::{net::UdpSocket, task::JoinHandle};
 pub enum DnsAnswer {
     /// These addresses. If there are none, the answer is empty (NODATA).
     Addresses(Vec<IpAddr>),
-    /// For each query of the same type, the next of these sets. After the last one, always the last.
+    /// Each query of the same type gets the next of these lists of addresses. After the last list, each query gets the
+    /// last one.
     Changing(Vec<Vec<IpAddr>>),
-    /// One address of each type, with a time to live of an hour. A query fails if there is no address of its type.
+    /// One address of each type, which may be cached for an hour. If there is no address of a type, queries for it
+    /// fail.
     ForAnHour {
         ipv4: Option<Ipv4Addr>,
         ipv6: Option<Ipv6Addr>,
@@ -59,12 +61,12 @@ impl Dns {
         self.zone().answers.insert(name.to_ascii_lowercase(), answer);
     }
 
-    /// Sets the address of `name`.
+    /// Makes `name` resolve to this address.
     pub fn point(&self, name: &str, address: impl Into<IpAddr>) {
         self.answer(name, DnsAnswer::Addresses(vec![address.into()]));
     }
 
-    /// Returns the number of queries for the IPv4 address of `name`.
+    /// Returns how often the IPv4 address of `name` was asked for.
     pub fn queries(&self, name: &str) -> usize {
         self.zone()
             .queries
@@ -101,7 +103,7 @@ async fn serve(socket: UdpSocket, zone: Arc<Mutex<Zone>>) {
 // === impl Zone ===
 
 impl Zone {
-    /// Returns the answer to a query packet (RFC 1035 §4). `None` if no answer is sent.
+    /// Returns the packet that answers a query packet (RFC 1035 §4), or `None` if the query gets no answer.
     fn reply(&mut self, query: &[u8]) -> Option<Vec<u8>> {
         let (name, kind, end) = question(query)?;
         let seen = self.queries.entry((name.clone(), kind)).or_default();
@@ -134,7 +136,7 @@ impl Zone {
     }
 }
 
-/// Returns the name in lower case, the type, and where the question ends.
+/// Parses the question of a query. Returns the name in lower case, the type, and the position after the question.
 fn question(query: &[u8]) -> Option<(String, u16, usize)> {
     let mut labels = Vec::new();
     let mut at = 12;

@@ -1,4 +1,4 @@
-//! Assertions about responses. A failure shows the whole response.
+//! Assertions about responses. If one fails, it shows the whole response.
 
 use std::collections::BTreeSet;
 
@@ -33,8 +33,8 @@ pub fn refused(response: &Response, reason: &str) -> Field {
     decision
 }
 
-/// Asserts that the request failed at the origin: the response has this status and one of these `Proxy-Status` error
-/// types.
+/// Asserts that the proxy could not get a response from the origin: its own response has this status, and one of these
+/// error types in `Proxy-Status`.
 #[track_caller]
 pub fn failed(response: &Response, status: u16, errors: &[&str]) {
     assert_eq!(response.status, status, "{response:#?}");
@@ -45,7 +45,7 @@ pub fn failed(response: &Response, status: u16, errors: &[&str]) {
     );
 }
 
-/// Asserts that two sets of names are equal, in any order. A failure shows the names that are missing and those that
+/// Asserts that two lists contain the same names, in any order. If not, shows the names that are missing and those that
 /// are unexpected.
 #[track_caller]
 pub fn same_members<'a>(found: impl IntoIterator<Item = &'a str>, wanted: &[&'a str]) {

@@ -1,4 +1,4 @@
-//! Structured fields (RFC 9651), in a form that tests can compare.
+//! Parses structured fields (RFC 9651) into values that tests can compare.
 
 use sfv::{BareItem, Item, List, ListEntry, Parser};
 
@@ -18,7 +18,8 @@ impl Field {
         }
     }
 
-    /// Parses the last member of a list, as in `Proxy-Status`, where the nearest proxy adds the last one.
+    /// Parses a list and returns its last member, as in `Proxy-Status`: the proxy nearest to the client adds the last
+    /// one.
     ///
     /// # Panics
     /// If the text is not a list of items.
@@ -42,7 +43,7 @@ impl Field {
             .map(|(_, value)| plain(value))
     }
 
-    /// Returns whether a parameter is a token, an integer or a string, which are different to parsers.
+    /// Returns the type of a parameter: token, integer or string. A parser treats these as different.
     pub fn kind(&self, name: &str) -> Option<&'static str> {
         let (_, value) = self.0.params.iter().find(|(key, _)| key.as_str() == name)?;
         Some(match value {

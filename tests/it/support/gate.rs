@@ -1,4 +1,4 @@
-//! The real binary on a free port, with its own folder, log and audit records.
+//! Runs the real program (a gate) on a free port, in a folder of its own, and reads its log and audit records.
 
 mod audit;
 mod builder;
@@ -44,12 +44,12 @@ pub struct Connect {
 }
 
 impl Gate {
-    /// Starts a gate with the test defaults.
+    /// Starts the program with the default configuration of the tests.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
 
-    /// Starts a gate with this TOML merged over the test defaults.
+    /// Starts the program with this TOML merged into the default configuration of the tests.
     pub async fn with(overrides: &str) -> Self {
         Self::builder().config(overrides).start().await
     }
@@ -99,7 +99,7 @@ impl Gate {
             .expect("an address and a port")
     }
 
-    /// Returns the name server that the gate uses.
+    /// Returns the name server that the program uses.
     pub fn dns(&self) -> &Dns {
         &self.dns
     }
@@ -174,7 +174,7 @@ impl Gate {
         self.output.lines()
     }
 
-    /// Returns the gate's peak memory so far, in bytes.
+    /// Returns the most memory that the program has used so far, in bytes.
     pub fn peak_memory(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the gate runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -202,7 +202,8 @@ impl Gate {
         std::fs::write(self.file(config::FILE), text).expect("the folder is ours");
     }
 
-    /// Does the same as [`reconfigure`](Self::reconfigure), but renames a new file over the old one, as editors do.
+    /// Does the same as [`reconfigure`](Self::reconfigure), but writes a new file and renames it over the old one, as
+    /// editors do.
     pub fn replace_config(&self, overrides: &str) {
         let fresh = self.file("fresh.toml");
         std::fs::write(&fresh, self.config.text(overrides)).expect("the folder is ours");
@@ -214,7 +215,7 @@ impl Gate {
         builder::write_credentials(self.folder.path(), text);
     }
 
-    /// Waits until the configuration has been reloaded `count` times since the start.
+    /// Waits until the program has reloaded its configuration `count` times since the start.
     pub async fn reloaded(&self, count: usize) {
         wait::until("a reload", || {
             (self.logged("configuration reloaded") >= count).then_some(())
@@ -222,12 +223,12 @@ impl Gate {
         .await;
     }
 
-    /// Counts the log lines with this message.
+    /// Returns how many lines of the operational log have this message.
     pub fn logged(&self, message: &str) -> usize {
         self.log.lines().iter().filter(|line| line.message() == message).count()
     }
 
-    /// Counts the log lines about this limit.
+    /// Returns how many lines of the operational log are about the limit with this configuration key.
     pub fn logged_limit(&self, key: &str) -> usize {
         self.log
             .lines()
@@ -266,7 +267,7 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        // Both calls fail if the gate has already ended.
+        // If the program has already ended, both calls fail, which does not matter.
         drop(self.child.kill());
         drop(self.child.wait());
         if std::thread::panicking() {
@@ -279,7 +280,7 @@ impl Drop for Gate {
 // === impl Connect ===
 
 impl Connect {
-    /// Changes the CONNECT request.
+    /// Changes the CONNECT before it is sent.
     pub fn with_ask(self, change: impl FnOnce(Ask<'static>) -> Ask<'static>) -> Self {
         Self {
             ask: change(self.ask),

@@ -1,4 +1,4 @@
-//! A trait for all kinds of connections: plain, TLS from either side, and in memory.
+//! One trait for all kinds of connections: plain ones, TLS ones as client or server, and those in memory.
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, DuplexStream},
@@ -7,7 +7,7 @@ use tokio::{
 use tokio_rustls::{client, server};
 
 pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {
-    /// Makes the next close a reset (RST) instead of an orderly end (FIN).
+    /// When the connection is closed next, sends a reset (RST) instead of an orderly end (FIN).
     fn reset_on_close(&self) {}
 }
 

@@ -1,4 +1,4 @@
-//! A latch that a test opens once, and for which any number of tasks can wait.
+//! A latch: any number of tasks can wait for it, and a test opens it once.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ impl Latch {
         Self(Arc::new(watch::Sender::new(false)))
     }
 
-    /// Opens the latch, also for tasks that wait for it later.
+    /// Opens the latch. Tasks that wait for it later do not have to wait any more.
     pub fn open(&self) {
         self.0.send_replace(true);
     }

@@ -1,4 +1,4 @@
-//! A connection between a gate and the Redis server that a test can disturb.
+//! A connection between a robotgate and the Redis server. A test can disturb it.
 
 use std::{
     net::SocketAddr,
@@ -17,16 +17,16 @@ use tokio::{
     time::sleep,
 };
 
-/// What happens to the server's responses.
+/// How the server's responses are disturbed.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// Responses do not arrive, and neither does anything after them on the same connection.
+    /// Responses do not arrive. Nothing else arrives after them on the same connection.
     Drop,
     /// Responses arrive late.
     Delay(Duration),
     /// The connection ends in the middle of a response.
     Cut,
-    /// Instead of one, a text comes that does not end.
+    /// In place of a response, an endless text arrives.
     Endless,
 }
 
@@ -35,7 +35,7 @@ pub struct Link {
     address: SocketAddr,
     fault: Arc<Mutex<Option<Fault>>>,
     connections: Arc<AtomicUsize>,
-    // Dropping it closes all connections.
+    // Dropping this closes all connections.
     _accepting: JoinSet<()>,
 }
 
@@ -65,7 +65,7 @@ impl Link {
         }
     }
 
-    /// Returns the URL for a gate.
+    /// Returns the URL at which a robotgate reaches the server.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)
     }
@@ -81,7 +81,7 @@ impl Link {
     }
 }
 
-/// Forwards until one side closes or the connection is cut.
+/// Forwards bytes until one side closes the connection, or the fault `Cut` ends it.
 async fn forward(client: TcpStream, server: UnixStream, fault: Arc<Mutex<Option<Fault>>>) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();

@@ -1,4 +1,4 @@
-//! A test origin on raw TCP, plain or TLS. It can send anything and records its requests.
+//! A web site for tests (an origin), plain or with TLS. It can send any bytes, and records the requests that it gets.
 
 mod http2;
 mod reply;
@@ -23,7 +23,7 @@ pub use self::{
 };
 use super::tls::Certificate;
 
-/// The origin's name in tests for which the name does not matter.
+/// The host name of the site, for tests in which the name does not matter.
 pub const NAME: &str = "shop.example";
 
 pub struct Origin {
@@ -33,7 +33,7 @@ pub struct Origin {
     accepting: JoinHandle<()>,
 }
 
-/// A builder of an origin. [`spawn`](Self::spawn) starts the origin.
+/// Sets up a site. [`spawn`](Self::spawn) starts it.
 #[derive(Default)]
 pub struct Builder {
     pages: HashMap<String, Handler>,
@@ -45,7 +45,7 @@ pub struct Builder {
 
 type Handler = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
 
-/// State that all connections of an origin share.
+/// The state that all connections to a site share.
 #[derive(Default)]
 struct Site {
     pages: Mutex<HashMap<String, Handler>>,
@@ -53,7 +53,7 @@ struct Site {
     tls: Mutex<Option<Arc<ServerConfig>>>,
     requests: Mutex<Vec<Request>>,
     connections: AtomicUsize,
-    /// Number of replies that the peer did not take to the end.
+    /// Number of replies that the client did not read to the end.
     cut: AtomicUsize,
 }
 
@@ -81,13 +81,13 @@ impl Builder {
         self
     }
 
-    /// Sets a handler for all other paths. Without it, their status is 404.
+    /// Sets a handler for all other paths. Without one, they get a 404.
     pub fn otherwise(mut self, handler: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         self.fallback = Some(Arc::new(handler));
         self
     }
 
-    /// Responds to requests for all other paths with `body`, except for `/robots.txt`, whose status is 404.
+    /// Responds with `body` to requests for all other paths, except `/robots.txt`, which gets a 404.
     pub fn anything(self, body: &str) -> Self {
         let page = Reply::ok("text/plain", body.to_owned());
         self.otherwise(move |request| match request.path() {
@@ -106,14 +106,14 @@ impl Builder {
         self
     }
 
-    /// Uses TLS that negotiates the first of these protocols that the client offers, such as `h2` for HTTP/2. If this
-    /// is not called, the protocol is HTTP/1.1.
+    /// Uses TLS, and of these protocols the first that the client offers, such as `h2` for HTTP/2. Without this, the
+    /// site speaks HTTP/1.1.
     pub fn alpn(mut self, protocols: &[&str]) -> Self {
         self.alpn = Some(protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect());
         self.tls()
     }
 
-    /// Uses TLS that answers most clients' first ClientHello with a HelloRetryRequest.
+    /// Uses TLS, and answers the first ClientHello of most clients with a HelloRetryRequest.
     pub fn retrying(mut self) -> Self {
         self.retrying = true;
         self.tls()
@@ -151,7 +151,7 @@ impl Builder {
 // === impl Origin ===
 
 impl Origin {
-    /// Creates a builder of an origin without pages.
+    /// Begins to set up a site, which has no pages yet.
     pub fn start() -> Builder {
         Builder::default()
     }
@@ -179,12 +179,12 @@ impl Origin {
         format!("{}://{host}:{}{path}", self.scheme, self.port())
     }
 
-    /// Sets a new reply for a path.
+    /// Replaces the reply for a path.
     pub fn change(&self, path: &str, reply: Reply) {
         lock(&self.site.pages).insert(path.to_owned(), Arc::new(move |_| reply.clone()));
     }
 
-    /// Sets the certificate for new connections.
+    /// Changes the certificate that new connections get.
     pub fn present(&self, certificate: &Certificate) {
         *lock(&self.site.tls) = Some(certificate.server_config());
     }
@@ -225,8 +225,7 @@ impl Origin {
         self.site.connections.load(Ordering::SeqCst)
     }
 
-    /// Returns the number of replies that the peer did not take to the end: it closed the connection, or reset the
-    /// stream.
+    /// Returns how many replies the client did not read to the end: it closed the connection or reset the stream.
     pub fn cut(&self) -> usize {
         self.site.cut.load(Ordering::SeqCst)
     }
@@ -234,7 +233,7 @@ impl Origin {
     /// Closes the listener and all connections. From then on, connections are refused.
     pub async fn shut_down(&mut self) {
         self.accepting.abort();
-        // The aborted task returns a cancellation error.
+        // The task was aborted, so waiting for it returns an error.
         drop((&mut self.accepting).await);
     }
 }
@@ -261,7 +260,7 @@ impl Site {
     }
 }
 
-/// Locks even if a test has panicked, because a second panic would hide the first one.
+/// Locks a mutex even if another thread has panicked. A second panic would hide the first one.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,5 @@
-//! Programs that some tests start. They are optional on a developer's machine and required in CI.
+//! Finds out whether the programs are installed that some tests start. They are optional on a developer's machine and
+//! required in CI.
 
 use std::{
     env,
@@ -17,7 +18,7 @@ macro_rules! needs {
 }
 pub(crate) use needs;
 
-/// Returns whether one of the programs or modules is missing.
+/// Returns whether one of the programs or Python modules is not installed.
 pub fn is_missing(programs: &[&str]) -> bool {
     let Some(missing) = programs.iter().find(|program| !is_there(program)) else {
         return false;
@@ -31,7 +32,7 @@ pub fn is_missing(programs: &[&str]) -> bool {
 }
 
 fn is_there(program: &str) -> bool {
-    // Search the same folders as the tests, regardless of the caller's PATH.
+    // Searches fixed folders, because the tests start programs from these, whatever the PATH of the caller is.
     let found = |name: &str| {
         ["/usr/bin", "/bin", "/usr/sbin"]
             .iter()

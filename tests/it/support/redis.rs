@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{Certificate, wait};
 
-/// A Redis server. It listens on a socket in its own folder, and ends with the test.
+/// A Redis server. It listens on a socket in a folder of its own, and ends with the test.
 pub struct Redis {
     child: Child,
     folder: TempDir,
@@ -37,7 +37,7 @@ impl Redis {
             files.path().join(name).display().to_string()
         };
         let (certificate, key) = (write("server.pem", &certificate), write("server-key.pem", &key));
-        // Redis cannot choose a free port itself.
+        // Redis cannot choose a free port itself, so the test finds one.
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = port.expect("a free port").port().to_string();
         let arguments = [

@@ -1,4 +1,5 @@
-//! Runs the real binary with a terminal as its standard input and error, and optionally as its output.
+//! Runs the real program at a terminal: its standard input and standard error are a terminal, and its standard output
+//! can be.
 
 use std::{
     fs::File,
@@ -31,7 +32,7 @@ pub struct AtTerminal {
     shown: Arc<Mutex<Vec<u8>>>,
 }
 
-/// Opens a terminal with this many columns. Returns the test's end and the program's end.
+/// Opens a terminal that is `columns` wide. Returns the end for the test, and the end for the program.
 pub fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
     grantpt(&ours).expect("ours");
@@ -53,8 +54,8 @@ pub fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
 // === impl AtTerminal ===
 
 impl AtTerminal {
-    /// Runs the program with these arguments and variables. Its output is written to `output` or, if that is `None`, to
-    /// the terminal.
+    /// Runs the program with these arguments and environment variables. Its standard output goes to `output`, or to the
+    /// terminal if that is `None`.
     pub fn run(args: &[&str], variables: &[(&str, &str)], output: Option<Stdio>) -> Self {
         let (ours, theirs) = terminal(100);
         let end = || Stdio::from(theirs.try_clone().expect("another"));
@@ -86,7 +87,7 @@ impl AtTerminal {
                         shown.extend_from_slice(&some[..length]);
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(Duration::from_millis(2)),
-                    // Reading a terminal whose other end is closed fails.
+                    // Reading fails when the program has closed its end of the terminal.
                     _ => break,
                 }
             }
@@ -100,7 +101,7 @@ impl AtTerminal {
         }
     }
 
-    /// Returns the text that was shown so far. Control characters are kept, except that line ends become `\n`.
+    /// Returns the text that was shown so far. Line ends become `\n`; all other control characters are kept.
     pub fn shown(&self) -> String {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&shown).replace("\r\n", "\n")

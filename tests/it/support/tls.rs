@@ -1,4 +1,4 @@
-//! Valid and invalid certificates for origins, from a test authority that the gate trusts.
+//! Creates certificates for test sites, both valid and invalid. The proxy trusts the authority of the valid ones.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,9 +13,9 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
 
-/// The authority that signs all valid certificates of origins.
+/// The authority of all valid certificates. The proxy trusts it.
 static TRUSTED: LazyLock<Authority> = LazyLock::new(|| Authority::new("origin test root"));
-/// An authority that the gate does not trust.
+/// An authority that the proxy does not trust.
 static UNKNOWN: LazyLock<Authority> = LazyLock::new(|| Authority::new("unknown root"));
 
 /// A server's certificate chain and key.
@@ -87,27 +87,27 @@ impl Certificate {
         Self::shown(vec![certificate.der().clone()], &key)
     }
 
-    /// Creates a certificate with its name only in the obsolete common name.
+    /// Creates a certificate that has its name only in the common name, where clients no longer look for it.
     pub fn of_common_name(name: &str) -> Self {
         let mut params = params(&[]);
         params.distinguished_name.push(DnType::CommonName, name);
         Self::signed(&TRUSTED, params)
     }
 
-    /// Creates a certificate for clients, not for servers.
+    /// Creates a certificate that is valid for clients, but not for servers.
     pub fn for_clients(names: &[&str]) -> Self {
         let mut params = params(names);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         Self::signed(&TRUSTED, params)
     }
 
-    /// Creates a certificate from an intermediate of the trusted authority. `shown` is whether the chain includes the
-    /// intermediate.
+    /// Creates a certificate that an intermediate authority signs, which the trusted authority signs. `shown` says
+    /// whether the server also sends the certificate of the intermediate one.
     pub fn by_intermediate(names: &[&str], shown: bool) -> Self {
         Self::below(authority_params("intermediate"), names, shown)
     }
 
-    /// Creates a certificate that was signed with a certificate that is not an authority's.
+    /// Creates a certificate that was signed with the key of an ordinary certificate, which must not sign others.
     pub fn by_no_authority(names: &[&str]) -> Self {
         Self::below(params(&["issuer.example"]), names, true)
     }
@@ -138,13 +138,13 @@ impl Certificate {
         }
     }
 
-    /// Returns the TLS settings of a server with this certificate and HTTP/1.1.
+    /// Returns the TLS settings of a server that shows this certificate and speaks HTTP/1.1.
     pub fn server_config(&self) -> Arc<ServerConfig> {
         self.server_config_of(ring::default_provider())
     }
 
-    /// Does the same as [`server_config`](Self::server_config), but the server answers most clients' first ClientHello
-    /// with a HelloRetryRequest, because it needs a key share that they do not send at first.
+    /// Does the same as [`server_config`](Self::server_config), but the server accepts only a key share that most
+    /// clients do not send at first. So it answers their first ClientHello with a HelloRetryRequest.
     pub fn retrying_server_config(&self) -> Arc<ServerConfig> {
         self.server_config_of(CryptoProvider {
             kx_groups: vec![ring::kx_group::SECP384R1],
@@ -167,7 +167,7 @@ impl Certificate {
 // === impl Roots ===
 
 impl Roots {
-    /// Trusts the authority that signs valid certificates of origins.
+    /// Trusts the authority that signs the valid certificates.
     pub fn of_origins() -> Self {
         Self::from_pem(origin_root_pem())
     }
@@ -180,7 +180,7 @@ impl Roots {
         }
     }
 
-    /// Trusts every certificate without verification.
+    /// Trusts every certificate and checks nothing.
     pub fn blind() -> Self {
         Self {
             blind: true,

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a test waits before it fails. Tests must not use it to measure speed: a test that passes takes far less
-/// time, however busy the machine is.
+/// How long a test waits before it fails. It is not for measuring speed: a test that passes takes far less time,
+/// however busy the machine is.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Calls `condition` repeatedly until it returns a value.
+/// Calls `condition` again and again until it returns a value.
 ///
 /// # Panics
 /// After [`DEADLINE`]. The message contains `what`.

@@ -1,6 +1,6 @@
-//! HTTP/1.1 as bytes on a connection. The origin and the clients read heads, fields and bodies in the same way.
+//! Reads and writes HTTP/1.1 on a connection, as bytes. The test sites and the test clients both use it.
 //!
-//! The parser is lenient on purpose, so that tests see what was sent. It repairs nothing.
+//! The parser accepts invalid messages and corrects nothing, so that tests see exactly what was sent.
 
 use std::io;
 
@@ -19,13 +19,13 @@ pub enum End {
     Nothing,
     Length,
     Chunked,
-    /// The connection was closed in an orderly way.
+    /// The body ended because the peer closed the connection in an orderly way.
     Close,
     /// The connection ended, or the framing broke, before the body was complete.
     Cut,
 }
 
-/// A connection, and bytes that have been read from it but not used.
+/// A connection, and the bytes that were read from it but not used yet.
 pub struct Wire {
     io: BoxIo,
     buffer: Vec<u8>,
@@ -50,14 +50,14 @@ impl Fields {
         self.field(name).is_some()
     }
 
-    /// Returns whether a list field (`Connection`, `Transfer-Encoding`) contains `token`.
+    /// Returns whether a header field that is a list, such as `Connection`, contains `token`.
     pub fn lists(&self, name: &str, token: &str) -> bool {
         self.all(name)
             .flat_map(|v| v.split(','))
             .any(|t| t.trim().eq_ignore_ascii_case(token))
     }
 
-    /// Parses the lines after the first line of a head.
+    /// Parses header fields: the lines of a head after its first line.
     pub fn parse(lines: &str) -> Self {
         let pair = |line: &str| {
             let (name, value) = line.split_once(':').unwrap_or((line, ""));
@@ -87,7 +87,7 @@ impl Wire {
         self.io.flush().await
     }
 
-    /// Closes the sending direction. The peer can still send.
+    /// Closes the direction in which this side sends. The peer can still send.
     pub async fn finish(&mut self) -> io::Result<()> {
         self.io.shutdown().await
     }
@@ -96,7 +96,7 @@ impl Wire {
         self.io.reset_on_close();
     }
 
-    /// Returns the bytes of one read, or no bytes at the end.
+    /// Reads once and returns the bytes. They are empty at the end of the connection.
     pub async fn some(&mut self) -> io::Result<Vec<u8>> {
         if self.buffer.is_empty() {
             self.fill().await?;
@@ -126,7 +126,8 @@ impl Wire {
         Ok(Some((first.to_owned(), Fields::parse(rest))))
     }
 
-    /// Appends exactly `length` bytes to `body`, or returns [`End::Cut`].
+    /// Reads exactly `length` bytes and appends them to `body`. If the connection ends before that, returns
+    /// [`End::Cut`].
     pub async fn counted(&mut self, length: usize, body: &mut Vec<u8>) -> End {
         while self.buffer.len() < length {
             if !matches!(self.fill().await, Ok(1..)) {
@@ -161,7 +162,7 @@ impl Wire {
         }
     }
 
-    /// Appends all bytes until the peer closes the connection.
+    /// Reads until the peer closes the connection, and appends the bytes to `body`.
     pub async fn until_closed(&mut self, body: &mut Vec<u8>) -> End {
         loop {
             body.append(&mut self.buffer);

@@ -1,4 +1,4 @@
-//! Opening and closing the log.
+//! Tests opening and closing the log.
 
 use std::os::unix::fs::PermissionsExt as _;
 

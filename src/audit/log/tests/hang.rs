@@ -1,4 +1,4 @@
-//! A disk that hangs while a request writes to it blocks that request's thread and nothing else.
+//! Tests that a disk that hangs blocks only the thread of the request that is writing.
 
 use std::{io::Read as _, net::TcpStream};
 
@@ -10,11 +10,11 @@ use tokio::{
 
 use super::*;
 
-/// Creates a log on a hanging disk, with a write blocked on one of the runtime's threads.
+/// Creates a log on a disk that hangs. A write to it blocks one of the runtime's threads.
 async fn hanging() -> (Sink, Arc<AuditLog>, tokio::task::JoinHandle<Result<(), AuditError>>) {
     let sink = Sink::default();
     let log = Arc::new(sink.log_as_file());
-    // After these lines, the log writes the line of a single request without waiting for more.
+    // After these lines, the log no longer waits for the lines of other requests before it writes.
     for _ in 0..5 {
         log.write(b"before\n").await.expect("it is written");
     }
@@ -22,12 +22,13 @@ async fn hanging() -> (Sink, Arc<AuditLog>, tokio::task::JoinHandle<Result<(), A
     let write = tokio::spawn({
         let log = log.clone();
         async move {
-            // After this timer, the task runs on the thread that drives timers and sockets, so it writes there.
+            // After the timer, this task runs on the thread that drives the runtime's timers and sockets. So that
+            // thread writes and is blocked.
             sleep(Duration::from_millis(20)).await;
             log.write(b"first\n").await
         }
     });
-    // This blocks only the test's own thread, which runs no tasks.
+    // This blocks the test's own thread. That does no harm, because no tasks run on it.
     sink.wait_until(|state| state.blocked);
     assert!(!sink.is_written_by_thread());
     (sink, log, write)
@@ -45,7 +46,7 @@ async fn sockets_and_timers_work_while_a_write_hangs() {
         }
     });
     let (sink, _log, write) = hanging().await;
-    // The client runs outside the runtime: a new task could make the runtime drive its sockets.
+    // The client uses no task. A new task could wake another thread of the runtime, and only the log must do that.
     let client = std::thread::spawn(move || {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(DEADLINE))?;

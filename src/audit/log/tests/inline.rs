@@ -1,4 +1,4 @@
-//! Requests that write to a file on their own threads.
+//! Tests requests that write to a file on their own threads.
 
 use super::*;
 
@@ -168,7 +168,7 @@ async fn a_request_continues_an_interrupted_or_short_write() {
     assert!(!sink.is_written_by_thread());
 }
 
-/// Tests only that it happens. The tests of `pace` cover how long it takes.
+/// Tests only that requests write again at some time. The tests of `pace` check when.
 #[tokio::test]
 async fn requests_write_again_when_the_file_is_fast_again() {
     let sink = Sink::with_troubles([Trouble::Error(io::ErrorKind::WouldBlock)]);

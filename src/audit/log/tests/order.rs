@@ -1,11 +1,11 @@
-//! Lines arrive whole and in order, however many tasks write at a time.
+//! Tests that lines are written whole and in order, even if many tasks write at the same time.
 
 use super::*;
 
 const WRITERS: usize = 64;
 const LINES: usize = 50;
 
-/// Returns a line that reveals where it was torn or mixed with another.
+/// Returns a line in which it shows if it was cut or mixed with another line.
 fn line(writer: usize, number: usize) -> String {
     format!(
         "<{writer} {number} {}>\n",
@@ -15,7 +15,7 @@ fn line(writer: usize, number: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn lines_of_many_writers_stay_complete_and_in_order() {
-    // An output that accepts a few bytes at a time, in varying numbers.
+    // The output accepts only a few bytes at a time, and a different number each time.
     let sink = Sink::with_troubles((0..10_000).map(|n| Trouble::Short(1 + n * 7 % 97)));
     let log = Arc::new(sink.log());
     let writers: Vec<_> = (0..WRITERS)

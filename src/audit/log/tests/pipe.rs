@@ -1,4 +1,4 @@
-//! A named pipe from which another program reads the log.
+//! Tests a named pipe as output, from which another program reads the log.
 
 use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
 
@@ -37,13 +37,13 @@ async fn a_slow_reader_of_a_pipe_gets_every_line() {
     let (_folder, path) = pipe();
     let mut reader = reader_of(&path);
     let log = AuditLog::open(&Output::File(path)).expect("there is a reader");
-    // More than fits into a pipe.
+    // These lines are more than a pipe can hold.
     let expected: String = (0..100_000).map(|number| format!("{number}\n")).collect();
     for line in expected.split_inclusive('\n') {
         log.append(line.as_bytes()).await.expect("there is room");
     }
     let closing = std::thread::spawn(move || {
-        // `write` returns only when the reader has made room for the last line.
+        // The pipe is full. So `write` returns only when the reader has made room for this line.
         let mut written = pin!(log.write(b"the end\n"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         runtime.expect("a runtime").block_on(written.as_mut())

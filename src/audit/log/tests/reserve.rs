@@ -1,8 +1,8 @@
-//! Room that is reserved for future lines.
+//! Tests room in the log that is reserved for future lines.
 
 use super::*;
 
-/// Reserves room if it is available immediately.
+/// Reserves room if there is some now, and otherwise returns `None`.
 async fn has_room(log: &Arc<AuditLog>, bytes: usize) -> Option<Reserved> {
     match ask_once(pin!(log.reserve(bytes))).await {
         Poll::Ready(reserved) => Some(reserved.expect("it did not wait")),

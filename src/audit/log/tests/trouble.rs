@@ -1,8 +1,8 @@
-//! An output that fails for a while loses nothing.
+//! Tests that no line is lost if the output fails for a while.
 
 use super::*;
 
-/// Writes two lines to an output with these troubles.
+/// Writes two lines to an output that has these troubles, and checks that both are there in the end.
 async fn writes_despite(troubles: Vec<Trouble>) {
     let sink = Sink::with_troubles(troubles.clone());
     let log = sink.log();
@@ -24,7 +24,7 @@ async fn after_an_error_the_write_continues_at_the_same_byte() {
     tokio::join!(
         writes_despite(vec![Trouble::Error(io::ErrorKind::StorageFull)]),
         writes_despite(mixed),
-        // The second write accepts nothing and returns no error.
+        // The second write accepts no byte, and returns no error either.
         writes_despite(vec![Trouble::Short(5), Trouble::Short(0)]),
     );
 }
@@ -73,7 +73,7 @@ async fn append_waits_if_too_many_bytes_are_pending() {
         break;
     }
     log.close();
-    // Twice, because the batch that the log's thread is writing can be as large as the lines that wait.
+    // The limit counts twice: once for the lines that wait, and once for the batch that the log's thread is writing.
     assert!(
         accepted * line.len() <= 2 * (MAX_PENDING + line.len()),
         "{accepted} lines were taken"

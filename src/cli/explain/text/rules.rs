@@ -1,4 +1,4 @@
-//! Describes the rules behind a decision: the lines around the deciding rule, and the rules that lost.
+//! Writes which rules are behind a decision: the lines around the rule that decided, and the rules that lost.
 
 use std::fmt::{Result, Write as _};
 
@@ -20,7 +20,7 @@ pub(super) fn write(report: &Report<'_>, why: &Why<'_>, paint: Paint, width: usi
     if !named.is_empty() {
         writeln!(out)?;
         let rule = why.line;
-        // Show only the last user-agent lines above that line, because a robots.txt can repeat them often.
+        // A robots.txt can repeat its user-agent lines many times. So show only the last few above the rule.
         let end = match rule {
             Some(rule) => named.partition_point(|line| *line < rule),
             None => named.len().min(MAX_NAMES),
@@ -45,7 +45,7 @@ pub(super) fn write(report: &Report<'_>, why: &Why<'_>, paint: Paint, width: usi
     losers(explanation, width, paint, out)
 }
 
-/// Returns the user-agent lines that selected the rules.
+/// Returns the numbers of the user-agent lines because of which these rules apply to the bot.
 fn naming<'e>(explanation: &'e Explanation<'_>) -> impl Iterator<Item = u32> + 'e {
     let agents = explanation.groups.iter().flat_map(|group| &group.agents);
     agents
@@ -100,13 +100,13 @@ fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut S
     more(all.len(), shown.len(), out)
 }
 
-/// Returns whether the rule and the path have more in common than the first `/`.
+/// Returns whether a rule that lost is worth showing: it matches the path, or both begin with more than the same `/`.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
     !matches!(other.lost, LossReason::DoesNotMatch { .. }) || other.literal_fit() > 1
 }
 
-/// Writes a row for each rule: its line, its text and its reason. In a narrow window the texts are
-/// cut; in a very narrow one each reason is on its own row.
+/// Writes a row for each rule: its line, its text, and why it lost. In a narrow window, texts are cut. In a very narrow
+/// one, each reason has its own row.
 fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, out: &mut String) -> Result {
     let digits = shown.iter().map(|other| other.rule.line.to_string().len()).max();
     let digits = digits.unwrap_or(0).max(4);
@@ -132,7 +132,7 @@ fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, 
     Ok(())
 }
 
-/// Says why a rule lost, in about `width` columns including an indent.
+/// Says why a rule lost. The text has about `width` columns, including an indent.
 fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -> String {
     let bytes = other.rule.pattern.len();
     match (other.lost, &explanation.rule) {
@@ -147,7 +147,7 @@ fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -
         (LossReason::TieEarlier, _) => "matches and is as long, but stands later".to_owned(),
         (LossReason::DoesNotMatch { fits: 0 | 1 }, _) => "does not match".to_owned(),
         (LossReason::DoesNotMatch { fits }, _) => {
-            // A pattern is ASCII.
+            // `fits` never divides a character, because a pattern is ASCII.
             let part = other.rule.pattern.get(..fits).unwrap_or_default();
             format!("does not match: fits only up to {}", cut(part, MAX_PART.min(width / 3)))
         }
@@ -155,11 +155,11 @@ fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -
     }
 }
 
-/// Maximum number of shown rules that lost.
+/// Maximum number of lost rules that are printed.
 const MAX_LOSERS: usize = 5;
-/// Maximum columns of a shown part of a pattern.
+/// Maximum number of columns for a part of a pattern.
 const MAX_PART: usize = 60;
-/// Minimum columns for a rule's text.
+/// Minimum number of columns for a rule's text.
 const MIN_TEXT: usize = 16;
-/// Indent of a reason on its own row, in columns.
+/// By how many columns a reason on its own row is indented.
 const INDENT: usize = 4;

@@ -1,4 +1,4 @@
-//! Describes what the site says about the purposes of the bot, and what robotgate makes of it.
+//! Writes what the site says about using its content for the bot's purposes, and what robotgate makes of that.
 
 use std::fmt::{Result, Write as _};
 
@@ -12,7 +12,7 @@ use crate::{
     usage::{UseRefusal, UseSource, UseStatement, Vocabulary, VocabularyPolicy},
 };
 
-/// Writes a row for each statement of the site, or one for a purpose that the site says nothing about.
+/// Writes a row for each thing that the site says about a purpose, and a row for each purpose of which it says nothing.
 pub(super) fn write(report: &Report<'_>, paint: Paint, out: &mut String) -> Result {
     let Some(usage) = report.decision.usage.as_deref() else {
         return Ok(());
@@ -53,7 +53,7 @@ pub(super) fn write(report: &Report<'_>, paint: Paint, out: &mut String) -> Resu
 
 type Row = (crate::usage::Purpose, String, &'static str);
 
-/// Returns the place of a statement, and its text.
+/// Returns where the site says something about the use of its content, and what.
 fn shown(statement: &UseStatement) -> String {
     let (label, value) = (statement.label, statement.value());
     match statement.source {

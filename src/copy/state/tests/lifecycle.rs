@@ -32,9 +32,9 @@ struct Event {
     cache_control: Option<String>,
     error: Option<String>,
     redirects: Option<Hops>,
-    /// Target of the last redirect.
+    /// Where the last redirect leads.
     to: Option<String>,
-    /// Response of that target.
+    /// The response from there.
     r#final: Option<Box<Event>>,
     #[serde(rename = "content_type")]
     _content_type: Option<String>,
@@ -117,7 +117,7 @@ fn refused_hop(to: &str) -> Failure {
     FetchError::from(Fault::from(EgressError::from(prohibited))).into()
 }
 
-/// Describes the answer in the words of the cases.
+/// Describes the answer with a word that the cases use.
 fn effect_of(answer: Answer<'_>) -> &'static str {
     match answer {
         Answer::Rules(copy) => {

@@ -1,14 +1,14 @@
-//! Compares the state after sequences of fetches, at times that go forwards and backwards, with a table of what each
-//! fetch means.
+//! Compares the state of an origin after random fetches with a simple table, which says what each fetch means. The
+//! clock goes forwards and backwards.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A fetch and the second at which it ended.
+/// The second at which a fetch ended, and its result.
 type Event = (u64, Fetched);
 
-/// The answer that the table gives for an origin.
+/// What the table says about an origin.
 #[derive(Debug, PartialEq)]
 enum Says {
     Rules(u64),
@@ -37,7 +37,7 @@ fn fetches() -> impl Strategy<Value = Fetched> {
     ]
 }
 
-/// Generates seconds around the limits, and random ones.
+/// Generates seconds near those at which something changes, and random ones.
 fn seconds() -> impl Strategy<Value = u64> {
     let edges = [
         0,
@@ -60,7 +60,7 @@ fn histories() -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec((seconds(), fetches()), 1..8)
 }
 
-/// Generates histories in which the clock never runs backwards.
+/// Generates sequences of fetches in which the clock never runs backwards.
 fn orderly_histories() -> impl Strategy<Value = Vec<Event>> {
     histories().prop_map(|mut events| {
         events.sort_by_key(|(second, _)| *second);
@@ -80,7 +80,7 @@ fn played_under(policy: Policy, events: &[Event]) -> History {
         })
 }
 
-/// Generates all policies for an origin that fails.
+/// Generates policies with different settings for an origin that fails.
 fn policies() -> impl Strategy<Value = Policy> {
     let deny_for = proptest::sample::select(vec![0, HOUR, 12 * HOUR, 30 * DAYS]);
     let then = proptest::sample::select(vec![Then::LastCopy, Then::Allow, Then::Deny]);
@@ -93,7 +93,7 @@ fn policies() -> impl Strategy<Value = Policy> {
     })
 }
 
-/// The answer that a response gives. Rules come with the second of their receipt.
+/// What a response says. For rules, also the second at which they were received.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Word {
     Rules(u64),
@@ -101,7 +101,7 @@ enum Word {
     Soft404,
 }
 
-/// The outcome of a fetch, which can depend on earlier fetches.
+/// What a fetch means. This can depend on earlier fetches.
 #[derive(Debug, Clone, Copy)]
 struct Outcome {
     second: u64,
@@ -117,7 +117,7 @@ struct OriginAnswer {
     life: u64,
 }
 
-/// Returns the outcomes of the fetches. A "not modified" without earlier rules is a failure.
+/// Returns what each fetch means. A 304 ("not modified") without earlier rules is a failure.
 fn outcomes(events: &[Event]) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (second, fetched) in events {
@@ -146,7 +146,7 @@ fn outcomes(events: &[Event]) -> Vec<Outcome> {
     outcomes
 }
 
-/// Returns the failures since the last response.
+/// Returns the failures that came after the last response.
 fn failures(outcomes: &[Outcome]) -> &[Outcome] {
     let answers = outcomes
         .iter()
@@ -160,7 +160,8 @@ fn last_answer(outcomes: &[Outcome]) -> Option<(u64, OriginAnswer)> {
     answers.find_map(|outcome| Some((outcome.second, outcome.answer?)))
 }
 
-/// Returns whether `now` is within the life of `answer`, or before it by no more than the clock slack.
+/// Returns whether `answer` has not expired at `now`. `now` can be a minute before the answer, because clocks are set
+/// back a little.
 fn holds(answer: (u64, OriginAnswer), now: u64) -> bool {
     (answer.0.saturating_sub(MINUTE)..answer.0 + answer.1.life).contains(&now)
 }
@@ -173,7 +174,7 @@ fn says_of_answer(answer: OriginAnswer) -> Says {
     }
 }
 
-/// Returns the table's answer at `now`, if the clock never ran backwards until the last event.
+/// Returns what the table says at `now`. The clock must not have run backwards before.
 fn table(events: &[Event], now: u64) -> Says {
     table_under(&Policy::default(), events, now)
 }
@@ -269,7 +270,8 @@ proptest! {
         prop_assert_eq!(restored.etag(), state.etag());
     }
 
-    /// If the disk could not be read in time, a state starts empty and is merged with the earlier state later.
+    /// If the disk could not be read in time, robotgate starts with an empty state, and later merges it with the one on
+    /// disk.
     #[test]
     fn a_state_that_resumes_an_earlier_one_equals_an_uninterrupted_one(
         before in orderly_histories(),

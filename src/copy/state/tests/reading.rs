@@ -1,4 +1,4 @@
-//! Tests states after the profile has changed.
+//! Tests states of an origin after a reload has changed the profile.
 
 use super::*;
 
@@ -24,7 +24,7 @@ impl History {
         self
     }
 
-    /// Returns whether `/p` is allowed.
+    /// Returns whether `/p` is allowed at this second.
     fn allows(&self, second: u64) -> bool {
         let copy = self.answer(second).copy().expect("a copy decides");
         copy.robots.agent("a").decide(b"/p").allowed
@@ -92,8 +92,8 @@ fn a_status_gets_its_meaning_from_the_current_profile() {
     assert_eq!(busy.expires(), DAYS + 5 * MINUTE);
     assert!(matches!(busy.answer(31 * DAYS), Answer::LastCopy(..)), "since it came");
 
-    // In the new profile, the 429 is an answer: there is no robots.txt. The failed refresh happened while the copy was
-    // fresh.
+    // The refresh got a 429 while the copy was fresh, and counted as failed. In the new profile, a 429 means that there
+    // is no robots.txt.
     let busy = History::new()
         .then(0, received(200, RULES))
         .then(20 * HOUR, received(429, ""));

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Returns the delays between tries for an origin that always gives this outcome. Each try is made as soon as it is
-/// due.
+/// Returns the delays between the fetches of an origin for which each fetch has this result. Each one is made as soon
+/// as it is due.
 fn delays(fetched: &Fetched, tries: usize) -> Vec<u64> {
     let (mut history, mut now, mut delays) = (History::new(), 0, Vec::new());
     for _ in 0..tries {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Returns a policy with these settings for an origin that fails.
+/// Returns a policy with these settings for origins that fail.
 fn policy(deny_for: u64, then: Then, without_copy: WithoutCopy) -> Policy {
     let mut policy = denying_for(deny_for);
     policy.unreachable.then = then;
@@ -94,7 +94,7 @@ fn a_forward_jump_leaves_failures_outside_its_span_unchanged() {
         to: at(11 * DAYS),
         by: Duration::from_secs(40 * DAYS),
     };
-    // One series of failures began before this run of the program, the other after the clock was set.
+    // The first failures were recorded before a restart, or after the clock was set.
     for second in [9 * DAYS, 12 * DAYS] {
         let history = History::new().then(second, time_out());
         assert_eq!(history.state.after_jump(&jump), history.state, "second {second}");

@@ -8,7 +8,7 @@ fn client(number: u8) -> Requester {
     }
 }
 
-/// Creates a queue. Each entry of `counts` is the number of a client and how many fetches it queues.
+/// Creates a queue. Each entry of `counts` is a client, and the number of fetches that it queues.
 fn queue(permits: usize, counts: &[(u8, usize)]) -> Queue<u8> {
     let mut queue = Queue::new(permits);
     for (number, count) in counts {
@@ -19,7 +19,7 @@ fn queue(permits: usize, counts: &[(u8, usize)]) -> Queue<u8> {
     queue
 }
 
-/// Starts fetches and returns their clients in order.
+/// Starts as many fetches as possible, and returns their clients in order.
 fn started(queue: &mut Queue<u8>) -> Vec<u8> {
     std::iter::from_fn(|| queue.start()).collect()
 }
@@ -112,7 +112,7 @@ fn the_queue_forgets_requesters_that_left() {
 
 #[test]
 fn a_slow_fetch_hinders_requesters_that_have_fewer_permits() {
-    // The first requester takes both permits before the second one waits.
+    // The first requester takes both permits. Only then does the second one wait.
     let mut queue = queue(2, &[(1, 2)]);
     started(&mut queue);
     assert!(!queue.should_give_way(client(1).name), "nobody waits");

@@ -22,7 +22,7 @@ fn strict_readings_cover_every_kind_of_server() {
         ("/a//b///c//", &["/a/b/c/"]),
         ("/%2fa", &["/a"]),
         ("/.//.//a", &["/a"]),
-        // Slashes are merged before `..` is resolved.
+        // Servers merge slashes before they resolve `..`.
         ("/x//../a", &["/a"]),
         ("/x/..%2Fa", &["/a"]),
         ("/x%2f%2e%2E%2fa", &["/a"]),
@@ -31,11 +31,11 @@ fn strict_readings_cover_every_kind_of_server() {
         ("//..", &["/"]),
         ("/a//..", &["/"]),
         ("/a//.", &["/a/"]),
-        // Some servers treat a backslash as a slash. For others, it is part of a segment, so `..` removes more.
+        // Some servers take a backslash for a slash. For others, it is an ordinary character, so `..` removes more.
         ("/x/..\\a", &["/a"]),
         ("/%5ca", &["/\\a", "/a"]),
         ("/x\\y//../a", &["/a", "/x/a"]),
-        // Some servers drop parameters. For others, they are part of the name.
+        // Some servers drop parameters (`;b`). For others, they are part of the name.
         ("/a;b", &["/a"]),
         ("/x/..;b/a", &["/a"]),
         ("/;/a", &["/a"]),
@@ -43,10 +43,10 @@ fn strict_readings_cover_every_kind_of_server() {
         ("//a;b", &["/a;b", "/a"]),
         ("/x/..%3ba/a", &["/x/..;a/a", "/a"]),
         ("/p/..;/a/;q/../x", &["/x", "/a/x"]),
-        // A rule can be written with escapes or without them.
+        // A rule can be written with these escapes or without them, so there is a reading for each.
         ("/a%28b%29", &["/a(b)"]),
         ("//%7ea%28", &["/~a%28", "/~a(", "/%7Ea%28"]),
-        // None of these escapes, if decoded, begins a query, a fragment or another escape.
+        // These stay escaped. Decoded, they would begin a query, a fragment or another escape.
         ("//%3f%23%25", &["/%3F%23%25"]),
         ("//%252f%2561", &["/%252f%2561"]),
         // The query does not change.
@@ -127,7 +127,7 @@ fn strict_readings_can_be_disabled() {
     }
 }
 
-/// Returns the file that nginx opens for `path`: escapes are decoded once, slashes merged, dot segments resolved.
+/// Returns the file that nginx opens for `path`. nginx decodes escapes once, merges slashes, and then resolves `/../`.
 /// `None` if nginx responds with 400.
 fn opened_by_nginx(path: &str) -> Option<String> {
     let mut decoded = String::new();
@@ -162,8 +162,7 @@ fn opened_by_url_parser(path: &str) -> Option<String> {
     opened_by_nginx(url.path())
 }
 
-/// Returns the file that Tomcat serves without a proxy in front: parameters are dropped, then the path is handled as in
-/// nginx.
+/// Returns the file that Tomcat serves without a proxy in front. It drops parameters, and then does the same as nginx.
 fn served_by_tomcat(path: &str) -> Option<String> {
     let bare: Vec<&str> = path
         .split('/')

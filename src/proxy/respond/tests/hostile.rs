@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Refuses a request because of this rule, and returns the response.
+/// Returns the refusal of a request that `rule` in `group` disallows.
 fn refuse(rule: &str, group: &str) -> OwnResponse {
     let decision = decided(Verdict::Deny, Reason::Rule);
     let grounds = DecisionTexts {

@@ -190,7 +190,7 @@ fn the_decision_field_marks_what_report_lets_through() {
             true,
             &["reason", "enforcement", "bot", "robots", "id"],
         ),
-        // The decision's reason is one that `report` does not affect, so the refusal does not mention `report`.
+        // `report` does not let a request with this reason through, so the refusal does not mention `report`.
         (
             Enforcement::Report,
             Reason::Egress,

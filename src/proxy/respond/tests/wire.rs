@@ -1,8 +1,8 @@
-//! Tests responses as bytes, for a client without a pingora session.
+//! Tests responses as bytes, for code that does not send them through pingora.
 
 use super::*;
 
-/// Parses a response as a client does, into the status, the phrase, the fields, and the content.
+/// Parses a response as a client does: into the status, the reason phrase, the fields, and the content.
 fn read(bytes: &[u8]) -> (u16, String, Vec<(String, String)>, &[u8]) {
     let mut fields = [httparse::EMPTY_HEADER; 32];
     let mut response = httparse::Response::new(&mut fields);

@@ -1,4 +1,4 @@
-//! Tests requests whose target is unknown or ambiguous, each with its error.
+//! Tests requests whose target is missing or ambiguous, each with its error.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn a_host_that_differs_from_the_target_is_refused() {
             assert_eq!(found, Err(TargetError::ThroughDiffers), "{target} {hosts:?}");
         }
     }
-    // The URL means port 80, the default of http, so a Host with 443 names another origin.
+    // The URL has port 80, the default of http. A Host field with port 443 names another origin.
     let found = read(&request("GET", b"http://a.example/", &["a.example:443"]), None);
     assert_eq!(found, Err(TargetError::HostDiffers));
 }

@@ -1,5 +1,5 @@
-//! Tests files that are made to take as much time as possible. None of them may take much longer than an ordinary file
-//! of the same size. A quadratic check would take hundreds of times as long.
+//! Tests files that were written to take as much time as possible. None of them may take much longer than an ordinary
+//! file of the same size. If some check took quadratic time, it would take hundreds of times as long.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::super::{super::LIMIT, lint};
 
-/// Lints as many pieces as fit into a file, and returns the processor time, which does not depend on how busy the
-/// machine is.
+/// Checks a file that consists of as many pieces as fit. Returns the processor time, because it does not depend on what
+/// else the machine does.
 fn time(name: &str, piece: impl Fn(usize) -> String) -> Duration {
     let mut file = String::new();
     for n in 0.. {

@@ -1,4 +1,5 @@
-//! Checks that findings are true, by asking the engine about all paths of a small alphabet and about random files.
+//! Checks that findings are true. It asks the engine about all paths with a few different characters, and about random
+//! files.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +28,7 @@ proptest! {
     fn removing_any_set_of_useless_rules_changes_no_decision(file in file(), mask: u64) {
         let findings = lint(file.as_bytes());
         let lines: BTreeSet<u32> = lines_of(&findings, NO_USE);
-        // The line is replaced by a rule without effect, so that the groups stay the same.
+        // Replace the line by a rule without effect, so that the groups stay the same.
         let without = |mask: u64| (1..).zip(file.lines()).map(|(number, line)| {
             if lines.contains(&number) && mask >> (number % 64) & 1 == 1 { "Disallow:" } else { line }
         }).collect::<Vec<&str>>().join("\n");
@@ -129,7 +130,7 @@ proptest! {
 
 #[test]
 fn a_useful_rule_has_no_finding() {
-    // Checks the opposite for simple and common cases: each rule is needed, so there are no findings.
+    // Also check the opposite for simple files: each rule is needed, so there are no findings.
     for file in [
         "User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /a/b/c",
         "User-agent: *\nDisallow: /\nAllow: /a$\nAllow: /*.x",
@@ -233,7 +234,7 @@ fn findings_describe_the_meaning_of_their_lines() {
     }
 }
 
-/// Returns the lines that findings of any kind say to remove.
+/// Returns the lines that the findings advise to remove.
 fn lines_to_remove(findings: &[Finding]) -> BTreeSet<u32> {
     let reported = findings
         .iter()
@@ -247,7 +248,7 @@ fn edited(file: &str, lines: &BTreeSet<u32>) -> String {
     kept.map(|(_, line)| line).collect::<Vec<_>>().join("\n")
 }
 
-/// Checks that every agent gets the same decision for every path.
+/// Checks that both files give every agent the same decision for every path.
 fn same(before: &str, after: &str, findings: &[Finding]) -> Result<(), TestCaseError> {
     let [old, new] = [before, after].map(|file| RobotsTxt::parse(file.as_bytes()));
     for agent in AGENTS {
@@ -277,7 +278,7 @@ fn lines_of(findings: &[Finding], codes: &[Lint]) -> BTreeSet<u32> {
     of.map(|finding| finding.line).collect()
 }
 
-/// Returns all paths of up to five characters of the patterns' alphabet, and some longer ones.
+/// Returns all paths of up to five characters, from the characters that the patterns use, and some longer paths.
 fn paths() -> Vec<Vec<u8>> {
     let mut paths = vec![b"/".to_vec()];
     let mut last = paths.clone();
@@ -309,7 +310,7 @@ fn short_paths() -> Vec<Vec<u8>> {
     paths
 }
 
-/// Generates short groups of a few rules, with repeated agents.
+/// Generates files of short groups, in which agents occur repeatedly.
 fn grouped() -> impl Strategy<Value = String> {
     let agent = select(vec!["*", "*", "a", "a", "b", "MJ12", "a*"]);
     let agents = prop::collection::vec(agent.prop_map(|name| format!("User-agent: {name}\n")), 1..4);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::copy::RobotsCopy;
 
-/// Returns a state whose copy weighs at least `bytes`.
+/// Returns a state whose robots.txt takes at least `bytes` of memory.
 fn state(bytes: usize) -> Arc<OriginState> {
     use crate::{
         copy::{Freshness, Meaning, Policy},
@@ -83,7 +83,7 @@ fn a_full_queue_drops_states_but_returns_no_outdated_one() {
     let forgotten = (0..200).filter(|number| matches!(queue.find(&format!("site-{number}")), Some(Change::Forget)));
     assert!(forgotten.count() > 100, "the file's older record must not count");
 
-    // A later state of the origin that fits into the queue is kept there again.
+    // A later state of this origin fits into the queue, and replaces the removal.
     let batch = queue.take();
     assert_eq!(batch.changes.len(), 200);
     queue.mark_written();

@@ -1,4 +1,4 @@
-//! Tests files that another program has changed, or that never were a database.
+//! Tests database files that another program has changed, or that never were databases.
 
 use std::fs;
 
@@ -85,7 +85,7 @@ async fn a_file_damaged_while_open_is_renamed() {
     let (bench, known) = filled();
     let disk = bench.open();
     fs::write(bench.path(), b"").expect("written");
-    // The next read or write detects the damage.
+    // The damage is found by the next read or write.
     let failed: Result<(), _> = disk.with_file(|_| Err(FileError::Damaged("cut".to_owned())));
     assert!(matches!(failed, Err(FileError::Damaged(_))), "{failed:?}");
     disk.learns("a.example", &rules(RULES));
@@ -181,7 +181,7 @@ fn a_file_of_a_later_version_is_reported_and_not_changed() {
 fn a_file_of_a_later_database_format_is_not_changed() {
     let (bench, _) = filled();
     let mut bytes = fs::read(bench.path()).expect("read");
-    // Each of the two commit slots has a format version.
+    // redb stores its format version in two places of the file.
     for at in [64, 192] {
         bytes[at] += 1;
     }
@@ -209,8 +209,8 @@ fn set_version(bench: &Bench, version: u64) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// If any bytes change, each origin is either recalled exactly as it was saved, or not at all. The file stays
-    /// usable unless it looks like a file of a later version.
+    /// Whatever bytes change, each origin is read back exactly as it was saved, or not at all. The file stays usable
+    /// unless it looks like a file of a later version.
     #[test]
     fn damage_never_creates_a_state_that_was_not_saved(
         flips in proptest::collection::vec((0.0..1.0_f64, 1_u8..=255), 1..40),
@@ -219,7 +219,7 @@ proptest! {
         let (bench, known) = filled();
         let mut bytes = fs::read(bench.path()).expect("read");
         for (at, flip) in flips {
-            // Most of a new file is empty, so choose most of the bytes near its start, where the data is.
+            // Change mostly bytes near the start, because that is where the data in a new file is.
             let at = (at.powi(3) * bytes.len() as f64) as usize;
             let end = (at + run).min(bytes.len());
             bytes[at..end].iter_mut().for_each(|byte| *byte ^= flip);

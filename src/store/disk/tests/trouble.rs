@@ -1,5 +1,5 @@
-//! Tests files that cannot be opened because they are locked, forbidden or blocked by another file, and disks that
-//! reject writes for a while.
+//! Tests database files that cannot be opened because they are locked or forbidden, or because another file is in the
+//! way. Also tests disks that reject writes for a while.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ fn a_file_that_another_process_has_open_is_locked() {
 fn opening_waits_for_a_lock_that_is_about_to_be_released() {
     let bench = Bench::new();
     let first = bench.open();
-    // Closing takes longer than the first attempt to open, so opening has to wait.
+    // The file is still closing at the first attempt to open it, so opening has to wait.
     let ending = std::thread::spawn(move || Bench::close(first));
     bench.open();
     ending.join().expect("it ends");

@@ -1,4 +1,4 @@
-//! Tests whether a failed stream's request can be retried.
+//! Tests whether a request can be retried after its stream has failed.
 
 use h2::Reason;
 

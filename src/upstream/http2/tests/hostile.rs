@@ -26,7 +26,7 @@ fn field(name: &str, value: &str) -> Vec<u8> {
 }
 
 impl Raw {
-    /// Sends a head on stream `stream`, in as many frames as it needs.
+    /// Sends the head of a response on stream `stream`, in as many frames as it needs.
     async fn head(&mut self, stream: u32, flags: u8, block: &[u8]) {
         let mut parts = block.chunks(16_384).peekable();
         let mut kind = HEADERS;

@@ -1,4 +1,4 @@
-//! A request builder. Await it to send the request.
+//! Builds a request that a test sends. Awaiting it sends it.
 
 use std::{io, net::SocketAddr, pin::Pin};
 
@@ -27,14 +27,15 @@ enum Route<'a> {
 }
 
 impl Ask<'static> {
-    /// Creates a request on a new connection.
+    /// Creates a request that opens a new connection to `to`.
     pub fn fresh(to: SocketAddr, method: &str, target: &str) -> Self {
         Self::new(Route::Fresh(to), method, target, host_of(target))
     }
 }
 
 impl<'a> Ask<'a> {
-    /// Creates a request on an open connection. A target without a host uses the connection's host.
+    /// Creates a request on an open connection. If the target contains no host, the Host field is that of the
+    /// connection.
     pub fn kept(connection: &'a mut Connection, method: &str, target: &str) -> Self {
         let host = if target.starts_with('/') {
             connection.host().to_owned()
@@ -55,7 +56,7 @@ impl<'a> Ask<'a> {
         Self { route, message }
     }
 
-    /// Adds a field, even if the request already has a field of that name.
+    /// Adds a header field, even if the request already has one of that name.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.message.headers.push((name.into(), value.into()));
         self
@@ -66,7 +67,7 @@ impl<'a> Ask<'a> {
         self
     }
 
-    /// Sets a field to this value, and removes its other values.
+    /// Sets a header field to this value, and removes all other values that it has.
     pub fn set(self, name: &str, value: &str) -> Self {
         self.without(name).header(name, value)
     }
@@ -100,7 +101,7 @@ impl<'a> Ask<'a> {
     /// Sends the request and reads the response.
     ///
     /// # Errors
-    /// If the connection fails before the response. If the request itself is awaited, it panics instead.
+    /// If the connection fails before the response. (Awaiting the request instead of calling this panics then.)
     pub async fn send(self) -> io::Result<Response> {
         let what = format!("the response to {} {}", self.message.method, self.message.target);
         let exchange = async {
@@ -140,8 +141,8 @@ impl<'a> IntoFuture for Ask<'a> {
     }
 }
 
-/// Returns the host and port of a target in absolute form. Returns any other target (such as that of a CONNECT)
-/// unchanged.
+/// Returns the host and port of a target, such as `http://HOST:PORT/path`. Returns other targets unchanged, such as
+/// that of a CONNECT.
 fn host_of(target: &str) -> &str {
     let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! CONNECT: either the refusal, or the tunnel and the protocols in it.
+//! Sends a CONNECT. The result is either the refusal, or the tunnel, in which a test can use several protocols.
 
 use std::{fs, io, net::SocketAddr, path::Path};
 
@@ -32,12 +32,13 @@ pub struct Tunnel {
     wire: Wire,
     authority: String,
     roots: Roots,
-    /// The bytes of the first read, which contain the whole response to the CONNECT.
+    /// The bytes of the first read. They contain the whole response to the CONNECT, and possibly more.
     pub answer: Vec<u8>,
     pub headers: Fields,
 }
 
-/// Sends the CONNECT in `ask`, and waits for the response. TLS in the tunnel trusts the certificates in the file `ca`.
+/// Sends the CONNECT in `ask`, and waits for the response. For TLS in the tunnel, the client trusts the certificates in
+/// the file `ca`.
 pub async fn connect(proxy: SocketAddr, ask: Ask<'static>, ca: &Path) -> Connected {
     let exchange = async {
         let connection = Connection::to(proxy).await?;
@@ -51,7 +52,7 @@ pub async fn connect(proxy: SocketAddr, ask: Ask<'static>, ca: &Path) -> Connect
     let what = format!("the answer to CONNECT {}", ask.message.target);
     let (wire, answer, response) = within(&what, exchange).await.expect("an answer to CONNECT");
     if (200..300).contains(&response.status) {
-        // The file is read only now, because the gate may have created the authority because of this request.
+        // The proxy may create its authority only when it gets this CONNECT, so the file is read after the response.
         let roots = fs::read_to_string(ca).map_or_else(|_| Roots::none(), |pem| Roots::from_pem(&pem));
         let tunnel = Tunnel::over(wire, &ask.message.target, roots);
         Connected::Tunnel(Tunnel {
@@ -106,17 +107,18 @@ impl Tunnel {
         }
     }
 
-    /// Sets the root certificates that the client trusts for TLS in the tunnel. The default is the gate's authority.
+    /// Sets the root certificates that the client trusts for TLS in the tunnel. Without this, it trusts the proxy's
+    /// authority.
     pub fn trusting(self, roots: Roots) -> Self {
         Self { roots, ..self }
     }
 
-    /// Uses plain HTTP/1.1, or raw bytes, in the tunnel.
+    /// Uses the tunnel without TLS, for plain HTTP/1.1 or raw bytes.
     pub fn plain(self) -> Connection {
         Connection::over(self.wire, &self.authority)
     }
 
-    /// Starts TLS in the tunnel, and uses HTTP of the negotiated version over it.
+    /// Starts TLS in the tunnel. Over it, uses the version of HTTP that client and server agree on.
     ///
     /// # Panics
     /// If the handshake fails.
@@ -127,7 +129,7 @@ impl Tunnel {
             .unwrap_or_else(|error| panic!("{what}: {error}"))
     }
 
-    /// Does the same as [`tls`](Self::tls).
+    /// Does the same as [`tls`](Self::tls), but returns an error if the handshake fails.
     ///
     /// # Errors
     /// If the handshake fails.
@@ -147,7 +149,7 @@ impl Tunnel {
         Ok(connection.showing(certificate))
     }
 
-    /// Starts TLS in the tunnel, without HTTP.
+    /// Starts TLS in the tunnel. A test can send any bytes over it.
     ///
     /// # Panics
     /// If the handshake fails.
@@ -155,7 +157,7 @@ impl Tunnel {
         Box::new(self.handshake(server_name, alpn).await.expect("a handshake"))
     }
 
-    /// Starts TLS in the tunnel, and HTTP/2 over it as single frames, which can be invalid.
+    /// Starts TLS in the tunnel. A test can send single HTTP/2 frames over it, even invalid ones.
     ///
     /// # Panics
     /// If the handshake fails.

@@ -18,9 +18,9 @@ use crate::support::{
 
 pub struct Connection {
     kind: Kind,
-    /// The value of `Host` for targets without a host.
+    /// The value of the Host field for requests whose target contains no host.
     host: String,
-    /// The peer's certificate in DER.
+    /// The certificate that the peer showed in the TLS handshake, in DER.
     certificate: Option<Vec<u8>>,
 }
 
@@ -36,7 +36,7 @@ impl Connection {
         Ok(Self::over(Wire::new(stream), &address.to_string()))
     }
 
-    /// Opens a plain connection from the address `client`.
+    /// Opens a plain connection whose local address is `client`.
     pub async fn from(client: [u8; 4], address: SocketAddr) -> io::Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.bind((client, 0).into())?;
@@ -45,7 +45,7 @@ impl Connection {
         Ok(Self::over(Wire::new(stream), &address.to_string()))
     }
 
-    /// Uses HTTP/1.1 over `wire`.
+    /// Speaks HTTP/1.1 over `wire`.
     pub fn over(wire: Wire, host: &str) -> Self {
         Self {
             kind: Kind::One(wire),
@@ -54,12 +54,12 @@ impl Connection {
         }
     }
 
-    /// Uses HTTP/1.1 over any kind of connection.
+    /// Speaks HTTP/1.1 over any kind of connection.
     pub fn over_io(io: impl Io + 'static) -> Self {
         Self::over(Wire::new(io), "")
     }
 
-    /// Uses HTTP/2 over any kind of connection.
+    /// Speaks HTTP/2 over any kind of connection.
     pub async fn http2_over(io: impl Io + 'static, authority: &str) -> Self {
         let kind = Kind::Two(Http2::over(io, authority).await);
         Self {
@@ -120,7 +120,7 @@ impl Connection {
         responses
     }
 
-    /// Sends a POST over HTTP/2 whose content never ends.
+    /// Sends a POST over HTTP/2 with a part of its content, and does not end the content.
     pub async fn post_without_end(&mut self, target: &str, part: &[u8]) -> Response {
         let Kind::Two(http2) = &mut self.kind else {
             panic!("an HTTP/2 connection is wanted");
@@ -147,8 +147,8 @@ impl Connection {
     pub(super) async fn exchange(&mut self, message: &Message) -> io::Result<Response> {
         match &mut self.kind {
             Kind::One(wire) => {
-                // A server can respond and close before it has read the whole request. The response is used even if
-                // sending failed.
+                // A server can respond and close the connection before it has read the whole request. So the response
+                // is read even if sending failed.
                 let sent = wire.send(&message.bytes()).await;
                 Response::read(wire, &message.method)
                     .await
@@ -171,23 +171,23 @@ impl Connection {
             .expect("an open connection");
     }
 
-    /// Sends raw bytes. Returns whether the peer accepted them; it may have closed the connection.
+    /// Sends raw bytes. Returns `false` if the peer has closed the connection.
     pub async fn try_send(&mut self, bytes: &[u8]) -> bool {
         within("the peer to take bytes", self.wire().send(bytes)).await.is_ok()
     }
 
-    /// Closes the sending direction.
+    /// Closes the direction in which this side sends.
     pub async fn finish(&mut self) {
-        // The peer may have closed the connection first.
+        // This fails if the peer closed the connection first, which does not matter.
         drop(self.wire().finish().await);
     }
 
-    /// Returns the bytes of one read; empty at the end.
+    /// Reads once and returns the bytes. They are empty at the end of the connection.
     pub async fn read(&mut self) -> Vec<u8> {
         within("bytes", self.wire().some()).await.expect("an open connection")
     }
 
-    /// Returns the bytes of one read; `None` if the connection broke.
+    /// Reads once and returns the bytes. Returns `None` if the connection broke.
     pub async fn try_read(&mut self) -> Option<Vec<u8>> {
         within("bytes", self.wire().some()).await.ok()
     }
@@ -207,7 +207,7 @@ impl Connection {
         bytes
     }
 
-    /// Does the same as [`read_to_end`](Self::read_to_end), but sends `bytes` after the first read.
+    /// Reads once, sends `bytes`, and then reads until the peer closes or resets the connection.
     pub async fn read_to_end_after(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut all = self.read().await;
         self.try_send(bytes).await;
@@ -223,7 +223,7 @@ impl Connection {
             .expect("a response")
     }
 
-    /// Does the same as [`response_to`](Self::response_to).
+    /// Does the same as [`response_to`](Self::response_to), but returns an error if there is no response.
     ///
     /// # Errors
     /// If there is no response.

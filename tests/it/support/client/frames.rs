@@ -1,5 +1,5 @@
-//! HTTP/2 frame by frame (RFC 9113, RFC 7541), to send frames that a well-behaved library refuses to send. Fields are
-//! literals without Huffman codes and can contain any bytes.
+//! Sends and reads HTTP/2 as single frames (RFC 9113, RFC 7541). A test can send frames that a well-behaved library
+//! refuses to send. Header fields are not compressed, and can contain any bytes.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -8,7 +8,7 @@ use crate::support::{
     wait::within,
 };
 
-/// An HTTP/2 connection that neither checks nor repairs anything.
+/// An HTTP/2 connection that does not check or correct what a test sends.
 pub struct Frames {
     io: BoxIo,
     next_stream: u32,
@@ -17,7 +17,7 @@ pub struct Frames {
 /// How a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A response with this status. The status is 0 if it is not in HPACK's static table.
+    /// There was a response with this status. The status is 0 if it is not in the static table of HPACK.
     Status(u16),
     /// The stream was reset, with this error code.
     Reset(u32),
@@ -25,7 +25,7 @@ pub enum Outcome {
 }
 
 impl Frames {
-    /// Starts as a client: sends the preface and empty settings.
+    /// Begins as a client: sends the preface and empty settings.
     pub async fn over(io: impl Io + 'static) -> Self {
         let mut frames = Self {
             io: Box::new(io),
@@ -40,10 +40,10 @@ impl Frames {
         frames
     }
 
-    /// Starts as a server: reads the preface and sends empty settings.
+    /// Begins as a server: reads the preface and sends empty settings.
     ///
     /// # Errors
-    /// If the peer closes.
+    /// If the peer closes the connection.
     pub async fn answering(io: impl Io + 'static) -> std::io::Result<Self> {
         let mut frames = Self {
             io: Box::new(io),
@@ -54,7 +54,7 @@ impl Frames {
         Ok(frames)
     }
 
-    /// Returns the stream of the next request head. Returns `None` at the end of the connection.
+    /// Waits for the next request head and returns its stream number. Returns `None` at the end of the connection.
     pub async fn request(&mut self) -> Option<u32> {
         loop {
             match self.read().await? {
@@ -76,7 +76,7 @@ impl Frames {
         self.frame(HEADERS, END_HEADERS | ends, stream, &block(fields)).await;
     }
 
-    /// Sends one frame. The peer may have closed the connection already.
+    /// Sends one frame. Does not fail if the peer has closed the connection.
     pub async fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
         let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
         bytes.extend([kind, flags]);
@@ -86,8 +86,8 @@ impl Frames {
         drop(self.io.flush().await);
     }
 
-    /// Starts a stream with these fields, including the pseudo-header fields, and these data frames. Sends everything,
-    /// regardless of the peer's response.
+    /// Starts a stream with these header fields, which must include the pseudo-header fields, and these data frames.
+    /// Sends all of it, even if the peer responds earlier.
     pub async fn send(&mut self, fields: &[(&[u8], &[u8])], data: &[&[u8]]) -> u32 {
         let stream = self.next_stream;
         self.next_stream += 2;
@@ -100,7 +100,7 @@ impl Frames {
         stream
     }
 
-    /// Reads until `stream` has ended, and returns how.
+    /// Reads until `stream` has ended, and returns how it ended.
     pub async fn outcome(&mut self, stream: u32) -> Outcome {
         within("the outcome of a stream", async {
             loop {
@@ -111,7 +111,7 @@ impl Frames {
                     SETTINGS if flags & ACK == 0 => self.frame(SETTINGS, ACK, 0, &[]).await,
                     HEADERS if of == stream => return Outcome::Status(status(&payload)),
                     RST_STREAM if of == stream => return Outcome::Reset(number(&payload)),
-                    // The GOAWAY does not end streams that the peer has accepted.
+                    // A GOAWAY frame does not end the streams that the peer has accepted.
                     GO_AWAY if number(&payload) < stream || number(&payload[4..]) != 0 => return Outcome::Closed,
                     _ => {}
                 }
@@ -120,16 +120,16 @@ impl Frames {
         .await
     }
 
-    /// Sets the flow-control windows of streams and of the connection so that the peer can send `bytes` of content
-    /// without waiting.
+    /// Enlarges the flow-control windows of the connection and its streams, so that the peer can send `bytes` of
+    /// content without waiting.
     pub async fn open_window(&mut self, bytes: u32) {
         let initial_window = [&[0, 4][..], &bytes.to_be_bytes()].concat();
         self.frame(SETTINGS, 0, 0, &initial_window).await;
         self.frame(WINDOW_UPDATE, 0, 0, &bytes.to_be_bytes()).await;
     }
 
-    /// Counts the bytes of content on `stream`, and returns whether the stream ends without an error. Sends a PING for
-    /// each data frame, even if the peer does not read.
+    /// Reads the content of `stream`. Returns its number of bytes, and whether the stream ends without an error. Sends
+    /// a PING for each data frame, even if the peer does not read.
     pub async fn content_with_pings(&mut self, stream: u32) -> (usize, bool) {
         within("the end of a stream", async {
             let mut bytes = 0;
@@ -165,7 +165,7 @@ impl Frames {
     }
 }
 
-/// Encodes a field block. Each field is a literal that is never indexed.
+/// Encodes header fields without compression and without adding them to the peer's table (RFC 7541 §6.2.3).
 fn block(fields: &[(&[u8], &[u8])]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
@@ -194,7 +194,7 @@ fn length(block: &mut Vec<u8>, length: usize) {
 
 /// Decodes the status, which is the first field, from its index in the static table (RFC 7541, appendix A).
 fn status(block: &[u8]) -> u16 {
-    // Skip dynamic table size updates.
+    // The block can begin with updates of the table size, which are skipped.
     let first = block.iter().find(|byte| **byte & 0xe0 != 0x20);
     match first {
         Some(0x88) => 200,

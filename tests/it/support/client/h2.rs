@@ -1,4 +1,4 @@
-//! The client side of HTTP/2.
+//! A client's HTTP/2 connection.
 
 use std::io;
 
@@ -27,7 +27,7 @@ impl Http2 {
     pub async fn over(io: impl Io + 'static, authority: &str) -> Self {
         let handshake = within("the start of HTTP/2", h2::client::handshake(io)).await;
         let (sender, connection) = handshake.expect("HTTP/2 starts");
-        // The task ends with the connection. Its errors also appear on the streams.
+        // The task ends with the connection. Its errors can be ignored, because the streams report them too.
         tokio::spawn(async move { drop(connection.await) });
         Self {
             sender,
@@ -35,7 +35,7 @@ impl Http2 {
         }
     }
 
-    /// Sends a POST with a part of its content but not its end, and returns the response.
+    /// Sends a POST with a part of its content, and returns the response. The content is never ended.
     pub async fn send_in_part(
         &mut self,
         path: &str,
@@ -54,12 +54,12 @@ impl Http2 {
             .send_data(Bytes::copy_from_slice(part), false)
             .map_err(io::Error::other)?;
         let response = Stream(response).finish().await;
-        // The sender is dropped only now, because dropping it cancels the request.
+        // Dropping the sender cancels the request, so this comes after the response.
         drop(sending);
         response
     }
 
-    /// Sends a request; `Host` becomes `:authority`.
+    /// Sends a request. Its Host field is sent as `:authority`.
     pub async fn start(
         &mut self,
         method: &str,

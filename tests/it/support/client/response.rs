@@ -14,19 +14,19 @@ pub struct Response {
     /// `HTTP/1.1` or `HTTP/2`.
     pub version: String,
     pub status: u16,
-    /// The reason phrase. Empty in HTTP/2.
+    /// The reason phrase. HTTP/2 has none, so it is empty there.
     pub reason: String,
     pub headers: Fields,
     pub body: Vec<u8>,
-    /// Trailers, which are read only in HTTP/2.
+    /// The trailer fields. They are read only in HTTP/2.
     pub trailers: Fields,
     pub end: End,
-    /// Whether the connection can carry another request.
+    /// Whether the connection can be used for another request.
     pub stays_open: bool,
 }
 
 impl Response {
-    /// Reads the response to a request with this method, and skips interim responses.
+    /// Reads the response to a request with this method. Skips interim responses, such as 100.
     pub async fn read(wire: &mut Wire, method: &str) -> io::Result<Self> {
         let (version, status, reason, headers) = loop {
             let Some((line, headers)) = wire.head().await? else {
@@ -94,10 +94,10 @@ impl Response {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self:#?}"))
     }
 
-    /// Returns the only `Robots-Decision`.
+    /// Returns the `Robots-Decision` field.
     ///
     /// # Panics
-    /// If the response does not have exactly one, or it is not a structured item.
+    /// If the response does not have exactly one such field, or it is not a structured item.
     #[track_caller]
     pub fn decision(&self) -> Field {
         assert_eq!(
@@ -108,7 +108,7 @@ impl Response {
         Field::item(self.field("Robots-Decision").expect("counted above"))
     }
 
-    /// Returns the last member of `Proxy-Status`.
+    /// Returns the last member of the `Proxy-Status` field.
     ///
     /// # Panics
     /// If the response has no such field, or it is not a structured list.

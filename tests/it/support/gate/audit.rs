@@ -11,27 +11,27 @@ use crate::support::wait;
 pub type Record = Value;
 
 impl Gate {
-    /// Returns all records of requests and of fetches so far. An incomplete line is not a record.
+    /// Returns the records of requests and of fetches so far. Ignores an incomplete last line.
     pub fn audit(&self) -> Vec<Record> {
         let mut records = self.whole_audit();
         records.retain(|record| !OF_SERVICE.iter().any(|event| record["event"] == *event));
         records
     }
 
-    /// Returns all records so far, including those about the gate itself.
+    /// Returns all records so far, including those about the program itself.
     pub fn whole_audit(&self) -> Vec<Record> {
         read(&self.file(config::AUDIT))
     }
 
-    /// Returns the records of an event so far.
+    /// Returns the records so far whose `event` is this one.
     pub fn events(&self, event: &str) -> Vec<Record> {
         let mut records = self.whole_audit();
         records.retain(|record| record["event"] == event);
         records
     }
 
-    /// Waits for exactly `exchanges` decisions and as many completions, and returns both, the completions in the order
-    /// of their decisions: in the log, an earlier connection's completion may follow a later one's.
+    /// Waits until there are `exchanges` decisions and as many completions, and returns both. The completions are
+    /// sorted like their decisions. (In the log, completions of different connections can be in any order.)
     ///
     /// # Panics
     /// If there are more, or too few after some time.
@@ -73,7 +73,7 @@ impl Gate {
     }
 }
 
-/// Events that say what happened to the gate itself.
+/// The events that say what happened to the program itself.
 const OF_SERVICE: [&str; 5] = ["robots-changed", "start", "stop", "reload", "forget"];
 
 /// Reads the records in a file. Returns no records if there is no file.

@@ -1,4 +1,4 @@
-//! Starts gates.
+//! Starts the program for a test.
 
 use std::{
     ffi::OsString,
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::support::{dns::Dns, tls, wait};
 
-/// A builder of a gate. [`start`](Self::start) starts the gate.
+/// Sets how the program is started. [`start`](Self::start) starts it.
 #[derive(Default)]
 pub struct Builder {
     overrides: String,
@@ -32,7 +32,7 @@ pub struct Builder {
     open_files: Option<usize>,
 }
 
-/// The result if a gate did not start.
+/// How the program ended if it did not start.
 #[derive(Debug)]
 pub struct Failure {
     pub code: Option<i32>,
@@ -41,13 +41,13 @@ pub struct Failure {
 }
 
 impl Builder {
-    /// Merges TOML over the test defaults.
+    /// Merges TOML into the default configuration of the tests.
     pub fn config(mut self, overrides: &str) -> Self {
         self.overrides = overrides.to_owned();
         self
     }
 
-    /// Removes a test default, such as `audit.path`.
+    /// Removes a key from the default configuration of the tests, such as `audit.path`.
     pub fn without(mut self, key: &str) -> Self {
         self.without.push(key.to_owned());
         self
@@ -70,13 +70,13 @@ impl Builder {
         self
     }
 
-    /// Passes a listening socket to the gate, as systemd does.
+    /// Passes a listening socket to the program, as systemd does.
     pub fn socket(mut self, socket: TcpListener) -> Self {
         self.socket = Some(socket);
         self
     }
 
-    /// Limits the gate's open files (`ulimit -n`).
+    /// Limits how many files the program can have open (`ulimit -n`).
     pub fn open_files(mut self, count: usize) -> Self {
         self.open_files = Some(count);
         self
@@ -88,7 +88,7 @@ impl Builder {
         self
     }
 
-    /// Adds a file to the gate's folder that only the gate's user can read.
+    /// Adds a file to the program's folder. Only the program's user can read it.
     pub fn put(mut self, name: &str, contents: impl Into<Vec<u8>>) -> Self {
         self.files.push((name.to_owned(), contents.into()));
         self
@@ -115,7 +115,7 @@ impl Builder {
         gate
     }
 
-    /// Starts a gate that is expected to fail at the start, and waits until it has ended.
+    /// Starts the program, which is expected to fail, and waits until it has ended.
     pub async fn fail(self) -> Failure {
         let (_folder, _config, _dns, mut child) = self.launch().await;
         let log = Log::collect(child.stderr.take().expect("piped"));
@@ -157,10 +157,10 @@ impl Builder {
 }
 
 impl Gate {
-    /// Starts the gate again, in the same folder, after it has ended.
+    /// Starts the program again after it has ended, in the same folder.
     ///
     /// # Panics
-    /// If the gate ends immediately.
+    /// If the program ends immediately.
     pub async fn start_again(&mut self) {
         self.child = spawn(self.folder.path(), Vec::new(), None, None);
         self.log = Log::collect(self.child.stderr.take().expect("piped"));
@@ -180,7 +180,7 @@ impl Gate {
     }
 }
 
-/// Renames a new file over the old one, as `robotgate credential` does.
+/// Writes a new file and renames it over the old one, as `robotgate credential` does.
 pub(super) fn write_credentials(folder: &Path, text: &str) {
     let fresh = folder.join(".fresh-credentials");
     fs::write(&fresh, text).expect("the folder is ours");
@@ -197,7 +197,8 @@ fn spawn(folder: &Path, env: Vec<(String, String)>, socket: Option<TcpListener>,
             .arg(gate.get_program());
     }
     let stdin = match socket {
-        // Passed sockets begin at file descriptor 3. Without unsafe code, only a shell can arrange that.
+        // The passed socket must have the file descriptor 3. Rust could do that only with unsafe code, so a shell does
+        // it.
         Some(socket) => {
             let gate = std::mem::replace(&mut command, without_surroundings(Command::new("sh")));
             command
@@ -225,7 +226,7 @@ fn command() -> Command {
     without_surroundings(Command::new(std::env::var_os("ROBOTGATE_BIN").unwrap_or_else(built)))
 }
 
-/// Removes the variables of the test environment that would affect the gate.
+/// Removes environment variables of the test that would affect the program.
 fn without_surroundings(mut command: Command) -> Command {
     for name in [
         "HTTP_PROXY",
@@ -242,7 +243,7 @@ fn without_surroundings(mut command: Command) -> Command {
     command
 }
 
-/// Raises the limit of open files of this process, and of the gate, to the maximum.
+/// Raises the limit of open files to the maximum, for this process and the programs that it starts.
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

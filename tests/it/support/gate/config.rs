@@ -1,4 +1,4 @@
-//! The configuration file: the test defaults, merged with a test's own TOML.
+//! Writes the configuration file of a test: the defaults of all tests, merged with the test's own TOML.
 
 use std::net::SocketAddr;
 
@@ -10,12 +10,12 @@ pub const CA_CERTIFICATE: &str = "ca.pem";
 pub const CREDENTIALS: &str = "credentials";
 pub const ORIGIN_ROOTS: &str = "origin-ca.pem";
 
-/// The test defaults. Requests wait much longer for a robots.txt than by default, so that a busy machine causes no
-/// refusal.
+/// The default configuration of the tests. Requests wait much longer for a robots.txt than in robotgate's own defaults,
+/// so that none is refused because the machine is busy.
 pub struct Config(Table);
 
 impl Config {
-    /// Merges `overrides` into the test defaults, without the keys in `without` (such as `audit.path`).
+    /// Merges `overrides` into the defaults. Leaves out the keys in `without`, such as `audit.path`.
     pub fn new(dns: SocketAddr, without: &[String], overrides: &str) -> Self {
         let text = format!(
             r#"
@@ -65,7 +65,7 @@ fn parse(text: &str) -> Table {
         .unwrap_or_else(|error| panic!("a test's own TOML is wrong: {error}"))
 }
 
-/// Merges two tables. Tables in them are merged too; other values replace the old ones.
+/// Merges the table `over` into `under`, and tables inside them too. Other values of `over` replace those of `under`.
 fn merge(under: &mut Table, over: Table) {
     for (key, value) in over {
         match (under.get_mut(&key), value) {

@@ -1,4 +1,4 @@
-//! Collects what the gate writes to standard error and standard output, one JSON object a line.
+//! Collects what the program writes to standard error and standard output. Usually each line is a JSON object.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-/// A line; `json` is null if the line is not JSON.
+/// A line of output. `json` is null if the line is not JSON.
 #[derive(Clone, Debug)]
 pub struct Line {
     pub text: String,
@@ -27,7 +27,7 @@ pub struct Log {
 // === impl Line ===
 
 impl Line {
-    /// Returns the message. Empty if the line has none.
+    /// Returns the message of the line, or an empty text.
     pub fn message(&self) -> &str {
         self.field("message").unwrap_or_default()
     }
@@ -50,7 +50,7 @@ impl Line {
 // === impl Log ===
 
 impl Log {
-    /// Collects lines in a separate thread, so that a busy test does not block the gate.
+    /// Collects lines on a thread of its own, so that the program does not have to wait for a busy test.
     pub fn collect(source: impl Read + Send + 'static) -> Self {
         let log = Self::default();
         let writer = log.clone();
@@ -72,12 +72,12 @@ impl Log {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns whether the source has ended.
+    /// Returns whether the program has closed this output.
     pub fn is_complete(&self) -> bool {
         self.complete.load(Ordering::SeqCst)
     }
 
-    /// Returns the last lines as text.
+    /// Returns the last `count` lines as text.
     pub fn tail(&self, count: usize) -> String {
         let lines = self.lines();
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();

@@ -1,5 +1,5 @@
-//! The origin's HTTP/2 connections. Replies are the same as over HTTP/1.1: a message, and steps whose bytes are sent as
-//! content.
+//! Serves the HTTP/2 connections of a test site. A reply is the same as over HTTP/1.1: a message, and then steps. The
+//! bytes of the steps are sent as content.
 
 use std::{future::poll_fn, io, sync::Arc};
 
@@ -44,7 +44,7 @@ pub(super) async fn serve(
     }
 }
 
-/// Converts a request to the form of HTTP/1.1, with `:authority` as `Host`.
+/// Converts a request to the form of HTTP/1.1: its `:authority` becomes the Host field.
 async fn read(request: http::Request<h2::RecvStream>) -> Request {
     let (head, mut content) = request.into_parts();
     let authority = head.uri.authority().map(|authority| authority.to_string());
@@ -64,7 +64,7 @@ async fn read(request: http::Request<h2::RecvStream>) -> Request {
             break;
         };
         body.extend_from_slice(&part);
-        // This fails if the stream has ended.
+        // This fails if the stream has ended, which does not matter.
         drop(content.flow_control().release_capacity(part.len()));
     }
     Request {
@@ -135,7 +135,7 @@ async fn answer(reply: Reply, method: &str, mut respond: SendResponse<Bytes>, br
             Step::Echo => panic!("nothing is upgraded over HTTP/2"),
         }
     }
-    // This fails if the message has already ended the stream.
+    // This fails if the message has already ended the stream, which does not matter.
     drop(sending.send_data(Bytes::new(), true));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The replies of an origin: a correct message, or a script of steps.
+//! What a test site replies: a correct message, or a list of steps.
 
 use std::{io::Write, time::Duration};
 
@@ -15,23 +15,25 @@ pub enum Step {
     Close,
     /// Resets the connection (RST).
     Reset,
-    /// Breaks the connection. Over HTTP/2 this ends all requests on it, whereas [`Reset`](Self::Reset) ends only this
-    /// one.
+    /// Breaks the connection. Over HTTP/2 this ends all requests on the connection. ([`Reset`](Self::Reset) ends only
+    /// this one.)
     Break,
-    /// Sends byte by byte.
+    /// Sends the bytes one by one.
     Drip {
         bytes: Bytes,
         every: Duration,
     },
-    /// Sends the same bytes repeatedly, as long as the peer accepts them.
+    /// Sends the same bytes again and again, until the peer accepts no more.
     Endless(Bytes),
     /// Waits until the latch opens.
     Wait(Latch),
-    /// Echoes everything until the peer closes the connection, as after a protocol upgrade.
+    /// Sends back everything that it receives until the peer closes the connection. This is for after a protocol
+    /// upgrade.
     Echo,
 }
 
-/// A message and then a script; either can be missing. If the script does not end the connection, it is kept alive.
+/// A message and then a list of steps. Either can be missing. The connection is kept open afterwards, unless a step
+/// ends it.
 #[derive(Clone, Default)]
 pub struct Reply {
     pub(super) before: Vec<Step>,
@@ -102,7 +104,7 @@ impl Reply {
         Self::script([Step::send(text + "0\r\n\r\n")])
     }
 
-    /// Creates a reply of only these steps.
+    /// Creates a reply that consists only of these steps.
     pub fn script(steps: impl IntoIterator<Item = Step>) -> Self {
         Self {
             script: steps.into_iter().collect(),
@@ -125,7 +127,7 @@ impl Reply {
         self
     }
 
-    /// Leaves out the Content-Length. The content ends with the connection, or over HTTP/2 with the stream.
+    /// Sends no Content-Length. The content ends when the connection is closed, or over HTTP/2 when the stream ends.
     pub fn without_length(mut self) -> Self {
         self.message_mut().framed = false;
         self

@@ -1,4 +1,4 @@
-//! A request as received. Its body is decoded, and nothing else is changed.
+//! A request as the test site received it. Only the transfer coding of its body is decoded.
 
 use std::{io, time::Instant};
 
@@ -14,9 +14,9 @@ pub struct Request {
     pub body: Vec<u8>,
     /// How the body ended.
     pub end: End,
-    /// The number of its connection to the origin, from zero.
+    /// The number of the connection that the request came on. The first connection is 0.
     pub connection: usize,
-    /// When its head had arrived.
+    /// When the head of the request had arrived.
     pub received: Instant,
     /// The server name in the TLS handshake.
     pub sni: Option<String>,

@@ -1,4 +1,4 @@
-//! Accepts and serves the origin's connections.
+//! Accepts and serves the connections of a test site.
 
 use std::{
     io,
@@ -14,7 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use super::{Request, Site, Step, http2, lock};
 use crate::support::wire::{End, Wire};
 
-/// Accepts connections until the task is aborted, which also ends the connections.
+/// Accepts connections until the task is aborted. That also closes the connections.
 pub(super) async fn accept(listener: TcpListener, site: Arc<Site>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
@@ -23,7 +23,7 @@ pub(super) async fn accept(listener: TcpListener, site: Arc<Site>) {
     }
 }
 
-/// Serves one connection until it ends. The peer has to notice errors.
+/// Serves one connection until it ends. Nothing reports the returned error: the peer notices it.
 async fn serve(stream: TcpStream, site: Arc<Site>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let connection = site.connections.fetch_add(1, Ordering::SeqCst);
