@@ -1,5 +1,5 @@
 //! Fetches a robots.txt: the I/O of RFC 9309 §2.3, with limits against hostile servers. Fetches a `tdmrep.json` in the
-//! same way ([`Document`]). This module does not interpret what it fetched.
+//! same way ([`SiteDocument`]). This module does not interpret what it fetched.
 //!
 //! The request is a GET without cookies or credentials. If the same origin sent an entity tag (ETag) earlier, the
 //! request contains it as a condition. Up to five redirects are followed, also to other origins (RFC 9309 §2.3.1.2).

@@ -41,7 +41,7 @@ use crate::{
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, sync::Cache, sync::DefaultLifecycle};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// The robots.txt copies of all origins.
+/// The copies of one document of all origins: their robots.txt files, or their `tdmrep.json` files.
 #[derive(Debug)]
 pub struct Store {
     document: &'static SiteDocument,

@@ -75,12 +75,13 @@ pub struct Detail {
     pub robots_b64: Option<String>,
     /// Whether the text is cut off. Always false, because the proxy keeps no text that is too long to be shown.
     pub robots_truncated: bool,
-    /// What the robots.txt says about the use of content.
+    /// What the robots.txt and the `tdmrep.json` say about the use of content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<SiteUse>,
 }
 
-/// What a line of a robots.txt says about the use of content. robotgate shows a `License` line, but does not act on it.
+/// What a line of a robots.txt or an entry of a `tdmrep.json` says about the use of content. robotgate shows a `License`
+/// line, but does not act on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteUse {
     /// The line of the robots.txt, or the number of the entry in the `tdmrep.json`, from 1.

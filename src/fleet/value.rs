@@ -132,7 +132,7 @@ const TAG: usize = 32;
 /// Length of the version and the tag, in bytes.
 pub(super) const STAMP: usize = 1 + TAG;
 /// Maximum length of a value, in bytes. It is enough for the largest robots.txt, even if that does not compress, and
-/// for the state that is stored with it.
+/// for the state that is stored with it. A `tdmrep.json` of 1 MiB fits if it compresses, as JSON does.
 pub(super) const MAX_BYTES: usize = 640 * 1024;
 /// How much the clocks of two gates may differ.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);

@@ -1,6 +1,6 @@
-//! Keeps the `tdmrep.json` files of sites in the same way as their robots.txt files: in a [`Store`] of their own, in
-//! memory only. robotgate needs these files only if a bot has the purpose of text and data mining, and if the
-//! configuration does not switch them off.
+//! Keeps the `tdmrep.json` files of sites in the same way as their robots.txt files: in a [`Store`] of their own.
+//! It shares the file on disk with the store of the robots.txt files. robotgate needs `tdmrep.json` files only if a bot
+//! has the purpose of text and data mining, and if the configuration does not switch them off.
 //!
 //! [`crate::decision`] says which decisions need the file.
 
@@ -32,8 +32,7 @@ pub(super) struct TdmrepFiles {
     fetcher: Arc<TdmrepFetcher>,
 }
 
-/// Fetches `tdmrep.json` files under the same limits as robots.txt files, and logs each fetch. The robotgates of a
-/// fleet do not share these files.
+/// Fetches `tdmrep.json` files under the same limits as robots.txt files, and logs each fetch.
 struct TdmrepFetcher(Arc<LoggedFetcher>);
 
 /// How `cache.max-bytes` is divided between two kinds of files.
