@@ -24,7 +24,7 @@ pub use credentials::{
 };
 pub use pattern::{AgentPattern, EmptyPattern};
 pub use product::{is_token, is_token_byte, products};
-pub use proof::{Bindings, LoggedProof, Presented, PresentedCredential, Proof, ProofKind, ProofKinds};
+pub use proof::{AcceptedProofs, LoggedProof, Presented, PresentedCredential, Proof, ProofKind, ProofKinds};
 
 /// A configured bot: one `[[bot]]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct Bot {
     /// What the bot uses content for.
     pub purposes: Purposes,
     /// Proofs that identify a client as this bot.
-    pub bindings: Bindings,
+    pub accepted_proofs: AcceptedProofs,
 }
 
 words! {

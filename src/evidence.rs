@@ -24,7 +24,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use self::{file::day_of, queue::Place, writer::Shared};
+use self::{file::day_of, queue::PutResult, writer::Shared};
 pub use self::{
     history::{SeenText, Sighting, Version},
     reader::EvidenceReader,
@@ -149,10 +149,10 @@ impl Evidence {
     /// Fails if the text was not stored within a second, or if texts cannot be stored at present. The text is then
     /// stored later, if it fits into the queue.
     pub async fn put(&self, sha256: Sha256, text: &[u8]) -> Result<(), NotStored> {
-        let stored = match self.shared.place(sha256, text, day_of(SystemTime::now())) {
-            Place::Stored => return Ok(()),
-            Place::Waiting(stored) => matches!(tokio::time::timeout(MAX_WAIT, stored).await, Ok(Ok(true))),
-            Place::Fails => false,
+        let stored = match self.shared.put(sha256, text, day_of(SystemTime::now())) {
+            PutResult::Stored => return Ok(()),
+            PutResult::Waiting(stored) => matches!(tokio::time::timeout(MAX_WAIT, stored).await, Ok(Ok(true))),
+            PutResult::Fails => false,
         };
         match stored {
             true => Ok(()),

@@ -130,7 +130,7 @@ fn proofs_of(config: &Config, user_agent: &str) -> String {
         .bots
         .identify_by(fields, &Proof::Assumed, config.identity.required)
     {
-        Identity::Bot(bot) if bot.bindings.bind() => bot.bindings.kinds().to_string(),
+        Identity::Bot(bot) if bot.accepted_proofs.are_required() => bot.accepted_proofs.kinds().to_string(),
         // The bot needs no proof of its own, but `identity.required` demands one of every client.
         _ => "a credential, a certificate or its network".to_owned(),
     }

@@ -27,7 +27,7 @@ pub use self::{
     cases::Cases,
     line::{LoggedDecision, LoggedUsage},
     recheck::AnsweredSite,
-    summary::{Example, Group, Outline, Place, Report, Summary},
+    summary::{Example, Group, LogPosition, Outline, Report, Summary},
     what_if::{Assumed, Change, Effect, Finding, Unknown, what_if},
 };
 use crate::{

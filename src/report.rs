@@ -53,7 +53,7 @@ pub(crate) struct Counts {
     /// Number of requests that robotgate did not forward.
     pub(crate) refused: u64,
     /// Number of requests that robotgate forwarded although the verdict was not `allow`.
-    pub(crate) despite: u64,
+    pub(crate) not_enforced: u64,
     /// Number of requests with the reason `exempt`.
     pub(crate) exempt: u64,
 }
@@ -74,7 +74,7 @@ pub struct Report {
     /// Requests by the rule that decided and its site.
     rules: Top,
     /// Requests that were forwarded although the verdict was not `allow`, by bot and reason.
-    despite: Top,
+    not_enforced: Top,
     /// Exempted requests, by what exempted them and by bot.
     exemptions: Top,
     errors: Top,
@@ -116,7 +116,7 @@ impl Counts {
     pub(crate) fn add(&mut self, other: Self) {
         self.requests += other.requests;
         self.refused += other.refused;
-        self.despite += other.despite;
+        self.not_enforced += other.not_enforced;
         self.exempt += other.exempt;
     }
 
@@ -129,7 +129,7 @@ impl Counts {
         Self {
             requests: 1,
             refused: u64::from(!forwarded),
-            despite: u64::from(forwarded && record.verdict() != "allow"),
+            not_enforced: u64::from(forwarded && record.verdict() != "allow"),
             exempt: u64::from(record.reason() == "exempt"),
         }
     }
@@ -229,8 +229,8 @@ impl Report {
             self.rules.add([rule.as_str(), site], counts);
         }
         self.forwarded.add(record);
-        if counts.despite > 0 {
-            self.despite.add([bot, reason], counts);
+        if counts.not_enforced > 0 {
+            self.not_enforced.add([bot, reason], counts);
         }
         let exemption = match (&record.exemption, &record.exception) {
             (Some(exemption), _) => Some(exemption.as_str()),

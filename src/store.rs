@@ -6,11 +6,11 @@
 //! dropped as soon as no request waits for it. This module does not decide what a response means or when to fetch: the
 //! state machine in [`crate::copy`] does.
 
+mod cached_origin;
 mod clocks;
 mod disk;
 mod fetching;
 mod in_flight;
-mod slot;
 mod verdicts;
 
 use std::{
@@ -24,9 +24,9 @@ use std::{
 };
 
 use self::{
+    cached_origin::{CachedOrigin, Held, HeldWeight},
     clocks::Clocks,
     in_flight::InFlightFetches,
-    slot::{Held, HeldWeight, Slot},
 };
 pub use self::{
     disk::{Contents, CopyFile, Disk, DiskError, DiskOptions, FileError, Record},
@@ -45,7 +45,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 #[derive(Debug)]
 pub struct Store {
     document: &'static SiteDocument,
-    slots: Cache<Origin, Held, HeldWeight>,
+    cache: Cache<Origin, Held, HeldWeight>,
     in_flight: Arc<InFlightFetches>,
     /// Tracks the running fetches. `stopping` cancels them.
     running: TaskTracker,
@@ -93,7 +93,7 @@ impl Store {
             .weight_capacity(max_bytes)
             .shards(shards.clamp(1, 64))
             .build();
-        let slots = match options {
+        let cache = match options {
             Ok(options) => Cache::with_options(
                 options,
                 HeldWeight,
@@ -105,7 +105,7 @@ impl Store {
         };
         Self {
             document: &SiteDocument::ROBOTS_TXT,
-            slots,
+            cache,
             in_flight: Arc::default(),
             running: TaskTracker::new(),
             stopping: CancellationToken::new(),
@@ -134,7 +134,7 @@ impl Store {
             Some(_) if *self.document == SiteDocument::ROBOTS_TXT => Self::disk_share(max_bytes) as u64,
             _ => 0,
         };
-        self.slots.set_capacity(max_bytes - share);
+        self.cache.set_capacity(max_bytes - share);
     }
 
     /// Returns which part of `max_bytes` of memory is the page cache of the file on disk.
@@ -148,8 +148,8 @@ impl Store {
     pub fn retry_failures(&self) {
         self.retry_from
             .store(micros_since_1970(SystemTime::now()), Ordering::Relaxed);
-        for (_, held) in self.slots.iter() {
-            held.slot.state.rcu(|state| state.retrying_now());
+        for (_, held) in self.cache.iter() {
+            held.cached.state.rcu(|state| state.retrying_now());
         }
     }
 
@@ -192,34 +192,34 @@ impl Store {
 
     pub fn memory(&self) -> Memory {
         Memory {
-            origins: self.slots.len(),
-            bytes: self.slots.weight(),
-            max_bytes: self.slots.capacity(),
+            origins: self.cache.len(),
+            bytes: self.cache.weight(),
+            max_bytes: self.cache.capacity(),
             fetches: self.in_flight.len(),
         }
     }
 
     /// Returns how often the decisions about an origin had each verdict since the origin came into memory.
     pub fn verdicts(&self, origin: &Origin) -> VerdictCounts {
-        let held = self.slots.peek(origin);
-        held.map_or_else(VerdictCounts::default, |held| VerdictCounts::from(&*held.slot.tally))
+        let held = self.cache.peek(origin);
+        held.map_or_else(VerdictCounts::default, |held| VerdictCounts::from(&*held.cached.tally))
     }
 
     /// Returns the state of an origin if it is in memory. Reads nothing from disk.
     pub fn held(&self, origin: &Origin) -> Option<Arc<OriginState>> {
-        Some(self.slots.peek(origin)?.slot.state.load_full())
+        Some(self.cache.peek(origin)?.cached.state.load_full())
     }
 
     /// Returns up to `limit` origins in memory whose names contain `filter`, sorted by name, from the name `start` on.
     /// Slow if there are many origins.
     pub fn list_held(&self, start: &str, filter: &str, limit: usize) -> Vec<(Origin, Arc<OriginState>)> {
         let mut first = BTreeMap::new();
-        for (origin, held) in self.slots.iter() {
+        for (origin, held) in self.cache.iter() {
             let name = origin.to_string();
             if *name < *start || !name.contains(filter) {
                 continue;
             }
-            first.insert(name, (origin, held.slot.state.load_full()));
+            first.insert(name, (origin, held.cached.state.load_full()));
             if first.len() > limit {
                 first.pop_last();
             }
@@ -229,8 +229,8 @@ impl Store {
 
     /// Calls `each` with the state of every origin in memory. Slow if there are many origins.
     pub fn each_state(&self, mut each: impl FnMut(&OriginState)) {
-        for (_, held) in self.slots.iter() {
-            each(&held.slot.state.load());
+        for (_, held) in self.cache.iter() {
+            each(&held.cached.state.load());
         }
     }
 
@@ -240,12 +240,12 @@ impl Store {
         if let Some(disk) = &self.disk {
             disk.forget(self.document.name(origin));
         }
-        // A lookup or a fetch may still use the origin's slot, so clear the slot before it is removed.
-        let held = self.slots.get(origin).map(|held| held.slot);
-        for slot in self.in_flight.of(origin).into_iter().chain(held) {
-            slot.forget();
+        // A lookup or a fetch may still use this cached origin, so clear it before it is removed from the cache.
+        let held = self.cache.get(origin).map(|held| held.cached);
+        for cached in self.in_flight.of(origin).into_iter().chain(held) {
+            cached.forget();
         }
-        self.slots.remove(origin);
+        self.cache.remove(origin);
     }
 
     /// Returns the state of an origin. If its robots.txt has expired or is unknown, fetches it first, and waits for
@@ -259,35 +259,35 @@ impl Store {
         wait: Duration,
     ) -> Result<Lookup, LookupError> {
         let Query { origin, policy, .. } = *query;
-        let slot = self.slot(origin);
+        let cached = self.cached(origin);
         let mut waited = Duration::ZERO;
         // If the site fails, or the copy in memory has expired, the disk can still have a copy that is usable.
         let is_lacking = || {
-            let state = slot.state.load();
+            let state = cached.state.load();
             state.failing_since().is_some() || state.due(SystemTime::now(), policy) == Due::Now
         };
-        if !slot.is_recalled() && is_lacking() {
+        if !cached.is_recalled() && is_lacking() {
             let started = Instant::now();
             // Wait for the disk only briefly, so that time is left to fetch from the site if the disk hangs.
             let patience = wait.min(MAX_DISK_WAIT);
-            let _ = tokio::time::timeout(patience, self.recall(&slot, query)).await;
+            let _ = tokio::time::timeout(patience, self.recall(&cached, query)).await;
             waited = started.elapsed();
         }
         let now = SystemTime::now();
         self.watch_clock(now);
-        let mut state = slot.state.load_full();
+        let mut state = cached.state.load_full();
         if !state.is_under(policy) {
-            state = self.reread(&slot, origin, policy).await;
+            state = self.reread(&cached, origin, policy).await;
         }
         let mut lookup = match state.due(now, policy) {
-            Due::No => Lookup::at_once(state, now, policy, &slot.tally),
+            Due::No => Lookup::at_once(state, now, policy, &cached.tally),
             Due::Background => {
-                self.refresh(&slot, query);
-                Lookup::at_once(state, now, policy, &slot.tally)
+                self.refresh(&cached, query);
+                Lookup::at_once(state, now, policy, &cached.tally)
             }
             Due::Now => {
                 let left = wait.saturating_sub(waited);
-                self.wait_for(&slot, &state, query, left).await?
+                self.wait_for(&cached, &state, query, left).await?
             }
         };
         lookup.waited += waited;
@@ -296,15 +296,15 @@ impl Store {
 
     /// Reads an origin's state back from disk. If that fails, the state in memory stays as it is, and the next lookup
     /// tries again.
-    async fn recall<F: Fetch>(&self, slot: &Arc<Slot>, query: &Query<'_, F>) {
+    async fn recall<F: Fetch>(&self, cached: &Arc<CachedOrigin>, query: &Query<'_, F>) {
         let Query { origin, policy, .. } = *query;
-        let _turn = slot.turn.lock().await;
-        let Some(disk) = self.disk.as_ref().filter(|_| !slot.is_recalled()) else {
+        let _turn = cached.turn.lock().await;
+        let Some(disk) = self.disk.as_ref().filter(|_| !cached.is_recalled()) else {
             return;
         };
-        let forgotten = slot.forgotten();
+        let forgotten = cached.forgotten();
         match disk.recall(self.document.name(origin)).await {
-            Ok(None) => slot.set_recalled(),
+            Ok(None) => cached.set_recalled(),
             Ok(Some(earlier)) => {
                 let earlier = self.brought_up_to_date(earlier, policy).await;
                 if let Some(copy) = earlier.last_copy()
@@ -312,15 +312,15 @@ impl Store {
                 {
                     return;
                 }
-                slot.state.rcu(|state| match state.is_known() {
+                cached.state.rcu(|state| match state.is_known() {
                     // While the disk was read, an operator made robotgate forget the origin. So do not use what was
                     // read.
-                    _ if slot.forgotten() != forgotten => state.clone(),
+                    _ if cached.forgotten() != forgotten => state.clone(),
                     true => Arc::new(state.resuming(&earlier)),
                     false => earlier.clone(),
                 });
-                slot.set_recalled();
-                self.weigh_anew(origin, slot);
+                cached.set_recalled();
+                self.weigh_anew(origin, cached);
             }
             Err(error) => tracing::debug!(%origin, %error, "cannot read what is stored of an origin"),
         }
@@ -351,10 +351,10 @@ impl Store {
 
     /// Returns the state of an origin under `policy`. If a reload has changed the profile, the first lookup parses the
     /// robots.txt again, and others wait for it. Fetches nothing.
-    async fn reread(&self, slot: &Arc<Slot>, origin: &Origin, policy: &Policy) -> Arc<OriginState> {
-        let _turn = slot.turn.lock().await;
+    async fn reread(&self, cached: &Arc<CachedOrigin>, origin: &Origin, policy: &Policy) -> Arc<OriginState> {
+        let _turn = cached.turn.lock().await;
         loop {
-            let state = slot.state.load_full();
+            let state = cached.state.load_full();
             if state.is_under(policy) {
                 return state;
             }
@@ -362,10 +362,10 @@ impl Store {
             let reread = at_leisure(state.is_large(), move || earlier.under(&policy)).await;
             // Parsing panicked, which has been printed already. Use an unknown state, which allows nothing.
             let reread = Arc::new(reread.unwrap_or_else(OriginState::unknown));
-            let before = slot.state.compare_and_swap(&state, reread.clone());
+            let before = cached.state.compare_and_swap(&state, reread.clone());
             // If the state was replaced in the meantime, a fetch has ended. Its result stays.
             if Arc::ptr_eq(&before, &state) {
-                self.weigh_anew(origin, slot);
+                self.weigh_anew(origin, cached);
                 return reread;
             }
         }
@@ -376,42 +376,42 @@ impl Store {
         let Some(jump) = self.clocks.look(now) else {
             return;
         };
-        let held = self.slots.iter().map(|(origin, held)| (origin, held.slot));
-        for (origin, slot) in held.chain(self.in_flight.slots()) {
-            let before = slot.state.rcu(|state| state.after_jump(&jump));
-            let state = slot.state.load_full();
+        let held = self.cache.iter().map(|(origin, held)| (origin, held.cached));
+        for (origin, cached) in held.chain(self.in_flight.cache()) {
+            let before = cached.state.rcu(|state| state.after_jump(&jump));
+            let state = cached.state.load_full();
             // Correct the file too, before it is read at the next start.
             if let Some(disk) = self
                 .disk
                 .as_ref()
                 .filter(|_| before.failing_since() != state.failing_since())
             {
-                disk.keep(self.document.name(&origin), state, slot.is_recalled());
+                disk.keep(self.document.name(&origin), state, cached.is_recalled());
             }
         }
     }
 
-    /// Inserts an origin's slot again, so that the cache takes its new weight into account.
-    fn weigh_anew(&self, origin: &Origin, slot: &Arc<Slot>) {
-        // The cache may have evicted this slot, and the origin may have a new one. Then keep the new one.
-        let is_another = |held: Held| !Arc::ptr_eq(&held.slot, slot);
-        if !self.slots.peek(origin).is_some_and(is_another) {
-            self.slots.insert(origin.clone(), Held::new(origin, slot.clone()));
+    /// Inserts a cached origin again, so that the cache takes its new weight into account.
+    fn weigh_anew(&self, origin: &Origin, cached: &Arc<CachedOrigin>) {
+        // The cache may have evicted this one, and may already have a new one for the origin. Then keep the new one.
+        let is_another = |held: Held| !Arc::ptr_eq(&held.cached, cached);
+        if !self.cache.peek(origin).is_some_and(is_another) {
+            self.cache.insert(origin.clone(), Held::new(origin, cached.clone()));
         }
     }
 
-    fn slot(&self, origin: &Origin) -> Arc<Slot> {
-        if let Some(held) = self.slots.get(origin) {
-            return held.slot;
+    fn cached(&self, origin: &Origin) -> Arc<CachedOrigin> {
+        if let Some(held) = self.cache.get(origin) {
+            return held.cached;
         }
-        // An origin can be evicted while its fetch runs. Use the slot into which this fetch will put its result.
+        // An origin can be evicted while its fetch runs. Use the cached origin that this fetch will update.
         let fetching = self.in_flight.of(origin);
-        let slot = fetching.unwrap_or_else(|| Arc::new(Slot::new(self.disk.is_none())));
+        let cached = fetching.unwrap_or_else(|| Arc::new(CachedOrigin::new(self.disk.is_none())));
         let made = self
-            .slots
-            .get_or_insert_with(origin, || Ok::<_, std::convert::Infallible>(Held::new(origin, slot)));
+            .cache
+            .get_or_insert_with(origin, || Ok::<_, std::convert::Infallible>(Held::new(origin, cached)));
         match made {
-            Ok(held) => held.slot,
+            Ok(held) => held.cached,
             Err(never) => match never {},
         }
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::pattern::{may_begin, name_at};
-use super::{AgentPattern, Bindings, Bot, Cause, Credentials, Identity, product};
+use super::{AcceptedProofs, AgentPattern, Bot, Cause, Credentials, Identity, product};
 
 /// The configured bots, in the order of the configuration.
 #[derive(Clone, Default)]
@@ -20,7 +20,7 @@ pub struct Bots {
     globs: Vec<(usize, AgentPattern)>,
     /// The indices of the bots that have to prove who they are. `by_certificate` and `by_network` are the ones that can
     /// do so by a certificate or by their network.
-    bound: Box<[usize]>,
+    with_proofs: Box<[usize]>,
     by_certificate: Box<[usize]>,
     by_network: Box<[usize]>,
     /// The names and product tokens that only a client with a proof may use, by their first byte in lower case. It has
@@ -55,16 +55,16 @@ impl Bots {
                 }
             }
         }
-        let indices = |has: fn(&Bindings) -> bool| -> Box<[usize]> {
-            let those = bots.iter().enumerate().filter(|(_, bot)| has(&bot.bindings));
+        let indices = |has: fn(&AcceptedProofs) -> bool| -> Box<[usize]> {
+            let those = bots.iter().enumerate().filter(|(_, bot)| has(&bot.accepted_proofs));
             those.map(|(index, _)| index).collect()
         };
-        let bound = indices(Bindings::bind);
+        let with_proofs = indices(AcceptedProofs::are_required);
         Self {
-            claims: claims(&bots, &bound),
-            bound,
-            by_certificate: indices(|bindings| !bindings.certificates.is_empty()),
-            by_network: indices(|bindings| !bindings.networks.is_empty()),
+            claims: claims(&bots, &with_proofs),
+            with_proofs,
+            by_certificate: indices(|accepted_proofs| !accepted_proofs.certificates.is_empty()),
+            by_network: indices(|accepted_proofs| !accepted_proofs.networks.is_empty()),
             bots: bots.into(),
             names: names.into(),
             globs,
@@ -75,10 +75,15 @@ impl Bots {
     /// Adds the credentials from the credentials file.
     #[must_use]
     pub fn with_credentials(mut self, mut credentials: Credentials) -> Self {
-        let takes = |bot: &Bot, name: &str| bot.bindings.credentials.iter().any(|credential| **credential == *name);
+        let takes = |bot: &Bot, name: &str| {
+            bot.accepted_proofs
+                .credentials
+                .iter()
+                .any(|credential| **credential == *name)
+        };
         credentials.assign(|name| {
-            let bound = self.bound().filter(|(_, bot)| takes(bot, name));
-            bound.map(|(index, _)| index).collect()
+            let with_proofs = self.with_proofs().filter(|(_, bot)| takes(bot, name));
+            with_proofs.map(|(index, _)| index).collect()
         });
         self.credentials = Some(credentials);
         self
@@ -96,29 +101,29 @@ impl Bots {
     }
 
     /// Returns the credentials that bots refer to but that do not exist. Each entry has the name of the bot, the name
-    /// of the credential, and the other kinds of proof that the bot has (see [`Bindings::kinds`]; can be empty).
+    /// of the credential, and the other kinds of proof that the bot has (see [`AcceptedProofs::kinds`]; can be empty).
     pub fn missing_credentials(&self) -> Vec<(&str, &str, String)> {
         let Some(credentials) = &self.credentials else {
             return Vec::new();
         };
         let others = |bot: &Bot| {
-            let bindings = Bindings {
+            let accepted_proofs = AcceptedProofs {
                 credentials: Vec::new(),
-                ..bot.bindings.clone()
+                ..bot.accepted_proofs.clone()
             };
-            bindings.kinds().to_string()
+            accepted_proofs.kinds().to_string()
         };
         self.bots
             .iter()
-            .flat_map(|bot| bot.bindings.credentials.iter().map(move |name| (bot, &**name)))
+            .flat_map(|bot| bot.accepted_proofs.credentials.iter().map(move |name| (bot, &**name)))
             .filter(|(_, name)| !credentials.has(name))
             .map(|(bot, name)| (&*bot.name, name, others(bot)))
             .collect()
     }
 
     /// Returns the bots that have to prove who they are, with their indices.
-    pub(super) fn bound(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
-        self.at(&self.bound)
+    pub(super) fn with_proofs(&self) -> impl Iterator<Item = (usize, &Arc<Bot>)> {
+        self.at(&self.with_proofs)
     }
 
     /// Returns the bots that can prove who they are by a certificate, with their indices.

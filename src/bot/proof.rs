@@ -17,7 +17,7 @@ use crate::text::words;
 /// The proofs that a bot accepts. Any one of them is enough. If there are none, the User-Agent alone identifies the
 /// bot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bindings {
+pub struct AcceptedProofs {
     /// Names of the credentials that prove that a client is the bot.
     pub credentials: Vec<Box<str>>,
     pub certificates: Vec<CertificateName>,
@@ -97,11 +97,11 @@ pub(super) struct Basic {
     len: usize,
 }
 
-// === impl Bindings ===
+// === impl AcceptedProofs ===
 
-impl Bindings {
+impl AcceptedProofs {
     /// Returns whether the bot has to prove who it is.
-    pub fn bind(&self) -> bool {
+    pub fn are_required(&self) -> bool {
         !(self.credentials.is_empty() && self.certificates.is_empty() && self.networks.is_empty())
     }
 
@@ -224,17 +224,17 @@ impl Bots {
 
     /// Returns whether this is a proof of any bot in the configuration.
     pub fn accept(&self, proof: &Proof<'_>) -> bool {
-        self.bound().any(|(index, bot)| proof.covers(index, bot))
+        self.with_proofs().any(|(index, bot)| proof.covers(index, bot))
     }
 
     fn unproven<'h>(&self, identity: Identity<'h>, required: bool) -> Identity<'h> {
         let claimed = match &identity {
-            Identity::Bot(bot) => Some(bot).filter(|bot| bot.bindings.bind()),
+            Identity::Bot(bot) => Some(bot).filter(|bot| bot.accepted_proofs.are_required()),
             Identity::Token(token) => self.claimed_by(token),
             Identity::Unidentified(_) | Identity::Refused(_) => None,
         };
         let by = match claimed {
-            Some(bot) => bot.bindings.kinds(),
+            Some(bot) => bot.accepted_proofs.kinds(),
             None if required => ProofKinds {
                 credential: self.credentials().is_some(),
                 certificate: self.by_certificate().next().is_some(),
@@ -250,7 +250,7 @@ impl Bots {
         let field = user_agents.next();
         let identity = self.identify(field.into_iter().chain(user_agents));
         let mut candidates = self
-            .bound()
+            .with_proofs()
             .filter(|(index, bot)| proof.covers(*index, bot))
             .map(|(_, bot)| bot);
         let found = match &identity {
@@ -282,9 +282,13 @@ impl<'a> Proof<'a> {
             Proof::None | Proof::Failed => false,
             Proof::Assumed => true,
             Proof::Credential(verified) => verified.known.bots.contains(&index),
-            Proof::Certificate(certificate) => bot.bindings.certificates.iter().any(|name| certificate.is(name)),
-            Proof::Network(address) => bot.bindings.networks.iter().any(|network| network.contains(address)),
-            Proof::Logged(logged) => logged.is_in(&bot.bindings),
+            Proof::Certificate(certificate) => bot.accepted_proofs.certificates.iter().any(|name| certificate.is(name)),
+            Proof::Network(address) => bot
+                .accepted_proofs
+                .networks
+                .iter()
+                .any(|network| network.contains(address)),
+            Proof::Logged(logged) => logged.is_in(&bot.accepted_proofs),
         }
     }
 
@@ -304,20 +308,26 @@ impl<'a> Proof<'a> {
     /// of the first bot that has one. The name contains nothing that the client sent.
     pub fn name(&self, bots: &Bots, bot: Option<&Arc<Bot>>) -> Option<String> {
         let first = || {
-            bots.bound()
+            bots.with_proofs()
                 .find(|(index, bot)| self.covers(*index, bot))
                 .map(|(_, bot)| bot)
         };
-        let bindings = || bot.or_else(first).map(|bot| &bot.bindings);
+        let accepted_proofs = || bot.or_else(first).map(|bot| &bot.accepted_proofs);
         match self {
             Proof::None | Proof::Failed | Proof::Assumed => None,
             Proof::Credential(verified) => Some(verified.name().to_owned()),
             Proof::Certificate(certificate) => {
-                let name = bindings()?.certificates.iter().find(|name| certificate.is(name))?;
+                let name = accepted_proofs()?
+                    .certificates
+                    .iter()
+                    .find(|name| certificate.is(name))?;
                 Some(name.to_string())
             }
             Proof::Network(address) => {
-                let network = bindings()?.networks.iter().find(|network| network.contains(address))?;
+                let network = accepted_proofs()?
+                    .networks
+                    .iter()
+                    .find(|network| network.contains(address))?;
                 Some(network.to_string())
             }
             Proof::Logged(logged) => Some(logged.name.to_owned()),
@@ -337,11 +347,17 @@ impl<'a> Proof<'a> {
 
 impl LoggedProof<'_> {
     /// Returns whether the configuration still lists this proof for the bot.
-    fn is_in(&self, bindings: &Bindings) -> bool {
+    fn is_in(&self, accepted_proofs: &AcceptedProofs) -> bool {
         match self.kind {
-            ProofKind::Credential => bindings.credentials.iter().any(|name| **name == *self.name),
-            ProofKind::Certificate => bindings.certificates.iter().any(|name| name.to_string() == self.name),
-            ProofKind::Network => bindings.networks.iter().any(|network| network.to_string() == self.name),
+            ProofKind::Credential => accepted_proofs.credentials.iter().any(|name| **name == *self.name),
+            ProofKind::Certificate => accepted_proofs
+                .certificates
+                .iter()
+                .any(|name| name.to_string() == self.name),
+            ProofKind::Network => accepted_proofs
+                .networks
+                .iter()
+                .any(|network| network.to_string() == self.name),
         }
     }
 }

@@ -223,7 +223,7 @@ fn parsed(path: &Path, text: &str) -> Result<Credentials, CredentialError> {
 /// Returns the names of the bots that a credential identifies.
 fn bots_of<'c>(config: &'c Config, name: &str) -> Vec<&'c str> {
     let takes = |credentials: &[Box<str>]| credentials.iter().any(|credential| **credential == *name);
-    let bots = config.bots.iter().filter(|bot| takes(&bot.bindings.credentials));
+    let bots = config.bots.iter().filter(|bot| takes(&bot.accepted_proofs.credentials));
     bots.map(|bot| &*bot.name).collect()
 }
 

@@ -16,7 +16,7 @@ use crate::{
     config::{Config, ConfigError},
     evidence::{EvidenceReader, FileError},
     origin::Origin,
-    replay::{Cases, Change, Effect, Finding, Group, Outline, Place, Replayed, Replayer, Report, Summary},
+    replay::{Cases, Change, Effect, Finding, Group, LogPosition, Outline, Replayed, Replayer, Report, Summary},
     text::plain_message,
 };
 
@@ -123,7 +123,7 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
             for (line, replayed) in (first..).zip(&results) {
                 summary.add(replayed, || {
                     let log = path.display().to_string();
-                    Some(Place { log, line })
+                    Some(LogPosition { log, line })
                 });
                 if let (Some(which), Replayed::Decision(logged, Finding::Decided(assumed))) = (args.expect, replayed)
                     && (which == Which::All || assumed.effect != Effect::Same)
@@ -256,10 +256,10 @@ fn show(text: &mut String, group: &Group) {
     };
     let decisions = if group.decisions == 1 { "decision" } else { "decisions" };
     let example = &group.example;
-    let place = example
-        .place
+    let position = example
+        .position
         .as_ref()
-        .map_or_else(String::new, |place| format!(", {}:{}", place.log, place.line));
+        .map_or_else(String::new, |position| format!(", {}:{}", position.log, position.line));
     let mut line = |line: String| {
         let _ = writeln!(text, "{}", plain_message(&line, MAX_LINE));
     };
@@ -271,7 +271,7 @@ fn show(text: &mut String, group: &Group) {
     ));
     line(format!("            logged {}", outline(&group.was)));
     line(format!("            new    {}", outline(&group.now)));
-    line(format!("            e.g.   {} ({}{place})", example.url, example.id));
+    line(format!("            e.g.   {} ({}{position})", example.url, example.id));
 }
 
 fn outline(outline: &Outline) -> String {

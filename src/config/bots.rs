@@ -16,7 +16,7 @@ use super::egress::network;
 use super::pace::DELAYS;
 use super::table::{Table, ValueOr as _};
 use crate::bot::{
-    AgentPattern, BadLine, Bindings, Bot, Bots, CertificateName, Credentials, Unidentified, is_name, is_token,
+    AcceptedProofs, AgentPattern, BadLine, Bot, Bots, CertificateName, Credentials, Unidentified, is_name, is_token,
 };
 use crate::files::{self, SecretError};
 use crate::usage::Purpose;
@@ -71,7 +71,7 @@ pub(super) fn read(file: &Table<'_>) -> (IdentityRules, Bots) {
     };
     if identity.required
         && identity.credentials.is_none()
-        && !bots.iter().any(|bot| bot.bindings.bind())
+        && !bots.iter().any(|bot| bot.accepted_proofs.are_required())
         && let Some(span) = file.span_of("identity.required")
     {
         file.checker.complain(
@@ -143,7 +143,7 @@ impl Taken {
                 .complain(list.span(), "this list is empty; add a purpose or remove the key");
         }
         let purposes = table.checker.each(purposes, str::parse::<Purpose>);
-        let bindings = self.bindings(bot_name, table);
+        let accepted_proofs = self.accepted_proofs(bot_name, table);
         Some(Bot {
             name: name?,
             user_agents: user_agents?,
@@ -152,7 +152,7 @@ impl Taken {
             exempt_hosts,
             delay: delay.map(Spanned::into_inner),
             purposes: purposes.into_iter().collect(),
-            bindings,
+            accepted_proofs,
         })
     }
 
@@ -204,7 +204,7 @@ impl Taken {
     }
 
     /// Reads the credentials, certificates and networks by which a client can prove to be the bot of this name.
-    fn bindings(&self, bot_name: &str, table: &Table<'_>) -> Bindings {
+    fn accepted_proofs(&self, bot_name: &str, table: &Table<'_>) -> AcceptedProofs {
         let credentials = match table.list("credentials") {
             Some(list) => table.checker.each(Some(list), |text| credential(text, &self.named)),
             None => Vec::from_iter(default_credential(bot_name, &self.named)),
@@ -226,7 +226,7 @@ impl Taken {
                  of these certificates",
             );
         }
-        Bindings {
+        AcceptedProofs {
             credentials,
             certificates: table.checker.each(certificates, |text| {
                 CertificateName::new(text).map_err(|error| format!("\"{text}\" {error}"))

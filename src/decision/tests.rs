@@ -104,7 +104,7 @@ fn bot(enforcement: Enforcement, robots_agents: &[&str]) -> Bot {
         exempt_hosts: Vec::new(),
         delay: None,
         purposes: crate::usage::Purposes::default(),
-        bindings: Default::default(),
+        accepted_proofs: Default::default(),
     }
 }
 

@@ -12,7 +12,7 @@ use super::history::{SeenText, Sighting};
 use crate::copy::Sha256;
 
 /// Where a text is after it was passed to the queue.
-pub(super) enum Place {
+pub(super) enum PutResult {
     /// The text is in the file.
     Stored,
     /// The text waits to be written. The receiver gets `true` when it is in the file, and `false` if writing failed.
@@ -56,11 +56,11 @@ impl Queue {
 
     /// Queues a text that is used on `day`, unless the file already has it for that day. If `fails` is set, the file
     /// cannot be written at present. The text is queued nevertheless, but the caller should not wait.
-    pub(super) fn put(&mut self, sha256: Sha256, text: &[u8], day: u32, fails: bool) -> Place {
+    pub(super) fn put(&mut self, sha256: Sha256, text: &[u8], day: u32, fails: bool) -> PutResult {
         let known = self.known.get(&sha256).copied();
         // `known` is later than `day` if the clock was set back. Even then, nothing has to be written.
         if known.is_some_and(|known| known >= day) {
-            return Place::Stored;
+            return PutResult::Stored;
         }
         let is_queued = !self.closed && self.make_room_for(sha256, text);
         match known {
@@ -69,13 +69,13 @@ impl Queue {
                 if is_queued {
                     self.known.insert(sha256, day);
                 }
-                Place::Stored
+                PutResult::Stored
             }
-            None if fails || !is_queued => Place::Fails,
+            None if fails || !is_queued => PutResult::Fails,
             None => {
                 let (caller, stored) = oneshot::channel();
                 self.callers.push(caller);
-                Place::Waiting(stored)
+                PutResult::Waiting(stored)
             }
         }
     }

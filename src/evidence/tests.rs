@@ -89,17 +89,17 @@ async fn a_text_that_this_process_stored_is_not_written_again() {
     let evidence = bench.start();
     put(&evidence, "a").await.expect("stored");
     let today = day_of(SystemTime::now());
-    let again = evidence.shared.place(digest("a"), b"a", today);
-    assert!(matches!(again, Place::Stored));
-    let tomorrow = evidence.shared.place(digest("a"), b"a", today + 1);
+    let again = evidence.shared.put(digest("a"), b"a", today);
+    assert!(matches!(again, PutResult::Stored));
+    let tomorrow = evidence.shared.put(digest("a"), b"a", today + 1);
     assert!(
-        matches!(tomorrow, Place::Stored),
+        matches!(tomorrow, PutResult::Stored),
         "only its day is written, and nobody waits"
     );
-    let earlier = evidence.shared.place(digest("a"), b"a", today - 1);
-    assert!(matches!(earlier, Place::Stored), "the clock was set back");
-    let other = evidence.shared.place(digest("b"), b"b", today);
-    assert!(matches!(other, Place::Waiting(_)));
+    let earlier = evidence.shared.put(digest("a"), b"a", today - 1);
+    assert!(matches!(earlier, PutResult::Stored), "the clock was set back");
+    let other = evidence.shared.put(digest("b"), b"b", today);
+    assert!(matches!(other, PutResult::Waiting(_)));
 }
 
 #[test]
@@ -226,7 +226,7 @@ async fn after_the_file_is_deleted_texts_are_stored_again() {
 async fn closing_writes_what_waits() {
     let bench = Bench::new();
     let evidence = bench.start();
-    drop(evidence.shared.place(digest("a"), b"a", day_of(SystemTime::now())));
+    drop(evidence.shared.put(digest("a"), b"a", day_of(SystemTime::now())));
     evidence.close();
     assert!(bench.read("a").is_some());
     assert_eq!(put(&evidence, "b").await, Err(NotStored));

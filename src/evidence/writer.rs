@@ -15,7 +15,7 @@ use super::{
     EvidenceOptions,
     file::{Batch, EVIDENCE, EvidenceFile, Written, day_of},
     history::Sighting,
-    queue::{Place, Queue},
+    queue::{PutResult, Queue},
 };
 use crate::{
     copy::Sha256,
@@ -93,7 +93,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn place(&self, sha256: Sha256, text: &[u8], day: u32) -> Place {
+    pub(super) fn put(&self, sha256: Sha256, text: &[u8], day: u32) -> PutResult {
         let mut queue = self.lock();
         let had_work = queue.has_work();
         let place = queue.put(sha256, text, day, self.is_failing.load(Ordering::Relaxed));
@@ -123,7 +123,7 @@ impl Shared {
 
     fn place_config(&self) {
         let (sha256, text) = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.place(sha256, text.as_bytes(), day_of(SystemTime::now()));
+        self.put(sha256, text.as_bytes(), day_of(SystemTime::now()));
     }
 
     /// Waits until a text is in the file. Returns `false` if writing failed or the deadline passed.

@@ -24,12 +24,12 @@ use tokio_rustls::TlsConnector;
 /// The address of the server, and how to log in.
 #[derive(Debug)]
 pub(super) struct Server {
-    pub(super) place: Place,
+    pub(super) endpoint: Endpoint,
     pub(super) login: RedisConnectionInfo,
 }
 
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum Endpoint {
     Tcp(String, u16),
     Tls {
         host: String,
@@ -76,7 +76,7 @@ impl Server {
     ) -> Result<Connection, RedisError> {
         let unread = Arc::<Unread>::default();
         let stream = Bounded {
-            stream: self.place.reach().await?,
+            stream: self.endpoint.reach().await?,
             unread: unread.clone(),
         };
         let config = AsyncConnectionConfig::new()
@@ -100,9 +100,9 @@ impl Server {
     }
 }
 
-// === impl Place ===
+// === impl Endpoint ===
 
-impl Place {
+impl Endpoint {
     async fn reach(&self) -> io::Result<Box<dyn Stream>> {
         let tcp = async |host: &str, port: u16| {
             let stream = TcpStream::connect((host, port)).await?;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{
     FleetError,
-    connection::{Place, Server},
+    connection::{Endpoint, Server},
 };
 use crate::{pace::MAX_GAP, pem};
 
@@ -90,19 +90,19 @@ impl Settings {
         if let Some(password) = &self.password {
             login = login.set_password(password.text());
         }
-        let place = match info.addr() {
-            ConnectionAddr::Tcp(host, port) if !self.address.is_tls => Place::Tcp(host.clone(), *port),
-            ConnectionAddr::Tcp(host, port) => Place::Tls {
+        let endpoint = match info.addr() {
+            ConnectionAddr::Tcp(host, port) if !self.address.is_tls => Endpoint::Tcp(host.clone(), *port),
+            ConnectionAddr::Tcp(host, port) => Endpoint::Tls {
                 host: host.clone(),
                 port: *port,
                 name: ServerName::try_from(host.clone()).map_err(|_| FleetError::Name(host.clone()))?,
                 tls: Arc::new(self.tls()?),
             },
-            ConnectionAddr::Unix(path) => Place::Unix(path.clone()),
+            ConnectionAddr::Unix(path) => Endpoint::Unix(path.clone()),
             // This never happens, because an `Address` has no other kind of URL.
             other => return Err(FleetError::Name(other.to_string())),
         };
-        Ok(Server { place, login })
+        Ok(Server { endpoint, login })
     }
 
     /// Returns the TLS settings for the connection to the server. The server's certificate must be from one of the

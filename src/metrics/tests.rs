@@ -5,7 +5,7 @@ mod format;
 
 use super::*;
 use crate::{
-    bot::{AgentPattern, Bindings, Bot, Bots, Cause, Enforcement, Identity},
+    bot::{AcceptedProofs, AgentPattern, Bot, Bots, Cause, Enforcement, Identity},
     decision::{Decision, Reason},
     evidence::EvidenceState,
     seal::SealState,
@@ -60,7 +60,7 @@ fn bot(name: &str) -> Arc<Bot> {
         exempt_hosts: Vec::new(),
         delay: None,
         purposes: crate::usage::Purposes::default(),
-        bindings: Bindings::default(),
+        accepted_proofs: AcceptedProofs::default(),
     })
 }
 

@@ -60,12 +60,12 @@ pub struct Example {
     pub id: String,
     pub url: String,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
+    pub position: Option<LogPosition>,
 }
 
 /// A log file, and the number of a line in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct LogPosition {
     pub log: String,
     pub line: u64,
 }
@@ -90,8 +90,8 @@ struct Key {
 // === impl Summary ===
 
 impl Summary {
-    /// Counts the result for a line. Calls `place` only if the line becomes the example of a group.
-    pub fn add(&mut self, replayed: &Replayed<'_, Finding>, place: impl FnOnce() -> Option<Place>) {
+    /// Counts the result for a line. Calls `position` only if the line becomes the example of a group.
+    pub fn add(&mut self, replayed: &Replayed<'_, Finding>, position: impl FnOnce() -> Option<LogPosition>) {
         let (logged, finding) = match replayed {
             Replayed::Decision(logged, finding) => (logged, finding),
             Replayed::Unreadable => return self.unreadable_lines += 1,
@@ -117,12 +117,17 @@ impl Summary {
                     Effect::Basis => &mut self.basis,
                 };
                 *count += 1;
-                self.group(logged, assumed, place);
+                self.group(logged, assumed, position);
             }
         }
     }
 
-    fn group(&mut self, logged: &LoggedDecision<'_>, assumed: &Assumed, place: impl FnOnce() -> Option<Place>) {
+    fn group(
+        &mut self,
+        logged: &LoggedDecision<'_>,
+        assumed: &Assumed,
+        position: impl FnOnce() -> Option<LogPosition>,
+    ) {
         let key = Key {
             bots: [logged.bot.clone(), assumed.bot.clone()],
             origin: logged.origin.to_string(),
@@ -148,7 +153,7 @@ impl Summary {
                 time: logged.time.to_string(),
                 id: logged.id.to_string(),
                 url: logged.url.to_string(),
-                place: place(),
+                position: position(),
             },
         };
         self.groups.insert(key, group);

@@ -407,7 +407,7 @@ pub(super) fn is_as_sent(logged: &LoggedDecision<'_>, field: &str) -> bool {
 
 /// Returns whether the client's address proves which bot it is.
 fn proof_by_address(logged: &LoggedDecision<'_>, config: &Config) -> Result<Proof<'static>, Unknown> {
-    if config.bots.iter().all(|bot| bot.bindings.networks.is_empty()) {
+    if config.bots.iter().all(|bot| bot.accepted_proofs.networks.is_empty()) {
         return Ok(Proof::None);
     }
     let address: SocketAddr = logged.client.parse().map_err(|_| Unknown::Address)?;

@@ -62,7 +62,7 @@ pub(super) const NAMES: [&str; 14] = [
     "requests",
     "forwarded",
     "refused",
-    "forwarded_anyway",
+    "not_enforced",
     "exempt",
     "time",
     "until",
@@ -82,7 +82,7 @@ impl Document {
             sections.push(requests_by(report, *by, most));
         }
         sections.extend([
-            despite(report, most),
+            not_enforced(report, most),
             exemptions(report, most),
             outages(report, most),
             changes(report, most),
@@ -119,7 +119,7 @@ fn totals(report: &Report) -> Section {
     add("Requests", Cell::Count(total.requests));
     add("Forwarded", Cell::Count(total.forwarded()));
     add("Refused", Cell::Count(total.refused));
-    add("Disallowed, but forwarded", Cell::Count(total.despite));
+    add("Disallowed, but forwarded", Cell::Count(total.not_enforced));
     add("Exempt", Cell::Count(total.exempt));
     // Requests without a bot are counted under the name `-`, which is no bot.
     let named = report.bots.len() - usize::from(report.bots.has(["-", ""]));
@@ -197,7 +197,7 @@ fn requests_by(report: &Report, by: By, most: usize) -> Section {
         ("Requests", "requests"),
         ("Forwarded", "forwarded"),
         ("Refused", "refused"),
-        ("Anyway", "forwarded_anyway"),
+        ("Not enforced", "not_enforced"),
         ("Exempt", "exempt"),
     ]);
     let rows = largest.rows.iter().map(|([name, site], counts)| {
@@ -208,7 +208,7 @@ fn requests_by(report: &Report, by: By, most: usize) -> Section {
                 counts.requests,
                 counts.forwarded(),
                 counts.refused,
-                counts.despite,
+                counts.not_enforced,
                 counts.exempt,
             ]
             .map(Cell::Count),
@@ -227,14 +227,14 @@ fn requests_by(report: &Report, by: By, most: usize) -> Section {
     }
 }
 
-fn despite(report: &Report, most: usize) -> Section {
-    let largest = report.despite.largest(most, |counts| counts.requests);
+fn not_enforced(report: &Report, most: usize) -> Section {
+    let largest = report.not_enforced.largest(most, |counts| counts.requests);
     let rows = largest
         .rows
         .iter()
         .map(|([bot, reason], counts)| row([text(reason), long(bot), Cell::Count(counts.requests)]));
     Section {
-        name: "forwarded_anyway",
+        name: "not_enforced",
         title: "Disallowed, but forwarded",
         notes: left_out(&largest),
         columns: columns(&[("Reason", "name"), ("Bot", "bot"), ("Requests", "requests")]),

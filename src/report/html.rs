@@ -84,7 +84,7 @@ fn push_timeline(out: &mut String, document: &Document) {
         .max(1);
     let key = [
         ("forwarded", "forwarded"),
-        ("anyway", "disallowed, but forwarded"),
+        ("unenforced", "disallowed, but forwarded"),
         ("refused", "refused"),
     ];
     let key: String = key
@@ -103,11 +103,11 @@ fn push_timeline(out: &mut String, document: &Document) {
     for (index, (start, counts)) in intervals.iter().enumerate() {
         let _ = write!(
             out,
-            "<g><title>{}: {} requests, {} refused, {} forwarded anyway</title>",
+            "<g><title>{}: {} requests, {} refused, {} forwarded although disallowed</title>",
             Minute(*start),
             grouped(counts.requests),
             grouped(counts.refused),
-            grouped(counts.despite),
+            grouped(counts.not_enforced),
         );
         let mut top = 100.0;
         for (class, number) in parts(counts) {
@@ -148,10 +148,10 @@ fn bar(counts: &Counts, most: u64) -> String {
 }
 
 fn parts(counts: &Counts) -> [(&'static str, u64); 3] {
-    let allowed = counts.forwarded() - counts.despite;
+    let allowed = counts.forwarded() - counts.not_enforced;
     [
         ("forwarded", allowed),
-        ("anyway", counts.despite),
+        ("unenforced", counts.not_enforced),
         ("refused", counts.refused),
     ]
 }

@@ -12,8 +12,8 @@ use tokio::time::timeout_at;
 
 use super::{
     Query, Store, at_leisure,
+    cached_origin::CachedOrigin,
     in_flight::{FetchGuard, FetchHandle, QueuedFetch, RunningFetch},
-    slot::Slot,
 };
 use crate::{
     copy::{Answer, CacheStatus, Due, FetchError, Fetched, Lookup, OriginState, Policy},
@@ -25,7 +25,7 @@ use crate::{
 /// A running fetch. If it is dropped before the fetch ends, the audit log still gets a record of it.
 struct Begun<'a, F: Fetch> {
     origin: &'a Origin,
-    slot: &'a Arc<Slot>,
+    cached: &'a Arc<CachedOrigin>,
     fetcher: &'a F,
     policy: &'a Policy,
     at: Instant,
@@ -36,17 +36,17 @@ struct Begun<'a, F: Fetch> {
 impl Store {
     /// Fetches a robots.txt in the background when it is the requester's turn. Does nothing if the requester has
     /// reached its limit of fetches. A later request then starts the refresh.
-    pub(super) fn refresh<F: Fetch>(self: &Arc<Self>, slot: &Arc<Slot>, query: &Query<'_, F>) {
-        if slot.fetching.load(Ordering::Relaxed) {
+    pub(super) fn refresh<F: Fetch>(self: &Arc<Self>, cached: &Arc<CachedOrigin>, query: &Query<'_, F>) {
+        if cached.fetching.load(Ordering::Relaxed) {
             return;
         }
-        if let Ok(FetchHandle::Queued(queued)) = self.join_or_queue(slot, query) {
-            slot.fetching.store(true, Ordering::Relaxed);
-            let (store, slot, fetcher, policy) = (self.clone(), slot.clone(), query.fetcher.clone(), *query.policy);
+        if let Ok(FetchHandle::Queued(queued)) = self.join_or_queue(cached, query) {
+            cached.fetching.store(true, Ordering::Relaxed);
+            let (store, cached, fetcher, policy) = (self.clone(), cached.clone(), query.fetcher.clone(), *query.policy);
             tokio::spawn(async move {
                 let begun = store.begin(&queued, &fetcher, &policy).await;
                 if !matches!(begun, Ok((_, CacheStatus::Miss))) {
-                    slot.fetching.store(false, Ordering::Relaxed);
+                    cached.fetching.store(false, Ordering::Relaxed);
                 }
             });
         }
@@ -55,7 +55,7 @@ impl Store {
     /// Waits at most `wait` for a fetch that is due.
     pub(super) async fn wait_for<F: Fetch>(
         self: &Arc<Self>,
-        slot: &Arc<Slot>,
+        cached: &Arc<CachedOrigin>,
         state: &Arc<OriginState>,
         query: &Query<'_, F>,
         wait: Duration,
@@ -63,7 +63,7 @@ impl Store {
         let Query { origin, policy, .. } = *query;
         let started = Instant::now();
         let deadline = tokio::time::Instant::now() + wait;
-        let (mut running, status) = match self.join_or_queue(slot, query)? {
+        let (mut running, status) = match self.join_or_queue(cached, query)? {
             FetchHandle::Running(running) => (running, CacheStatus::Collapsed),
             FetchHandle::Queued(queued) if timeout_at(deadline, queued.turn()).await.is_err() => {
                 let running = queued.join();
@@ -80,11 +80,11 @@ impl Store {
             }
         };
         let pending = !timeout_at(deadline, running.finished()).await.unwrap_or(false);
-        let slot = running.slot;
-        let mut found = slot.state.load_full();
+        let cached = running.cached;
+        let mut found = cached.state.load_full();
         if !found.is_under(policy) {
             // The fetch may have begun before a reload, with another profile. Then parse the robots.txt again.
-            found = self.reread(&slot, origin, policy).await;
+            found = self.reread(&cached, origin, policy).await;
         }
         if pending || Arc::ptr_eq(&found, state) {
             // If the text could not be stored as evidence, the result of the fetch was dropped. Report this error.
@@ -102,17 +102,21 @@ impl Store {
             waited: started.elapsed(),
             at,
             pending,
-            tally: slot.tally.clone(),
+            tally: cached.tally.clone(),
         })
     }
 
     /// Joins the fetch that is queued or runs for the origin, or queues a new one.
-    fn join_or_queue<F: Fetch>(&self, slot: &Arc<Slot>, query: &Query<'_, F>) -> Result<FetchHandle, LookupError> {
+    fn join_or_queue<F: Fetch>(
+        &self,
+        cached: &Arc<CachedOrigin>,
+        query: &Query<'_, F>,
+    ) -> Result<FetchHandle, LookupError> {
         // Check again whether a fetch is needed, because one may just have ended.
-        let is_due = || slot.state.load().due(SystemTime::now(), query.policy) != Due::No;
+        let is_due = || cached.state.load().due(SystemTime::now(), query.policy) != Due::No;
         let enter = || query.fetcher.enter(query.requester);
         self.in_flight
-            .join_or_queue(query.origin, slot, is_due, query.requester.name, enter)
+            .join_or_queue(query.origin, cached, is_due, query.requester.name, enter)
     }
 
     /// Starts the fetch when it has a permit and there is room in the audit log for its record.
@@ -149,10 +153,10 @@ impl Store {
         policy: Policy,
         reservation: F::Reservation,
     ) {
-        let (origin, slot) = (&guard.origin, guard.slot());
+        let (origin, cached) = (&guard.origin, guard.cached());
         let mut begun = Begun {
             origin,
-            slot,
+            cached,
             fetcher,
             policy: &policy,
             at: Instant::now(),
@@ -168,10 +172,10 @@ impl Store {
             None => None,
         };
         let fetching = async {
-            let etag = slot.state.load().etag().map(str::to_owned);
+            let etag = cached.state.load().etag().map(str::to_owned);
             let traced = fetcher.fetch(&permit, origin, etag.as_deref()).await;
             let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
-            match is_unchanged && slot.state.load().etag().is_none() {
+            match is_unchanged && cached.state.load().etag().is_none() {
                 // The site answered 304 ("not modified"), but an operator made robotgate forget the robots.txt during
                 // the fetch. Fetch it again without the ETag.
                 true => fetcher.fetch(&permit, origin, None).await,
@@ -197,8 +201,8 @@ impl Store {
         };
         let spread = self.spread.hash_one((origin, now)) as f64 / u64::MAX as f64;
         loop {
-            let forgotten = slot.forgotten();
-            let before = slot.state.load_full();
+            let forgotten = cached.forgotten();
+            let before = cached.state.load_full();
             let after = Arc::new(before.after(meaning.clone(), status, freshness, now, spread, &policy));
             let is_stored = match after.last_copy() {
                 Some(copy) => fetcher.store_evidence(copy).await.is_ok(),
@@ -218,10 +222,10 @@ impl Store {
             if !is_stored {
                 return;
             }
-            let found = slot.state.compare_and_swap(&before, after.clone());
+            let found = cached.state.compare_and_swap(&before, after.clone());
             // If the state is another one now, it was parsed again, read back from disk or forgotten in the meantime.
             if Arc::ptr_eq(&found, &before) {
-                let is_remembered = slot.forgotten() == forgotten;
+                let is_remembered = cached.forgotten() == forgotten;
                 if let (Some(fleet), Some(lease)) = (fleet, lease) {
                     // Do not share failures with the fleet: the cause may be the network of this robotgate alone.
                     let is_answer = is_remembered && !matches!(traced.fetched, Fetched::Failed(_));
@@ -233,15 +237,15 @@ impl Store {
                     fetcher.learned(&Learned { origin, before, after });
                 }
                 if let Some(disk) = self.disk.as_ref().filter(|_| is_remembered) {
-                    disk.keep(self.document.name(origin), after, slot.is_recalled());
+                    disk.keep(self.document.name(origin), after, cached.is_recalled());
                 }
-                self.weigh_anew(origin, slot);
+                self.weigh_anew(origin, cached);
                 return;
             }
         }
     }
 
-    /// Asks the fleet's server before a fetch. If another robotgate has fetched the robots.txt, stores that in the slot
+    /// Asks the fleet's server before a fetch. If another robotgate has fetched the document, updates the cached origin
     /// and returns `Break`. Otherwise, this robotgate has to fetch. The returned lease keeps the others from doing the
     /// same. There is no lease if the server is not in use.
     async fn take_from_fleet<F: Fetch>(
@@ -250,11 +254,11 @@ impl Store {
         begun: &mut Begun<'_, F>,
     ) -> ControlFlow<(), Option<Lease>> {
         let Begun {
-            origin, slot, policy, ..
+            origin, cached, policy, ..
         } = *begun;
-        let forgotten = slot.forgotten();
+        let forgotten = cached.forgotten();
         let asked = fleet
-            .copy_or_lease(self.document, origin, &slot.state.load_full(), policy)
+            .copy_or_lease(self.document, origin, &cached.state.load_full(), policy)
             .await;
         let (shared, flow) = match asked {
             CopyOrLease::Copy(state) => (Some(state), ControlFlow::Break(())),
@@ -263,9 +267,9 @@ impl Store {
         let Some(shared) = shared else { return flow };
         let shared = Arc::new(shared.shared());
         loop {
-            let before = slot.state.load_full();
+            let before = cached.state.load_full();
             // The operator made robotgate forget the origin in the meantime, so do not use the fleet's older copy.
-            if slot.forgotten() != forgotten {
+            if cached.forgotten() != forgotten {
                 return match flow {
                     ControlFlow::Break(()) => ControlFlow::Continue(None),
                     lease => lease,
@@ -287,14 +291,14 @@ impl Store {
                 };
                 begun.fetcher.took_shared_copy(&shared, reservation);
             }
-            let found = slot.state.compare_and_swap(&before, after.clone());
+            let found = cached.state.compare_and_swap(&before, after.clone());
             if Arc::ptr_eq(&found, &before) {
                 let (before, after) = (&before, &after);
                 begun.fetcher.learned(&Learned { origin, before, after });
                 if let Some(disk) = &self.disk {
-                    disk.keep(self.document.name(origin), after.clone(), slot.is_recalled());
+                    disk.keep(self.document.name(origin), after.clone(), cached.is_recalled());
                 }
-                self.weigh_anew(origin, slot);
+                self.weigh_anew(origin, cached);
                 return flow;
             }
         }
@@ -314,7 +318,7 @@ impl<F: Fetch> Drop for Begun<'_, F> {
             took: self.at.elapsed(),
         };
         // The fetch was cancelled. That is no failure of the site, so its state stays the same.
-        let state = self.slot.state.load_full();
+        let state = self.cached.state.load_full();
         let finished = FinishedFetch {
             origin: self.origin,
             traced: &traced,

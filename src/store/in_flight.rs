@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::slot::Slot;
+use super::cached_origin::CachedOrigin;
 use crate::{
     fetch::{FetchPermit, LookupError, Name},
     origin::Origin,
@@ -32,7 +32,7 @@ struct Entry {
 #[derive(Debug)]
 struct InFlightFetch {
     /// Where the result of the fetch goes.
-    slot: Arc<Slot>,
+    cached: Arc<CachedOrigin>,
     stage: watch::Sender<Stage>,
 }
 
@@ -53,7 +53,7 @@ pub(super) enum FetchHandle {
 
 /// A handle on a running fetch.
 pub(super) struct RunningFetch {
-    pub(super) slot: Arc<Slot>,
+    pub(super) cached: Arc<CachedOrigin>,
     stage: watch::Receiver<Stage>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct FetchGuard {
 
 impl InFlightFetches {
     /// Joins the fetch that is queued or runs for `origin`. If there is none and one is still needed, queues a fetch
-    /// for `slot`. If the request has to wait and its requester has not applied for a permit for this fetch, calls
+    /// for `cached`. If the request has to wait and its requester has not applied for a permit for this fetch, calls
     /// `enter` to do so.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl InFlightFetches {
     pub(super) fn join_or_queue(
         self: &Arc<Self>,
         origin: &Origin,
-        slot: &Arc<Slot>,
+        cached: &Arc<CachedOrigin>,
         is_due: impl FnOnce() -> bool,
         name: Name,
         enter: impl FnOnce() -> Result<FetchPermit, LookupError>,
@@ -114,7 +114,7 @@ impl InFlightFetches {
             return Ok(wait(entry, permit));
         }
         let fetch = Arc::new(InFlightFetch {
-            slot: slot.clone(),
+            cached: cached.clone(),
             stage: watch::Sender::new(Stage::Queued),
         });
         if !is_due() {
@@ -132,18 +132,18 @@ impl InFlightFetches {
         Ok(handle)
     }
 
-    /// Returns the slot into which the fetch for `origin`, queued or running, will put its result.
-    pub(super) fn of(&self, origin: &Origin) -> Option<Arc<Slot>> {
-        self.lock().get(origin).map(|entry| entry.fetch.slot.clone())
+    /// Returns the cached origin that the fetch for `origin`, queued or running, will update.
+    pub(super) fn of(&self, origin: &Origin) -> Option<Arc<CachedOrigin>> {
+        self.lock().get(origin).map(|entry| entry.fetch.cached.clone())
     }
 
-    /// Returns the slots of all origins whose fetch is queued or running.
-    pub(super) fn slots(&self) -> Vec<(Origin, Arc<Slot>)> {
+    /// Returns all cached origins whose fetch is queued or running.
+    pub(super) fn cache(&self) -> Vec<(Origin, Arc<CachedOrigin>)> {
         let in_flight = self.lock();
-        let slots = in_flight
+        let cache = in_flight
             .iter()
-            .map(|(origin, entry)| (origin.clone(), entry.fetch.slot.clone()));
-        slots.collect()
+            .map(|(origin, entry)| (origin.clone(), entry.fetch.cached.clone()));
+        cache.collect()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -165,7 +165,7 @@ impl InFlightFetch {
 
     fn join(&self) -> RunningFetch {
         RunningFetch {
-            slot: self.slot.clone(),
+            cached: self.cached.clone(),
             stage: self.stage.subscribe(),
         }
     }
@@ -179,7 +179,7 @@ impl RunningFetch {
         *self.stage.borrow() != Stage::Queued
     }
 
-    /// Waits until the fetch has ended and its result is in the slot. Returns `false` if the fetch was dropped while
+    /// Waits until the fetch has ended and its result is cached. Returns `false` if the fetch was dropped while
     /// it was queued.
     pub(super) async fn finished(&mut self) -> bool {
         self.stage.wait_for(|stage| *stage == Stage::Finished).await.is_ok()
@@ -210,7 +210,7 @@ impl QueuedFetch {
             is_first
         });
         is_first.then(|| {
-            self.fetch.slot.fetching.store(true, Ordering::Relaxed);
+            self.fetch.cached.fetching.store(true, Ordering::Relaxed);
             let guard = FetchGuard {
                 in_flight: self.in_flight.clone(),
                 origin: self.origin.clone(),
@@ -246,15 +246,15 @@ impl Drop for QueuedFetch {
 // === impl FetchGuard ===
 
 impl FetchGuard {
-    pub(super) fn slot(&self) -> &Arc<Slot> {
-        &self.fetch.slot
+    pub(super) fn cached(&self) -> &Arc<CachedOrigin> {
+        &self.fetch.cached
     }
 }
 
 impl Drop for FetchGuard {
     fn drop(&mut self) {
         self.in_flight.lock().remove(&self.origin);
-        self.fetch.slot.fetching.store(false, Ordering::Relaxed);
+        self.fetch.cached.fetching.store(false, Ordering::Relaxed);
         self.fetch.stage.send_replace(Stage::Finished);
     }
 }
@@ -276,8 +276,8 @@ mod tests {
     ) -> QueuedFetch {
         let name = Name::Client([192, 0, 2, client].into());
         let requester = Requester { name, max_fetches: 9 };
-        let slot = Arc::new(Slot::new(true));
-        match in_flight.join_or_queue(origin, &slot, || true, name, || limiter.enter(requester)) {
+        let cached = Arc::new(CachedOrigin::new(true));
+        match in_flight.join_or_queue(origin, &cached, || true, name, || limiter.enter(requester)) {
             Ok(FetchHandle::Queued(queued)) => queued,
             Ok(FetchHandle::Running(_)) => panic!("the fetch has begun"),
             Err(error) => panic!("{error}"),

@@ -202,14 +202,14 @@ impl Bench {
 
     /// Sets the state of `origin` as if the result `fetched` had come that long `ago`.
     fn known_since(&self, origin: &Origin, ago: Duration, fetched: &Fetched) {
-        let slot = self.store.slot(origin);
+        let cached = self.store.cached(origin);
         let then = SystemTime::now() - ago;
         let meaning = fetched.meaning(&POLICY, then);
-        let state = slot
+        let state = cached
             .state
             .load()
             .after(meaning, 200, fetched.freshness(), then, 0.0, &POLICY);
-        slot.state.store(Arc::new(state));
+        cached.state.store(Arc::new(state));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use robotgate::bot::{AgentPattern, Bindings, Bot, Bots, Cause, Enforcement, Identity};
+use robotgate::bot::{AcceptedProofs, AgentPattern, Bot, Bots, Cause, Enforcement, Identity};
 
 /// User-Agent fields, each with its product token or the reason why there is none, if no bot is configured.
 const FIELDS: &[(&str, Result<&str, Cause>)] = &[
@@ -398,6 +398,6 @@ fn bot(name: &str, user_agents: &[&str]) -> Arc<Bot> {
         exempt_hosts: Vec::new(),
         delay: None,
         purposes: robotgate::usage::Purposes::default(),
-        bindings: Bindings::default(),
+        accepted_proofs: AcceptedProofs::default(),
     })
 }

@@ -106,7 +106,10 @@ async fn add_prints_the_secret_once_and_stores_its_hash() {
         assert_ne!(secret_in(&folder.stdout_of(&["add", name]).await), secret);
     }
     let config = Config::load(&folder.path("robotgate.toml")).unwrap();
-    assert_eq!(config.bots.named("AcmeBot").unwrap().bindings.credentials.len(), 1);
+    assert_eq!(
+        config.bots.named("AcmeBot").unwrap().accepted_proofs.credentials.len(),
+        1
+    );
     let left: Vec<_> = fs::read_dir(folder.0.path()).unwrap().collect();
     assert_eq!(left.len(), 2, "nothing but the two files: {left:?}");
 }

@@ -141,7 +141,7 @@ fn debug_output_has_no_hash_and_no_secret() {
         credential: PresentedCredential::Field(b"Basic a-very-secret-word"),
         ..Presented::default()
     };
-    let bots = Bots::new(vec![Arc::new(super::identify::bot("acme", Bindings::default()))]);
+    let bots = Bots::new(vec![Arc::new(super::identify::bot("acme", AcceptedProofs::default()))]);
     let bots = bots.with_credentials(credentials.clone());
     for printed in [
         format!("{credentials:?}"),

@@ -8,7 +8,7 @@ use super::*;
 
 const CHROME: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36";
 
-pub(super) fn bot(name: &str, bindings: Bindings) -> Bot {
+pub(super) fn bot(name: &str, accepted_proofs: AcceptedProofs) -> Bot {
     Bot {
         name: name.into(),
         user_agents: vec![AgentPattern::new(&format!("{name}-fetch")).expect("a pattern")],
@@ -17,12 +17,12 @@ pub(super) fn bot(name: &str, bindings: Bindings) -> Bot {
         exempt_hosts: Vec::new(),
         delay: None,
         purposes: crate::usage::Purposes::default(),
-        bindings,
+        accepted_proofs,
     }
 }
 
-fn bindings(credentials: &[&str], certificates: &[&str], networks: &[&str]) -> Bindings {
-    Bindings {
+fn accepted_proofs(credentials: &[&str], certificates: &[&str], networks: &[&str]) -> AcceptedProofs {
+    AcceptedProofs {
         credentials: credentials.iter().map(|name| (*name).into()).collect(),
         certificates: certificates
             .iter()
@@ -38,15 +38,15 @@ fn bindings(credentials: &[&str], certificates: &[&str], networks: &[&str]) -> B
 /// `free` requires no proof. `a` and `b` share a credential, a certificate and a network. `a` also has one of each for
 /// itself.
 fn bots() -> Bots {
-    let own = bindings(
+    let own = accepted_proofs(
         &["own", "shared"],
         &["own.example", "shared.example"],
         &["10.1.0.0/16", "10.9.0.0/16"],
     );
-    let shared = bindings(&["shared"], &["shared.example"], &["10.9.0.0/16", "fd00::/8"]);
-    let net_only = bindings(&[], &[], &["192.0.2.0/24"]);
+    let shared = accepted_proofs(&["shared"], &["shared.example"], &["10.9.0.0/16", "fd00::/8"]);
+    let net_only = accepted_proofs(&[], &[], &["192.0.2.0/24"]);
     let bots = vec![
-        bot("free", Bindings::default()),
+        bot("free", AcceptedProofs::default()),
         bot("a", own),
         bot("b", shared),
         bot("net", net_only),
@@ -176,7 +176,7 @@ fn without_proof_a_user_agent_is_believed_unless_the_bot_needs_one() {
         assert_eq!(identify(&bots, &nothing, user_agent, true), wanted, "{user_agent}");
     }
     // Without a credentials file, clients are not asked for a credential.
-    let by_network = Bots::new(vec![Arc::new(bot("net", bindings(&[], &[], &["192.0.2.0/24"])))]);
+    let by_network = Bots::new(vec![Arc::new(bot("net", accepted_proofs(&[], &[], &["192.0.2.0/24"])))]);
     assert_eq!(identify(&by_network, &Proof::None, "curl/8", true), "unproven");
     assert_eq!(identify(&by_network, &Proof::None, "curl/8", false), "token curl");
 }
@@ -275,7 +275,7 @@ fn the_strongest_proof_is_used_and_named() {
 
 #[test]
 fn the_credential_field_is_ignored_if_no_bot_has_credentials() {
-    let bots = Bots::new(vec![Arc::new(bot("a", bindings(&[], &["own.example"], &[])))]);
+    let bots = Bots::new(vec![Arc::new(bot("a", accepted_proofs(&[], &["own.example"], &[])))]);
     let own = certificate("own.example");
     for credential in [
         PresentedCredential::Field(b"Basic nonsense"),
@@ -311,7 +311,7 @@ fn the_proof_of_a_connect_applies_inside_until_it_is_revoked() {
     let revoked = reloaded(&line("shared", "s2"));
     assert_eq!(identify(&revoked, &revoked.prove(&inside), "a-fetch", false), "ask");
     assert_eq!(identify(&revoked, &revoked.prove(&inside), "curl/8", false), "ask");
-    let switched_off = Bots::new(vec![Arc::new(bot("a", Bindings::default()))]);
+    let switched_off = Bots::new(vec![Arc::new(bot("a", AcceptedProofs::default()))]);
     assert_eq!(
         identify(&switched_off, &switched_off.prove(&inside), "curl/8", false),
         "token curl"
@@ -320,7 +320,7 @@ fn the_proof_of_a_connect_applies_inside_until_it_is_revoked() {
 
 #[test]
 fn an_agent_that_matches_the_rules_of_a_bound_bot_needs_its_proof() {
-    let mut one = bot("MJ12bot", bindings(&["own"], &[], &[]));
+    let mut one = bot("MJ12bot", accepted_proofs(&["own"], &[], &[]));
     one.robots_agents = vec!["MJ12bot".into()];
     let bots = Bots::new(vec![Arc::new(one)]);
     for (field, wanted) in [

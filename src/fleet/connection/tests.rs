@@ -31,8 +31,8 @@ async fn endless(garbage: &'static [u8]) -> (Server, mpsc::Receiver<usize>) {
         .redis_settings()
         .clone()
         .set_protocol(redis::ProtocolVersion::RESP3);
-    let place = Place::Tcp("127.0.0.1".to_owned(), port);
-    (Server { place, login }, told)
+    let endpoint = Endpoint::Tcp("127.0.0.1".to_owned(), port);
+    (Server { endpoint, login }, told)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

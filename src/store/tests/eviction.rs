@@ -23,22 +23,22 @@ async fn copies_never_weigh_more_than_the_bound() {
     for number in 0..100 {
         let lookup = bench.fetch(&mut calls, &nth(number), rules(&file)).await;
         assert!(holds(&lookup, &file), "who fetched has the copy, whatever is kept");
-        let weight = bench.store.slots.weight();
+        let weight = bench.store.cache.weight();
         assert!(weight <= BOUND, "{weight} after {number}");
     }
     let kept = bench.store.memory().origins;
     assert!((1..100).contains(&kept), "{kept} origins are kept");
-    assert!(bench.store.slots.weight() > BOUND / 2, "the bound is made use of");
+    assert!(bench.store.cache.weight() > BOUND / 2, "the bound is made use of");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_origin_weighs_what_its_copy_weighs() {
     let (bench, mut calls) = Bench::new();
     bench.fetch(&mut calls, &nth(1), answered(404, "")).await;
-    let empty = bench.store.slots.weight();
+    let empty = bench.store.cache.weight();
     let lookup = bench.fetch(&mut calls, &nth(2), rules(&file_of(50_000))).await;
     let copy = lookup.answer(&POLICY).copy().expect("rules").weight() as u64;
-    let weight = bench.store.slots.weight() - empty;
+    let weight = bench.store.cache.weight() - empty;
     let rounded = copy + copy / 8;
     assert!(
         (copy..rounded + 1024).contains(&weight),
@@ -55,7 +55,7 @@ async fn an_origin_that_was_evicted_is_fetched_again() {
     }
     let gone = (0..50)
         .map(nth)
-        .find(|site| !bench.store.slots.contains_key(site))
+        .find(|site| !bench.store.cache.contains_key(site))
         .expect("fifty of these are too many");
     let lookup = bench.fetch(&mut calls, &gone, rules(NEW)).await;
     assert_eq!(lookup.status, CacheStatus::Miss);
@@ -84,7 +84,7 @@ async fn a_reduced_bound_is_reached_as_copies_are_added() {
     for number in 50..60 {
         bench.fetch(&mut calls, &nth(number), rules(&file)).await;
     }
-    let weight = bench.store.slots.weight();
+    let weight = bench.store.cache.weight();
     assert!(weight <= 128 * 1024, "{weight}");
 }
 

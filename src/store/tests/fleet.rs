@@ -100,18 +100,18 @@ async fn an_older_allow_all_in_the_store_opens_nothing() {
     first.fetch(&mut first_calls, &site, rules("")).await;
     until(|| first.store.memory().fetches == 0).await;
     // The second robotgate knows a later fetch, whose robots.txt has already expired.
-    let slot = second.store.slot(&site);
+    let cached = second.store.cached(&site);
     let now = SystemTime::now() + Duration::from_secs(1);
     let over = Freshness(Some(Duration::ZERO));
     let policy = Policy {
         min_ttl: Duration::ZERO,
         ..*POLICY
     };
-    let state = slot
+    let state = cached
         .state
         .load()
         .after(rules(OLD).meaning(&policy, now), 200, over, now, 0.0, &policy);
-    slot.state.store(Arc::new(state));
+    cached.state.store(Arc::new(state));
     let lookup = second.spawn(&site);
     second_calls.next().await.ends(rules(NEW));
     assert!(holds(&lookup.await.expect("a lookup"), NEW));

@@ -19,9 +19,9 @@ async fn forgetting_an_origin_also_clears_a_slot_in_use() {
     let (bench, mut calls) = Bench::new();
     let site = origin("a.example");
     bench.fetch(&mut calls, &site, rules(OLD)).await;
-    let slot = bench.store.slot(&site);
+    let cached = bench.store.cached(&site);
     bench.store.forget(&site);
-    assert!(!slot.state.load().is_known());
+    assert!(!cached.state.load().is_known());
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,7 +27,7 @@ async fn a_fetch_whose_turn_is_too_late_never_starts() {
 
     running.ends(rules(OLD));
     assert!(calls.none_more().await, "nobody waits for it any more");
-    assert!(!bench.store.slot(&site).state.load().is_known());
+    assert!(!bench.store.cached(&site).state.load().is_known());
     let lookup = bench.fetch(&mut calls, &site, rules(NEW)).await;
     assert!(holds(&lookup, NEW));
 }
@@ -100,7 +100,7 @@ async fn a_client_over_its_limit_starts_no_fetch_but_can_use_others() {
 
     let refused = bench.lookup_for(few(1), &POLICY, &new).await;
     assert_eq!(refused.err(), Some(LookupError::TooManyFetches));
-    assert!(!bench.store.slot(&new).state.load().is_known());
+    assert!(!bench.store.cached(&new).state.load().is_known());
     let hit = bench.lookup_for(few(1), &POLICY, &known).await.expect("it is known");
     assert_eq!(hit.status, CacheStatus::Hit);
     let joined = bench.spawn_for(few(1), &running);
@@ -157,7 +157,7 @@ async fn a_stalled_log_stops_fetches_without_counting_a_failure() {
         assert_eq!(error, Some(LookupError::NotLogged));
     }
     assert!(calls.none_more().await);
-    assert!(!bench.store.slot(&site).state.load().is_known());
+    assert!(!bench.store.cached(&site).state.load().is_known());
     assert_eq!(bench.store.memory().fetches, 0);
 
     bench.puppet.logs.send_replace(true);
@@ -177,7 +177,7 @@ async fn at_shutdown_only_running_fetches_are_logged() {
     let dead = running.origin.clone();
     assert_eq!(bench.puppet.records(), [(dead.clone(), Some(FetchError::CutOff))]);
     assert!(
-        !bench.store.slot(&dead).state.load().is_known(),
+        !bench.store.cached(&dead).state.load().is_known(),
         "the site has not failed"
     );
     let lookup = waiting.await.expect("no panic");

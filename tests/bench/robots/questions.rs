@@ -3,7 +3,7 @@
 use std::{hint::black_box, sync::Arc, time::SystemTime};
 
 use robotgate::{
-    bot::{Bindings, Bot, Enforcement, Identity, Unidentified},
+    bot::{AcceptedProofs, Bot, Enforcement, Identity, Unidentified},
     copy::{Lookup, Policy},
     decision::{Begun, HttpsMode, Question, Scope, Subject, Terms, Unverifiable},
     origin::{Host, Origin, Scheme, Target, readings},
@@ -95,7 +95,7 @@ fn question(file: &File, path: &str) -> (Question, Lookup) {
         exempt_hosts: Vec::new(),
         delay: None,
         purposes: robotgate::usage::Purposes::default(),
-        bindings: Bindings::default(),
+        accepted_proofs: AcceptedProofs::default(),
     };
     let terms = Terms {
         https_mode: HttpsMode::Intercept,

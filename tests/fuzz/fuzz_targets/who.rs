@@ -11,7 +11,7 @@ use std::sync::Arc;
 use data_encoding::BASE64;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use robotgate::bot::{
-    AgentPattern, Bindings, Bot, Bots, Cause, Credentials, Enforcement, Identity, Presented, PresentedCredential,
+    AgentPattern, AcceptedProofs, Bot, Bots, Cause, Credentials, Enforcement, Identity, Presented, PresentedCredential,
     Proof, SALT, SecretHash, is_name, is_token,
 };
 
@@ -49,9 +49,9 @@ fn bots(credential: &str, file: &str) -> Bots {
         exempt_hosts: Vec::new(),
         delay: None,
         purposes: robotgate::usage::Purposes::default(),
-        bindings: Bindings {
+        accepted_proofs: AcceptedProofs {
             credentials: credentials.iter().map(|name| (*name).into()).collect(),
-            ..Bindings::default()
+            ..AcceptedProofs::default()
         },
     };
     let bots = [

@@ -77,7 +77,11 @@ fn a_credential_belongs_to_the_bot_that_lists_it_or_has_its_name() {
 
     let of = |name: &str| {
         let bot = config.bots.named(name).unwrap();
-        bot.bindings.credentials.iter().map(|name| &**name).collect::<Vec<_>>()
+        bot.accepted_proofs
+            .credentials
+            .iter()
+            .map(|name| &**name)
+            .collect::<Vec<_>>()
     };
     assert_eq!(of("AcmeBot"), ["AcmeBot"]);
     assert_eq!(of("images"), ["acme-prod", "acme-staging"]);
@@ -192,11 +196,11 @@ fn networks_and_certificates_of_a_bot_are_read() {
          [[bot]]\nname = 'a'\nuser-agents = ['x']\nnetworks = ['10.1.0.0/16', '::1']\n\
          certificates = ['a.example', 'spiffe://a/b']",
     ));
-    let bindings = &config.bots.named("a").unwrap().bindings;
-    assert_eq!(format!("{:?}", bindings.networks), "[10.1.0.0/16, ::1/128]");
+    let accepted_proofs = &config.bots.named("a").unwrap().accepted_proofs;
+    assert_eq!(format!("{:?}", accepted_proofs.networks), "[10.1.0.0/16, ::1/128]");
     assert_eq!(
-        format!("{:?}", bindings.certificates),
+        format!("{:?}", accepted_proofs.certificates),
         r#"["a.example", "spiffe://a/b"]"#
     );
-    assert!(bindings.bind() && config.bots.credentials().is_none());
+    assert!(accepted_proofs.are_required() && config.bots.credentials().is_none());
 }

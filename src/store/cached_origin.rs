@@ -1,4 +1,4 @@
-//! The slot of an origin: what memory holds about it. Also the slot's weight in the cache.
+//! What memory holds about an origin, and the weight of that in the cache.
 
 use std::sync::{
     Arc,
@@ -15,7 +15,7 @@ use crate::{
 
 /// What memory holds about one origin and its robots.txt.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct CachedOrigin {
     pub(super) state: ArcSwap<OriginState>,
     /// Whether the state has been merged with the state on disk.
     recalled: AtomicBool,
@@ -31,21 +31,22 @@ pub(super) struct Slot {
     pub(super) turn: tokio::sync::Mutex<()>,
 }
 
-/// A slot in the cache. Its weight stays as it was at the insertion, because a later change would make the cache's
-/// total wrong.
+/// A cached origin and its weight. The weight stays as it was at the insertion, because a later change would make the
+/// cache's total wrong.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
-    pub(super) slot: Arc<Slot>,
+    pub(super) cached: Arc<CachedOrigin>,
     weight: u64,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct HeldWeight;
 
-// === impl Slot ===
+// === impl CachedOrigin ===
 
-impl Slot {
-    /// Creates a slot for an unknown origin. Pass `recalled` if nothing about it has to be read from disk.
+impl CachedOrigin {
+    /// Creates the cached origin for an origin about which nothing is known. Pass `recalled` if nothing about it has to
+    /// be read from disk.
     pub(super) fn new(recalled: bool) -> Self {
         Self {
             state: ArcSwap::from_pointee(OriginState::unknown()),
@@ -79,16 +80,17 @@ impl Slot {
 // === impl Held ===
 
 impl Held {
-    pub(super) fn new(origin: &Origin, slot: Arc<Slot>) -> Self {
+    pub(super) fn new(origin: &Origin, cached: Arc<CachedOrigin>) -> Self {
         let name = match &origin.host {
             Host::Name(name) => name.len(),
             Host::Ip(_) => 0,
         };
-        let bytes = name + size_of::<Origin>() + size_of::<Slot>() + size_of::<Tally>() + slot.state.load().weight();
+        let bytes =
+            name + size_of::<Origin>() + size_of::<CachedOrigin>() + size_of::<Tally>() + cached.state.load().weight();
         // Add an eighth, because an allocator rounds up to its next size class.
         let weight = bytes + bytes / 8 + ENTRY_OVERHEAD;
         Self {
-            slot,
+            cached,
             weight: weight as u64,
         }
     }
