@@ -243,12 +243,12 @@ record! {
 }
 
 record! {
-    /// A robots.txt copy that another gate of the fleet fetched. Written before any decision here uses it. The record
-    /// of the fetch itself is in the log of that gate.
+    /// A robots.txt copy that another robotgate of the fleet fetched. Written before any decision here uses it. The
+    /// record of the fetch itself is in the log of that robotgate.
     pub struct SharedRecord<'a> as "shared" {
         pub time: Timestamp,
         pub origin: &'a str,
-        /// When the other gate's fetch ended.
+        /// When the other robotgate's fetch ended.
         pub fetched: Option<Timestamp>,
         /// The fields from here to `new_text` mean the same as in a [`RobotsRecord`].
         pub held: Option<&'static str>,
@@ -275,7 +275,7 @@ record! {
         pub origin: &'a str,
         /// When the fetch of the new text ended.
         pub fetched: Option<Timestamp>,
-        /// Where the new text came from: `site`, or `fleet` if another gate fetched it.
+        /// Where the new text came from: `site`, or `fleet` if another robotgate fetched it.
         pub source: &'static str,
         /// The digests and HTTP statuses of the old and the new robots.txt. A digest is `null` if the site had no
         /// robots.txt.
@@ -365,7 +365,7 @@ record! {
     pub struct ForgetRecord<'a> as "forget" {
         pub time: Timestamp,
         pub origin: &'a str,
-        /// Who asked for it: `socket` is an operator on this machine, `fleet` another gate.
+        /// Who asked for it: `socket` is an operator on this machine, `fleet` another robotgate.
         pub by: &'a str,
         /// Whether anything was known of the origin; `null` if robotgate would have had to read the disk to find out.
         pub known: Option<bool>,

@@ -164,7 +164,7 @@ impl<K: Eq, T> Limiter<K, T> {
         self.backoff.note(now, began, asked, spread);
     }
 
-    /// Records a pause that another gate reported. It never shortens the current pause, and lasts at most a day.
+    /// Records a pause that another robotgate reported. It never shortens the current pause, and lasts at most a day.
     pub fn pause(&mut self, now: Instant, left: Duration) {
         self.backoff.extend(now + left.min(LONGEST_PAUSE));
     }

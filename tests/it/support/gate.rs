@@ -1,4 +1,5 @@
-//! Runs the real program (a gate) on a free port, in a folder of its own, and reads its log and audit records.
+//! Runs the real program on a free port, in a folder of its own, and reads its log and audit records. Tests call it the
+//! gate.
 
 mod audit;
 mod builder;
@@ -69,7 +70,7 @@ impl Gate {
     /// Returns the address of the TLS listener.
     ///
     /// # Panics
-    /// If the gate has no TLS listener.
+    /// If the program has no TLS listener.
     pub fn tls_address(&self) -> SocketAddr {
         let listening = self
             .log()
@@ -87,7 +88,7 @@ impl Gate {
     /// Returns the address of the admin listener.
     ///
     /// # Panics
-    /// If the gate has no admin listener.
+    /// If the program has no admin listener.
     pub fn admin_address(&self) -> SocketAddr {
         let lines = self.log();
         let mut listening = lines.iter().rev().filter(|line| line.message() == "listening");
@@ -104,7 +105,7 @@ impl Gate {
         &self.dns
     }
 
-    /// Returns the path of a file in the gate's folder.
+    /// Returns the path of a file in the program's folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -147,7 +148,7 @@ impl Gate {
         Connection::to(self.address).await.expect("the gate listens")
     }
 
-    /// Sends bytes and returns everything that the gate sends until it closes the connection.
+    /// Sends bytes and returns everything that the program sends until it closes the connection.
     pub async fn raw(&self, bytes: impl AsRef<[u8]>) -> Vec<u8> {
         let mut connection = self.dial().await;
         connection.send(bytes).await;
@@ -182,7 +183,7 @@ impl Gate {
         kib.expect("Linux tells it") * 1024
     }
 
-    /// Returns the names of the gate's threads.
+    /// Returns the names of the program's threads.
     pub fn threads(&self) -> Vec<String> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the gate runs");
         let name =
@@ -244,7 +245,7 @@ impl Gate {
         kill_process(pid, signal).expect("the gate runs");
     }
 
-    /// Sends SIGTERM and waits for the gate to end.
+    /// Sends SIGTERM and waits for the program to end.
     pub async fn stop(&mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         self.ended().await
@@ -254,7 +255,7 @@ impl Gate {
         wait::until("the gate to end", || self.child.try_wait().expect("the child is ours")).await
     }
 
-    /// Kills the gate (`kill -9`).
+    /// Kills the program (`kill -9`).
     pub async fn kill(&mut self) {
         self.signal(Signal::KILL);
         self.ended().await;

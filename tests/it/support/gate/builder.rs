@@ -64,7 +64,7 @@ impl Builder {
         self.env("ROBOTGATE_LOG", filter)
     }
 
-    /// Sets an environment variable of the gate.
+    /// Sets an environment variable of the program.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
@@ -94,10 +94,10 @@ impl Builder {
         self
     }
 
-    /// Starts the gate and waits until it listens.
+    /// Starts the program and waits until it listens.
     ///
     /// # Panics
-    /// If the gate ends before it listens.
+    /// If the program ends before it listens.
     pub async fn start(self) -> Gate {
         let (folder, config, dns, mut child) = self.launch().await;
         let log = Log::collect(child.stderr.take().expect("piped"));
