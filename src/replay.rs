@@ -306,7 +306,7 @@ fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<Robots
     let start = SystemTime::UNIX_EPOCH + START;
     let after = |state: &OriginState, meaning| state.after(meaning, status, Freshness::default(), start, 0.0, policy);
     let failed = || Meaning::Failed(FetchError::Earlier("it could not be fetched".to_owned()).into());
-    // A time so late that all copies have expired, and that failures have lasted longer than `unreachable.deny_for`.
+    // A time so late that every robots.txt has expired, and failures have lasted longer than `unreachable.deny_for`.
     let late = start + policy.unreachable.deny_for + YEARS;
     let pending = pending_fetch(logged);
     // With the reason `pace`, `robots_error` says that the Crawl-delay is too long. The robots.txt was fetched.

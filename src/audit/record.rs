@@ -196,7 +196,7 @@ record! {
         /// Digests of the robots.txt copies that decisions used before and after the fetch.
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
-        /// Whether the text differs from the one before, and is also new to this process for this origin.
+        /// Whether the text is different from the previous one, and this process has never seen it for this origin.
         pub new_text: bool,
         /// When the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,
@@ -255,7 +255,7 @@ record! {
         pub holds: &'static str,
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
-        /// Whether the text differs from the one before, and is also new to this process for this origin.
+        /// Whether the text is different from the previous one, and this process has never seen it for this origin.
         pub new_text: bool,
         pub robots_expires: Option<Timestamp>,
         pub failing_since: Option<Timestamp>,

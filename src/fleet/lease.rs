@@ -32,7 +32,7 @@ use crate::{
 /// What the fleet gives a robotgate that needs a robots.txt copy.
 #[derive(Debug)]
 pub(crate) enum CopyOrLease {
-    /// A copy that another robotgate fetched.
+    /// The robots.txt copy that another robotgate fetched.
     Copy(OriginState),
     /// This robotgate has to fetch the robots.txt.
     Fetch(FetchTask),

@@ -31,7 +31,7 @@ words! {
         Forged = "wrong-key",
         /// The value was written for another origin.
         Misplaced = "other-origin",
-        /// The copy claims to be fetched in the future, or to expire later than any copy can.
+        /// The robots.txt copy claims to be fetched in the future, or to expire later than any copy can.
         Future = "future",
     }
 }

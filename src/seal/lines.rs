@@ -35,7 +35,7 @@ pub(super) struct LogFile {
     pub(super) path: PathBuf,
     /// The hash of the first line. It identifies the file, even after a rotation renamed it.
     pub(super) first: Sha256,
-    /// The time of the first record that has one.
+    /// The time of the file's first record that has a time.
     time: String,
 }
 

@@ -207,7 +207,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Returns a reader that stands after the last sealed line, or earlier if lines have to be compared. Also returns
+    /// Returns a reader that continues after the last sealed line, or earlier if lines have to be compared. Also returns
     /// the number of the entry that belongs to the next line.
     fn start(&self, logs: &[PathBuf], go_on: bool) -> Result<(Walk, u64), SealError> {
         let saved = self.folder.read(POSITION)?;
