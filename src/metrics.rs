@@ -257,7 +257,7 @@ impl Metrics {
         }
     }
 
-    /// Counts an error response that was sent before there was an exchange.
+    /// Counts an error response to something that robotgate could not read as a request.
     pub fn early_error(&self, error: ProxyError, status: u16) {
         self.errors.add(error);
         if let Some(class) = Class::of(status) {

@@ -42,7 +42,7 @@ impl Breaker {
         }
     }
 
-    /// Records the failure of a call that began at `began` and failed at `now`. Returns whether this opened the breaker.
+    /// Records that a call failed at `now` that began at `began`. Returns whether this opened the breaker.
     pub(super) fn call_failed(&mut self, began: Instant, now: Instant) -> bool {
         let Self::Closed { failures, last } = *self else {
             return false;

@@ -87,7 +87,7 @@ impl<K: Eq, T> Limiter<K, T> {
         }
     }
 
-    /// Returns which limit makes a request wait that has these limits.
+    /// Returns which of its limits makes a request wait.
     fn cause(&self, now: Instant, limits: &Limits) -> Cause {
         match () {
             () if self.is_paused(now) => Cause::Pause,

@@ -228,7 +228,7 @@ fn is_gz(path: &Path) -> bool {
 }
 
 const ERASED: &[u8] = b"{\"event\":\"erased\",\"sha256\":\"";
-/// In how many lines at the start of a file to look for the first time.
+/// How many lines at the start of a file to search for one that has a time.
 const MAX_WITHOUT_TIME: usize = 10_000;
 /// How often to list the files again because a rotation changed them.
 const MAX_TRIES: usize = 10;

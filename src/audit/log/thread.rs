@@ -38,8 +38,8 @@ impl SharedLog {
                 state = self.lock();
                 continue;
             }
-            // While a request is writing, `sink` is `None`. This thread must not end then: if the write fails, it has to
-            // continue it.
+            // While a request is writing, `sink` is `None`. This thread must not end then: if the write fails, it has
+            // to continue.
             if state.closed && state.sink.take().is_some() {
                 state.ended = true;
                 return;
