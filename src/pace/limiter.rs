@@ -214,7 +214,7 @@ impl<K: Eq, T> Limiter<K, T> {
         self.queue.drain()
     }
 
-    /// Returns whether a request with these limits may run next to the running requests.
+    /// Returns whether a request with these limits may run in addition to the running ones.
     fn is_open(&self, limits: &Limits) -> bool {
         self.has_room(limits) && (self.unsent == 0 || limits.gap.is_zero())
     }

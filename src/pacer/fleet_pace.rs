@@ -40,7 +40,7 @@ pub(super) struct FleetSlot {
 /// The turn of a request that waits for its reserved slot. If the client stops waiting, the turn is still kept until
 /// that time. So a robotgate never has more than one future slot at an origin.
 struct HeldTurn {
-    /// `None` after `take`.
+    /// The turn. `None` after `take` has moved it out.
     turn: Option<Turn>,
     until: Instant,
 }
