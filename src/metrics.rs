@@ -257,8 +257,8 @@ impl Metrics {
         }
     }
 
-    /// Counts an error response that is sent instead of serving a request, because the request cannot be read or a limit
-    /// is exceeded.
+    /// Counts an error response that is sent instead of serving a request, because the request cannot be read or a
+    /// limit is exceeded.
     pub fn early_error(&self, error: ProxyError, status: u16) {
         self.errors.add(error);
         if let Some(class) = Class::of(status) {
