@@ -1,10 +1,10 @@
-//! Shares copies of robots.txt between several gates through a Redis or Valkey server. A *gate* is one running
-//! robotgate, as a member of a fleet. One gate fetches a robots.txt for all gates. The limits of how fast bots send
-//! requests to a site hold for all gates together.
+//! Lets several robotgates (a fleet) share what they know through a Redis or Valkey server. In the code, a *gate* is
+//! one running robotgate of a fleet. One of them fetches a robots.txt for all. The limits of how fast bots send
+//! requests to a site hold for all of them together.
 //!
-//! No gate depends on the server. If the server does not answer in time, the gate fetches as if it were alone. A gate
-//! trusts a copy from the server no more than an origin's own response. The server stores nothing about bots or their
-//! requests. A decision that finds a robots.txt copy in memory makes no call to the server.
+//! No robotgate depends on the server. If the server does not answer in time, the robotgate fetches as if it were
+//! alone. It trusts a robots.txt copy from the server no more than an origin's own response. The server stores nothing
+//! about bots or their requests. A decision that finds a robots.txt copy in memory makes no call to the server.
 
 mod breaker;
 mod client;
@@ -42,19 +42,19 @@ pub use self::{
 };
 use crate::{copy::Sha256, robots::Profile};
 
-/// This gate as a member of a fleet.
+/// This robotgate as a member of a fleet.
 pub struct Fleet {
     client: Arc<Client>,
     listeners: Arc<Listeners>,
-    /// The name of this gate, which is random and new each time it joins.
+    /// The name of this robotgate, which is random and new each time it joins.
     name: String,
     prefix: String,
-    /// The digest of the profile and the User-Agent with which this gate fetches, in hex. It is a part of the keys
-    /// under which the server stores copies.
+    /// The digest of the profile and the User-Agent with which this robotgate fetches, in hex. It is a part of the keys
+    /// under which the fleet's server stores copies.
     fetched_as: String,
-    /// The channel for messages between the gates, and the key that the gates share.
+    /// The channel for messages between the robotgates, and the key that the robotgates share.
     channel: Channel,
-    /// How long to wait at most while another gate fetches a robots.txt.
+    /// How long to wait at most while another robotgate fetches a robots.txt.
     longest_wait: Duration,
     counts: Arc<Counts>,
 }
@@ -62,10 +62,10 @@ pub struct Fleet {
 /// Counters since the program's start, which go on after a reload.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Number of calls to the server (`calls`), and how many of them failed (`errors`).
+    /// Number of calls to the fleet's server (`calls`), and how many of them failed (`errors`).
     pub calls: AtomicU64,
     pub errors: AtomicU64,
-    /// Number of robots.txt copies that this gate used and other gates had fetched.
+    /// Number of robots.txt copies that this robotgate used and other robotgates had fetched.
     pub copies_used: AtomicU64,
     /// Number of robots.txt copies that were ignored, for each [`Rejection`].
     pub rejected: [AtomicU64; Rejection::ALL.len()],
@@ -80,18 +80,20 @@ pub enum FleetError {
     Tls(#[from] rustls::Error),
 }
 
-/// The tasks that wait while another gate fetches a robots.txt. The map's key is the server's key for that robots.txt.
+/// The tasks that wait while another robotgate fetches a robots.txt. The map's key is the fleet server's key for that
+/// robots.txt.
 #[derive(Debug, Default)]
 struct Listeners(Mutex<HashMap<String, Weak<Notify>>>);
 
-/// The registration of a task that waits while another gate fetches a robots.txt. Dropping it ends the registration.
+/// The registration of a task that waits while another robotgate fetches a robots.txt. Dropping it ends the
+/// registration.
 struct FetchListener {
     notify: Arc<Notify>,
     key: String,
     listeners: Arc<Listeners>,
 }
 
-/// How this gate fetches a robots.txt. Gates with different profiles or User-Agents share no copies.
+/// How this robotgate fetches a robots.txt. Robotgates with different profiles or User-Agents share no copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchedAs<'a> {
     pub profile: Profile,
@@ -104,10 +106,10 @@ pub struct FetchedAs<'a> {
 
 impl Fleet {
     /// Joins a fleet. Connects in the background and does not wait for that. Calls `on_notice` with the messages of
-    /// other gates. Needs a tokio runtime.
+    /// other robotgates. Needs a tokio runtime.
     ///
     /// # Errors
-    /// Fails if the settings are invalid. Does not check whether the server answers.
+    /// Fails if the settings are invalid. Does not check whether the fleet's server answers.
     pub fn join(
         settings: &Settings,
         fetched_as: FetchedAs<'_>,
@@ -152,23 +154,23 @@ impl Fleet {
         })
     }
 
-    /// Returns why the server cannot be used now, or `None` if it is used.
+    /// Returns why the fleet's server cannot be used now, or `None` if it is used.
     pub fn error(&self) -> Option<String> {
         self.client.error()
     }
 
-    /// Returns why this gate does not receive the messages of the other gates, or `None` if it receives them.
+    /// Returns why this robotgate does not receive the messages of the other robotgates, or `None` if it receives them.
     pub fn subscription_error(&self) -> Option<String> {
         self.client.subscription_error()
     }
 
-    /// Returns whether the gate calls the server at present. It does not after failed calls.
+    /// Returns whether the robotgate calls the fleet's server at present. It does not after failed calls.
     pub(crate) fn is_used(&self) -> bool {
         self.client.is_used()
     }
 
-    /// Registers a task that wants to be woken when another gate's fetch ends. `key` is the server's key for the
-    /// robots.txt.
+    /// Registers a task that wants to be woken when another robotgate's fetch ends. `key` is the fleet server's key for
+    /// the robots.txt.
     fn listen(&self, key: &str) -> FetchListener {
         let notify = Arc::<Notify>::default();
         self.listeners.lock().insert(key.to_owned(), Arc::downgrade(&notify));
@@ -188,7 +190,7 @@ impl fmt::Debug for Fleet {
     }
 }
 
-/// Handles a message that the server sends without being asked, because this gate has subscribed to it.
+/// Handles a message that the fleet's server sends without being asked, because this robotgate has subscribed to it.
 fn handle_push(push: PushInfo, name: &str, channel: &Channel, listeners: &Listeners, inbox: &mpsc::Sender<Message>) {
     let payload = Msg::from_push_info(push).and_then(|message| message.get_payload::<String>().ok());
     let Some(payload) = payload else { return };
@@ -199,8 +201,8 @@ fn handle_push(push: PushInfo, name: &str, channel: &Channel, listeners: &Listen
             listener.notify_one();
         }
     } else if let Some(message) = channel.read(&payload)
-        // Ignores a message that this gate itself sent, except about a pause: the server can have made the pause longer
-        // than the one that this gate knows.
+        // Ignores a message that this robotgate itself sent, except about a pause: the fleet's server can have made the
+        // pause longer than the one that this robotgate knows.
         && !(message.by == name && matches!(message.notice, Notice::Forgotten(_)))
         && inbox.try_send(message).is_err()
     {

@@ -90,7 +90,7 @@ pub struct Metrics {
     /// Counters of the lines and bytes in the audit log.
     pub audit: Arc<AuditCounts>,
     pub reloads: Reloads,
-    /// Counters of the calls to the fleet's server, and of the copies from it.
+    /// Counters of the calls to the fleet's server, and of the robots.txt copies from it.
     pub fleet: Arc<fleet::Counts>,
     /// Number of leaf certificates that were issued, over all authorities.
     pub leaves_minted: Arc<AtomicU64>,
@@ -163,10 +163,10 @@ pub struct Snapshot {
 /// How much room the robots.txt copies take on disk.
 #[derive(Debug, Clone, Copy)]
 pub struct DiskUse {
-    /// Bytes that the copies take (`None` while the file cannot be used), and their maximum.
+    /// Bytes that the robots.txt copies take (`None` while the file cannot be used), and their maximum.
     pub bytes: Option<u64>,
     pub max_bytes: u64,
-    /// Number of origins whose copies wait to be written.
+    /// Number of origins whose robots.txt copies wait to be written.
     pub waiting: usize,
     /// Number of writes that failed.
     pub failures: u64,
@@ -261,7 +261,8 @@ impl Metrics {
         }
     }
 
-    /// Counts an error response that was sent before there was an exchange.
+    /// Counts an error response that is sent instead of serving a request, because the request cannot be read or a
+    /// limit is exceeded.
     pub fn early_error(&self, error: ProxyError, status: u16) {
         self.errors.add(error);
         if let Some(class) = Class::of(status) {

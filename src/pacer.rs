@@ -1,8 +1,7 @@
 //! Keeps a [`Limiter`](crate::pace::Limiter) for each origin, and wakes requests when they may be sent.
 //!
-//! [`Limiter::next`](crate::pace::Limiter::next) decides which request of this gate (one running robotgate, as a member
-//! of a fleet) gets its turn next. In a fleet, that request must then get a time from the fleet's server
-//! ([`SharedPacer`]).
+//! [`Limiter::next`](crate::pace::Limiter::next) decides which request of this robotgate gets its turn next. In a
+//! fleet, that request must then get a time from the fleet's server ([`SharedPacer`]).
 
 mod fleet_pace;
 mod origin_pacer;
@@ -111,8 +110,8 @@ impl Pacer {
         self.pacer(origin).note_busy(began, asked)
     }
 
-    /// Records a pause that another gate reported. Does nothing if this gate does not know the origin: the server will
-    /// report the pause when the first request asks for a time.
+    /// Records a pause that another robotgate reported. Does nothing if this robotgate does not know the origin: the
+    /// fleet's server will report the pause when the first request asks for a time.
     pub(crate) fn pause(&self, origin: &Origin, left: Duration) {
         let pacer = self.shard(origin).pacers.get(origin).cloned();
         if let Some(pacer) = pacer {

@@ -47,8 +47,8 @@ pub enum Outcome {
     Same,
     /// The new decision differs from the logged one, in these fields.
     Different(Vec<Difference>),
-    /// The network or the time decided the request, for example because it came too early. This cannot be decided
-    /// again.
+    /// The decision depended on the network or on the time of the request, for example because the request came too
+    /// early. So it cannot be made again.
     AsLogged,
     NotReplayable(Missing),
 }
@@ -137,8 +137,7 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
     let mut differences = contradictions(logged, config);
     let is_pace = logged.reason == Reason::Pace.as_str();
     let decided = match is_as_logged(logged) {
-        // The request came too early. It waited for its turn only because the robots.txt allowed it, so that is decided
-        // again.
+        // The request came too early. It only had to wait because the robots.txt allows it. That part is decided again.
         true if is_pace && logged.robots_sha256.is_some() => decide(logged, config, texts).map(Some),
         true => Ok(None),
         false => decide(logged, config, texts).map(Some),
@@ -157,8 +156,8 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
     }
 }
 
-/// Returns whether the network (the host's address, a credential) or the time (the request's turn at the site) decided.
-/// A replay does not know these.
+/// Returns whether the decision depended on the network (the host's address, a credential) or on the time of the
+/// request (its turn at the site). A replay does not know these.
 pub fn is_as_logged(logged: &LoggedDecision<'_>) -> bool {
     [Reason::Egress, Reason::Pace, Reason::Unauthenticated, Reason::Identity]
         .iter()
@@ -251,8 +250,8 @@ fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> Resul
         let exception = exception(logged, target, config)?;
         return Ok(Scope::Tunnel { exception });
     }
-    // Whether this request was only for the robots.txt depends on header fields that the log does not have. So the
-    // logged reason says it.
+    // Whether this request was only for the robots.txt depends on header fields that the log does not have. So this
+    // looks at the logged reason.
     Ok(Scope::Path {
         alone: [Reason::RobotsFile, Reason::Pace]
             .iter()
@@ -298,15 +297,15 @@ fn pending_fetch(logged: &LoggedDecision<'_>) -> Option<CacheStatus> {
 /// Builds what the proxy knew of the origin's robots.txt at that time, as far as the log line says.
 fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<RobotsCopy>>) -> Result<Lookup, Missing> {
     let is = |reason: Reason| reason.as_str() == logged.reason;
-    // With the reason `usage`, the robots.txt let the request through, and only then was the use refused. So the state
-    // can be the same as for `reason`.
+    // Returns whether the line has this reason or `usage`. A use is refused only after the robots.txt, or the lack of
+    // one, has let the request through.
     let lets_through = |reason| is(reason) || is(Reason::Usage);
     let status = logged.robots_status.unwrap_or(0);
     let unknown = OriginState::unknown();
     let start = SystemTime::UNIX_EPOCH + START;
     let after = |state: &OriginState, meaning| state.after(meaning, status, Freshness::default(), start, 0.0, policy);
     let failed = || Meaning::Failed(FetchError::Earlier("it could not be fetched".to_owned()).into());
-    // A time so late that all copies have expired, and that failures have lasted longer than `unreachable.deny_for`.
+    // A time so late that every robots.txt has expired, and failures have lasted longer than `unreachable.deny_for`.
     let late = start + policy.unreachable.deny_for + YEARS;
     let pending = pending_fetch(logged);
     // With the reason `pace`, `robots_error` says that the Crawl-delay is too long. The robots.txt was fetched.
@@ -474,8 +473,8 @@ fn differences_of_usage(logged: Option<&LoggedUsage>, now: Option<&UsageReport>)
     .collect()
 }
 
-/// When a replay assumes that the robots.txt was fetched, since 1970. Any value would do for the decision, but it must
-/// be a plausible time, because failures are counted from it.
+/// The time at which a replay assumes that the robots.txt was fetched, counted from 1970. The decision does not depend
+/// on it, but failures are counted only from a plausible time.
 const START: Duration = Duration::from_secs(2_000_000_000);
 /// So long that every robots.txt copy has expired after it.
 const YEARS: Duration = Duration::from_secs(20 * 365 * 24 * 60 * 60);

@@ -5,8 +5,8 @@
 //! log. Somebody who has the key could change the log and seal it anew. But the new tree does not fit a checkpoint that
 //! was handed out before.
 //!
-//! - `tree`, `note` and `compare` are pure: the tree and its tiles, signed notes, and the comparison of a log with the
-//!   entries.
+//! - `tree`, `note` and `compare` do no I/O. They contain the tree and its tiles, signed notes, and the comparison of a
+//!   log with the entries.
 //! - `folder` reads and writes the files, `keys` handles the keys, and `lines` reads the log.
 //! - [`seal()`] seals new lines, [`verify()`] checks a folder and a log, [`prove()`] makes a proof of a line, and
 //!   [`Sealer`] seals in the background.

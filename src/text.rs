@@ -99,7 +99,7 @@ fn escaped(text: &str, max: usize, backslashes: bool) -> Cow<'_, str> {
 }
 
 /// Escapes `text` like [`plain_message`], but keeps its line ends and tabs. Puts `indent` before each line except the
-/// first. With its tabs, a line with a marker under another line stays in the right position.
+/// first. Tabs are kept so that a marker under a line stays in the right position.
 pub fn plain_lines(text: &str, indent: &str) -> String {
     let line = |line: &str| {
         let cells: Vec<_> = line.split('\t').map(|cell| escaped(cell, usize::MAX, false)).collect();

@@ -118,8 +118,8 @@ impl Copies {
         loop {
             let found = Self::look(path, config, warn);
             match found {
-                // A proxy that starts has opened the file but does not listen on the socket yet. Another command closes
-                // the file soon. So this tries again.
+                // Another process has the file open: a proxy that is starting and does not listen on the socket yet, or
+                // another command, which closes the file soon. So this tries again.
                 Err(AdminError::Locked { .. }) if started.elapsed() < PERMIT_TIMEOUT => std::thread::sleep(PAUSE),
                 found => return found,
             }

@@ -64,7 +64,7 @@ struct Endpoint {
     limiter: ConnectionLimiter,
 }
 
-/// What only the service around the proxy knows, and responses about the state contain.
+/// What responses about the state need to know from the service around the proxy.
 pub struct ServiceInfo {
     pub listeners: Arc<Listeners>,
     /// Returns the result of the last reload, if there was one. It must not block.

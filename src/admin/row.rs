@@ -69,9 +69,9 @@ pub struct Detail {
     pub etag: Option<String>,
     /// The last robots.txt copy with rules, even if it does not decide.
     pub last_copy: Option<LastCopy>,
-    /// The text of that robots.txt copy. Bytes that are not UTF-8 are replaced.
+    /// The text of the last robots.txt copy. Bytes that are not UTF-8 are replaced.
     pub robots: Option<String>,
-    /// The same text in base64, if it is not UTF-8.
+    /// The text of the last robots.txt copy in base64, if it is not UTF-8.
     pub robots_b64: Option<String>,
     /// Whether the text is cut off. Always false, because the proxy keeps no text that is too long to be shown.
     pub robots_truncated: bool,

@@ -1,5 +1,6 @@
-//! The record of a decision, and the record of an origin's response because of which robotgate refuses an allowed
-//! request. The [`Decision`] contains all values of its record, except who sent the request and how.
+//! Builds two kinds of records for the audit log: that of a decision, and that of an origin's response because of which
+//! robotgate refuses a request after all. The record of a decision gets all its values from the [`Decision`], except
+//! who sent the request and how.
 
 use std::{borrow::Cow, net::SocketAddr, time::SystemTime};
 

@@ -100,7 +100,7 @@ pub enum AuditError {
 #[must_use = "the line might not be written yet"]
 pub struct Enqueued<'a> {
     shared: &'a SharedLog,
-    /// The number of its batch.
+    /// The number of the batch that contains the line.
     batch: u64,
 }
 

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::bot::products;
 
-/// The privacy settings of the audit log. They also apply to the operational log, the page and the API.
+/// The privacy settings of the audit log. They also apply to the operational log, the operators' page and the API.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Privacy {
     /// How much of a client's address is shown; `None` shows the address and the port.

@@ -196,7 +196,7 @@ record! {
         /// Digests of the robots.txt copies that decisions used before and after the fetch.
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
-        /// Whether the text differs from the one before, and is also new to this process for this origin.
+        /// Whether the text is different from the previous one, and this process has never seen it for this origin.
         pub new_text: bool,
         /// When the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,
@@ -247,19 +247,19 @@ record! {
 }
 
 record! {
-    /// A robots.txt copy that another gate of the fleet fetched. Written before any decision here uses it. The record
-    /// of the fetch itself is in the log of that gate.
+    /// A robots.txt copy that another robotgate of the fleet fetched. Written before any decision here uses it. The
+    /// record of the fetch itself is in the log of that robotgate.
     pub struct SharedRecord<'a> as "shared" {
         pub time: Timestamp,
         pub origin: &'a str,
-        /// When the other gate's fetch ended.
+        /// When the other robotgate's fetch ended.
         pub fetched: Option<Timestamp>,
         /// The fields from here to `new_text` mean the same as in a [`RobotsRecord`].
         pub held: Option<&'static str>,
         pub holds: &'static str,
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
-        /// Whether the text differs from the one before, and is also new to this process for this origin.
+        /// Whether the text is different from the previous one, and this process has never seen it for this origin.
         pub new_text: bool,
         pub robots_expires: Option<Timestamp>,
         pub failing_since: Option<Timestamp>,
@@ -279,7 +279,7 @@ record! {
         pub origin: &'a str,
         /// When the fetch of the new text ended.
         pub fetched: Option<Timestamp>,
-        /// Where the new text came from: `site`, or `fleet` if another gate fetched it.
+        /// Where the new text came from: `site`, or `fleet` if another robotgate fetched it.
         pub source: &'static str,
         /// The digests and HTTP statuses of the old and the new robots.txt. A digest is `null` if the site had no
         /// robots.txt.
@@ -369,7 +369,7 @@ record! {
     pub struct ForgetRecord<'a> as "forget" {
         pub time: Timestamp,
         pub origin: &'a str,
-        /// Who asked for it: `socket` is an operator on this machine, `fleet` another gate.
+        /// Who asked for it: `socket` is an operator on this machine, `fleet` another robotgate.
         pub by: &'a str,
         /// Whether anything was known of the origin; `null` if robotgate would have had to read the disk to find out.
         pub known: Option<bool>,

@@ -232,7 +232,8 @@ impl TextLines {
                 Some(fields) => self.line(&fields, columns).into_bytes().into(),
                 None => Cow::Borrowed(&[]),
             },
-            // A record of robotgate itself always parses. If one did not, its JSON would be written instead of text.
+            // Records that robotgate wrote can always be parsed. If one could not, its JSON would be written instead of
+            // text.
             Err(_) => Cow::Borrowed(record),
         }
     }

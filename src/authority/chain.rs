@@ -9,19 +9,20 @@ use x509_parser::{certificate::X509Certificate, extensions::ParsedExtension, pre
 use super::{error::AuthorityError, leaf::Validity};
 use crate::{pem, text::Second};
 
-/// The certificate that signs leaves, and those between it and the root certificate that clients trust.
+/// The certificate that signs leaf certificates, and those between it and the root certificate that clients trust.
 pub(super) struct Chain {
     /// The certificates in the order of the file; never empty.
     pub(super) certificates: Vec<CertificateDer<'static>>,
-    /// The certificates to send after the leaf in a handshake.
+    /// The certificates to send after the leaf certificate in a handshake.
     pub(super) sent: Vec<CertificateDer<'static>>,
-    /// The subject of the certificate that signs leaves, as text.
+    /// The subject of the certificate that signs leaf certificates, as text.
     pub(super) subject: String,
-    /// The same subject as a DER `Name`, byte for byte as in the certificate.
+    /// The subject of the certificate that signs leaf certificates, as a DER `Name`, byte for byte as in the
+    /// certificate.
     pub(super) subject_der: Vec<u8>,
-    /// The public key of the certificate that signs leaves, as a DER `SubjectPublicKeyInfo`.
+    /// The public key of the certificate that signs leaf certificates, as a DER `SubjectPublicKeyInfo`.
     pub(super) public_key_der: Vec<u8>,
-    /// The subject key identifier of that certificate (RFC 5280 §4.2.1.2).
+    /// The subject key identifier (RFC 5280 §4.2.1.2) of the certificate that signs leaf certificates.
     pub(super) key_id: Option<Vec<u8>>,
     /// What strict clients require and the certificates lack.
     pub(super) lacks: Vec<&'static str>,
@@ -141,16 +142,16 @@ fn lacks_of(certificate: &X509Certificate<'_>) -> impl Iterator<Item = &'static 
     };
     let constraints = certificate.basic_constraints().ok().flatten();
     [
-        // RFC 5280 §4.2.1.9.
+        // Required by RFC 5280 §4.2.1.9.
         (
             constraints.is_some_and(|constraints| constraints.critical),
             "the critical mark of basicConstraints",
         ),
-        // RFC 5280 §4.2.1.3.
+        // Required by RFC 5280 §4.2.1.3.
         (has(|it| matches!(it, ParsedExtension::KeyUsage(_))), "keyUsage"),
-        // RFC 5280 §4.2.1.2.
+        // Required by RFC 5280 §4.2.1.2.
         (key_id_of(certificate).is_some(), "subjectKeyIdentifier"),
-        // RFC 5280 §4.2.1.1. Root certificates need not have it.
+        // Required by RFC 5280 §4.2.1.1, but not of root certificates.
         (
             is_root(certificate) || has(|it| matches!(it, ParsedExtension::AuthorityKeyIdentifier(_))),
             "authorityKeyIdentifier",

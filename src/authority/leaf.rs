@@ -160,7 +160,7 @@ impl Validity {
                 not_after: Second(authority.not_after),
             });
         }
-        // If the time overflows, it is outside the authority's validity anyway, so that is used.
+        // A time that overflows is outside the authority's validity anyway. Then the authority's own limit is used.
         let not_before = now.checked_sub(BACKDATE).unwrap_or(authority.not_before);
         let not_after = now.checked_add(LEAF_LIFE).unwrap_or(authority.not_after);
         Ok(Self {

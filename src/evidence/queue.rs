@@ -157,10 +157,10 @@ impl Queue {
     }
 }
 
-/// Maximum bytes of the texts that wait, which get many only if the disk is slow or full.
+/// Maximum bytes of the texts that wait. It is only reached if the disk is slow or full.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// Of how many texts to remember that they are in the file. This takes about 10 MB.
+/// Maximum number of texts that are remembered to be in the file. They take about 10 MB.
 const MAX_KNOWN: usize = 200_000;
-/// Maximum number of answers of sites that wait, which get many only if the disk is slow or full. They take a few
+/// Maximum number of answers of sites that wait. It is only reached if the disk is slow or full. They take a few
 /// megabytes.
 const MAX_SEEN: usize = 20_000;

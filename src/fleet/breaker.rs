@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Breaker {
     /// Calls are made. `failures` counts consecutive failures. If calls that run at the same time fail, they count as
-    /// one failure, so that a single stall of the server does not open the breaker.
+    /// one failure, so that a single stall of the fleet's server does not open the breaker.
     Closed { failures: u32, last: Option<Instant> },
-    /// No calls are made. At the time `until`, a probe has to check whether the server works again.
+    /// No calls are made. At the time `until`, a probe has to check whether the fleet's server works again.
     Open { until: Instant, pause: Duration },
-    /// A probe is checking whether the server works again. No other calls are made.
+    /// A probe is checking whether the fleet's server works again. No other calls are made.
     HalfOpen { pause: Duration },
 }
 
@@ -42,7 +42,7 @@ impl Breaker {
         }
     }
 
-    /// Records that a call failed, which began at `began` and failed at `now`. Returns whether this opened the breaker.
+    /// Records that a call failed at `now` that began at `began`. Returns whether this opened the breaker.
     pub(super) fn call_failed(&mut self, began: Instant, now: Instant) -> bool {
         let Self::Closed { failures, last } = *self else {
             return false;
@@ -64,7 +64,8 @@ impl Breaker {
         true
     }
 
-    /// Records that the server refused a call. This opens the breaker at once. Returns whether it was closed before.
+    /// Records that the fleet's server refused a call. This opens the breaker at once. Returns whether it was closed
+    /// before.
     pub(super) fn call_refused(&mut self, now: Instant) -> bool {
         let was_closed = self.is_closed();
         if was_closed {

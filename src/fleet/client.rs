@@ -30,11 +30,11 @@ pub(super) struct Client {
     /// For background tasks: they hold only this weak reference, so that the client can be dropped.
     this: Weak<Self>,
     server: Server,
-    /// The channel for messages between gates.
+    /// The channel for messages between robotgates.
     channel: String,
-    /// The key that a probe writes, to test whether the server accepts writes.
+    /// The key that a probe writes, to test whether the fleet's server accepts writes.
     probe_key: String,
-    /// Handles the messages that the server sends because of the subscription.
+    /// Handles the messages that the fleet's server sends because of the subscription.
     on_push: Box<dyn Fn(PushInfo) + Send + Sync>,
     /// `None` while the breaker is not closed. To change it, the breaker must be locked. Only a probe sets it without
     /// the lock.
@@ -44,11 +44,11 @@ pub(super) struct Client {
     breaker: Mutex<Breaker>,
     /// Why no calls are made: the last error, if the breaker is not closed.
     error: Mutex<Option<String>>,
-    /// Why this gate does not receive the messages of the other gates.
+    /// Why this robotgate does not receive the messages of the other robotgates.
     subscription_error: Mutex<Option<String>>,
-    /// When this gate last subscribed, by the server's clock, in microseconds since 1970.
+    /// When this robotgate last subscribed, by the fleet server's clock, in microseconds since 1970.
     listens_since: AtomicU64,
-    /// How long a request waits for an answer of the server.
+    /// How long a request waits for an answer of the fleet's server.
     pub(super) call_timeout: Duration,
     counts: Arc<Counts>,
 }
@@ -56,9 +56,9 @@ pub(super) struct Client {
 /// Why a call returned no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unavailable {
-    /// The server certainly did not run the script.
+    /// The fleet's server certainly did not run the script.
     NotRun,
-    /// No answer came in time. The server may have run the script, or may still run it.
+    /// No answer came in time. The fleet's server may have run the script, or may still run it.
     Unknown,
 }
 
@@ -112,19 +112,19 @@ impl Client {
         text(&self.error).clone()
     }
 
-    /// Returns why this gate does not receive the messages of the other gates. Returns `None` if it does, or if no
-    /// calls are made at all.
+    /// Returns why this robotgate does not receive the messages of the other robotgates. Returns `None` if it does, or
+    /// if no calls are made at all.
     pub(super) fn subscription_error(&self) -> Option<String> {
         text(&self.subscription_error).clone().filter(|_| self.is_used())
     }
 
-    /// Returns when this gate last subscribed, by the server's clock, in microseconds since 1970. An earlier message
-    /// cannot be trusted: it could be repeated, and this gate may have followed it before a restart.
+    /// Returns when this robotgate last subscribed, by the fleet server's clock, in microseconds since 1970. An earlier
+    /// message cannot be trusted: it could be repeated, and this robotgate may have followed it before a restart.
     pub(super) fn listens_since(&self) -> u64 {
         self.listens_since.load(Ordering::Relaxed)
     }
 
-    /// Asks the server for its time, in microseconds since 1970.
+    /// Asks the fleet's server for its time, in microseconds since 1970.
     pub(super) async fn time(&self) -> Option<u64> {
         match self.call(&TIME.prepare_invoke(), TIME_CALLS * self.call_timeout).await {
             Ok(Value::Int(now)) => u64::try_from(now).ok(),
@@ -138,12 +138,12 @@ impl Client {
     }
 
     /// Returns whether a call failed within the last `call_timeout`. A request that comes now then need not wait for
-    /// the server in vain as well.
+    /// the fleet's server in vain as well.
     pub(super) fn has_just_failed(&self) -> bool {
         self.breaker().has_failed_since(Instant::now() - self.call_timeout)
     }
 
-    /// Runs a script on the server. Waits for the answer for at most `time_left`.
+    /// Runs a script on the fleet's server. Waits for the answer for at most `time_left`.
     pub(super) async fn call(&self, script: &ScriptInvocation<'_>, time_left: Duration) -> Result<Value, Unavailable> {
         let connection = self.connection.load_full().filter(|_| self.breaker().is_closed());
         let connection = connection.ok_or(Unavailable::NotRun)?;
@@ -163,8 +163,9 @@ impl Client {
                 self.counts.errors.fetch_add(1, Ordering::Relaxed);
                 let (why, now) = (error.unavailable(), Instant::now());
                 self.fail(error, |breaker, error| match error {
-                    // The server answers but refuses the call, for example because it accepts no writes. The breaker
-                    // opens at once, because calls that only read would still succeed and reset the count of failures.
+                    // The fleet's server answers but refuses the call, for example because it accepts no writes. The
+                    // breaker opens at once, because calls that only read would still succeed and reset the count of
+                    // failures.
                     CallError::Refused(_) | CallError::Ended => breaker.call_refused(now),
                     CallError::Late(_) | CallError::Broken(_) => breaker.call_failed(began, now),
                 });
@@ -173,7 +174,7 @@ impl Client {
         }
     }
 
-    /// Records a failure in the breaker, by `note`. If that opens the breaker, starts to probe the server.
+    /// Records a failure in the breaker, by `note`. If that opens the breaker, starts to probe the fleet's server.
     fn fail(&self, error: CallError, note: impl FnOnce(&mut Breaker, &CallError) -> bool) {
         {
             let mut breaker = self.breaker();
@@ -188,8 +189,8 @@ impl Client {
         self.probe_in_background();
     }
 
-    /// Opens the breaker if the current connection ended. Without this, the gate would notice the end only at its next
-    /// call, and would receive no messages until then.
+    /// Opens the breaker if the current connection ended. Without this, the robotgate would notice the end only at its
+    /// next call, and would receive no messages until then.
     fn connection_ended(&self, number: u64) {
         if number == self.connections.load(Ordering::Relaxed) {
             self.fail(CallError::Ended, |breaker, _| {
@@ -201,7 +202,7 @@ impl Client {
         }
     }
 
-    /// Probes the server again and again, until a probe succeeds and closes the breaker.
+    /// Probes the fleet's server again and again, until a probe succeeds and closes the breaker.
     fn probe_in_background(&self) {
         let this = self.this.clone();
         tokio::spawn(async move {
@@ -234,8 +235,8 @@ impl Client {
         });
     }
 
-    /// Opens a new connection and writes to the server. Without writes, the server is useless, because no gate can take
-    /// a lease.
+    /// Opens a new connection and writes to the fleet's server. Without writes, the server is useless, because no
+    /// robotgate can take a lease.
     async fn probe(&self) -> Result<(), CallError> {
         let this = self.this.clone();
         let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
@@ -260,8 +261,8 @@ impl Client {
         Ok(())
     }
 
-    /// Subscribes to the messages of the other gates. Returns whether that succeeded. Without messages, this gate still
-    /// finds copies by polling, but later.
+    /// Subscribes to the messages of the other robotgates. Returns whether that succeeded. Without messages, this
+    /// robotgate still finds copies by polling, but later.
     async fn subscribe(&self, connection: &Connection) -> bool {
         let mut redis = connection.redis.clone();
         let subscribed = bounded(CONNECT_TIMEOUT, async {
@@ -321,7 +322,7 @@ impl fmt::Debug for Client {
 // === impl CallError ===
 
 impl CallError {
-    /// Returns whether the server may have run the script of the failed call.
+    /// Returns whether the fleet's server may have run the script of the failed call.
     fn unavailable(&self) -> Unavailable {
         match self {
             Self::Refused(_) => Unavailable::NotRun,

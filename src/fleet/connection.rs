@@ -1,5 +1,5 @@
-//! A connection to the fleet's server. If the server sends more bytes than the gate can have asked for, the connection
-//! fails. So a broken or hostile server cannot fill the gate's memory.
+//! A connection to the fleet's server. If the server sends more bytes than the robotgate can have asked for, the
+//! connection fails. So a broken or hostile server cannot fill the robotgate's memory.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-/// The address of the server, and how to log in.
+/// The address of the fleet's server, and how to log in.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) endpoint: Endpoint,
@@ -48,11 +48,11 @@ pub(super) struct Connection {
     unread: Arc<Unread>,
 }
 
-/// Number of bytes that the server has sent since the gate last read a complete answer or message.
+/// Number of bytes that the fleet's server has sent since the robotgate last read a complete answer or message.
 #[derive(Debug, Default)]
 struct Unread(AtomicUsize);
 
-/// A stream that fails if the server has sent more than [`MAX_UNREAD`] bytes that are no complete answer.
+/// A stream that fails if the fleet's server has sent more than [`MAX_UNREAD`] bytes that are no complete answer.
 struct Bounded {
     stream: Box<dyn Stream>,
     unread: Arc<Unread>,
@@ -65,8 +65,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 // === impl Server ===
 
 impl Server {
-    /// Connects and logs in. Calls `on_push` with each message that the server sends because of a subscription, and
-    /// once more when the connection ends.
+    /// Connects and logs in. Calls `on_push` with each message that the fleet's server sends because of a subscription,
+    /// and once more when the connection ends.
     ///
     /// # Errors
     /// Fails if the server cannot be reached, or does not accept the login.
@@ -106,7 +106,7 @@ impl Endpoint {
     async fn reach(&self) -> io::Result<Box<dyn Stream>> {
         let tcp = async |host: &str, port: u16| {
             let stream = TcpStream::connect((host, port)).await?;
-            // Without TCP_NODELAY, a small write can wait until the server acknowledges the previous one.
+            // Without TCP_NODELAY, a small write can wait until the fleet's server acknowledges the previous one.
             stream.set_nodelay(true).map(|()| stream)
         };
         Ok(match self {
@@ -123,7 +123,7 @@ impl Endpoint {
 // === impl Connection ===
 
 impl Connection {
-    /// Resets the count of unread bytes, because the gate has read a complete answer.
+    /// Resets the count of unread bytes, because the robotgate has read a complete answer.
     pub(super) fn answered(&self) {
         self.unread.clear();
     }

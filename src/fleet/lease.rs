@@ -1,13 +1,13 @@
-//! Makes sure that one gate fetches a robots.txt for the whole fleet. Before it fetches, a gate asks the server for the
-//! origin's lease. The gate that gets it fetches; the others wait for the result.
+//! Makes sure that one robotgate fetches a robots.txt for the whole fleet. Before it fetches, a robotgate asks the
+//! fleet's server for the origin's lease. The robotgate that gets it fetches; the others wait for the result.
 //!
 //! A lease has a fencing token: a number that grows with each lease of the origin. The server accepts a result only if
 //! it has granted no later lease. So a holder that stalls and finishes late cannot replace a newer result. A token is
 //! the server's time or greater, so tokens grow even if the server loses its memory. The holder renews its lease while
-//! it fetches. If the holder dies, the lease soon expires, and one of the waiting gates takes the next lease.
+//! it fetches. If the holder dies, the lease soon expires, and one of the waiting robotgates takes the next lease.
 //!
-//! If no answer of the server arrives in time, the gate fetches anyway. The server may still have given it the lease,
-//! but the gate does not know the token. So it renews and ends that lease under its own name.
+//! If no answer of the server arrives in time, the robotgate fetches anyway. The server may still have given it the
+//! lease, but the robotgate does not know the token. So it renews and ends that lease under its own name.
 
 use std::{
     convert::Infallible,
@@ -29,21 +29,22 @@ use crate::{
     origin::Origin,
 };
 
-/// What the fleet gives a gate that needs a robots.txt copy.
+/// What the fleet gives a robotgate that needs a robots.txt copy.
 #[derive(Debug)]
 pub(crate) enum CopyOrLease {
-    /// A copy that another gate fetched.
+    /// The robots.txt copy that another robotgate fetched.
     Copy(OriginState),
-    /// This gate has to fetch the robots.txt.
+    /// This robotgate has to fetch the robots.txt.
     Fetch(FetchTask),
 }
 
-/// Asks this gate to fetch a robots.txt itself.
+/// Asks this robotgate to fetch a robots.txt itself.
 #[derive(Debug, Default)]
 pub(crate) struct FetchTask {
-    /// The expired robots.txt copy of another gate, if it is newer than the copy that this gate knows.
+    /// The expired robots.txt copy of another robotgate, if it is newer than the copy that this robotgate knows.
     pub(crate) earlier: Option<OriginState>,
-    /// The lease for this fetch. `None` if the server is not used. The gate then fetches without the fleet.
+    /// The lease for this fetch. `None` if the fleet's server is not used. The robotgate then fetches without the
+    /// fleet.
     pub(crate) lease: Option<Lease>,
 }
 
@@ -51,7 +52,8 @@ pub(crate) struct FetchTask {
 #[derive(Debug)]
 pub(crate) struct Lease {
     keys: Keys,
-    /// `None` if no answer of the server arrived in time. Then only the server knows whether this gate holds the lease.
+    /// `None` if no answer of the fleet's server arrived in time. Then only the server knows whether this robotgate
+    /// holds the lease.
     token: Option<i64>,
 }
 
@@ -96,7 +98,7 @@ impl Fleet {
                     let Some(state) = self.read(&keys.copy, bytes, policy).await else {
                         continue;
                     };
-                    // What this gate knows is at least as new as the stored copy, so the stored copy is not used.
+                    // What this robotgate knows is at least as new as the stored copy, so the stored copy is not used.
                     if state.last_fetch() <= known.last_fetch() {
                         continue;
                     }
@@ -109,7 +111,7 @@ impl Fleet {
                         _ => task.earlier = Some(state.without_old_failures(now, policy)),
                     }
                 }
-                // Another gate holds the lease and fetches. Waits for its message, or asks again after `POLL`.
+                // Another robotgate holds the lease and fetches. Waits for its message, or asks again after `POLL`.
                 Ok(_) => {
                     let _ = timeout(POLL, listener.notified()).await;
                     time_left = self.client.call_timeout;
@@ -135,7 +137,8 @@ impl Fleet {
                 .unwrap_or(Err(Rejection::Corrupt)),
             false => decode(),
         };
-        // Gates with another profile store their copies under other keys. So a copy with another profile is corrupt.
+        // Robotgates with another profile store their copies under other keys. So a copy with another profile is
+        // corrupt.
         let fits = |state: OriginState| match state.is_under(policy) {
             true => Ok(state),
             false => Err(Rejection::Corrupt),
@@ -169,8 +172,8 @@ impl Fleet {
         }
     }
 
-    /// Ends a lease. If no later lease was granted, stores `fetched` for the other gates, and wakes those that wait. If
-    /// `fetched` is `None`, one of them fetches next.
+    /// Ends a lease. If no later lease was granted, stores `fetched` for the other robotgates, and wakes those that
+    /// wait. If `fetched` is `None`, one of them fetches next.
     pub(crate) async fn end(&self, lease: Lease, fetched: Option<Arc<OriginState>>) {
         let (key, secret) = (lease.keys.copy.clone(), self.channel.secret.clone());
         let encode = move || {
@@ -188,8 +191,8 @@ impl Fleet {
         let _ = self.client.call(&end, self.write_timeout()).await;
     }
 
-    /// Makes all gates of the fleet forget what they know of an origin. The result of a fetch that is running will not
-    /// be stored. Returns whether the server accepted the request and notified the other gates.
+    /// Makes all robotgates of the fleet forget what they know of an origin. The result of a fetch that is running will
+    /// not be stored. Returns whether the fleet's server accepted the request and notified the other robotgates.
     pub(crate) async fn forget(&self, origin: &Origin) -> bool {
         let tdmrep = self.keys(&SiteDocument::TDMREP, origin);
         if self
@@ -207,8 +210,8 @@ impl Fleet {
         }
     }
 
-    /// Sends the other gates a notice. `at` is when it happened, by the server's clock. `key` can be any of the
-    /// origin's keys. Returns whether the server accepted the message.
+    /// Sends the other robotgates a notice. `at` is when it happened, by the fleet server's clock. `key` can be any of
+    /// the origin's keys. Returns whether the server accepted the message.
     pub(super) async fn tell(&self, key: &str, at: i64, notice: Notice) -> bool {
         let Ok(at) = u64::try_from(at) else { return false };
         let by = self.name.clone();
@@ -236,7 +239,7 @@ impl Fleet {
 // === impl Lease ===
 
 impl Lease {
-    /// Begins the call of a script. The script does nothing unless the gate `name` holds this lease.
+    /// Begins the call of a script. The script does nothing unless the robotgate `name` holds this lease.
     fn script<'s>(&self, script: &'s Script, name: &str) -> ScriptInvocation<'s> {
         let mut call = self.keys.script(script);
         call.arg(self.token.map(|token| token.to_string()).unwrap_or_default());
@@ -260,21 +263,21 @@ impl Keys {
     }
 }
 
-/// How long a lease lasts if it is not renewed. If its holder dies, the other gates wait this long.
+/// How long a lease lasts if it is not renewed. If its holder dies, the other robotgates wait this long.
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 const LEASE_MS: u64 = 3_000;
-/// How long the server keeps the last token of an origin. This must be longer than any fetch takes.
+/// How long the fleet's server keeps the last token of an origin. This must be longer than any fetch takes.
 const TOKEN_MS: u64 = 60 * 60 * 1000;
-/// How often a waiting gate asks for the copy again if it gets no message.
+/// How often a waiting robotgate asks for the copy again if it gets no message.
 const POLL: Duration = Duration::from_millis(250);
 /// Decoding a larger value than this, in bytes, takes long, so it runs on a blocking thread.
 const LARGE: usize = 16 * 1024;
 
-/// Asks for a robots.txt copy or for the lease. Returns the stored copy, unless the gate has already seen it. Otherwise
-/// returns a new token if the lease is free, and nothing if another gate holds it.
+/// Asks for a robots.txt copy or for the lease. Returns the stored copy, unless the robotgate has already seen it.
+/// Otherwise returns a new token if the lease is free, and nothing if another robotgate holds it.
 ///
-/// If the asking gate itself holds the lease, it gets the lease again. A gate makes only one call at a time for an
-/// origin, so this happens only if the answer to its earlier call was lost.
+/// If the asking robotgate itself holds the lease, it gets the lease again. A robotgate makes only one call at a time
+/// for an origin, so this happens only if the answer to its earlier call was lost.
 ///
 /// All scripts get the same keys: those of the copy, the lease and the token, in this order.
 static ASK: LazyLock<Script> = LazyLock::new(|| Script::new(&format!("local MAX_BYTES = {MAX_BYTES}\n{ASK_BODY}")));
@@ -301,8 +304,8 @@ redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
 return token";
 
 /// The beginning of the scripts that only the holder of a lease may run. The first argument is the holder's token: the
-/// gate holds the lease until a later token is granted. If the gate does not know its token, that argument is empty.
-/// Then the second argument, its name, must be the name that is stored with the lease.
+/// robotgate holds the lease until a later token is granted. If the robotgate does not know its token, that argument is
+/// empty. Then the second argument, its name, must be the name that is stored with the lease.
 const IF_HOLDER: &str = r"
 local is_holder
 if ARGV[1] ~= '' then
@@ -329,8 +332,8 @@ return 1";
     Script::new(&[IF_HOLDER, end].concat())
 });
 
-/// Deletes what the server knows of an origin, and returns the server's time. The message to the other gates must
-/// contain that time.
+/// Deletes what the server knows of an origin, and returns the fleet server's time. The message to the other robotgates
+/// must contain that time.
 static FORGET: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"

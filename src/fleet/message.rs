@@ -1,10 +1,11 @@
-//! The messages that gates send each other through the server. There are three: a fetch of a robots.txt has ended, the
-//! fleet forgets an origin, and an origin has asked for a pause.
+//! The messages that robotgates send each other through the fleet's server. There are three: a fetch of a robots.txt
+//! has ended, the fleet forgets an origin, and an origin has asked for a pause.
 //!
-//! Anybody who can publish on the server's channel can repeat a message. So a message that makes a gate forget or pause
-//! carries the server's time and, if the gates share a key, a tag. A gate asks the server for its time when it gets
-//! such a message. It ignores the message if it is too old or from before the gate's subscription. It also ignores it
-//! if an equally new one of the same kind about the same origin was accepted before. Only the server's clock is used.
+//! Anybody who can publish on the server's channel can repeat a message. So a message that makes a robotgate forget or
+//! pause carries the server's time and, if the robotgates share a key, a tag. A robotgate asks the server for its time
+//! when it gets such a message. It ignores the message if it is too old or from before the robotgate's subscription. It
+//! also ignores it if an equally new one of the same kind about the same origin was accepted before. Only the server's
+//! clock is used.
 
 use std::{collections::HashMap, sync::Weak, time::Duration};
 
@@ -14,7 +15,7 @@ use tokio::sync::mpsc;
 use super::client::Client;
 use crate::origin::Origin;
 
-/// What a gate tells the other gates.
+/// What a robotgate tells the other robotgates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// An operator made the fleet forget this origin.
@@ -32,14 +33,14 @@ pub struct Paused {
 /// A notice with its sender and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Message {
-    /// The name of the sending gate.
+    /// The name of the sending robotgate.
     pub(super) by: String,
-    /// When it happened, by the server's clock, in microseconds since 1970.
+    /// When it happened, by the fleet server's clock, in microseconds since 1970.
     pub(super) at: u64,
     pub(super) notice: Notice,
 }
 
-/// The channel on which the gates of a fleet send messages, and the key for the tags of these messages.
+/// The channel on which the robotgates of a fleet send messages, and the key for the tags of these messages.
 #[derive(Debug, Clone)]
 pub(super) struct Channel {
     pub(super) name: String,
@@ -57,13 +58,13 @@ enum Kind {
     Paused,
 }
 
-/// Calls `on_notice` for each message that is neither too old nor repeated. Ends when the gate leaves the fleet.
+/// Calls `on_notice` for each message that is neither too old nor repeated. Ends when the robotgate leaves the fleet.
 pub(super) async fn deliver(client: Weak<Client>, mut inbox: mpsc::Receiver<Message>, on_notice: impl Fn(Notice)) {
     let mut accepted = Accepted::default();
     while let Some(message) = inbox.recv().await {
         let Some(client) = client.upgrade() else { return };
-        // The server does not tell its time, so no message can be trusted and this one is dropped. If it was about a
-        // pause, this gate learns of that from the server with its next request.
+        // The fleet's server does not tell its time, so no message can be trusted and this one is dropped. If it was
+        // about a pause, this robotgate learns of that from the server with its next request.
         let Some(now) = client.time().await else { continue };
         match accepted.accept(message, now, client.listens_since()) {
             Some(notice) => on_notice(notice),
@@ -145,14 +146,14 @@ impl Channel {
 // === impl Accepted ===
 
 impl Accepted {
-    /// Returns the notice of a message, or `None` if the message is too old or repeated. `now` is the server's time.
-    /// `since` is when this gate subscribed: it may have accepted earlier messages before a restart, so these are
-    /// refused.
+    /// Returns the notice of a message, or `None` if the message is too old or repeated. `now` is the fleet server's
+    /// time. `since` is when this robotgate subscribed: it may have accepted earlier messages before a restart, so
+    /// these are refused.
     fn accept(&mut self, message: Message, now: u64, since: u64) -> Option<Notice> {
         let is_timely = |at: u64| now.checked_sub(at).is_some_and(|age| age <= MAX_AGE);
-        // The map stays small: only gates with the key can add entries, and each is removed after `MAX_AGE`.
+        // The map stays small: only robotgates with the key can add entries, and each is removed after `MAX_AGE`.
         self.0.retain(|_, at| is_timely(*at));
-        // If `since` is in the future, the server's clock was set back, and `since` means nothing any more.
+        // If `since` is in the future, the fleet server's clock was set back, and `since` means nothing any more.
         if !is_timely(message.at) || is_timely(since) && message.at <= since {
             return None;
         }
@@ -173,12 +174,12 @@ impl Accepted {
     }
 }
 
-/// The message that a fetch has ended: this word and a space, then the server's key for the robots.txt. It needs no
-/// tag, because it only makes gates ask the server.
+/// The message that a fetch has ended: this word and a space, then the fleet server's key for the robots.txt. It needs
+/// no tag, because it only makes robotgates ask the server.
 pub(super) const FETCHED: &str = "fetched ";
 const FORGOTTEN: &str = "forgotten";
 const PAUSED: &str = "paused";
-/// Maximum number of received messages that wait until the server has told its time. Further ones are dropped.
+/// Maximum number of received messages that wait until the fleet's server has told its time. Further ones are dropped.
 pub(super) const INBOX: usize = 256;
 /// Maximum age of an accepted message, in microseconds.
 const MAX_AGE: u64 = 10_000_000;

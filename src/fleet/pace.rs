@@ -1,9 +1,9 @@
-//! Limits how fast the gates of a fleet together send requests to a site. The server hands out slots: the times at
-//! which requests may be sent to an origin. It also keeps the pauses that origins have asked for.
+//! Limits how fast the robotgates of a fleet together send requests to a site. The fleet's server hands out slots: the
+//! times at which requests may be sent to an origin. It also keeps the pauses that origins have asked for.
 //!
-//! Only the server's clock is used. Gates and the server tell each other durations instead of times, so a wrong clock
-//! on a gate does no harm. The values on the server carry no tag. Anybody who can write to the server can delay
-//! requests or send them early, but only within the limits that the scripts check.
+//! Only the server's clock is used. Robotgates and the server tell each other durations instead of times, so a wrong
+//! clock on a robotgate does no harm. The values on the server carry no tag. Anybody who can write to the server can
+//! delay requests or send them early, but only within the limits that the scripts check.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -18,8 +18,8 @@ use crate::{
     pace::{FIRST_PAUSE, JITTER, LONGEST_PAUSE, MAX_GAP, MAX_WAIT, QUIET},
 };
 
-/// The server's answer when a request asks for a slot: a time at which it may be sent. The durations are counted from
-/// the answer.
+/// The fleet server's answer when a request asks for a slot: a time at which it may be sent. The durations are counted
+/// from the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reservation {
     /// The request may be sent after this time. No other request gets the same slot.
@@ -41,10 +41,11 @@ pub(crate) struct NextSlot {
 
 impl Fleet {
     /// Reserves the next slot at an origin: a time at which one request may be sent, `gap` after the previous slot.
-    /// Reserves nothing if it is more than `longest_wait` away. Returns `None` if the server does not answer within
-    /// `time_left`. Also returns `None`, without asking, if another request has just waited for the server in vain.
+    /// Reserves nothing if it is more than `longest_wait` away. Returns `None` if the fleet's server does not answer
+    /// within `time_left`. Also returns `None`, without asking, if another request has just waited for the server in
+    /// vain.
     ///
-    /// A slot cannot be given back. If it is not used, the other gates wait one gap longer.
+    /// A slot cannot be given back. If it is not used, the other robotgates wait one gap longer.
     pub(crate) async fn reserve(
         &self,
         origin: &Origin,
@@ -65,8 +66,8 @@ impl Fleet {
         is_sound.then_some(slot)
     }
 
-    /// Returns how long to wait for the next slot at an origin, or `None` if the server does not answer. Reserves
-    /// nothing.
+    /// Returns how long to wait for the next slot at an origin, or `None` if the fleet's server does not answer.
+    /// Reserves nothing.
     pub(crate) async fn next_slot(&self, origin: &Origin, gap: Duration) -> Option<NextSlot> {
         let answer = self.ask_for_slot(origin, gap, -1, self.client.call_timeout).await?;
         let [_, wait, pause] = numbers(&answer)?;
@@ -76,7 +77,7 @@ impl Fleet {
         })
     }
 
-    /// Returns how long a request waits for an answer of the server at most.
+    /// Returns how long a request waits for an answer of the fleet's server at most.
     pub(crate) fn call_timeout(&self) -> Duration {
         self.client.call_timeout
     }
@@ -93,8 +94,8 @@ impl Fleet {
         self.client.call(&reserve, time_left).await.ok()
     }
 
-    /// Tells the server of a request that was sent without a slot, so that the next slot comes after it. Does not wait
-    /// for the answer.
+    /// Tells the fleet's server of a request that was sent without a slot, so that the next slot comes after it. Does
+    /// not wait for the answer.
     pub(crate) fn note_request(self: &Arc<Self>, origin: &Origin) {
         if !self.is_used() {
             return;
@@ -105,8 +106,8 @@ impl Fleet {
         });
     }
 
-    /// Tells the server that an origin responded with 429 or 503 to a request that began `age` ago. If the pause gets
-    /// longer, notifies the other gates. `asked` and `spread` are as in
+    /// Tells the fleet's server that an origin responded with 429 or 503 to a request that began `age` ago. If the
+    /// pause gets longer, notifies the other robotgates. `asked` and `spread` are as in
     /// [`Limiter::note_busy`](crate::pace::Limiter::note_busy). Does not wait for the server.
     pub(crate) fn note_busy(self: &Arc<Self>, origin: &Origin, age: Duration, asked: Option<Duration>, spread: f64) {
         if !self.is_used() {
@@ -117,8 +118,8 @@ impl Fleet {
             let key = fleet.pace_key(&origin);
             let mut busy = BUSY.key(&key);
             let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
-            // Another gate can have caused a pause already, and this gate sent its request before it learned of that.
-            // Such a response must not count as a new incident, so the request counts as `NEWS` older.
+            // Another robotgate can have caused a pause already, and this robotgate sent its request before it learned
+            // of that. Such a response must not count as a new incident, so the request counts as `NEWS` older.
             busy.arg(micros(asked)).arg(micros(age + NEWS)).arg(spread);
             let answer = fleet.client.call(&busy, fleet.write_timeout()).await;
             if let Ok(answer) = answer
@@ -160,20 +161,20 @@ fn micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// How long it can take until all gates know of a pause.
+/// How long it can take until all robotgates know of a pause.
 const NEWS: Duration = Duration::from_millis(100);
 
-/// Lua code that sets `now` to the server's time in microseconds.
+/// Lua code that sets `now` to the fleet server's time in microseconds.
 const CLOCK: &str = "
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]";
 
-/// Lua code that reads what the server stores of an origin: the time of the last slot (`last`), the end of the pause
-/// (`until`), when the last incident `began`, and the number `n` of incidents in a row without a `Retry-After`.
+/// Lua code that reads what the fleet's server stores of an origin: the time of the last slot (`last`), the end of the
+/// pause (`until`), when the last incident `began`, and the number `n` of incidents in a row without a `Retry-After`.
 ///
 /// It ignores values that no script would write: a slot that is further away than a request may wait, or a pause that
-/// is longer than a day. So no gate is stopped forever if the server's clock was set back or some other client wrote
-/// wrong values.
+/// is longer than a day. So no robotgate is stopped forever if the server's clock was set back or some other client
+/// wrote wrong values.
 const STATE: &str = "
 local function number(text, largest)
   local value = type(text) == 'string' and #text < 17 and string.match(text, '^%d+$') and tonumber(text)
@@ -219,7 +220,7 @@ return 1",
 static BUSY: LazyLock<Script> = LazyLock::new(|| script(CLOCK, NOTE_BUSY));
 
 /// Lua code that does the same as `pace::backoff`. The arguments are the `Retry-After`, the age of the request, and the
-/// spread. Returns whether the pause became longer, how much of it is left, and the server's time.
+/// spread. Returns whether the pause became longer, how much of it is left, and the fleet server's time.
 const NOTE_BUSY: &str = "
 local asked, request_began, spread = tonumber(ARGV[1]), now - tonumber(ARGV[2]), tonumber(ARGV[3])
 local is_new = request_began > began

@@ -1,4 +1,4 @@
-//! The address of the fleet's server, and the passwords, certificates and keys that a gate needs to use it.
+//! The address of the fleet's server, and the passwords, certificates and keys that a robotgate needs to use it.
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
@@ -12,32 +12,33 @@ use super::{
 };
 use crate::{pace::MAX_GAP, pem};
 
-/// What a gate needs to join a fleet. The files that the configuration names are already read.
+/// What a robotgate needs to join a fleet. The files that the configuration names are already read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub address: Address,
     pub username: Option<Secret>,
     pub password: Option<Secret>,
-    /// The certificate authorities for the server's certificate, in PEM. Without them, those of the system are used.
+    /// The certificate authorities for the fleet server's certificate, in PEM. Without them, those of the system are
+    /// used.
     pub ca: Option<Secret>,
-    /// The key that the gates share. With it they check that a stored robots.txt copy comes from a gate.
+    /// The key that the robotgates share. With it they check that a stored robots.txt copy comes from a robotgate.
     pub key: Option<Secret>,
-    /// Every key on the server begins with this.
+    /// Every key on the fleet's server begins with this.
     pub prefix: String,
-    /// How long a request waits for an answer of the server.
+    /// How long a request waits for an answer of the fleet's server.
     pub call_timeout: Duration,
 }
 
-/// How fast a gate sends requests to a site while the server cannot be used.
+/// How fast a robotgate sends requests to a site while the fleet's server cannot be used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnLoss {
-    /// Each gate sends its share of the requests, so that all gates together keep to the limit of the site.
+    /// Each robotgate sends its share of the requests, so that all robotgates together keep to the limit of the site.
     #[default]
     Share,
-    /// Each gate keeps to the limit of the site by itself, so that all gates together exceed it.
+    /// Each robotgate keeps to the limit of the site by itself, so that all robotgates together exceed it.
     Local,
-    /// A gate refuses all requests that have to keep to a limit.
+    /// A robotgate refuses all requests that have to keep to a limit.
     Refuse,
 }
 
@@ -76,7 +77,7 @@ impl Settings {
     /// The default for `call_timeout`. On a busy machine, tests use a longer time.
     pub const CALL_TIMEOUT: Duration = Duration::from_millis(50);
 
-    /// Returns the address of the server and how to log in.
+    /// Returns the address of the fleet's server and how to log in.
     ///
     /// # Errors
     /// Fails if the server's name or the certificates cannot be used.
@@ -123,8 +124,8 @@ impl Settings {
 // === impl OnLoss ===
 
 impl OnLoss {
-    /// Returns the gap between requests for one gate while the server cannot be used. `gap` is that of the whole fleet,
-    /// which has `size` gates. Returns `None` if the gate must send nothing.
+    /// Returns the gap between requests for one robotgate while the fleet's server cannot be used. `gap` is that of the
+    /// whole fleet, which has `size` robotgates. Returns `None` if the robotgate must send nothing.
     pub(crate) fn gap(self, gap: Duration, size: u32) -> Option<Duration> {
         match self {
             // A longer gap would be of no use: the limiter may forget the last request after `MAX_GAP`.

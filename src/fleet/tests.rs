@@ -57,7 +57,7 @@ impl Server {
         }
     }
 
-    /// Joins the fleet as a gate, and waits until it is connected.
+    /// Joins the fleet as a robotgate, and waits until it is connected.
     pub(crate) async fn gate(&self) -> Arc<Fleet> {
         self.gate_with(&self.settings(), |_| ()).await
     }
@@ -77,7 +77,7 @@ impl Server {
         Arc::new(fleet)
     }
 
-    /// Stops the server's process without closing its connections, so that it does not answer.
+    /// Stops the fleet server's process without closing its connections, so that it does not answer.
     pub(crate) fn stop(&self) {
         self.signal(Signal::STOP);
     }
@@ -120,7 +120,7 @@ impl Server {
         receiver
     }
 
-    /// Sends a command to the server, not through a gate.
+    /// Sends a command to the fleet's server, not through a robotgate.
     pub(crate) async fn command(&self, words: &[&[u8]]) -> redis::Value {
         let mut connection = self
             .client()
@@ -161,7 +161,7 @@ fn site() -> Origin {
     "https://a.example".parse().expect("an origin")
 }
 
-/// Returns what a gate knows of an origin after it fetched the robots.txt `body` at the time `at`.
+/// Returns what a robotgate knows of an origin after it fetched the robots.txt `body` at the time `at`.
 fn fetched(body: &str, at: SystemTime) -> OriginState {
     let policy = Policy::default();
     let answer = Fetched::Received(Received {
@@ -192,13 +192,13 @@ async fn lease(gate: &Fleet) -> Lease {
     }
 }
 
-/// Returns the lease, and checks that the server has answered that it granted it.
+/// Returns the lease, and checks that the fleet's server has answered that it granted it.
 fn granted(lease: Option<Lease>) -> Lease {
     let lease = lease.filter(|lease| lease.token().is_some());
     lease.expect("the server answers")
 }
 
-/// Asks for a robots.txt copy or a lease while the server does not answer.
+/// Asks for a robots.txt copy or a lease while the fleet's server does not answer.
 async fn ask_in_vain(gate: &Fleet) -> Option<Lease> {
     match ask(gate, &OriginState::unknown()).await {
         CopyOrLease::Fetch(task) => {
@@ -308,7 +308,7 @@ async fn tokens_grow_whatever_the_server_has_kept() {
         assert!(token > last, "{garbage:?}: {token:?} after {last:?}");
         last = token;
     }
-    // Acts as if the server's clock had been set back by an hour: the last token is an hour in the future.
+    // Acts as if the fleet server's clock had been set back by an hour: the last token is an hour in the future.
     let ahead = last.expect("it is granted") + 3_600_000_000;
     server
         .command(&[b"SET", key.as_bytes(), ahead.to_string().as_bytes()])
@@ -322,7 +322,7 @@ async fn a_lease_whose_answer_was_lost_ends_with_the_fetch() {
     let mut settings = server.settings();
     settings.call_timeout = Duration::from_millis(100);
     let (first, second) = (server.gate_with(&settings, |_| ()).await, server.gate().await);
-    // This call makes the server load the script.
+    // This call makes the fleet's server load the script.
     second.end(lease(&second).await, None).await;
     for is_granted in [true, false] {
         server.command(&[b"FLUSHALL"]).await;
@@ -375,7 +375,7 @@ async fn a_lease_lasts_as_long_as_its_work() {
     let (first, second) = (server.gate().await, server.gate().await);
     let held = lease(&first).await;
     let waiting = ask_in_background(&second);
-    // The waiting gate asks again and again. That many calls take longer than a lease lasts if it is not renewed.
+    // The waiting robotgate asks again and again. That many calls take longer than a lease lasts if it is not renewed.
     let work = until(|| get(&second.counts.calls) > 20);
     first.while_leased(&held, work).await;
     assert!(!waiting.is_finished());
@@ -522,7 +522,7 @@ async fn a_message_that_is_repeated_later_changes_nothing() {
     until(|| told.try_recv() == Ok(Notice::Forgotten(site()))).await;
     let (tell, told_later) = mpsc::channel();
     let _joins_later = server.gate_with(&settings, move |notice| drop(tell.send(notice))).await;
-    // When the gate reacts to the next message, it has read the repeated one too.
+    // When the robotgate reacts to the next message, it has read the repeated one too.
     let calls = get(&second.counts.calls);
     server
         .command(&[b"PUBLISH", b"test:messages", message.as_bytes()])

@@ -1,7 +1,7 @@
 //! How a robots.txt copy is stored on the fleet's server: a version, a tag, the origin's state as JSON, and the
 //! compressed text of the robots.txt.
 //!
-//! If the gates share a key, the tag is an HMAC-SHA256. Otherwise it is a SHA-256, which detects only accidental
+//! If the robotgates share a key, the tag is an HMAC-SHA256. Otherwise it is a SHA-256, which detects only accidental
 //! damage. The tag also covers the key under which the server stores the value. So nobody can store one origin's copy
 //! as that of another origin. Decoding an invalid value never panics: it returns a [`Rejection`].
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 words! {
-    /// Why a gate ignores a robots.txt copy that the server stores.
+    /// Why a robotgate ignores a robots.txt copy that the fleet's server stores.
     pub enum Rejection {
         /// The value is damaged, or is no robots.txt copy.
         Corrupt = "corrupt",
@@ -30,7 +30,7 @@ words! {
         Forged = "wrong-key",
         /// The value was written for another origin.
         Misplaced = "other-origin",
-        /// The copy claims to be fetched in the future, or to expire later than any copy can.
+        /// The robots.txt copy claims to be fetched in the future, or to expire later than any copy can.
         Future = "future",
     }
 }
@@ -42,7 +42,7 @@ struct Head {
     state: Saved,
 }
 
-/// Returns the bytes that the server stores under `key` for a state; `None` if they would be too many to share.
+/// Returns the bytes that the fleet's server stores under `key` for a state; `None` if they would be too many to share.
 pub(super) fn encode(key: &str, state: &OriginState, secret: Option<&hmac::Key>) -> Option<Vec<u8>> {
     let head = Head {
         key: key.to_owned(),
@@ -64,7 +64,7 @@ pub(super) fn encode(key: &str, state: &OriginState, secret: Option<&hmac::Key>)
     (value.len() <= MAX_BYTES).then_some(value)
 }
 
-/// Decodes the bytes that the server stores under `key`. Parsing a large text can take half a millisecond.
+/// Decodes the bytes that the fleet's server stores under `key`. Parsing a large text can take half a millisecond.
 ///
 /// # Errors
 /// Fails if the value must not be used.
@@ -107,8 +107,8 @@ pub(super) fn decode(
     }
 }
 
-/// Returns how long the server should store a state. That is longer than the copy is valid: an expired copy still has
-/// its ETag, and tells how long the site has failed.
+/// Returns how long the fleet's server should store a state. That is longer than the copy is valid: an expired copy
+/// still has its ETag, and tells how long the site has failed.
 pub(super) fn life(state: &OriginState, now: SystemTime) -> Duration {
     let left = state.useful_until().and_then(|until| until.duration_since(now).ok());
     left.unwrap_or_default().min(LONGEST_LIFE) + DAY
@@ -134,7 +134,7 @@ pub(super) const STAMP: usize = 1 + TAG;
 /// Maximum length of a value, in bytes. It is enough for the largest robots.txt, even if that does not compress, and
 /// for the state that is stored with it. A `tdmrep.json` of 1 MiB fits if it compresses, as JSON does.
 pub(super) const MAX_BYTES: usize = 640 * 1024;
-/// How much the clocks of two gates may differ.
+/// How much the clocks of two robotgates may differ.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum time until a copy expires. `robots.max-ttl` can be 30 days at most; one day is added.

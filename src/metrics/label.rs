@@ -103,7 +103,7 @@ words! {
         Forwarded = "forwarded",
         /// The decision refused the request.
         Refused = "refused",
-        /// The request was for a robots.txt, and robotgate answered it with its copy.
+        /// The request was for a robots.txt, and robotgate answered it with the robots.txt copy that it has.
         Copy = "copy",
         /// The request was for a page of robotgate itself.
         InternalSite = "own",

@@ -47,7 +47,7 @@ impl Backoff {
         self.until = self.until.max(now.checked_add(pause));
     }
 
-    /// Records a pause that another gate reported. Never shortens the current pause.
+    /// Records a pause that another robotgate reported. Never shortens the current pause.
     pub(super) fn extend(&mut self, until: Instant) {
         self.until = self.until.max(Some(until));
     }

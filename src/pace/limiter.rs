@@ -87,7 +87,7 @@ impl<K: Eq, T> Limiter<K, T> {
         }
     }
 
-    /// Returns which limit makes a request wait that has these limits.
+    /// Returns which of its limits makes a request wait.
     fn cause(&self, now: Instant, limits: &Limits) -> Cause {
         match () {
             () if self.is_paused(now) => Cause::Pause,
@@ -164,7 +164,7 @@ impl<K: Eq, T> Limiter<K, T> {
         self.backoff.note(now, began, asked, spread);
     }
 
-    /// Records a pause that another gate reported. It never shortens the current pause, and lasts at most a day.
+    /// Records a pause that another robotgate reported. It never shortens the current pause, and lasts at most a day.
     pub fn pause(&mut self, now: Instant, left: Duration) {
         self.backoff.extend(now + left.min(LONGEST_PAUSE));
     }
@@ -214,7 +214,7 @@ impl<K: Eq, T> Limiter<K, T> {
         self.queue.drain()
     }
 
-    /// Returns whether a request with these limits may run next to the running requests.
+    /// Returns whether a request with these limits may run in addition to the running ones.
     fn is_open(&self, limits: &Limits) -> bool {
         self.has_room(limits) && (self.unsent == 0 || limits.gap.is_zero())
     }

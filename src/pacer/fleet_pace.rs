@@ -1,6 +1,6 @@
-//! Tells a request in a fleet when it may be sent. The request first waits for its turn in this gate, as without a
+//! Tells a request in a fleet when it may be sent. The request first waits for its turn in this robotgate, as without a
 //! fleet. Then it reserves a slot, which is a time, on the fleet's server. It keeps its turn until then, and is sent.
-//! So the gates alternate, and within each gate the bots alternate.
+//! So the robotgates alternate, and within each robotgate the bots alternate.
 
 use std::{
     sync::Arc,
@@ -24,7 +24,7 @@ use crate::{
 pub(crate) struct FleetPace {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) on_loss: OnLoss,
-    /// Number of gates in the fleet.
+    /// Number of robotgates in the fleet.
     pub(crate) size: u32,
 }
 
@@ -32,15 +32,15 @@ pub(crate) struct FleetPace {
 pub(super) struct FleetSlot {
     fleet: Arc<Fleet>,
     origin: Origin,
-    /// The slot's time. `None` if the server was not asked or did not answer.
+    /// The slot's time. `None` if the fleet's server was not asked or did not answer.
     at: Option<Instant>,
     gap: Duration,
 }
 
 /// The turn of a request that waits for its reserved slot. If the client stops waiting, the turn is still kept until
-/// that time. So a gate never has more than one future slot at an origin.
+/// that time. So a robotgate never has more than one future slot at an origin.
 struct HeldTurn {
-    /// `None` after `take`.
+    /// The turn. `None` after `take` has moved it out.
     turn: Option<Turn>,
     until: Instant,
 }
@@ -53,15 +53,15 @@ struct Wait<'p> {
     began: Instant,
     deadline: Instant,
     limits: Limits,
-    /// Whether the request had to wait because of the limits. Waiting for the server's answer does not count.
+    /// Whether the request had to wait because of the limits. Waiting for the fleet server's answer does not count.
     has_waited: bool,
 }
 
 // === impl FleetPace ===
 
 impl FleetPace {
-    /// Waits for the turn of a request in this gate, then reserves a slot on the fleet's server and waits for that. If
-    /// the caller stops waiting, the next request gets the turn, and the slot is not used.
+    /// Waits for the turn of a request in this robotgate, then reserves a slot on the fleet's server and waits for
+    /// that. If the caller stops waiting, the next request gets the turn, and the slot is not used.
     ///
     /// # Errors
     /// Fails if the request would have to wait too long, or too many requests wait.
@@ -80,14 +80,15 @@ impl FleetPace {
         let mut turn = pacer.turn(origin, bot, queued).await?;
         wait.has_waited = !turn.waited.is_zero();
         wait.reconfigure();
-        // How long this request may still wait for answers of the server, over all its calls.
+        // How long this request may still wait for answers of the fleet's server, over all its calls.
         let mut time_left = self.fleet.call_timeout();
         let at = loop {
             if pacer.is_lifted() {
                 turn.waited = wait.waited();
                 return Ok(turn);
             }
-            // Another gate can have reported a pause while this request waited, so it first waits for the end of that.
+            // Another robotgate can have reported a pause while this request waited, so it first waits for the end of
+            // that.
             wait.until(turn.earliest(Duration::ZERO), Cause::Pause).await?;
             if turn.earliest(Duration::ZERO) > now() {
                 continue;
@@ -105,8 +106,8 @@ impl FleetPace {
                     wait.until_slot(held.until).await?;
                     turn = held.take();
                     if turn.earliest(Duration::ZERO) <= now() {
-                        // The server meant a time between this one and the arrival of its answer. The earliest one is
-                        // used, so that this gate is never slower than the fleet requires.
+                        // The fleet's server meant a time between this one and the arrival of its answer. The earliest
+                        // one is used, so that this robotgate is never slower than the fleet requires.
                         break Some(asked + slot);
                     }
                 }
@@ -165,7 +166,8 @@ impl FleetPace {
             .max_by_key(|later| later.at)
     }
 
-    /// Returns the limits for this gate while the server cannot be used, or `None` if it must send nothing.
+    /// Returns the limits for this robotgate while the fleet's server cannot be used, or `None` if it must send
+    /// nothing.
     fn without_server(&self, limits: Limits) -> Option<Limits> {
         let gap = self.on_loss.gap(limits.gap, self.size)?;
         Some(Limits { gap, ..limits })

@@ -151,7 +151,7 @@ impl OriginPacer {
         spread
     }
 
-    /// Records a pause that another gate reported.
+    /// Records a pause that another robotgate reported.
     pub(super) fn pause(&self, left: Duration) {
         self.state().limiter.pause(now(), left);
         self.changed.notify_one();
@@ -287,7 +287,7 @@ impl Turn {
         self.slot = Some(slot);
     }
 
-    /// Returns when this request may be sent: after the pause, and `gap` after the last request of this gate.
+    /// Returns when this request may be sent: after the pause, and `gap` after the last request of this robotgate.
     pub(super) fn earliest(&self, gap: Duration) -> Instant {
         self.pacer.state().limiter.earliest(now(), gap)
     }
@@ -297,7 +297,7 @@ impl Turn {
         self.pacer.state().limiter.is_paused(now())
     }
 
-    /// Records a pause that another gate reported.
+    /// Records a pause that another robotgate reported.
     pub(super) fn pause(&self, left: Duration) {
         self.pacer.pause(left);
     }

@@ -1,4 +1,4 @@
-//! Makes requests wait for their turn in this gate and, in a fleet, also for a time from the fleet's server.
+//! Makes requests wait for their turn in this robotgate and, in a fleet, also for a time from the fleet's server.
 
 use std::{
     sync::Arc,
@@ -11,7 +11,7 @@ use crate::{
     pace::{Later, Limits},
 };
 
-/// What requests and fetches use to wait for their turn: the pacer of this gate and, if there is one, the fleet.
+/// What requests and fetches use to wait for their turn: the pacer of this robotgate and, if there is one, the fleet.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedPacer {
     pub(crate) local: Arc<Pacer>,

@@ -1,5 +1,5 @@
-//! Writes decisions as `[[expect]]` cases: tests that `robotgate check` runs. With `what-if`, an operator can keep the
-//! effect of a change as such tests.
+//! Writes decisions as `[[expect]]` cases, which are tests that `robotgate check` runs. With these, an operator who has
+//! tried out a change with `what-if` can keep its effect as tests.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -106,7 +106,7 @@ impl Cases {
     }
 }
 
-/// Returns a case for a decision, or `None` if `config` would not meet any that can be written.
+/// Returns a case for a decision if one can be written that `config` meets.
 fn expectation(
     logged: &LoggedDecision<'_>,
     assumed: &Assumed,

@@ -16,7 +16,7 @@ pub struct Summary {
     pub verdict: u64,
     pub basis: u64,
     pub same: u64,
-    /// Number of decisions that the network or the time decided. They cannot be decided again.
+    /// Number of decisions that depended on the network or on the time of the request. These cannot be made again.
     pub as_logged: u64,
     /// Numbers of decisions whose result with the change is not known, by the reason for that.
     pub unknown: BTreeMap<String, u64>,

@@ -39,7 +39,7 @@ pub enum Finding {
     Decided(Box<Assumed>),
     /// The change has nothing to do with this request.
     Unaffected,
-    /// The network or the time decided the request. This cannot be decided again.
+    /// The decision depended on the network or on the time of the request, so it cannot be made again.
     AsLogged,
     /// It is not known how the request would be decided, for this reason.
     Unknown(Unknown),
@@ -365,8 +365,8 @@ impl From<Missing> for Unknown {
     }
 }
 
-/// Returns the User-Agent of the request. Fails if the log line does not have it as it was sent: in that case, the old
-/// configuration would not identify the logged bot by it.
+/// Returns the User-Agent of the request. Fails if the log line does not have it exactly as it was sent. To find that
+/// out, also checks that the old configuration identifies the logged bot by it.
 fn user_agent<'l>(
     logged: &'l LoggedDecision<'_>,
     proof: Option<LoggedProof<'_>>,

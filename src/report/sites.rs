@@ -217,5 +217,6 @@ fn run(record: &Record<'_>, log: usize) -> String {
 const MAX_OPEN: usize = 50_000;
 const MAX_ENDED: usize = 5_000;
 const MAX_CHANGES: usize = 5_000;
-/// How many other changes to look back over for the change of the same fetch.
+/// A change may already be listed, because the record of its fetch came first. It is searched for among this many of
+/// the last changes.
 const NEAR: usize = 64;

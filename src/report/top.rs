@@ -71,8 +71,8 @@ impl Top {
         let mut sizes: Vec<u64> = self.counts.values().map(|counts| counts.requests).collect();
         let middle = sizes.len() / 2;
         let bound = *sizes.select_nth_unstable(middle).1;
-        // Keys with fewer requests than the middle one are removed. Of those with exactly as many, only as many are
-        // removed as needed for a half.
+        // First removes the keys with fewer requests than the middle one. Then removes keys with exactly as many, until
+        // half of all keys are gone.
         let mut excess = self.counts.len() / 2;
         let (mut largest, others) = (0, &mut self.others);
         for is_less in [true, false] {

@@ -93,9 +93,10 @@ impl Folder {
         self.write_all([(name.to_owned(), bytes.into())], mode)
     }
 
-    /// Writes each file under a temporary name, syncs it and gives it its name. At the end, all survive a loss of power.
+    /// Writes each file under a temporary name, syncs it, and renames it. When this returns, all files survive a loss
+    /// of power.
     fn write_all(&self, files: impl IntoIterator<Item = (String, Vec<u8>)>, mode: u32) -> Result<(), SealError> {
-        // The folders to sync: those of the new files and all above them, down from the folder of the log's seal.
+        // The folders to sync: each one that gets a new file, and those above it, up to the folder of the seal.
         let mut touched = BTreeSet::new();
         for (name, bytes) in files {
             let path = self.path(&name);

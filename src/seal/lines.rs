@@ -35,7 +35,7 @@ pub(super) struct LogFile {
     pub(super) path: PathBuf,
     /// The hash of the first line. It identifies the file, even after a rotation renamed it.
     pub(super) first: Sha256,
-    /// The time of the first record that has one.
+    /// The time of the file's first record that has a time.
     time: String,
 }
 
@@ -228,7 +228,7 @@ fn is_gz(path: &Path) -> bool {
 }
 
 const ERASED: &[u8] = b"{\"event\":\"erased\",\"sha256\":\"";
-/// In how many lines at the start of a file to look for the first time.
+/// How many lines at the start of a file to search for one that has a time.
 const MAX_WITHOUT_TIME: usize = 10_000;
 /// How often to list the files again because a rotation changed them.
 const MAX_TRIES: usize = 10;

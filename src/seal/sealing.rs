@@ -89,7 +89,7 @@ pub fn seal(
     stop: impl Fn() -> bool,
 ) -> Result<Sealed, SealError> {
     let folder = Folder(options.path.clone());
-    // Without any line to seal, it fails here, before it creates the folder.
+    // If there is no line to seal, this fails before it creates the folder.
     if !options.path.exists() && log_files(logs)?.is_empty() {
         return Err(SealError::NoLog(logs.first().cloned().unwrap_or_default()));
     }
@@ -111,8 +111,8 @@ pub fn seal(
                 let looked_for = folder.entries(entry.max(before.saturating_sub(MAX_KNOWN)), before);
                 elsewhere = looked_for.collect::<Result<_, _>>()?;
                 sealed = folder.entries(before, before);
-                // If this is the first line of its file, all lines of the file become new entries, so the file begins
-                // after the last entry.
+                // If this is the file's first line, all lines of the file become new entries. So the number of the
+                // file's first entry changes.
                 if let Some((_, position)) = &mut walk.now {
                     position.entry += before - entry;
                 }
@@ -175,7 +175,7 @@ impl<'a> Writer<'a> {
         let checkpoint = match chain.checkpoint(folder) {
             Ok((_, checkpoint, _)) => Some(checkpoint),
             // There is a position or a rotation, and both are written only after a checkpoint. So somebody removed the
-            // checkpoint. Starting a new tree would contradict the one that was handed out.
+            // checkpoint. A new tree would contradict the checkpoints that were handed out before.
             Err(SealError::Empty(_)) if folder.read(POSITION)?.is_some() || !chain.rotations.is_empty() => {
                 return Err(SealError::Damaged(folder.path(CHECKPOINT)));
             }
@@ -207,8 +207,8 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Returns a reader that stands after the last sealed line, or earlier if lines have to be compared. Also returns
-    /// the number of the entry that belongs to the next line.
+    /// Returns a reader that continues after the last sealed line, or earlier if lines have to be compared. Also
+    /// returns the number of the entry that belongs to the next line.
     fn start(&self, logs: &[PathBuf], go_on: bool) -> Result<(Walk, u64), SealError> {
         let saved = self.folder.read(POSITION)?;
         let mut saved: Option<(Position, Vec<Sha256>)> = saved.and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -398,7 +398,7 @@ fn name_of(path: &Path) -> String {
 
 /// Maximum number of lines between two checkpoints.
 const MAX_ROUND: u64 = 65_536;
-/// If the log differs: among how many of the newest entries to look for the hash of a line.
+/// If the log differs, how many of the newest entries are searched for the hash of a line.
 const MAX_KNOWN: u64 = 10_000_000;
 /// Up to this number, completely sealed files are remembered even if they no longer exist, because a file that is being
 /// compressed can be gone for a moment.

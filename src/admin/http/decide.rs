@@ -47,8 +47,8 @@ pub(super) struct Decided {
     rule: Option<String>,
     line: Option<u32>,
     group: Option<String>,
-    /// The reading of the path that decided (`reading`), and the path as it reads (`read_as`) if that differs from the
-    /// path as sent.
+    /// Which way of reading the path decided (`reading`), and the path read in this way (`read_as`) if that differs
+    /// from the path as sent.
     reading: Option<&'static str>,
     read_as: Option<String>,
     robots_url: String,

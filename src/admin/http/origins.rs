@@ -150,7 +150,7 @@ pub(super) async fn forget(
     let origin = which.origin()?;
     let store = context.live.store();
     context.flush_writes().await;
-    // If the origin's record cannot be read, the origin counts as known, because it is forgotten all the same.
+    // An origin whose record cannot be read is forgotten all the same, so it counts as known.
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
     context.live.generation().log_forget(&origin, forgotten);
     // The fleet has to forget the origin first. Otherwise a request in between could take its robots.txt copy from the

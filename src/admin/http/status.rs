@@ -152,7 +152,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
     let (live, service_info) = (&context.live, &context.service_info);
     let (generation, metrics) = (live.generation(), live.metrics());
     let memory = live.store().memory();
-    // If the cache file cannot be read, the numbers are those of the memory.
+    // If the cache file cannot be read, the response reports what is in memory.
     let disk = context.with_file(|file| Ok((file.origins()?, file.held()))).await.ok();
     let listening = service_info.listeners.addresses().into_iter();
     Json(Status {

@@ -1,4 +1,4 @@
-//! Opens the file of the log for appending, or checks without creating it whether it could be opened.
+//! Opens the log's file for appending. Can also check whether that would succeed, without creating the file.
 
 use std::{
     fs::{File, OpenOptions},

@@ -52,7 +52,7 @@ impl Coalescing {
         self.lonely < LONELY || self.lonely.is_multiple_of(PROBE)
     }
 
-    /// Records in how many lines of a batch requests waited for them to be written.
+    /// Records how many lines of a batch had a request that waited for them.
     pub(super) fn wrote(&mut self, lines: usize) {
         self.lonely = match lines {
             0 | 1 => self.lonely.wrapping_add(1).max(1),

@@ -46,7 +46,7 @@ pub(super) struct SharedLog {
 pub(super) struct State {
     /// Lines that are in no batch yet.
     pub(super) lines: Vec<u8>,
-    /// Number of these lines that requests wait for.
+    /// Number of lines in `lines` that requests wait for.
     pub(super) awaited: usize,
     /// The number of the batch that `lines` will be. The first batch has the number 1.
     pub(super) batch: u64,
@@ -242,8 +242,7 @@ impl State {
         Some((sink, batch))
     }
 
-    /// Replaces the output with the one that is set as next. Does nothing while a thread is writing. Returns the old
-    /// output.
+    /// Replaces the output with `other`, if that is set and no thread is writing. Returns the old output.
     pub(super) fn change_sink(&mut self) -> Option<Sink> {
         let sink = self.sink.as_mut()?;
         let old = std::mem::replace(sink, self.other.take()?);

@@ -38,8 +38,8 @@ impl SharedLog {
                 state = self.lock();
                 continue;
             }
-            // There is no sink while a request is writing. This thread then goes on, because the write can fail and
-            // leave work.
+            // While a request is writing, `sink` is `None`. This thread must not end then: if the write fails, it has
+            // to continue.
             if state.closed && state.sink.take().is_some() {
                 state.ended = true;
                 return;

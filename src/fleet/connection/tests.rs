@@ -51,7 +51,7 @@ async fn an_answer_without_an_end_ends_the_connection() {
         let sent = tokio::task::spawn_blocking(move || told.recv_timeout(Duration::from_secs(100)));
         let sent = sent.await.expect("no panic").expect("it ends");
         // The limit is generous, because bytes in the buffers of the operating system count here, but take no memory of
-        // the gate.
+        // the robotgate.
         assert!(sent < 8 * MAX_UNREAD, "{what}: {sent}");
         let kind = ended.recv().expect("the gate is told");
         assert_eq!(kind, redis::PushKind::Disconnection, "{what}");

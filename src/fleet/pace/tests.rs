@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{fleet::Secret, pace::INCIDENTS};
 
-/// How long the tests wait for an answer of the server.
+/// How long the tests wait for an answer of the fleet's server.
 const PATIENT: Duration = Duration::from_secs(10);
 const GAP: Duration = Duration::from_secs(10);
 const LONG: Duration = MAX_WAIT;
@@ -26,7 +26,7 @@ fn key(number: usize) -> String {
     format!("test:{{{}}}:pace", site(number))
 }
 
-/// Returns a number that the server stores for a site, such as the time of the last slot in microseconds.
+/// Returns a number that the fleet's server stores for a site, such as the time of the last slot in microseconds.
 async fn field(server: &Server, number: usize, name: &str) -> Option<i64> {
     let value = server
         .command(&[b"HGET", key(number).as_bytes(), name.as_bytes()])
@@ -39,7 +39,7 @@ async fn set(server: &Server, number: usize, field: &str, value: &str) {
     server.command(&words.map(str::as_bytes)).await;
 }
 
-/// Returns the server's time in microseconds.
+/// Returns the fleet server's time in microseconds.
 async fn server_now(server: &Server) -> i64 {
     let now: (i64, i64) = from_redis_value(server.command(&[b"TIME"]).await).expect("a time");
     now.0 * 1_000_000 + now.1
@@ -164,8 +164,8 @@ async fn a_pause_holds_for_all_gates_and_they_are_told() {
     );
     assert_eq!(field(&server, 0, "last").await, None, "no slot was reserved");
     assert!(next(&second, GAP).await > Some(asked / 2));
-    // The second pause is shorter than the current one, so the gates are not notified of it. They are notified of the
-    // third, which is longer.
+    // The second pause is shorter than the current one, so the robotgates are not notified of it. They are notified of
+    // the third, which is longer.
     first.note_busy(&site(0), Duration::ZERO, Some(asked / 10), 0.0);
     first.note_busy(&site(0), Duration::ZERO, Some(asked * 2), 0.0);
     let mut notice = None;
@@ -268,7 +268,7 @@ async fn without_the_server_there_is_no_slot_and_nobody_waits() {
     server.kill();
     while gate.is_used() {
         assert_eq!(gate.reserve(&site(0), GAP, LONG, PATIENT).await, None);
-        // For a moment after a failure, the gate makes no further call.
+        // For a moment after a failure, the robotgate makes no further call.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let calls = gate.counts.calls.load(Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Tests gates that send requests to the same site and share a real server. The clock is stopped, except while a gate
-//! waits for the server.
+//! Tests robotgates that send requests to the same site and share a real server. The clock is stopped, except while a
+//! robotgate waits for the server.
 
 use tokio::time::{Instant as Clock, pause, resume};
 
@@ -61,8 +61,8 @@ async fn a_request_waits_for_its_slot_behind_those_of_other_gates() {
     assert_eq!(second.local.waiting(), 0);
     resume();
 
-    // The limiter of the first gate already exists, and does not know that the request would wait too long. Only the
-    // server does.
+    // The limiter of the first robotgate already exists, and does not know that the request would wait too long. Only
+    // the fleet's server does.
     drop(first.turn(&site(), "a", limits(Duration::ZERO, Duration::ZERO)).await);
     let early = first.turn(&site(), "a", limits(GAP, GAP / 2)).await;
     let not_before = early.expect_err("the slot of the second gate is in the way").later.at;
@@ -166,8 +166,8 @@ async fn a_scheduler_that_plans_by_any_gate_is_never_refused() {
         let (asked, used) = (&gates[round % 2], &gates[round / 2 % 2]);
         let turn = used.turn(&site(), "a", at_once).await;
         turn.expect("it comes at the time that it was told").sent();
-        // If a gate sends a request too late, it tells the server, but does not wait for the answer. So the time from
-        // the server can be too early at first. This asks until it is not.
+        // If a robotgate sends a request too late, it tells the fleet's server, but does not wait for the answer. So
+        // the time from the server can be too early at first. This asks until it is not.
         let mut at = None;
         while at
             < gates
@@ -197,7 +197,8 @@ async fn without_the_server_the_pace_goes_by_on_loss() {
         let began = Clock::now();
         gate.turn(&site(), "a", long).await.expect("nobody was there").sent();
         server.kill();
-        // The gate does not know yet that the server is lost. This request finds out when it asks for its slot.
+        // The robotgate does not know yet that the fleet's server is lost. This request finds out when it asks for its
+        // slot.
         let early = gate.turn(&site(), "b", limits(Duration::ZERO, GAP)).await;
         assert_eq!(early.is_err(), on_loss == OnLoss::Refuse, "{on_loss:?}");
         drop(early);

@@ -19,7 +19,7 @@ pub fn guess(user_agent: &str) -> Option<&'static str> {
 }
 
 /// Parts of User-Agents, and the clients that they belong to. The first match counts. A User-Agent can name a library
-/// and also the libraries that it is built on, so the former comes first.
+/// and also the libraries that it is built on, so such a library comes first in this list.
 const SIGNS: &[(&str, &str)] = &[
     ("scrapy", "scrapy"),
     ("headlesschrome", "chromium"),

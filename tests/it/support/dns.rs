@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{net::UdpSocket, task::JoinHandle};
 
-/// The answer for a name.
+/// What the name server answers when it is asked for a name.
 #[derive(Clone)]
 pub enum DnsAnswer {
     /// These addresses. If there are none, the answer is empty (NODATA).

@@ -1,4 +1,5 @@
-//! Runs the real program (a gate) on a free port, in a folder of its own, and reads its log and audit records.
+//! Runs the real program on a free port, in a folder of its own, and reads its log and audit records. Tests call it the
+//! gate.
 
 mod audit;
 mod builder;
@@ -44,12 +45,12 @@ pub struct Connect {
 }
 
 impl Gate {
-    /// Starts the program with the default configuration of the tests.
+    /// Starts robotgate with the default configuration of the tests.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
 
-    /// Starts the program with this TOML merged into the default configuration of the tests.
+    /// Starts robotgate with this TOML merged into the default configuration of the tests.
     pub async fn with(overrides: &str) -> Self {
         Self::builder().config(overrides).start().await
     }
@@ -69,7 +70,7 @@ impl Gate {
     /// Returns the address of the TLS listener.
     ///
     /// # Panics
-    /// If the gate has no TLS listener.
+    /// If robotgate has no TLS listener.
     pub fn tls_address(&self) -> SocketAddr {
         let listening = self
             .log()
@@ -87,7 +88,7 @@ impl Gate {
     /// Returns the address of the admin listener.
     ///
     /// # Panics
-    /// If the gate has no admin listener.
+    /// If robotgate has no admin listener.
     pub fn admin_address(&self) -> SocketAddr {
         let lines = self.log();
         let mut listening = lines.iter().rev().filter(|line| line.message() == "listening");
@@ -99,12 +100,12 @@ impl Gate {
             .expect("an address and a port")
     }
 
-    /// Returns the name server that the program uses.
+    /// Returns the name server that robotgate uses.
     pub fn dns(&self) -> &Dns {
         &self.dns
     }
 
-    /// Returns the path of a file in the gate's folder.
+    /// Returns the path of a file in robotgate's folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -147,7 +148,7 @@ impl Gate {
         Connection::to(self.address).await.expect("the gate listens")
     }
 
-    /// Sends bytes and returns everything that the gate sends until it closes the connection.
+    /// Sends bytes and returns everything that robotgate sends until it closes the connection.
     pub async fn raw(&self, bytes: impl AsRef<[u8]>) -> Vec<u8> {
         let mut connection = self.dial().await;
         connection.send(bytes).await;
@@ -174,7 +175,7 @@ impl Gate {
         self.output.lines()
     }
 
-    /// Returns the most memory that the program has used so far, in bytes.
+    /// Returns the most memory that robotgate has used so far, in bytes.
     pub fn peak_memory(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the gate runs");
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -182,7 +183,7 @@ impl Gate {
         kib.expect("Linux tells it") * 1024
     }
 
-    /// Returns the names of the gate's threads.
+    /// Returns the names of robotgate's threads.
     pub fn threads(&self) -> Vec<String> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("the gate runs");
         let name =
@@ -215,7 +216,7 @@ impl Gate {
         builder::write_credentials(self.folder.path(), text);
     }
 
-    /// Waits until the program has reloaded its configuration `count` times since the start.
+    /// Waits until robotgate has reloaded its configuration `count` times since the start.
     pub async fn reloaded(&self, count: usize) {
         wait::until("a reload", || {
             (self.logged("configuration reloaded") >= count).then_some(())
@@ -244,7 +245,7 @@ impl Gate {
         kill_process(pid, signal).expect("the gate runs");
     }
 
-    /// Sends SIGTERM and waits for the gate to end.
+    /// Sends SIGTERM and waits for robotgate to end.
     pub async fn stop(&mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         self.ended().await
@@ -254,7 +255,7 @@ impl Gate {
         wait::until("the gate to end", || self.child.try_wait().expect("the child is ours")).await
     }
 
-    /// Kills the gate (`kill -9`).
+    /// Kills robotgate (`kill -9`).
     pub async fn kill(&mut self) {
         self.signal(Signal::KILL);
         self.ended().await;
@@ -267,7 +268,7 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        // If the program has already ended, both calls fail, which does not matter.
+        // If robotgate has already ended, both calls fail, which does not matter.
         drop(self.child.kill());
         drop(self.child.wait());
         if std::thread::panicking() {

@@ -1,4 +1,4 @@
-//! A real Redis server, which several gates share.
+//! A real Redis server, which several robotgates share.
 
 use std::{
     net::TcpListener,
@@ -77,7 +77,7 @@ impl Redis {
         self.folder.path().join("redis.sock")
     }
 
-    /// Returns the URL for gates.
+    /// Returns the URL at which a robotgate reaches the server.
     pub fn url(&self) -> String {
         format!("unix://{}", self.socket().display())
     }

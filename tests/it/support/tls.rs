@@ -217,7 +217,7 @@ impl Roots {
     }
 }
 
-/// Returns the certificate of the trusted authority in PEM, for the gate's `extra-roots`.
+/// Returns the certificate of the trusted authority in PEM, for robotgate's `extra-roots`.
 pub fn origin_root_pem() -> &'static str {
     &TRUSTED.pem
 }

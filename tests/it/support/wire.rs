@@ -34,7 +34,7 @@ pub struct Wire {
 // === impl Fields ===
 
 impl Fields {
-    /// Returns the first value of a field.
+    /// Returns the first value of the header field `name`.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }

@@ -76,7 +76,7 @@ impl Response {
         format!("{} {} {}", self.version, self.status, self.reason)
     }
 
-    /// Returns the first value of a field.
+    /// Returns the first value of the header field `name`.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.headers.field(name)
     }

@@ -1,4 +1,4 @@
-//! Starts the program for a test.
+//! Starts robotgate for a test.
 
 use std::{
     ffi::OsString,
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::support::{dns::Dns, tls, wait};
 
-/// Sets how the program is started. [`start`](Self::start) starts it.
+/// Sets how robotgate is started. [`start`](Self::start) starts it.
 #[derive(Default)]
 pub struct Builder {
     overrides: String,
@@ -32,7 +32,7 @@ pub struct Builder {
     open_files: Option<usize>,
 }
 
-/// How the program ended if it did not start.
+/// How robotgate ended if it did not start.
 #[derive(Debug)]
 pub struct Failure {
     pub code: Option<i32>,
@@ -64,19 +64,19 @@ impl Builder {
         self.env("ROBOTGATE_LOG", filter)
     }
 
-    /// Sets an environment variable of the gate.
+    /// Sets an environment variable of robotgate.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Passes a listening socket to the program, as systemd does.
+    /// Passes a listening socket to robotgate, as systemd does.
     pub fn socket(mut self, socket: TcpListener) -> Self {
         self.socket = Some(socket);
         self
     }
 
-    /// Limits how many files the program can have open (`ulimit -n`).
+    /// Limits how many files robotgate can have open (`ulimit -n`).
     pub fn open_files(mut self, count: usize) -> Self {
         self.open_files = Some(count);
         self
@@ -88,16 +88,16 @@ impl Builder {
         self
     }
 
-    /// Adds a file to the program's folder. Only the program's user can read it.
+    /// Adds a file to robotgate's folder. Only robotgate's user can read it.
     pub fn put(mut self, name: &str, contents: impl Into<Vec<u8>>) -> Self {
         self.files.push((name.to_owned(), contents.into()));
         self
     }
 
-    /// Starts the gate and waits until it listens.
+    /// Starts robotgate and waits until it listens.
     ///
     /// # Panics
-    /// If the gate ends before it listens.
+    /// If robotgate ends before it listens.
     pub async fn start(self) -> Gate {
         let (folder, config, dns, mut child) = self.launch().await;
         let log = Log::collect(child.stderr.take().expect("piped"));
@@ -115,7 +115,7 @@ impl Builder {
         gate
     }
 
-    /// Starts the program, which is expected to fail, and waits until it has ended.
+    /// Starts robotgate, which is expected to fail, and waits until it has ended.
     pub async fn fail(self) -> Failure {
         let (_folder, _config, _dns, mut child) = self.launch().await;
         let log = Log::collect(child.stderr.take().expect("piped"));
@@ -157,10 +157,10 @@ impl Builder {
 }
 
 impl Gate {
-    /// Starts the program again after it has ended, in the same folder.
+    /// Starts robotgate again after it has ended, in the same folder.
     ///
     /// # Panics
-    /// If the program ends immediately.
+    /// If robotgate ends immediately.
     pub async fn start_again(&mut self) {
         self.child = spawn(self.folder.path(), Vec::new(), None, None);
         self.log = Log::collect(self.child.stderr.take().expect("piped"));
@@ -226,7 +226,7 @@ fn command() -> Command {
     without_surroundings(Command::new(std::env::var_os("ROBOTGATE_BIN").unwrap_or_else(built)))
 }
 
-/// Removes environment variables of the test that would affect the program.
+/// Removes environment variables of the test that would affect robotgate.
 fn without_surroundings(mut command: Command) -> Command {
     for name in [
         "HTTP_PROXY",

@@ -1,4 +1,4 @@
-//! Collects what the program writes to standard error and standard output. Usually each line is a JSON object.
+//! Collects what robotgate writes to standard error and standard output. Usually each line is a JSON object.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -50,7 +50,7 @@ impl Line {
 // === impl Log ===
 
 impl Log {
-    /// Collects lines on a thread of its own, so that the program does not have to wait for a busy test.
+    /// Collects lines on a thread of its own, so that robotgate does not have to wait for a busy test.
     pub fn collect(source: impl Read + Send + 'static) -> Self {
         let log = Self::default();
         let writer = log.clone();
@@ -72,7 +72,7 @@ impl Log {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns whether the program has closed this output.
+    /// Returns whether robotgate has closed this output.
     pub fn is_complete(&self) -> bool {
         self.complete.load(Ordering::SeqCst)
     }

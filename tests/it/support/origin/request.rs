@@ -65,7 +65,7 @@ impl Request {
         target.split('?').next().unwrap_or_default()
     }
 
-    /// Returns the first value of a field.
+    /// Returns the first value of the header field `name`.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.headers.field(name)
     }

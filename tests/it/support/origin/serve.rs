@@ -63,7 +63,7 @@ async fn serve(stream: TcpStream, site: Arc<Site>) -> io::Result<()> {
     wire.finish().await
 }
 
-/// Performs a step, and returns whether the connection continues.
+/// Performs a step of a reply. Returns whether the connection stays open.
 async fn perform(wire: &mut Wire, step: Step) -> io::Result<bool> {
     match step {
         Step::Send(bytes) => wire.send(&bytes).await?,
