@@ -151,15 +151,7 @@ impl Exchange {
         let challenge =
             !request.inside && matches!(identity, Identity::Refused(mismatch) if mismatch.asks_for_credential());
         let texts = DecisionTexts::of(&decision, self.id(), challenge);
-        let user_agent = user_agent(request.headers);
-        let facts = RequestFacts {
-            client: request.client,
-            method: request.method.as_str(),
-            user_agent: user_agent.as_deref(),
-            privacy: &config.audit.privacy,
-            generation: &generation.audit_fields,
-        };
-        let line = decision_line(&decision, &texts, &facts);
+        let line = line_of(&decision, &texts, request, generation);
         let handing_over = Instant::now();
         let meter = &generation.meter;
         let enqueued = generation.audit.enqueue(&line).await;
@@ -376,14 +368,15 @@ impl Exchange {
         None
     }
 
-    /// Logs that the bot does not get the origin's response, and returns the refusal that the bot gets instead.
+    /// Logs that the bot does not get the origin's response, and returns the refusal that the bot gets instead. The
+    /// recent refusals, which operators see, get the decision that replaces the logged one.
     ///
     /// # Errors
     /// Fails if that cannot be written to the log. The bot must get neither the response nor the refusal then.
     pub(super) async fn withdraw(
         &mut self,
         withdrawal: Withdrawal,
-        request: &HeaderMap,
+        request: &Request<'_>,
     ) -> Result<OwnResponse, AuditError> {
         let Withdrawal {
             decision,
@@ -400,7 +393,10 @@ impl Exchange {
         generation.meter.metrics.audit_took(handing_over.elapsed());
         written?;
         generation.meter.metrics.withdrawn(&statement);
-        let refusal = OwnResponse::refusal(&texts, request, &config.refusals, &config.proxy.name);
+        generation
+            .recent
+            .refused(&line_of(&decision, &texts, request, generation));
+        let refusal = OwnResponse::refusal(&texts, request.headers, &config.refusals, &config.proxy.name);
         self.decided = Some(Decided { decision, field: None });
         Ok(refusal)
     }
@@ -475,6 +471,19 @@ impl Exchange {
         };
         Some(completion.line())
     }
+}
+
+/// Returns the line of a decision for the log.
+fn line_of(decision: &Decision, texts: &DecisionTexts<'_>, request: &Request<'_>, generation: &Generation) -> Line {
+    let user_agent = user_agent(request.headers);
+    let facts = RequestFacts {
+        client: request.client,
+        method: request.method.as_str(),
+        user_agent: user_agent.as_deref(),
+        privacy: &generation.config.audit.privacy,
+        generation: &generation.audit_fields,
+    };
+    decision_line(decision, texts, &facts)
 }
 
 /// Returns all User-Agent fields as one text. A request with several of them is refused, and the log has to show why.

@@ -6,11 +6,13 @@ mod forward;
 use std::time::Duration;
 
 use http::Version;
+use pingora_http::RequestHeader;
 
 use self::forward::{Forwarded, forward};
 use super::{
     cached_response,
     client::{Client, ClientFault},
+    client_connection::ClientConnection,
     clients::RequestGuard,
     context::Context,
     exchange::{Exchange, Request},
@@ -180,13 +182,7 @@ async fn admit(
         }
     };
     let head = client.head();
-    let request = Request {
-        method: &head.method,
-        headers: &head.headers,
-        client: address,
-        inside: outer_connect.is_some(),
-    };
-    match exchange.decide(&request, decision).await {
+    match exchange.decide(&for_log(head, connection), decision).await {
         Ok(_) if is_gone => {
             note(ClientFault::Gone, client, exchange, context);
             Err(Stop::Cut(Duration::ZERO))
@@ -204,19 +200,32 @@ async fn admit(
     }
 }
 
+/// Returns what the log records of a request.
+fn for_log<'a>(head: &'a RequestHeader, connection: &ClientConnection) -> Request<'a> {
+    Request {
+        method: &head.method,
+        headers: &head.headers,
+        client: connection.client,
+        inside: connection.outer_connect.is_some(),
+    }
+}
+
 /// Notes for the log why an exchange failed, and returns how to end it.
 async fn stop_broken(broken: Broken, client: &mut Client, exchange: &mut Exchange, context: &Context) -> Stop {
     let fault;
     let problem = match broken {
-        // Boxed, so that the future stays small for other requests.
-        Broken::Withdrawn(withdrawal) => match Box::pin(exchange.withdraw(*withdrawal, &client.head().headers)).await {
-            Ok(refusal) => return refusal.into(),
-            Err(error) => {
-                let output = exchange.generation.audit.output();
-                ratelimited!(error, %error, output, id = exchange.id(), "a response was not passed on");
-                Problem::Audit
+        Broken::Withdrawn(withdrawal) => {
+            let request = for_log(client.head(), &context.connection);
+            // Boxed, so that the future stays small for other requests.
+            match Box::pin(exchange.withdraw(*withdrawal, &request)).await {
+                Ok(refusal) => return refusal.into(),
+                Err(error) => {
+                    let output = exchange.generation.audit.output();
+                    ratelimited!(error, %error, output, id = exchange.id(), "a response was not passed on");
+                    Problem::Audit
+                }
             }
-        },
+        }
         Broken::Client(ClientFault::Malformed) => Problem::Request,
         Broken::Client(fault) => {
             note(fault, client, exchange, context);

@@ -254,6 +254,17 @@ async fn withdrawn(gate: &Gate, url: &str, response: &Response, [vocabulary, key
         "purpose": purpose, "vocabulary": vocabulary, "key": key, "value": value, "field": field, "policy": "enforce",
     });
     assert!(said.contains(&deciding), "{completed:#?}");
+    let recent = gate.admin("/api/v1/refusals").await.json();
+    let recent = recent["refusals"].as_array().unwrap().iter();
+    let shown: Vec<_> = recent.filter(|record| record["id"] == decided["id"]).collect();
+    let [shown] = &shown[..] else {
+        panic!("one recent refusal: {shown:#?}")
+    };
+    assert_eq!(
+        [&shown["url"], &shown["verdict"], &shown["reason"], &shown["forwarded"]],
+        [&json!(url), &json!("deny"), &json!("usage"), &json!(false)]
+    );
+    assert_eq!(shown["usage"]["refused"], deciding);
 }
 
 #[tokio::test]
