@@ -51,6 +51,31 @@ pub enum UnitError {
 /// Displays a duration in the form that [`duration`] reads: `1h 30m`.
 pub struct HumanDuration(pub Duration);
 
+/// Returns a regular expression for texts that [`duration`] can read, apart from the order of the units.
+pub(super) fn duration_pattern() -> String {
+    let units = TIMES.iter().flat_map(|(names, _)| names.iter().copied());
+    format!("^(\\s*[0-9]+\\s*({}))+\\s*$", any_case(units))
+}
+
+/// Returns a regular expression for texts that [`size`] can read.
+pub(super) fn size_pattern() -> String {
+    let units = SIZES.iter().map(|(name, _)| *name);
+    format!("^\\s*[0-9]+\\s*({})\\s*$", any_case(units))
+}
+
+/// Returns the alternatives of a regular expression that match these names in any case.
+fn any_case<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let letter = |c: char| match c.is_ascii_alphabetic() {
+        true => format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase()),
+        false => c.to_string(),
+    };
+    let names: Vec<String> = names.map(|name| name.chars().map(letter).collect()).collect();
+    names.join("|")
+}
+
+/// Displays a size in bytes in the form that [`size`] reads, with the largest unit of which it is a multiple: `64KiB`.
+pub struct HumanSize(pub u64);
+
 /// Reads a duration: numbers with units, from large to small, with or without spaces.
 ///
 /// # Errors
@@ -140,6 +165,14 @@ impl fmt::Display for HumanDuration {
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for HumanSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_fit = |(_, unit): &&(&str, u64)| self.0 != 0 && self.0.is_multiple_of(*unit);
+        let (name, unit) = SIZES.iter().find(is_fit).unwrap_or(&("B", 1));
+        write!(f, "{}{name}", self.0 / unit)
     }
 }
 

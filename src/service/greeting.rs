@@ -4,11 +4,12 @@
 use std::{
     fmt::Write as _,
     io::{IsTerminal as _, stderr, stdout},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::SocketAddr,
     path::Path,
 };
 
 use crate::{
+    admin::from_here,
     audit::LogFormat,
     colour::{Colour, Paint},
     config::{Config, HttpsMode, Output},
@@ -46,7 +47,7 @@ fn text(
         .chain(tls.map(|one| at("https", one)))
         .collect();
 
-    let title = format_args!("robotgate {} is ready", env!("CARGO_PKG_VERSION"));
+    let title = format_args!("robotgate {} is ready", crate::VERSION);
     let mut out = format!("\n{}; Ctrl-C stops it.\n", paint.in_colour(Colour::Good, title));
     // Writing to a string cannot fail.
     let mut say = |what: &str, value: &str| {
@@ -73,18 +74,7 @@ fn text(
     out
 }
 
-/// Returns the address at which a program on this machine can reach a listener. A listener on `0.0.0.0`, for example,
-/// is reached at `127.0.0.1`.
-fn from_here(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
-}
-
-/// The last line of the greeting: it says that the audit log follows on the terminal.
+/// Says how the audit log continues below the greeting.
 const TEXT_FOLLOWS: &str =
     "Each decision follows as a line. --log-format=json shows the whole records; audit.path writes them to a file.\n";
 const JSON_FOLLOWS: &str =
@@ -111,7 +101,7 @@ mod tests {
                  Try it              curl -i -x http://127.0.0.1:3128 -A ExampleBot/1.0 http://example.com/\n  \
                  Set up a client     robotgate env curl --config gate.toml\n\
                  Each decision follows as a line of JSON; audit.path in the configuration writes them to a file.\n\n",
-                env!("CARGO_PKG_VERSION")
+                crate::VERSION
             )
         );
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use robotgate::config::Config;
+use robotgate::config::{Config, Sources};
 use robotgate::copy::{Policy, Then, Unreachable, WithoutCopy};
 use robotgate::pace::{CrawlDelay, Policy as Pace};
 
@@ -16,7 +16,7 @@ const POLITE: &str = include_str!("../../../conf/polite.toml");
 const TWELVE_HOURS: &str = include_str!("../../../conf/google-12-hours.toml");
 
 /// Returns the example with every default as a key: uncomments the lines that begin with `#` and a key.
-fn uncommented() -> String {
+pub(super) fn uncommented() -> String {
     let lines = EXAMPLE.lines().map(|line| match line.strip_prefix('#') {
         Some(rest) if rest.starts_with(|c: char| c.is_ascii_lowercase()) => rest,
         _ => line,
@@ -198,7 +198,7 @@ fn every_shipped_configuration_is_valid() {
         if file.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
-        Config::load(&file).unwrap_or_else(|error| panic!("{error}"));
+        Config::load(&Sources::from(&*file)).unwrap_or_else(|error| panic!("{error}"));
     }
 }
 
