@@ -9,6 +9,7 @@
 
 mod client;
 pub mod http;
+mod probe;
 mod row;
 mod socket;
 mod stats;
@@ -16,6 +17,7 @@ mod view;
 
 pub use self::{
     client::{AdminError, Copies},
+    probe::{Answer, Endpoint, Probe, ProbeError, from_here},
     row::{Detail, Forgot, LastCopy, Row},
     socket::Serving,
     stats::{Count, Running, Stats},

@@ -1,21 +1,24 @@
 //! The subcommands, one file each. They read arguments, call the library and print. They contain no logic.
 //!
-//! They share the modules `live` (fetching a robots.txt for a person), `source` (reading a robots.txt file),
-//! `complaint` (errors on stderr) and `progress` (signs of progress).
+//! They share the modules `live` (fetching a robots.txt for a person), `source` (reading a robots.txt file), `overrides`
+//! (`--set`), `complaint` (errors on stderr) and `progress` (signs of progress).
 
 pub mod ca;
 pub mod cache;
 pub mod check;
 mod complaint;
 pub mod completions;
+pub mod config;
 pub mod credential;
 pub mod env;
 pub mod eval;
 pub mod explain;
+pub mod health;
 pub mod lint;
 pub mod live;
 mod logs;
 pub mod man;
+mod overrides;
 mod progress;
 pub mod replay;
 pub mod report;
@@ -32,11 +35,10 @@ use std::{
 
 use clap::{Parser, Subcommand};
 
+use self::overrides::{Overrides, config_options, option};
 use crate::{
     colour, columns,
-    config::{Config, ConfigError},
-    text::plain,
-    trust::shell_word,
+    config::{Config, ConfigError, Sources},
 };
 
 /// A forward proxy that checks every request of your bots against the site's robots.txt
@@ -53,6 +55,8 @@ enum Command {
     Env(env::EnvArgs),
     Explain(explain::ExplainArgs),
     Check(check::CheckArgs),
+    Health(health::HealthArgs),
+    Config(config::ConfigArgs),
     Cache(cache::CacheArgs),
     Replay(replay::ReplayArgs),
     Report(report::ReportArgs),
@@ -76,6 +80,8 @@ impl Cli {
         match self.command {
             Command::Run(args) => run::run(&args),
             Command::Check(args) => check::run(&args),
+            Command::Health(args) => health::run(&args),
+            Command::Config(args) => config::run(&args),
             Command::Eval(args) => eval::run(&args),
             Command::Explain(args) => explain::run(&args),
             Command::Lint(args) => lint::run(&args),
@@ -93,22 +99,12 @@ impl Cli {
     }
 }
 
-/// Loads the configuration in `file`, or the built-in one if there is no file, without reading the credentials file.
-/// For commands that need no credentials, because their user often has no permission to read that file.
-fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
-    file.map_or_else(|| Ok(Config::default()), Config::load_without_credentials)
-}
-
-/// Returns `--config FILE` with a space before it, to be shown as part of a command. Returns nothing if there is no
-/// file.
-fn config_option(file: Option<&Path>) -> String {
-    file.map_or_else(String::new, |file| option("config", &file.to_string_lossy()))
-}
-
-/// Returns an option and its value, quoted for a shell, with a space before them.
-fn option(name: &str, value: &str) -> String {
-    // A shell script can have the options in a comment, and a line break in a value would end the comment.
-    format!(" --{name} {}", shell_word(&plain(value, usize::MAX)))
+/// Loads the configuration from `file`, the environment and `overrides`, without reading the credentials file. For
+/// commands that need no credentials, because their user often has no permission to read that file. Also returns the
+/// sources, to name them.
+fn load(file: Option<&Path>, overrides: &Overrides) -> Result<(Config, Sources), ConfigError> {
+    let sources = overrides.sources(file)?;
+    Ok((Config::load_without_credentials(&sources)?, sources))
 }
 
 /// Prints the error on stderr. Control characters are escaped, because errors quote arguments and files.

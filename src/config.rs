@@ -1,4 +1,5 @@
-//! The configuration: parses a TOML file into a checked [`Config`], or into a list of everything that is wrong with it.
+//! The configuration: parses a TOML file, and what environment variables and `--set` set, into a checked [`Config`], or
+//! into a list of everything that is wrong with it.
 //!
 //! Each section takes its keys from a `Table` and builds checked values, so code that uses a [`Config`] need not check
 //! them again. Each default is defined in one place: where its key is read, or in the `Default` of its type. Nothing
@@ -10,7 +11,6 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use time::OffsetDateTime;
-use toml::de::DeTable;
 
 use crate::bot::{AgentPattern, Bot, Bots, Enforcement};
 use crate::evidence::EvidenceOptions;
@@ -29,14 +29,18 @@ mod error;
 mod expect;
 mod fleet;
 mod https;
+mod keys;
 mod pace;
 mod proxy;
 mod reader;
+mod reading;
 mod replayed;
 mod robots;
 mod sections;
 mod settings;
+mod sources;
 mod table;
+mod text;
 pub mod units;
 mod usage;
 mod watch;
@@ -56,11 +60,14 @@ pub use proxy::{HeadLimits, Limits, Proxy, Tls};
 pub use robots::Robots;
 pub use sections::{Audit, Cache, Refusals};
 pub use settings::{Change, How, Settings};
+pub use sources::{BadSetting, FILE_VARIABLE, SET_PREFIX, Setting, Sources};
 pub use watch::{WatchError, Watcher};
 
-use checker::{Checker, Reads};
-use error::Complaint;
+use checker::Reads;
+use keys::Recording;
+use reading::Reading;
 use table::Table;
+use text::SourceText;
 
 /// A checked configuration. Every key has a default; see `conf/robotgate.toml`.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,22 +106,23 @@ pub struct Config {
     pub bots: Bots,
     /// `[[expect]]`, in the file's order. [`crate::expect`] runs them.
     pub expect: Vec<Expectation>,
-    /// The keys that the file sets.
+    /// The keys that the file, environment variables and `--set` set.
     pub settings: Settings,
-    /// Everything that the file sets, as one text in a fixed form, and its digest.
+    /// Everything that they set, as one text in a fixed form, and its digest.
     pub canonical: Canonical,
 }
 
 // === impl Config ===
 
 impl Config {
-    /// Reads a configuration file.
+    /// Reads a configuration from its sources.
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read or is empty, or if it is invalid; the error then lists all mistakes.
-    pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        Self::load_by(path, Reads::All)
+    /// Fails if the file cannot be read or is empty, or if the configuration is invalid; the error then lists all
+    /// mistakes.
+    pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
+        Self::load_by(sources, Reads::All)
     }
 
     /// Does the same as [`Config::load`], but does not read the credentials file. Every credential that a bot names is
@@ -124,8 +132,8 @@ impl Config {
     /// # Errors
     ///
     /// Fails in the same cases as [`Config::load`].
-    pub fn load_without_credentials(path: &Path) -> Result<Self, ConfigError> {
-        Self::load_by(path, Reads::NoSecrets)
+    pub fn load_without_credentials(sources: &Sources) -> Result<Self, ConfigError> {
+        Self::load_by(sources, Reads::NoSecrets)
     }
 
     /// Like [`Config::load`], but reads none of the files that the configuration names. For decisions, as far as they
@@ -134,8 +142,19 @@ impl Config {
     /// # Errors
     ///
     /// Fails in the same cases as [`Config::load`].
-    pub fn load_alone(path: &Path) -> Result<Self, ConfigError> {
-        Self::load_by(path, Reads::Nothing)
+    pub fn load_alone(sources: &Sources) -> Result<Self, ConfigError> {
+        Self::load_by(sources, Reads::Nothing)
+    }
+
+    /// Like [`Config::load_alone`], but ignores the mistakes in the configuration. A key with a mistake has its default.
+    /// For a question to a running proxy, which may still have an older configuration.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read.
+    pub fn load_in_part(sources: &Sources) -> Result<Self, ConfigError> {
+        let text = SourceText::load(sources)?;
+        Ok(Reading::of(&Environment::of_process(), &text, Reads::Nothing, Recording::Nothing).config)
     }
 
     /// Like [`Config::load_alone`], with a given text. `file_name` appears in errors.
@@ -144,32 +163,12 @@ impl Config {
     ///
     /// Fails if the text is invalid.
     pub fn parse_alone(file_name: &str, text: &str) -> Result<Self, ConfigError> {
-        Self::parse_by(
-            &Environment::of_process(),
-            file_name,
-            text,
-            Path::new("/"),
-            Reads::Nothing,
-        )
+        let text = SourceText::new(file_name, text, Path::new("/"), &[]);
+        Self::parse_by(&Environment::of_process(), &text, Reads::Nothing)
     }
 
-    fn load_by(path: &Path, reads: Reads) -> Result<Self, ConfigError> {
-        let unreadable = |source| ConfigError::Read {
-            path: path.to_owned(),
-            source,
-        };
-        let bytes = fs::read(path).map_err(unreadable)?;
-        if bytes.trim_ascii().is_empty() {
-            return Err(ConfigError::Empty(path.to_owned()));
-        }
-        // Make the path absolute, so that a later change of the working directory does not matter.
-        let absolute = std::path::absolute(path).map_err(unreadable)?;
-        let base = absolute.parent().unwrap_or(Path::new("/"));
-        let name = path.display().to_string();
-        match str::from_utf8(&bytes) {
-            Ok(text) => Self::parse_by(&Environment::of_process(), &name, text, base, reads),
-            Err(error) => Err(not_text(&name, &bytes, error.valid_up_to())),
-        }
+    fn load_by(sources: &Sources, reads: Reads) -> Result<Self, ConfigError> {
+        Self::parse_by(&Environment::of_process(), &SourceText::load(sources)?, reads)
     }
 
     /// Parses a configuration text. `file_name` appears in errors; relative paths start at `base_dir`.
@@ -192,107 +191,77 @@ impl Config {
         text: &str,
         base_dir: &Path,
     ) -> Result<Self, ConfigError> {
-        Self::parse_by(environment, file_name, text, base_dir, Reads::All)
+        let text = SourceText::new(file_name, text, base_dir, &[]);
+        Self::parse_by(environment, &text, Reads::All)
     }
 
-    fn parse_by(
-        environment: &Environment,
-        file_name: &str,
-        text: &str,
-        base_dir: &Path,
-        reads: Reads,
-    ) -> Result<Self, ConfigError> {
-        let (document, syntax_errors) = DeTable::parse_recoverable(text);
-        let document = document.get_ref();
-        let (mut config, complaints) = match syntax_errors.first() {
-            // Later syntax errors usually follow from the first, so only the first is reported.
-            Some(error) => {
-                return invalid(
-                    file_name,
-                    text,
-                    document,
-                    vec![reader::syntax(error, text, environment)],
-                );
-            }
-            None => Self::read(document, Checker::new(environment, base_dir, text, reads)),
-        };
-        if !complaints.is_empty() {
-            return invalid(file_name, text, document, complaints);
-        }
-        config.settings = Settings::of(text);
-        config.canonical = Canonical::of(text);
-        Ok(config)
+    fn parse_by(environment: &Environment, text: &SourceText, reads: Reads) -> Result<Self, ConfigError> {
+        Reading::of(environment, text, reads, Recording::Nothing).checked(text)
     }
 
     /// Returns the defaults in a given environment: the configuration of an empty file.
     pub fn built_in(environment: &Environment) -> Self {
         // An empty file has no mistakes.
-        Self::read(
-            &DeTable::new(),
-            Checker::new(environment, Path::new("/"), "", Reads::All),
-        )
-        .0
+        let text = SourceText::default();
+        Reading::of(environment, &text, Reads::All, Recording::Nothing).config
     }
 
-    /// Reads the document into a configuration, and collects its mistakes.
-    fn read(document: &DeTable<'_>, checker: Checker<'_>) -> (Self, Vec<Complaint>) {
-        let config = Table::file(document, &checker, |file| {
-            let proxy = file.table("proxy", Proxy::read);
-            let https = file.table("https", Https::read);
-            let robots = file.table("robots", Robots::read);
-            let refusals = file.table("refusals", Refusals::read);
-            let cache = file.table("cache", Cache::read);
-            let (evidence, seal, seals) = file.table("evidence", |table| sections::evidence(table, &cache));
-            let fleet = file.table("fleet", |table| Fleet::read(table, file.span_of("pace").is_some()));
-            let egress = file.table("egress", Egress::read);
-            let pace = file.table("pace", pace::read);
-            let usage = file.table("usage", usage::read);
-            let audit = file.table("audit", Audit::read);
-            let admin = file.table("admin", |table| Admin::read(table, &proxy));
-            let (identity, bots) = bots::read(file);
-            let config = Self {
-                proxy,
-                https,
-                robots,
-                refusals,
-                cache,
-                evidence,
-                seal,
-                seals,
-                fleet,
-                egress,
-                pace,
-                usage,
-                audit,
-                admin,
-                identity,
-                bots,
-                expect: file.tables("expect", Expectation::read),
-                settings: Settings::default(),
-                canonical: Canonical::default(),
-            };
-            if config.seals && config.audit.output == Output::Stdout {
-                checker.complain(
-                    file.span_of("evidence.seal").unwrap_or_default(),
-                    "the log is on standard output, and only a file can be sealed; name one in audit.path",
+    /// Reads the top level of a document.
+    fn read(file: &Table<'_>) -> Self {
+        let proxy = file.table("proxy", Proxy::read);
+        let https = file.table("https", Https::read);
+        let robots = file.table("robots", Robots::read);
+        let refusals = file.table("refusals", Refusals::read);
+        let cache = file.table("cache", Cache::read);
+        let (evidence, seal, seals) = file.table("evidence", |table| sections::evidence(table, &cache));
+        let fleet = file.table("fleet", |table| Fleet::read(table, file.span_of("pace").is_some()));
+        let egress = file.table("egress", Egress::read);
+        let pace = file.table("pace", pace::read);
+        let usage = file.table("usage", usage::read);
+        let audit = file.table("audit", Audit::read);
+        let admin = file.table("admin", |table| Admin::read(table, &proxy));
+        let (identity, bots) = bots::read(file);
+        let config = Self {
+            proxy,
+            https,
+            robots,
+            refusals,
+            cache,
+            evidence,
+            seal,
+            seals,
+            fleet,
+            egress,
+            pace,
+            usage,
+            audit,
+            admin,
+            identity,
+            bots,
+            expect: file.tables("expect", Expectation::read),
+            settings: Settings::default(),
+            canonical: Canonical::default(),
+        };
+        if config.seals && config.audit.output == Output::Stdout {
+            file.checker.complain(
+                file.span_of("evidence.seal").unwrap_or_default(),
+                "the log is on standard output, and only a file can be sealed; name one in audit.path",
+            );
+        }
+        let evidence = config.evidence.as_ref().map(|evidence| &*evidence.path);
+        for (key, path) in [
+            ("cache.path", config.cache.path.as_deref()),
+            ("evidence.path", evidence),
+        ] {
+            if let (Some(span), Some(name)) = (file.span_of(key), config.conflicting_use(key, path)) {
+                let message = format!(
+                    "{name} names the same file, and each would overwrite the other; use a different path for one \
+                     of them"
                 );
+                file.checker.complain(span, message);
             }
-            let evidence = config.evidence.as_ref().map(|evidence| &*evidence.path);
-            for (key, path) in [
-                ("cache.path", config.cache.path.as_deref()),
-                ("evidence.path", evidence),
-            ] {
-                if let (Some(span), Some(name)) = (file.span_of(key), config.conflicting_use(key, path)) {
-                    let message = format!(
-                        "{name} names the same file, and each would overwrite the other; use a different path for one \
-                         of them"
-                    );
-                    checker.complain(span, message);
-                }
-            }
-            config
-        });
-        (config, checker.into_complaints())
+        }
+        config
     }
 
     /// Returns the name of another key whose path is the same as `path`, the value of `key`.
@@ -319,7 +288,7 @@ impl Config {
 
     /// Returns warnings about a valid configuration, as sentences for `check` and for the log of a start or a reload.
     /// `file` is the file that the configuration was read from. Resolves the real paths of folders.
-    pub fn warnings(&self, file: &Path, now: SystemTime) -> Vec<String> {
+    pub fn warnings(&self, file: Option<&Path>, now: SystemTime) -> Vec<String> {
         let ended = self.https.tunnels.iter().filter(|tunnel| !tunnel.holds(now));
         let ended = ended.map(|tunnel| {
             format!(
@@ -387,14 +356,14 @@ impl Config {
 
     /// Returns a warning if the audit log is in a watched folder, because each of its lines would then wake the
     /// watcher.
-    fn audit_is_watched(&self, file: &Path) -> Option<String> {
+    fn audit_is_watched(&self, file: Option<&Path>) -> Option<String> {
         let Output::File(log) = &self.audit.output else {
             return None;
         };
         let folder = |path: &Path| fs::canonicalize(std::path::absolute(path).ok()?.parent()?).ok();
         let log_folder = folder(log)?;
         let secrets = self.secret_files();
-        let mut watched = secrets.into_iter().chain([file]);
+        let mut watched = secrets.into_iter().chain(file);
         let beside = watched.find(|path| folder(path).as_ref() == Some(&log_folder))?;
         Some(format!(
             "audit.path: the audit log {} is in the same folder as {}, which robotgate watches for changes, so \
@@ -409,21 +378,4 @@ impl Default for Config {
     fn default() -> Self {
         Self::built_in(&Environment::of_process())
     }
-}
-
-/// Returns the error for an invalid configuration file.
-fn invalid<T>(name: &str, text: &str, document: &DeTable<'_>, complaints: Vec<Complaint>) -> Result<T, ConfigError> {
-    Err(ConfigError::Invalid(Problems::new(name, text, document, complaints)))
-}
-
-/// Returns the error for a configuration file that is not UTF-8, the only encoding of TOML.
-fn not_text(name: &str, bytes: &[u8], valid_up_to: usize) -> ConfigError {
-    let text = String::from_utf8_lossy(bytes);
-    // Up to this offset, the lossy text has the same bytes as the file.
-    let complaint = Complaint {
-        span: valid_up_to..valid_up_to + 1,
-        missing: None,
-        message: "this byte is not UTF-8; save the file as UTF-8".to_owned(),
-    };
-    ConfigError::Invalid(Problems::new(name, &text, &DeTable::new(), vec![complaint]))
 }

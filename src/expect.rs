@@ -3,14 +3,10 @@
 //!
 //! A configuration that does not meet its own cases is rejected, both at the start and at a reload.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::{fmt, time::SystemTime};
 
 use crate::{
-    config::{Config, ConfigError, Expectation},
+    config::{Config, ConfigError, Expectation, Sources},
     copy::Lookup,
     decision::{Begun, Decision},
     origin::Target,
@@ -29,24 +25,25 @@ pub enum LoadError {
 /// The cases that a configuration does not meet. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
-    file: PathBuf,
+    /// The file, or what stands for it.
+    place: String,
     /// Line number of each failed case, and how its decision differs.
     cases: Vec<(usize, String)>,
     of: usize,
 }
 
-/// Reads `file` and runs its cases.
+/// Reads a configuration and runs its cases.
 ///
 /// # Errors
 /// Fails if the file cannot be read, is invalid, or does not meet its cases.
-pub fn load(file: &Path) -> Result<Config, LoadError> {
-    let config = Config::load(file)?;
+pub fn load(sources: &Sources) -> Result<Config, LoadError> {
+    let config = Config::load(sources)?;
     let cases = unmet(&config);
     if cases.is_empty() {
         return Ok(config);
     }
     Err(LoadError::Unmet(Unmet {
-        file: file.to_owned(),
+        place: sources.name(),
         cases,
         of: config.expect.len(),
     }))
@@ -117,7 +114,7 @@ const ALWAYS: SystemTime = SystemTime::UNIX_EPOCH;
 
 impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.file.display();
+        let file = &self.place;
         for (line, complaint) in &self.cases {
             writeln!(f, "{file}:{line}: expect: {complaint}")?;
         }
@@ -138,7 +135,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("robotgate.toml");
         std::fs::write(&file, text).expect("written");
-        load(&file)
+        load(&Sources::from(&*file))
     }
 
     fn case(agent: &str, url: &str, verdict: &str) -> String {

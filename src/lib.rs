@@ -51,8 +51,9 @@
 //!   lists or names of bots, never a host.
 //! - [`admin`]: answers operators over HTTP ([`admin::http`]), on the admin listener and on a socket next to the cache
 //!   file. It also contains the client of that socket for the `cache` command, which reads the file itself if no proxy
-//!   runs.
-//! - [`config`]: parses the configuration file into a checked [`config::Config`], and watches the file. A module that
+//!   runs, and the client for the `health` command.
+//! - [`config`]: parses the configuration file, and what environment variables and `--set` set ([`config::Sources`]),
+//!   into a checked [`config::Config`], and watches the file. A module that
 //!   has options defines their type, such as [`copy::Policy`], which the configuration then contains.
 //! - `explanation`: why a URL would be allowed or refused, with the rules that won and lost.
 //! - [`replay`]: decides the lines of an audit log again, with the texts of [`evidence`]; or as if the configuration, a

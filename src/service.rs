@@ -38,7 +38,7 @@ use crate::{
         http::{AdminServer, LastReload, ServiceInfo},
     },
     audit::{LogFormat, MAX_WAIT},
-    config::Config,
+    config::{Config, Sources},
     expect::{self, LoadError},
     proxy::{ListenError, Listeners, Live, ServeOperator, SetupError},
     store::Disk,
@@ -87,17 +87,17 @@ pub enum ServiceError {
 // === impl Service ===
 
 impl Service {
-    /// Runs with the configuration in `file`, or the built-in one, until a signal ends it. An audit log on standard
+    /// Runs with the configuration from `sources` until a signal ends it. An audit log on standard
     /// output is written in `log_format`.
     ///
     /// # Errors
     /// Fails if the configuration is invalid or a file or another resource that it names is not available. In these
     /// cases, nothing was served, except with [`ServiceError::Listening`].
-    pub fn run(file: Option<&Path>, log_format: LogFormat) -> Result<(), ServiceError> {
+    pub fn run(sources: &Sources, log_format: LogFormat) -> Result<(), ServiceError> {
         // This comes first, because it changes the environment, which is only allowed in a single-threaded process.
         let inherited = Inherited::from_env();
         let notifier = Notifier::from_env();
-        let ended = Self::start(file, log_format, inherited, &notifier);
+        let ended = Self::start(sources, log_format, inherited, &notifier);
         if let Err(error) = &ended {
             notifier.status(&format!("failed: {error}"));
         }
@@ -105,15 +105,15 @@ impl Service {
     }
 
     fn start(
-        file: Option<&Path>,
+        sources: &Sources,
         log_format: LogFormat,
         inherited: Inherited,
         notifier: &Notifier,
     ) -> Result<(), ServiceError> {
         raise_file_limit();
         // The watcher starts before the file is read, so that no change is missed.
-        let source = file.map(Source::begin);
-        let config = file.map_or_else(|| Ok(Config::default()), expect::load)?;
+        let source = Source::begin(sources);
+        let config = expect::load(sources)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(config.proxy.threads)
             .thread_name("robotgate")

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode, time::SystemTime};
 
-use super::{fail, load, print};
+use super::{Overrides, fail, load, print};
 use crate::{authority::Authority, trust};
 
 /// Show or export the authority's certificate, which clients must trust for https
@@ -17,6 +17,8 @@ pub struct CaArgs {
     /// The configuration file, which may name other files for the authority (https.ca-certificate, https.ca-key)
     #[arg(long, short, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -29,8 +31,8 @@ enum Action {
 
 /// Shows or prints the certificate. Never creates one; only `robotgate run` does.
 pub fn run(args: &CaArgs) -> ExitCode {
-    let https = match load(args.config.as_deref()) {
-        Ok(config) => config.https,
+    let https = match load(args.config.as_deref(), &args.overrides) {
+        Ok((config, _)) => config.https,
         Err(error) => return fail(&error),
     };
     let authority = match Authority::load(&https.ca_certificate, &https.ca_key, SystemTime::now()) {

@@ -9,16 +9,16 @@ mod stats;
 
 use std::{
     io::{self, Write as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
 };
 
 use serde::Serialize;
 
-use super::{colour::Paint, config_option, fail, load, progress::Progress};
+use super::{Overrides, colour::Paint, config_options, fail, load, progress::Progress};
 use crate::{
     admin::{AdminError, Copies},
-    config::{Config, ConfigError},
+    config::{Config, ConfigError, Sources},
     evidence::FileError,
     origin::{Origin, Target, TargetError},
     text::plain,
@@ -39,6 +39,8 @@ pub struct CacheArgs {
     /// The configuration that the proxy runs with: its cache.path names the file
     #[arg(long, short, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
     /// Print JSON: one object, or with "list" one object per line
     #[arg(long, global = true)]
     json: bool,
@@ -107,9 +109,13 @@ pub fn run(args: &CacheArgs) -> ExitCode {
 // === impl CacheArgs ===
 
 impl CacheArgs {
+    fn load(&self) -> Result<(Config, Sources), ConfigError> {
+        load(self.config.as_deref(), &self.overrides)
+    }
+
     /// Runs `ask` on the copies that belong to the configuration of the arguments.
     fn ask<T>(&self, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
-        self.ask_of(&load(self.config.as_deref())?, ask)
+        self.ask_of(&self.load()?.0, ask)
     }
 
     /// Runs `ask` on the copies of `config`.
@@ -127,7 +133,8 @@ impl CacheArgs {
 impl ForgetArgs {
     fn run(&self, args: &CacheArgs) -> Result<(), CacheError> {
         let origin = origin_of(&self.origin)?;
-        let forgot = args.ask(|copies| copies.forget(&origin))?;
+        let (config, sources) = args.load()?;
+        let forgot = args.ask_of(&config, |copies| copies.forget(&origin))?;
         if args.json {
             print_json(&forgot)?;
         }
@@ -135,7 +142,7 @@ impl ForgetArgs {
             return Err(CacheError::FleetNotTold(origin));
         }
         match (forgot.forgotten, args.json) {
-            (false, _) => Err(unknown(&origin, &self.origin, args.config.as_deref())),
+            (false, _) => Err(unknown(&origin, &self.origin, &sources)),
             (true, true) => Ok(()),
             (true, false) => {
                 let mut message = format!("{origin} is forgotten; the next request for it fetches its robots.txt\n");
@@ -143,7 +150,7 @@ impl ForgetArgs {
                     let other = format!("http://{}", self.origin);
                     message.push_str(&format!(
                         "If you mean its http site, run: robotgate cache forget {other}{}\n",
-                        config_option(args.config.as_deref())
+                        config_options(&sources)
                     ));
                 }
                 print(message.as_bytes())
@@ -162,12 +169,12 @@ fn origin_of(argument: &str) -> Result<Origin, CacheError> {
 }
 
 /// Returns the error for an unknown origin.
-fn unknown(origin: &Origin, argument: &str, config: Option<&Path>) -> CacheError {
+fn unknown(origin: &Origin, argument: &str, sources: &Sources) -> CacheError {
     let mut hint = match argument.contains("://") {
         true => String::new(),
         false => format!("; if you mean http, write http://{argument}"),
     };
-    if config.is_none() {
+    if sources.file().is_none() {
         hint.push_str("; if the proxy runs with a configuration file, name it with --config");
     }
     CacheError::Unknown(format!("nothing is known about {origin}{hint}"))

@@ -2,8 +2,8 @@
 
 use std::{fmt::Display, path::PathBuf, process::ExitCode, time::SystemTime};
 
-use super::{complaint, fail, misused};
-use crate::{expect, proxy};
+use super::{Overrides, complaint, config_options, fail, misused};
+use crate::{config::Sources, expect, proxy};
 
 /// Check a configuration file and run its [[expect]] cases
 ///
@@ -11,23 +11,29 @@ use crate::{expect, proxy};
 /// nothing and listens nowhere. Run it as the user that robotgate runs as, because it also tests whether the files
 /// that the configuration names can be read.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER_HELP, override_usage = "robotgate check <FILE>")]
+#[command(after_help = AFTER_HELP, override_usage = "robotgate check [--set KEY=VALUE] <FILE>")]
 pub struct CheckArgs {
-    /// The configuration file
-    #[arg(value_name = "FILE", required_unless_present = "config")]
+    /// The configuration file. Without it, ROBOTGATE_CONFIG names the file
+    #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// The same, as other commands take it
     #[arg(long, short, value_name = "FILE", hide = true, conflicts_with = "file")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
 }
 
 /// Prints all mistakes in the file, or that it is valid.
 pub fn run(args: &CheckArgs) -> ExitCode {
-    // clap requires either argument, so this is not reached.
-    let Some(file) = args.file.as_ref().or(args.config.as_ref()) else {
-        return misused("name the configuration file");
+    let file = args.file.as_deref().or(args.config.as_deref());
+    let sources = match args.overrides.sources(file) {
+        Ok(sources) if sources == Sources::default() => {
+            return misused("name the configuration file: robotgate check <FILE>");
+        }
+        Ok(sources) => sources,
+        Err(error) => return fail(&error),
     };
-    let config = match expect::load(file) {
+    let config = match expect::load(&sources) {
         Ok(config) => config,
         Err(error) => return fail(&error),
     };
@@ -46,18 +52,18 @@ pub fn run(args: &CheckArgs) -> ExitCode {
              configuration"
         ));
     }
-    for warning in config.warnings(file, SystemTime::now()) {
+    for warning in config.warnings(sources.file(), SystemTime::now()) {
         warn(&warning);
     }
+    let options = config_options(&sources);
     for name in config.bots.idle_credentials() {
         warn(&format_args!(
             "the credential {name:?} identifies no bot, so clients that present it are refused; add it to the \
-             credentials of a [[bot]], or run: robotgate credential remove {name} --config {}",
-            file.display()
+             credentials of a [[bot]], or run: robotgate credential remove {name}{options}"
         ));
     }
     for (bot, name, others) in config.bots.missing_credentials() {
-        let add = format!("robotgate credential add {name} --config {}", file.display());
+        let add = format!("robotgate credential add {name}{options}");
         if !others.is_empty() {
             warn(&format_args!(
                 "the bot {bot:?}: no credential named {name:?} is in the credentials file; write credentials = [] in \
@@ -83,7 +89,7 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     };
     println!(
         "{} is fine: {}, {cases}",
-        file.display(),
+        sources.name(),
         count(config.bots.len(), "bot")
     );
     ExitCode::SUCCESS

@@ -16,8 +16,9 @@ use self::{
     store::{Store, StoreError, with_line, without},
 };
 use super::{
+    Overrides,
     columns::{padded, widest},
-    config_option, fail, load, print,
+    config_options, fail, load, print,
 };
 use crate::{
     bot::{BadLine, Credentials, is_name},
@@ -35,6 +36,8 @@ pub struct CredentialArgs {
     /// The configuration file, which names the credentials file (identity.credentials)
     #[arg(long, short, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -91,10 +94,9 @@ enum CredentialError {
 
 /// Runs the action.
 pub fn run(args: &CredentialArgs) -> ExitCode {
-    let file = args.config.as_deref();
-    let output = configured(file).and_then(|(config, path)| match &args.action {
-        Action::Add { name, stdin } => add(&config, &path, name, *stdin, &config_option(file)),
-        Action::Remove { name, all_but_last } => remove(&path, name, *all_but_last, &config_option(file)),
+    let output = configured(args).and_then(|(config, path, options)| match &args.action {
+        Action::Add { name, stdin } => add(&config, &path, name, *stdin, &options),
+        Action::Remove { name, all_but_last } => remove(&path, name, *all_but_last, &options),
         Action::List => list(&config, &path),
     });
     match output {
@@ -103,12 +105,13 @@ pub fn run(args: &CredentialArgs) -> ExitCode {
     }
 }
 
-/// Loads the configuration, without reading the credentials file, and returns the path of that file.
-fn configured(file: Option<&Path>) -> Result<(Config, PathBuf), CredentialError> {
-    let config = load(file)?;
+/// Loads the configuration, without reading the credentials file. Returns the path of that file, and the options that
+/// name the configuration.
+fn configured(args: &CredentialArgs) -> Result<(Config, PathBuf, String), CredentialError> {
+    let (config, sources) = load(args.config.as_deref(), &args.overrides)?;
     let path = config.identity.credentials.clone();
-    let path = path.ok_or_else(|| CredentialError::NotConfigured(file.map(Path::to_owned)))?;
-    Ok((config, path))
+    let path = path.ok_or_else(|| CredentialError::NotConfigured(sources.file.clone()))?;
+    Ok((config, path, config_options(&sources)))
 }
 
 /// Adds a secret. `option` is the `--config` option to show in the commands that the output suggests.

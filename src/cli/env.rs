@@ -22,9 +22,9 @@ use clap::{
 use rustls::pki_types::CertificateDer;
 
 use self::write::WriteError;
-use super::{config_option, fail, load, option, print};
+use super::{Overrides, config_options, fail, load, option, print};
 use crate::{
-    config::{Config, ConfigError, HttpsMode, Proxy},
+    config::{Config, ConfigError, HttpsMode, Proxy, Sources},
     pem,
     text::plain,
     trust::{
@@ -44,6 +44,8 @@ pub struct EnvArgs {
     /// The proxy's configuration
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
     /// The proxy as the client reaches it. Without it, the first address of proxy.listen
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
@@ -152,7 +154,7 @@ fn list() -> String {
 
 /// Returns the settings as text, and notes on why they may not work, which the user must see.
 fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), EnvError> {
-    let config = load(args.config.as_deref())?;
+    let (config, sources) = load(args.config.as_deref(), &args.overrides)?;
     let mut notes = Vec::new();
     let mut hint = None;
     let proxy = match &args.proxy {
@@ -163,8 +165,8 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     let path = args.ca.as_ref().unwrap_or(&config.https.ca_certificate);
     let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
     if intercepts && args.write.is_none() {
-        notes.extend(unreadable(&path, args));
-        hint = only_for_some(&path, args);
+        notes.extend(unreadable(&path, &sources));
+        hint = only_for_some(&path, args, &sources);
     }
     let shown = path.to_str().filter(|path| !path.contains(char::is_control));
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
@@ -175,8 +177,8 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
         true => "http://NAME:SECRET@HOST:PORT",
         false => proxy,
     });
-    settings = settings.with_options(&options(args, shown));
-    let mut options = options(args, proxy);
+    settings = settings.with_options(&options(args, &sources, shown));
+    let mut options = options(args, &sources, proxy);
     if let Some(folder) = &args.write {
         let folder = write::folder(folder)?;
         let _ = write!(options, " --write {folder}");
@@ -190,7 +192,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     };
     if let Some(folder) = settings.folder() {
         let authority = match intercepts {
-            true => certificates(&path, args)?,
+            true => certificates(&path, &sources)?,
             // Without interception there is no certificate to trust.
             false => Vec::new(),
         };
@@ -223,7 +225,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
         let _ = writeln!(
             out,
             "# robotgate credential add{} NAME creates a secret.",
-            config_option(args.config.as_deref())
+            config_options(&sources)
         );
     }
     Ok((out, notes))
@@ -246,27 +248,27 @@ fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     format!("{scheme}://{name}:{}", address.port())
 }
 
-/// Returns the options `--config` and `--ca` as the user gave them, and `--proxy` with `proxy`.
-fn options(args: &EnvArgs, proxy: Option<&str>) -> String {
-    let mut options = config_option(args.config.as_deref());
+/// Returns the options `--config`, `--set` and `--ca` as the user gave them, and `--proxy` with `proxy`.
+fn options(args: &EnvArgs, sources: &Sources, proxy: Option<&str>) -> String {
+    let mut options = config_options(sources);
     options.extend(proxy.map(|proxy| option("proxy", proxy)));
     options.extend(args.ca.as_ref().map(|file| option("ca", &file.to_string_lossy())));
     options
 }
 
 /// Reads the certificates of the authority's file.
-fn certificates(path: &Path, args: &EnvArgs) -> Result<Vec<CertificateDer<'static>>, EnvError> {
+fn certificates(path: &Path, sources: &Sources) -> Result<Vec<CertificateDer<'static>>, EnvError> {
     let pem = fs::read(path).map_err(|error| {
-        let state = unreadable(path, args).unwrap_or_else(|| format!("{}: {error}", path.display()));
+        let state = unreadable(path, sources).unwrap_or_else(|| format!("{}: {error}", path.display()));
         EnvError::NoCertificate(state)
     })?;
     pem::roots(&pem).map_err(|why| EnvError::Certificate(path.display().to_string(), why))
 }
 
 /// Describes why this user cannot read the certificate, and what to do about it.
-fn unreadable(path: &Path, args: &EnvArgs) -> Option<String> {
+fn unreadable(path: &Path, sources: &Sources) -> Option<String> {
     let shown = path.display();
-    let export = export(args);
+    let export = export(sources);
     let get = format!(
         "get the certificate from the proxy. On its machine, as its user or root:\n{export}\nOn any machine:\n\
          curl -x PROXY -o robotgate-ca.pem http://robotgate.internal/ca.pem\nThen name the copy with --ca FILE"
@@ -284,7 +286,7 @@ fn unreadable(path: &Path, args: &EnvArgs) -> Option<String> {
 }
 
 /// Says what to do for other users if this user can read the certificate but others cannot.
-fn only_for_some(path: &Path, args: &EnvArgs) -> Option<String> {
+fn only_for_some(path: &Path, args: &EnvArgs, sources: &Sources) -> Option<String> {
     if is_open_to_all(path) || fs::File::open(path).is_err() {
         return None;
     }
@@ -294,7 +296,7 @@ fn only_for_some(path: &Path, args: &EnvArgs) -> Option<String> {
             "cp {} robotgate-ca.pem",
             shell_word(&plain(&path.to_string_lossy(), usize::MAX))
         ),
-        None => export(args),
+        None => export(sources),
     };
     Some(format!(
         "You can use this as it is. Bots of other users cannot read {}: make a copy for them, and name it with --ca \
@@ -304,11 +306,8 @@ fn only_for_some(path: &Path, args: &EnvArgs) -> Option<String> {
 }
 
 /// Returns the command that writes a copy of the certificate.
-fn export(args: &EnvArgs) -> String {
-    format!(
-        "robotgate ca export{} > robotgate-ca.pem",
-        config_option(args.config.as_deref())
-    )
+fn export(sources: &Sources) -> String {
+    format!("robotgate ca export{} > robotgate-ca.pem", config_options(sources))
 }
 
 /// Returns whether every user of the machine can read the file, according to the modes of the file and its folders.

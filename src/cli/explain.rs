@@ -17,7 +17,7 @@ use std::{
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use self::source::{Source, SourceError};
-use super::{colour::Paint, fail, load};
+use super::{Overrides, colour::Paint, fail, load};
 use crate::{
     config::Config,
     copy::Policy,
@@ -46,6 +46,8 @@ pub struct ExplainArgs {
     /// Use this configuration: its bots, its reading of robots.txt, its egress section
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
     /// Read robots.txt this way, regardless of the configuration
     #[arg(long, value_enum)]
     profile: Option<Profile>,
@@ -62,8 +64,8 @@ pub struct ExplainArgs {
 
 /// Explains the decision. Fails if the verdict is not `allow`, or an input is bad.
 pub fn run(args: &ExplainArgs) -> ExitCode {
-    let mut config = match load(args.config.as_deref()) {
-        Ok(config) => config,
+    let (mut config, sources) = match load(args.config.as_deref(), &args.overrides) {
+        Ok(loaded) => loaded,
         Err(error) => return fail(&error),
     };
     if let Some(profile) = args.profile.filter(|profile| *profile != config.robots.policy.profile) {
@@ -94,7 +96,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
         to_json(&report, source.file(), source.record(&decision)) + "\n"
     } else {
         let paint = Paint::for_output(&io::stdout());
-        text::write(&report, alone.as_ref(), &source, args.config.as_deref(), paint)
+        text::write(&report, alone.as_ref(), &source, &sources, paint)
     };
     match io::stdout().write_all(out.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

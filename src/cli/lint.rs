@@ -16,6 +16,7 @@ use std::{
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 use super::{
+    Overrides,
     colour::{Colour, Paint},
     fail,
     live::Live,
@@ -43,6 +44,8 @@ pub struct LintArgs {
     /// Use this configuration to fetch with: its egress section, its trusted root certificates, its time-outs
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
     /// Show every finding. Without it, lint shows the first ten of each code (of a note, the first)
     #[arg(long)]
     all: bool,
@@ -76,7 +79,7 @@ struct Counts {
 /// is not an error if the reader closes the output early.
 #[must_use]
 pub fn run(args: &LintArgs) -> ExitCode {
-    let found = match args.source.find(args.config.as_deref()) {
+    let found = match args.source.find(args.config.as_deref(), &args.overrides) {
         Ok(found) => found,
         Err(error) => return fail(&error),
     };

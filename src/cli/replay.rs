@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, process::ExitCode};
 
 use super::{
-    fail, load,
+    Overrides, fail, load,
     logs::{LogError, LogReader},
     print,
 };
@@ -27,6 +27,8 @@ pub struct ReplayArgs {
     /// The configuration that the proxy runs with: its evidence.path names the store
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
     /// The store of evidence to use instead of the configuration's store
     #[arg(long, value_name = "FILE")]
     evidence: Option<PathBuf>,
@@ -102,7 +104,8 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
     let path = match &args.evidence {
         Some(path) => path.clone(),
         None => {
-            load(args.config.as_deref())?
+            load(args.config.as_deref(), &args.overrides)?
+                .0
                 .evidence
                 .ok_or(ReplayError::NoEvidence)?
                 .path

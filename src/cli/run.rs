@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use super::{fail, misused};
+use super::{Overrides, fail, misused};
 use crate::{
     audit::LogFormat,
     service::{Service, logging},
@@ -20,10 +20,12 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct RunArgs {
-    /// The configuration file. robotgate reads it again whenever it changes. Without this option every key
-    /// has its default
+    /// The configuration file. robotgate reads it again whenever it changes. Without this option, ROBOTGATE_CONFIG names
+    /// the file; without a file, every key has its default
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
     /// What the decisions on standard output look like
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     log_format: LogFormat,
@@ -41,7 +43,11 @@ pub fn run(args: &RunArgs) -> ExitCode {
         ));
     }
     logging::init();
-    match Service::run(args.config.as_deref(), args.log_format) {
+    let sources = match args.overrides.sources(args.config.as_deref()) {
+        Ok(sources) => sources,
+        Err(error) => return fail(&error),
+    };
+    match Service::run(&sources, args.log_format) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }

@@ -7,7 +7,7 @@ use std::{
     process::ExitCode,
 };
 
-use super::{fail, load, print};
+use super::{Overrides, fail, load, print};
 use crate::{
     config::{ConfigError, Output},
     seal::{self, NoteError, SealError, SealOptions, Verification, VerifierKey, Verify},
@@ -32,6 +32,8 @@ pub struct SealArgs {
     /// The configuration that the proxy runs with: it names the folder and the log
     #[arg(long, short, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
     /// The folder of the sealed log, instead of the configuration's (evidence.seal-path)
     #[arg(long, value_name = "FOLDER", global = true)]
     folder: Option<PathBuf>,
@@ -122,7 +124,7 @@ pub fn run(args: &SealArgs) -> ExitCode {
 
 impl SealArgs {
     fn options(&self) -> Result<SealOptions, SealCommandError> {
-        let options = load(self.config.as_deref())?.seal;
+        let options = load(self.config.as_deref(), &self.overrides)?.0.seal;
         Ok(match &self.folder {
             Some(path) => SealOptions {
                 path: path.clone(),
@@ -137,7 +139,7 @@ impl SealArgs {
         if !logs.is_empty() {
             return Ok(logs.to_vec());
         }
-        match load(self.config.as_deref())?.audit.output {
+        match load(self.config.as_deref(), &self.overrides)?.0.audit.output {
             Output::File(path) => Ok(vec![path]),
             Output::Stdout => Err(SealCommandError::NoLog),
         }

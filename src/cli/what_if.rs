@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    fail,
+    Overrides, fail,
     logs::{LogError, LogReader},
     print, source,
 };
@@ -26,7 +26,7 @@ use crate::{
 /// The texts come from the store of evidence. Opens no connection, and can run while the proxy runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
-#[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["config", "robots", "agent"]))]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["config", "set", "robots", "agent"]))]
 pub struct WhatIfArgs {
     /// Files of the audit log, also rotated and .gz ones ("-" is standard input)
     #[arg(required = true, value_name = "LOG")]
@@ -34,6 +34,8 @@ pub struct WhatIfArgs {
     /// Decide with this configuration instead of the logged ones. Of the files that it names, only the store is read
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
     /// Assume this robots.txt for a site, regardless of what the site sent (repeatable)
     #[arg(long, value_name = "ORIGIN=FILE", value_parser = site)]
     robots: Vec<(Origin, PathBuf)>,
@@ -105,8 +107,12 @@ pub fn run(args: &WhatIfArgs) -> ExitCode {
 
 /// Returns what to print, and whether no decision changes.
 fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
-    let config = args.config.as_deref().map(Config::load_alone).transpose()?;
+    let sources = args.overrides.sources(args.config.as_deref())?;
+    let is_change = args.config.is_some() || !args.overrides.is_empty();
+    let config = (is_change || args.evidence.is_none()).then(|| Config::load_alone(&sources));
+    let config = config.transpose()?;
     let path = store(args, config.as_ref())?;
+    let config = config.filter(|_| is_change);
     let change = Change::new(config, texts(&args.robots)?, args.agent.clone());
     let unreadable = |error| WhatIfError::Evidence {
         path: path.clone(),
@@ -151,10 +157,7 @@ fn store(args: &WhatIfArgs, config: Option<&Config>) -> Result<PathBuf, WhatIfEr
     if let Some(path) = &args.evidence {
         return Ok(path.clone());
     }
-    let evidence = match config {
-        Some(config) => config.evidence.clone(),
-        None => Config::default().evidence,
-    };
+    let evidence = config.and_then(|config| config.evidence.clone());
     Ok(evidence.ok_or(WhatIfError::NoEvidence)?.path)
 }
 

@@ -41,6 +41,7 @@ impl Admin {
     pub(super) fn read(table: &Table<'_>, proxy: &Proxy) -> Self {
         let checker = table.checker;
         let listen = table.texts("listen");
+        table.has_default("listen", DEFAULT_LISTEN.to_string());
         let raw = table.text("token-file");
         let token_file = raw.as_ref().and_then(|path| checker.path(path));
         let token = match (&raw, &token_file) {

@@ -14,9 +14,10 @@ use toml::Spanned;
 use super::checker::{List, Reads, Text};
 use super::egress::network;
 use super::pace::DELAYS;
-use super::table::{Table, ValueOr as _};
+use super::table::Table;
 use crate::bot::{
-    AgentPattern, BadLine, Bindings, Bot, Bots, CertificateName, Credentials, Unidentified, is_name, is_token,
+    AgentPattern, BadLine, Bindings, Bot, Bots, CertificateName, Credentials, Enforcement, Unidentified, is_name,
+    is_token,
 };
 use crate::files::{self, SecretError};
 use crate::usage::Purpose;
@@ -86,7 +87,7 @@ pub(super) fn read(file: &Table<'_>) -> (IdentityRules, Bots) {
 
 impl IdentityRules {
     fn read(table: &Table<'_>) -> (Self, Named) {
-        let unidentified = table.choice("unidentified").value_or_default();
+        let unidentified = table.choice_or("unidentified", Unidentified::default());
         let checker = table.checker;
         let raw = table.text("credentials");
         let path = raw.as_ref().and_then(|raw| checker.path(raw));
@@ -106,7 +107,7 @@ impl IdentityRules {
         let rules = Self {
             unidentified,
             credentials: path,
-            required: table.flag("required").value_or(false),
+            required: table.flag_or("required", false),
         };
         (rules, named)
     }
@@ -126,7 +127,7 @@ impl Taken {
             Some(list) => Some(robots_agents(list, table)),
             None => name.as_deref().and_then(|name| name_as_agent(name, table)),
         };
-        let enforcement = table.choice("enforcement").value_or_default();
+        let enforcement = table.choice_or("enforcement", Enforcement::default());
         let exempt_hosts = table.checker.each(table.list("exempt-hosts"), str::parse);
         let delay = table.time("delay", DELAYS);
         if let Some(delay) = delay.as_ref().filter(|_| !self.is_paced) {
@@ -136,6 +137,7 @@ impl Taken {
             );
         }
         let purposes = table.list("purposes");
+        table.has_words("purposes", Purpose::ALL.map(Purpose::as_str));
         if let Some(list) = purposes.as_ref().filter(|list| list.get_ref().is_empty()) {
             table
                 .checker

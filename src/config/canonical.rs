@@ -9,7 +9,7 @@ use toml::Table;
 
 use crate::copy::Sha256;
 
-/// Everything that a configuration file sets, as TOML with sorted keys and without comments. Two files that differ only
+/// Everything that a configuration file, environment variables and `--set` set, as TOML with sorted keys and without comments. Two files that differ only
 /// in comments, in spacing or in the order of their keys have the same canonical text, and so the same digest. Values
 /// are as written, the order of entries and lists is kept, and defaults are not filled in. [`super::Config::parse`]
 /// reads the text like a configuration file. The built-in configuration has the empty text.
@@ -26,9 +26,12 @@ pub struct Canonical {
 impl Canonical {
     /// Returns the canonical form of a valid TOML text. An invalid text is treated like an empty one.
     pub fn of(text: &str) -> Self {
+        Self::of_table(&text.parse().unwrap_or_default())
+    }
+
+    pub(super) fn of_table(table: &Table) -> Self {
         // Tables keep their keys sorted, and a table that was just parsed can always be written.
-        let table: Table = text.parse().unwrap_or_default();
-        let text: Arc<str> = toml::to_string(&table).unwrap_or_default().into();
+        let text: Arc<str> = toml::to_string(table).unwrap_or_default().into();
         Self {
             sha256: Sha256::of(text.as_bytes()),
             text,

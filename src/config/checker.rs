@@ -1,16 +1,18 @@
-//! State that all tables of a file share: the base of relative paths, and the list of mistakes.
+//! State that all tables of a configuration share: its text, the list of mistakes, and the keys that were read.
 //!
 //! It judges no value itself; the parsers that callers pass do.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use toml::Spanned;
 
 use super::environment::Environment;
-use super::error::{Complaint, line};
+use super::error::Complaint;
+use super::keys::{Key, Recording};
+use super::text::{Origin, SourceText};
 
 /// A string in the file, and its place.
 pub(super) type Text<'c> = Spanned<&'c str>;
@@ -28,10 +30,11 @@ pub(super) enum Reads {
 /// Collects the mistakes of a file.
 pub(super) struct Checker<'c> {
     pub environment: &'c Environment,
-    base_dir: &'c Path,
-    text: &'c str,
+    source: &'c SourceText,
     pub reads: Reads,
+    pub recording: Recording,
     complaints: RefCell<Vec<Complaint>>,
+    keys: RefCell<Vec<Key>>,
     /// Whether a value or table could not be read because it had the wrong type.
     has_unread: Cell<bool>,
 }
@@ -39,24 +42,47 @@ pub(super) struct Checker<'c> {
 // === impl Checker ===
 
 impl<'c> Checker<'c> {
-    pub(super) fn new(environment: &'c Environment, base_dir: &'c Path, text: &'c str, reads: Reads) -> Self {
+    pub(super) fn new(environment: &'c Environment, source: &'c SourceText, reads: Reads) -> Self {
         Self {
             environment,
-            base_dir,
-            text,
+            source,
             reads,
+            recording: Recording::Nothing,
             complaints: RefCell::default(),
+            keys: RefCell::default(),
             has_unread: Cell::new(false),
         }
     }
 
-    pub(super) fn into_complaints(self) -> Vec<Complaint> {
+    /// Does the same as [`Checker::new`], and records the keys that are read.
+    pub(super) fn recording(mut self, recording: Recording) -> Self {
+        self.recording = recording;
+        self
+    }
+
+    /// Returns the mistakes and the recorded keys.
+    pub(super) fn into_results(self) -> (Vec<Complaint>, Vec<Key>) {
         let mut complaints = self.complaints.into_inner();
         if self.has_unread.get() {
             // A key that seems to be missing might be in a part that could not be read.
             complaints.retain(|complaint| complaint.missing.is_none());
         }
-        complaints
+        (complaints, self.keys.into_inner())
+    }
+
+    /// Records a key. `key` is not called if nothing is recorded.
+    pub(super) fn record(&self, key: impl FnOnce() -> Key) {
+        if self.recording != Recording::Nothing {
+            self.keys.borrow_mut().push(key());
+        }
+    }
+
+    /// Changes what was recorded last about the key `name` of a table.
+    pub(super) fn amend(&self, table: &str, name: &str, change: impl FnOnce(&mut Key)) {
+        let mut keys = self.keys.borrow_mut();
+        if let Some(key) = keys.iter_mut().rfind(|key| key.name == name && key.table == table) {
+            change(key);
+        }
     }
 
     pub(super) fn complain(&self, span: Range<usize>, message: impl Into<String>) {
@@ -84,7 +110,7 @@ impl<'c> Checker<'c> {
 
     /// Returns the part of the file's text at `span`.
     pub(super) fn source(&self, span: Range<usize>) -> &'c str {
-        self.text.get(span).unwrap_or_default()
+        self.source.text.get(span).unwrap_or_default()
     }
 
     /// Parses a string. If that fails, reports the error and returns `None`.
@@ -103,7 +129,7 @@ impl<'c> Checker<'c> {
         items.iter().filter_map(|item| self.parsed(item, &parse)).collect()
     }
 
-    /// Reads a path, which is relative to the folder of the configuration file.
+    /// Reads a path. In the configuration file, it can be relative to the file's folder.
     pub(super) fn path(&self, raw: &Text<'_>) -> Option<PathBuf> {
         self.parsed(raw, |text| match text {
             "" => Err("the path is empty; remove the key for the default".to_owned()),
@@ -112,18 +138,15 @@ impl<'c> Checker<'c> {
                 path"
             )),
             _ if text.contains('\0') => Err("a path cannot contain a NUL character".to_owned()),
-            _ => Ok(self.base_dir.join(text)),
+            _ => Ok(self.source.path(text, raw.span().start)),
         })
-    }
-
-    /// Reads a path. If the key is not set, returns the path of `file` in the state directory.
-    pub(super) fn path_or_state(&self, raw: Option<Text<'_>>, file: &str) -> PathBuf {
-        raw.and_then(|raw| self.path(&raw))
-            .unwrap_or_else(|| self.environment.state_dir.join(file))
     }
 
     /// Returns the number of the line where `span` begins, from 1.
     pub(super) fn line(&self, span: &Range<usize>) -> usize {
-        line(self.text, span.start)
+        match self.source.origin(span.start) {
+            Origin::File(_, line) => line,
+            Origin::Override(_) => 1,
+        }
     }
 }

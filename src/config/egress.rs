@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use ipnet::{IpNet, Ipv4Net};
 
-use super::table::Table;
+use super::table::{NONE, Table};
 use crate::egress::{Destinations, Guard, Ports};
 use crate::origin::HostPattern;
 
@@ -33,14 +33,19 @@ enum Destination {
 
 impl Egress {
     pub(super) fn read(table: &Table<'_>) -> Self {
-        let destinations = |key| table.checker.each(table.list(key), destination).into_iter().collect();
+        let list = |key| {
+            let list = table.list(key);
+            table.has_default(key, NONE);
+            list
+        };
+        let destinations = |key| table.checker.each(list(key), destination).into_iter().collect();
         Self {
             guard: Guard {
                 allow: destinations("allow"),
                 deny: destinations("deny"),
                 ports: ports(table),
             },
-            dns: table.checker.each(table.list("dns"), name_server),
+            dns: table.checker.each(list("dns"), name_server),
         }
     }
 }

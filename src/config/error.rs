@@ -12,6 +12,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::text::{Origin, SourceText};
 use crate::files::Unreadable;
 
 /// Why a configuration could not be loaded.
@@ -32,21 +33,30 @@ pub enum ConfigError {
         .0.display()
     )]
     Empty(PathBuf),
+    /// An environment variable that is about the configuration cannot be used.
+    #[error("the environment variable {name} {problem}")]
+    Variable {
+        /// The variable.
+        name: String,
+        /// What is wrong with it, and what to do.
+        problem: &'static str,
+    },
     /// The file is invalid.
     #[error("{0}")]
     Invalid(Problems),
 }
 
-/// All mistakes in one file, in the file's order; never empty.
+/// All mistakes in a configuration, in the file's order; never empty. Those in environment variables and of `--set`
+/// follow those in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems(Vec<Problem>);
 
 /// One mistake and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The file, as the caller named it.
-    pub file: Arc<str>,
-    /// The line, from 1.
+    /// The file, as the caller named it; or the environment variable; or `--set`.
+    pub place: Arc<str>,
+    /// The line in the file, from 1; 0 in a variable and in the value of `--set`, which are one line.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
@@ -55,7 +65,7 @@ pub struct Problem {
     pub key: String,
     /// What is wrong, and what to write instead.
     pub message: String,
-    /// The text of the line, as in the file.
+    /// The text of the line, as in the file; or a key and its value, like `proxy.name=a`.
     pub source_line: String,
     /// Number of characters to mark in the line; at least 1.
     pub width: usize,
@@ -123,12 +133,10 @@ fn printable(text: &str) -> String {
 
 impl Problems {
     /// Finds the place of each complaint in the text.
-    pub(super) fn new(file: &str, text: &str, document: &DeTable<'_>, complaints: Vec<Complaint>) -> Self {
-        let file: Arc<str> = file.into();
-        let problem = |complaint| Problem::new(&file, text, document, complaint);
-        let mut problems: Vec<Problem> = complaints.into_iter().map(problem).collect();
-        problems.sort_by_key(|problem| (problem.line, problem.column));
-        Self(problems)
+    pub(super) fn new(source: &SourceText, document: &DeTable<'_>, mut complaints: Vec<Complaint>) -> Self {
+        complaints.sort_by_key(|complaint| complaint.span.start);
+        let problem = |complaint| Problem::new(source, document, complaint);
+        Self(complaints.into_iter().map(problem).collect())
     }
 
     /// Returns the problems, in the file's order.
@@ -152,11 +160,17 @@ impl fmt::Display for Problems {
 // === impl Problem ===
 
 impl Problem {
-    fn new(file: &Arc<str>, text: &str, document: &DeTable<'_>, complaint: Complaint) -> Self {
+    fn new(source: &SourceText, document: &DeTable<'_>, complaint: Complaint) -> Self {
+        let text = &*source.text;
         let Range { start, end } = complaint.span;
         let start = text.floor_char_boundary(start);
-        let from = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
-        let to = text[start..].find('\n').map_or(text.len(), |length| start + length);
+        let part = source.range(start);
+        let from = text[part.start..start]
+            .rfind('\n')
+            .map_or(part.start, |newline| part.start + newline + 1);
+        let to = text[start..part.end]
+            .find('\n')
+            .map_or(part.end, |length| start + length);
         let source_line = text[from..to].trim_end_matches('\r');
         let column = text[from..start].chars().count();
         let shown = source_line.chars().count();
@@ -175,9 +189,13 @@ impl Problem {
             message = message.replace(value.trim(), "the URL");
         }
         let source_line = without_password(source_line, is_address);
+        let (place, line) = match source.origin(start) {
+            Origin::File(file, line) => (file, line),
+            Origin::Override(place) => (place, 0),
+        };
         Self {
-            file: Arc::clone(file),
-            line: line(text, start),
+            place: place.clone(),
+            line,
             column: column + 1,
             key,
             message: printable(&message),
@@ -189,12 +207,21 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: ", self.file, self.line, self.column)?;
+        let gutter = match self.line {
+            0 => {
+                write!(f, "{}: ", self.place)?;
+                " ".repeat(5)
+            }
+            line => {
+                write!(f, "{}:{line}:{}: ", self.place, self.column)?;
+                format!("{line:>5}")
+            }
+        };
         if !self.key.is_empty() {
             write!(f, "{}: ", self.key)?;
         }
         writeln!(f, "{}", self.message)?;
-        writeln!(f, "{:>5} | {}", self.line, self.source_line)?;
+        writeln!(f, "{gutter} | {}", self.source_line)?;
         write!(f, "      | ")?;
         for c in self.source_line.chars().take(self.column - 1) {
             // Keep tabs, so that the caret is in the right column for any tab width.

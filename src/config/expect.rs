@@ -33,6 +33,7 @@ impl Expectation {
             table.parsed(key, web_address)
         });
         let purpose = table.parsed("purpose", str::parse::<Purpose>);
+        table.has_words("purpose", Purpose::ALL.map(Purpose::as_str));
         let robots = table.required("robots", r#""User-agent: *\nDisallow: /private""#, Table::text);
         let verdict = table.required("verdict", r#""deny""#, Table::choice);
         Some(Self {

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::checker::Reads;
-use super::table::{Table, ValueOr as _};
+use super::table::Table;
 use crate::fleet::{OnLoss, Secret, Settings};
 use crate::{files, pem};
 
@@ -46,9 +46,10 @@ impl Fleet {
             }
         });
         let prefix = table.parsed("key-prefix", key_prefix);
-        let on_loss = table.choice("on-loss").value_or(OnLoss::default());
+        table.has_default("key-prefix", PREFIX);
+        let on_loss = table.choice_or("on-loss", OnLoss::default());
         // The size is needed only for a fleet with a `[pace]` section. Elsewhere the default of 1 has no effect.
-        let size = table.number_of([" robotgates", ""], "size", 1, 1..=10_000);
+        let size = table.number_in([" robotgates", ""], "size", 1..=10_000).unwrap_or(1);
         let is_size_missing = table.span_of("size").is_none() && table.span_of("url").is_some();
         if is_paced && on_loss == OnLoss::Share && is_size_missing {
             let message = "this key is missing, and has no default; with [pace], robotgate has to know how many \

@@ -13,7 +13,7 @@ use toml::Spanned;
 use toml::value::{Datetime, Offset};
 
 use super::checker::Reads;
-use super::table::{Table, ValueOr as _};
+use super::table::{NONE, Table, ValueOr as _};
 use crate::decision::{HttpsMode, Unverifiable};
 use crate::origin::HostPattern;
 use crate::{files, pem};
@@ -53,12 +53,12 @@ pub struct TunnelException {
 impl Https {
     pub(super) fn read(table: &Table<'_>) -> Self {
         let checker = table.checker;
-        let mode = table.choice("mode").value_or_default();
-        let unverifiable = table.choice("unverifiable").value_or_default();
+        let mode = table.choice_or("mode", HttpsMode::default());
+        let unverifiable = table.choice_or("unverifiable", Unverifiable::default());
         let [ca_certificate, ca_key] = ["ca-certificate", "ca-key"].map(|key| table.text(key));
         let key_at = ca_key.as_ref().or(ca_certificate.as_ref()).map(Spanned::span);
-        let ca_certificate = checker.path_or_state(ca_certificate, "ca.pem");
-        let ca_key = checker.path_or_state(ca_key, "ca-key.pem");
+        let ca_certificate = table.path_or_state("ca-certificate", ca_certificate, "ca.pem");
+        let ca_key = table.path_or_state("ca-key", ca_key, "ca-key.pem");
         if let Some(span) = key_at.filter(|_| ca_certificate == ca_key) {
             checker.complain(
                 span,
@@ -70,7 +70,7 @@ impl Https {
             unverifiable,
             ca_certificate,
             ca_key,
-            upstream_http2: table.flag("upstream-http2").value_or(true),
+            upstream_http2: table.flag_or("upstream-http2", true),
             extra_roots: roots(table, "extra-roots"),
             tunnels: table.tables("tunnel", TunnelException::read),
         }
@@ -115,7 +115,9 @@ impl TunnelException {
 /// Reads the root certificates in the files of a list, in order.
 pub(super) fn roots(table: &Table<'_>, key: &'static str) -> Vec<CertificateDer<'static>> {
     let mut roots = Vec::new();
-    for item in table.list(key).value_or_default() {
+    let files = table.list(key);
+    table.has_default(key, NONE);
+    for item in files.value_or_default() {
         let Some(path) = table.checker.path(&item) else {
             continue;
         };

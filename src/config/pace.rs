@@ -5,7 +5,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::table::{Table, ValueOr as _};
+use super::table::Table;
 use crate::pace::{MAX_GAP, MAX_WAIT, Policy};
 
 /// A longer one is most likely a wrong unit, and robotgate forgets the last request to a site after this time.
@@ -17,14 +17,13 @@ pub(super) fn read(table: &Table<'_>) -> Option<Policy> {
     table.span()?;
     let default = Policy::default();
     let delay = table.duration("delay", default.delay, DELAYS);
-    let unbounded = default.concurrency.unwrap_or(u32::MAX);
-    let concurrency = table.number_of([" requests at once", ""], "concurrency", unbounded, 1..=10_000);
+    let concurrency = table.number_in([" requests at once", ""], "concurrency", 1..=10_000);
     Some(Policy {
         delay,
-        concurrency: Some(concurrency).filter(|most| *most != u32::MAX),
-        crawl_delay: table.choice("crawl-delay").value_or(default.crawl_delay),
+        concurrency: concurrency.or(default.concurrency),
+        crawl_delay: table.choice_or("crawl-delay", default.crawl_delay),
         crawl_delay_max: table.duration("crawl-delay-max", default.crawl_delay_max, DELAYS),
-        beyond_max: table.choice("beyond-max").value_or(default.beyond_max),
+        beyond_max: table.choice_or("beyond-max", default.beyond_max),
         max_wait: table.duration("max-wait", default.max_wait, WAITS),
         max_waiting: table.number("max-waiting", default.max_waiting, 1..=1_000_000),
     })

@@ -14,7 +14,7 @@ use rustls::pki_types::CertificateDer;
 
 use super::checker::{Checker, List};
 use super::https::roots;
-use super::table::{Table, ValueOr as _};
+use super::table::{NONE, Table};
 use crate::bot::is_token;
 
 const DEFAULT_NAME: &str = "robotgate";
@@ -130,15 +130,20 @@ impl Proxy {
     pub(super) fn read(table: &Table<'_>) -> Self {
         let timeout = |key, seconds| table.duration(key, Duration::from_secs(seconds), TIMEOUTS);
         let listen = table.texts("listen");
+        table.has_default("listen", Self::DEFAULT_LISTEN.to_string());
         let listen = listen.map_or_else(|| vec![Self::DEFAULT_LISTEN], |raw| addresses(raw, table.checker));
         let cores = table.checker.environment.cores.clamp(*THREADS.start(), *THREADS.end());
+        let name = table.parsed("name", pseudonym);
+        table.has_default("name", DEFAULT_NAME);
+        let strip = table.checker.each(table.list("strip"), stripped_field);
+        table.has_default("strip", NONE);
         let of_threads = [" threads", ", or remove the key for one thread per core"];
         Self {
             threads: table.number_of(of_threads, "threads", cores, THREADS),
-            name: table.parsed("name", pseudonym).unwrap_or(DEFAULT_NAME.into()),
-            via: table.flag("via").value_or(true),
-            annotate_allowed: table.flag("annotate-allowed").value_or(true),
-            strip: table.checker.each(table.list("strip"), stripped_field),
+            name: name.unwrap_or(DEFAULT_NAME.into()),
+            via: table.flag_or("via", true),
+            annotate_allowed: table.flag_or("annotate-allowed", true),
+            strip,
             head: HeadLimits {
                 // The value is at most 512 KiB, so the cast loses nothing.
                 bytes: table.size("max-header-bytes", 64 << 10, HEADER_BYTES) as usize,

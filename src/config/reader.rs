@@ -7,10 +7,12 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue, Error};
 
-use super::Config;
-use super::checker::{Checker, Reads};
+use super::checker::Reads;
 use super::environment::Environment;
 use super::error::Complaint;
+use super::keys::Recording;
+use super::reading::Reading;
+use super::text::SourceText;
 
 /// Reports a syntax error in `text`. The message is the TOML parser's, except for the most common error: a value
 /// without quotes.
@@ -63,9 +65,11 @@ fn in_list(text: &str) -> bool {
 fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<String> {
     let end = if in_list(before.trim_end()) { "]" } else { "" };
     let probe = format!("{before}''{end}");
-    let checker = Checker::new(environment, Path::new("/"), &probe, Reads::Nothing);
-    let complaints =
-        DeTable::parse(&probe).map_or_else(|_| Vec::new(), |document| Config::read(document.get_ref(), checker).1);
+    let source = SourceText::new("", &probe, Path::new("/"), &[]);
+    let complaints = match DeTable::parse(&probe) {
+        Ok(_) => Reading::of(environment, &source, Reads::Nothing, Recording::Nothing).complaints,
+        Err(_) => Vec::new(),
+    };
     let mut here = complaints
         .iter()
         .filter(|complaint| complaint.span.start == before.len());
@@ -91,12 +95,17 @@ pub(super) fn unknown_key(name: &str, known: &[&str]) -> String {
 
 /// Returns the message for an unknown choice. serde's message has the choices in back quotes.
 pub(super) fn unknown_choice(name: &str, message: &str) -> String {
-    let (_, choices) = message.rsplit_once(", expected ").unwrap_or_default();
-    let choices: Vec<&str> = choices.split('`').skip(1).step_by(2).collect();
+    let choices: Vec<&str> = choices(message).collect();
     format!(
         "\"{name}\" is not one of the choices; write {}",
         listed(&choices, "or", "\"")
     )
+}
+
+/// Returns the choices in serde's message for an unknown one.
+pub(super) fn choices(message: &str) -> impl Iterator<Item = &str> {
+    let (_, choices) = message.rsplit_once(", expected ").unwrap_or_default();
+    choices.split('`').skip(1).step_by(2)
 }
 
 /// Describes a value for an error message.

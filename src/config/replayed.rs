@@ -1,10 +1,8 @@
 //! Reads the stored text of a configuration, for replaying decisions.
 
-use std::path::Path;
-
 use toml::{Table, Value};
 
-use super::{Config, ConfigError, Environment, Reads};
+use super::{Config, ConfigError};
 
 impl Config {
     /// Reads the canonical text of a configuration, and none of the files that it names. If this version does not
@@ -34,9 +32,7 @@ impl Config {
                 bot.retain(|key: &str, _| !PROOFS.contains(&key));
             }
         }
-        let environment = Environment::of_process();
-        let text = table.to_string();
-        Self::parse_by(&environment, NAME, &text, Path::new("/"), Reads::Nothing)
+        Self::parse_alone(NAME, &table.to_string())
     }
 }
 

@@ -13,6 +13,7 @@ use super::table::{Table, ValueOr as _};
 use super::units::HumanDuration;
 use crate::copy::{Policy, Retry, Then, Unreachable};
 use crate::fetch::FetcherOptions;
+use crate::robots::Profile;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const USER_AGENT: &str = concat!("robotgate/", env!("CARGO_PKG_VERSION"));
@@ -50,12 +51,13 @@ pub struct Robots {
 
 impl Robots {
     pub(super) fn read(table: &Table<'_>) -> Self {
-        let default = Policy::of(table.choice("profile").value_or_default());
-        let strict_paths = table.flag("strict-paths").value_or(true);
+        let default = Policy::of(table.choice_or("profile", Profile::default()));
+        let strict_paths = table.flag_or("strict-paths", true);
         let user_agent = table.parsed("user-agent", user_agent);
+        table.has_default("user-agent", USER_AGENT);
         let [default_ttl, min_ttl, max_ttl] = ttls(table, &default);
         let no_robots_ttl = table.duration("no-robots-ttl", default.no_robots_ttl, TTLS);
-        let soft_404 = table.flag("soft-404").value_or(default.soft_404);
+        let soft_404 = table.flag_or("soft-404", default.soft_404);
         Self {
             strict_paths,
             wait: table.duration("wait", Duration::from_secs(5), WAITS),
@@ -65,7 +67,7 @@ impl Robots {
                 idle_timeout: table.duration("fetch-idle-timeout", Duration::from_secs(10), WAITS),
             },
             max_fetches: table.number_of([" fetches at once", ""], "max-fetches", 1024, FETCHES),
-            serve_copies: table.flag("serve-copies").value_or(false),
+            serve_copies: table.flag_or("serve-copies", false),
             policy: Policy {
                 profile: default.profile,
                 default_ttl,
@@ -105,13 +107,19 @@ fn ttls(table: &Table<'_>, policy: &Policy) -> [Duration; 3] {
             table.checker.complain(span, too_long(min, "default-ttl", default));
         }
     }
+    for (key, ttl) in keys.into_iter().zip([default, min, max]) {
+        table.has_default(key, HumanDuration(ttl).to_string());
+    }
     [default, min, max]
 }
 
 fn unreachable(table: &Table<'_>, default: &Unreachable) -> Unreachable {
     let deny_for = table.duration("deny-for", default.deny_for, DENIALS);
-    let then = table.choice("then").value_or(default.then);
+    let then = table.choice_or("then", default.then);
     let without_copy = table.choice("without-copy");
+    if then == Then::LastCopy {
+        table.has_choice("without-copy", &default.without_copy);
+    }
     if let Some(without_copy) = without_copy.as_ref().filter(|_| then != Then::LastCopy) {
         table.checker.complain(
             without_copy.span(),
@@ -139,11 +147,11 @@ fn retry(table: &Table<'_>, default: &Retry) -> Retry {
         }
         raw.value_or(default.min(longest))
     };
-    Retry {
-        first: no_longer(first, default.first),
-        busy: no_longer(busy, default.busy),
-        longest,
+    let (first, busy) = (no_longer(first, default.first), no_longer(busy, default.busy));
+    for (key, wait) in keys.into_iter().zip([first, busy, longest]) {
+        table.has_default(key, HumanDuration(wait).to_string());
     }
+    Retry { first, busy, longest }
 }
 
 /// Returns the error message for a time that is longer than the time of another key.

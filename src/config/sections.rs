@@ -9,8 +9,8 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::environment::host_name;
-use super::table::{Table, ValueOr as _};
-use crate::audit::{ClientMask, Output, Privacy, RedactQuery};
+use super::table::Table;
+use crate::audit::{ClientMask, LoggedUserAgent, Output, Privacy, RedactQuery};
 use crate::evidence::EvidenceOptions;
 use crate::seal::{self, SealOptions};
 use crate::store::DiskOptions;
@@ -84,7 +84,7 @@ impl Default for Refusals {
 
 /// Reads a status that must be one of two values. The first is the default.
 fn one_of(table: &Table<'_>, key: &'static str, [default, other]: [StatusCode; 2]) -> StatusCode {
-    let Some(raw) = table.integer(key) else {
+    let Some(raw) = table.one_of(key, &[default.as_u16(), other.as_u16()]) else {
         return default;
     };
     let number = *raw.get_ref();
@@ -105,7 +105,7 @@ impl Cache {
     pub(super) fn read(table: &Table<'_>) -> Self {
         let max_disk_bytes = table.size("max-disk-bytes", 2 << 30, DISK_LIMITS);
         let path = table.text("path");
-        let persist = table.flag("persist").value_or(true);
+        let persist = table.flag_or("persist", true);
         if let Some(path) = path.as_ref().filter(|_| !persist) {
             table.checker.complain(
                 path.span(),
@@ -113,7 +113,7 @@ impl Cache {
             );
         }
         Self {
-            path: persist.then(|| table.checker.path_or_state(path, "robots.redb")),
+            path: persist.then(|| table.path_or_state("path", path, "robots.redb")),
             disk: DiskOptions {
                 keep: table.duration("keep", 90 * DAY, KEEPS),
                 max_bytes: max_disk_bytes,
@@ -139,21 +139,19 @@ pub(super) fn evidence(table: &Table<'_>, cache: &Cache) -> (Option<EvidenceOpti
             "with enabled = false there is no file; remove either this key or enabled",
         );
     }
-    let beside = cache.path.as_ref().map(|cache| cache.with_file_name(EVIDENCE_FILE));
-    let path = match (path, beside) {
-        (None, Some(beside)) => beside,
-        (path, _) => table.checker.path_or_state(path, EVIDENCE_FILE),
+    table.has_default("enabled", cache.path.is_some() || path.is_some());
+    let path = match &cache.path {
+        Some(cache) => table.path_or("path", path, cache.with_file_name(EVIDENCE_FILE)),
+        None => table.path_or_state("path", path, EVIDENCE_FILE),
     };
     let options = EvidenceOptions {
         path,
         keep: table.duration("keep", 400 * DAY, KEEPS),
         max_bytes: table.size("max-bytes", 4 << 30, DISK_LIMITS),
-        required: table.flag("required").value_or(false),
+        required: table.flag_or("required", false),
     };
-    let seal = match table.text("seal-path") {
-        None => options.path.with_file_name(SEAL_FOLDER),
-        path => table.checker.path_or_state(path, SEAL_FOLDER),
-    };
+    let seal_path = table.text("seal-path");
+    let seal = table.path_or("seal-path", seal_path, options.path.with_file_name(SEAL_FOLDER));
     let origin = table.parsed("seal-origin", |name| match seal::is_origin(name) {
         true => Ok(name.to_owned()),
         false => Err("a name has no spaces and no +; write one like example.com/robotgate-1"),
@@ -163,7 +161,7 @@ pub(super) fn evidence(table: &Table<'_>, cache: &Cache) -> (Option<EvidenceOpti
         new_origin: origin.clone().unwrap_or_else(|| format!("{}/robotgate", host_name())),
         origin,
     };
-    (is_enabled.then_some(options), seal, table.flag("seal").value_or(false))
+    (is_enabled.then_some(options), seal, table.flag_or("seal", false))
 }
 
 const SEAL_FOLDER: &str = "seal";
@@ -174,6 +172,7 @@ const EVIDENCE_FILE: &str = "evidence.redb";
 impl Audit {
     pub(super) fn read(table: &Table<'_>) -> Self {
         let (path, stdout) = (table.text("path"), table.flag("stdout"));
+        table.has_default("stdout", path.is_none());
         if let Some(stdout) = stdout {
             let complaint = match (&path, stdout.get_ref()) {
                 (Some(_), true) => Some("the log can go to one place only; remove either this key or audit.path"),
@@ -190,7 +189,7 @@ impl Audit {
             privacy: Privacy {
                 mask_client: table.table("mask-client", mask_client),
                 redact_query: redact_query(table),
-                user_agent: table.choice("user-agent").value_or_default(),
+                user_agent: table.choice_or("user-agent", LoggedUserAgent::default()),
             },
         }
     }
@@ -206,7 +205,9 @@ fn mask_client(table: &Table<'_>) -> Option<ClientMask> {
 }
 
 fn redact_query(table: &Table<'_>) -> RedactQuery {
-    let Some((all, names)) = table.flag_or_list("redact-query", "true, false, or a list of names of parameters") else {
+    let redacted = table.flag_or_list("redact-query", "true, false, or a list of names of parameters");
+    table.has_default("redact-query", false);
+    let Some((all, names)) = redacted else {
         return RedactQuery::Nothing;
     };
     let named = |name: &str| match name {

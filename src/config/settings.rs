@@ -1,4 +1,4 @@
-//! The keys that a configuration file sets, as a flat list, to show to an operator and to compare two files.
+//! The keys that a configuration sets, as a flat list, to show to an operator and to compare two files.
 //!
 //! The key of a bot contains its name and that of a tunnel its host, so a new entry before the others does not change
 //! their keys. Values are as written. They contain no secret, because secrets are in separate files.
@@ -8,7 +8,7 @@ use std::fmt;
 
 use toml::{Table, Value};
 
-/// The keys that a configuration file sets: each as a dotted name, with its value in TOML. Two `Settings` always
+/// The keys that a configuration file, environment variables and `--set` set: each as a dotted name, with its value in TOML. Two `Settings` always
 /// compare equal, so that configurations with the same meaning are equal however they are written. To compare the keys,
 /// use [`Settings::changes`].
 #[derive(Clone, Debug, Default)]
@@ -34,10 +34,9 @@ pub enum How {
 // === impl Settings ===
 
 impl Settings {
-    /// Reads the settings of a valid text. The settings of any other text are empty.
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn of(table: Table) -> Self {
         let mut settings = Self::default();
-        for (key, value) in text.parse::<Table>().unwrap_or_default() {
+        for (key, value) in table {
             settings.add(key, value);
         }
         settings
@@ -140,7 +139,8 @@ mod tests {
     use super::*;
 
     fn changes(before: &str, after: &str) -> Vec<String> {
-        let changes = Settings::of(before).changes(&Settings::of(after));
+        let [before, after] = [before, after].map(|text| Settings::of(text.parse().unwrap()));
+        let changes = before.changes(&after);
         changes.iter().map(Change::to_string).collect()
     }
 

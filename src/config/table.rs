@@ -1,13 +1,15 @@
 //! A table of the configuration file. Reads values by key, as the type that the key requires.
 //!
 //! A section reads its keys here one by one. A value that cannot be read is reported with its place, and the section
-//! continues with a default, so that one run finds all mistakes of a file. A key that no section reads is unknown. This
-//! module does not know what a value is for.
+//! continues with a default, so that one run finds all mistakes of a file. A key that no section reads is unknown. Each
+//! reading method also records what the key takes, for the schema and for `robotgate config show`. This module does not
+//! know what a value is for.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::de::value::{Error, StrDeserializer};
@@ -17,20 +19,26 @@ use toml::de::{DeTable, DeValue};
 use toml::value::Datetime;
 
 use super::checker::{Checker, List, Text};
+use super::keys::{Key, Kind, Recording};
 use super::reader;
-use super::units::{self, HumanDuration, UnitError};
+use super::units::{self, HumanDuration, HumanSize, UnitError};
 
 /// A table of the configuration file, or the absence of that table.
 pub(super) struct Table<'c> {
     pub checker: &'c Checker<'c>,
     /// The dotted name, without list indexes; empty for the file itself.
     name: String,
+    /// The index in a list of tables.
+    entry: Option<usize>,
     raw: Option<Spanned<&'c DeTable<'c>>>,
     /// The keys that were requested.
     known: RefCell<Vec<&'static str>>,
 }
 
 type Value<'c> = Spanned<DeValue<'c>>;
+
+/// The default of a list that is empty.
+pub(super) const NONE: Vec<toml::Value> = Vec::new();
 
 // Descriptions of expected types, for messages.
 const TEXT: &str = "a string in quotes";
@@ -47,19 +55,20 @@ impl<'c> Table<'c> {
         checker: &'c Checker<'c>,
         read: impl FnOnce(&Table<'c>) -> T,
     ) -> T {
-        Self::read(checker, String::new(), Some(Spanned::new(0..0, document)), read)
+        Self::read(checker, (String::new(), None), Some(Spanned::new(0..0, document)), read)
     }
 
     /// Calls `read`, then reports the keys that it did not request.
     fn read<T>(
         checker: &'c Checker<'c>,
-        name: String,
+        (name, entry): (String, Option<usize>),
         raw: Option<Spanned<&'c DeTable<'c>>>,
         read: impl FnOnce(&Table<'c>) -> T,
     ) -> T {
         let table = Self {
             checker,
             name,
+            entry,
             raw,
             known: RefCell::default(),
         };
@@ -77,7 +86,7 @@ impl<'c> Table<'c> {
     /// Reads the table at a key with `read`, even if the file does not contain it.
     pub(super) fn table<T>(&self, key: &'static str, read: impl FnOnce(&Table<'c>) -> T) -> T {
         let name = self.name_of(key);
-        let raw = self.value(key).and_then(|value| match value.get_ref() {
+        let raw = self.value(key, || Kind::Table).and_then(|value| match value.get_ref() {
             DeValue::Array(_) => {
                 let message = format!("there can be only one of these; write [{name}], in single brackets");
                 self.checker.unread(value.span(), message);
@@ -85,22 +94,28 @@ impl<'c> Table<'c> {
             }
             _ => self.typed(value, TABLE, DeValue::as_table),
         });
-        Self::read(self.checker, name, raw, read)
+        Self::read(self.checker, (name, None), raw, read)
     }
 
     /// Reads each table of `[[key]]` with `read`.
     pub(super) fn tables<T>(&self, key: &'static str, mut read: impl FnMut(&Table<'c>) -> Option<T>) -> Vec<T> {
         let name = self.name_of(key);
-        let tables = self.value(key).and_then(|value| match value.get_ref() {
-            DeValue::Table(_) => {
-                let message = format!("there can be several of these; write [[{name}]], in double brackets");
-                self.checker.unread(value.span(), message);
-                None
-            }
-            _ => self.items(value, TABLE, DeValue::as_table),
-        });
-        let read = |table| Self::read(self.checker, name.clone(), Some(table), &mut read);
-        tables.value_or_default().into_iter().filter_map(read).collect()
+        let tables = self
+            .value(key, || Kind::Tables)
+            .and_then(|value| match value.get_ref() {
+                DeValue::Table(_) => {
+                    let message = format!("there can be several of these; write [[{name}]], in double brackets");
+                    self.checker.unread(value.span(), message);
+                    None
+                }
+                _ => self.items(value, TABLE, DeValue::as_table),
+            });
+        let tables = tables.value_or_default();
+        if tables.is_empty() && self.checker.recording == Recording::All {
+            Self::read(self.checker, (name.clone(), None), None, &mut read);
+        }
+        let read = |(entry, table)| Self::read(self.checker, (name.clone(), Some(entry)), Some(table), &mut read);
+        tables.into_iter().enumerate().filter_map(read).collect()
     }
 
     fn name_of(&self, key: &str) -> String {
@@ -112,7 +127,9 @@ impl<'c> Table<'c> {
 
     /// Returns where the table's header is; `None` if the file does not contain the table.
     pub(super) fn span(&self) -> Option<Range<usize>> {
-        self.raw.as_ref().map(Spanned::span)
+        // To record all keys, the parser has to read tables that are not written.
+        let absent = (self.checker.recording == Recording::All).then_some(0..0);
+        self.raw.as_ref().map(Spanned::span).or(absent)
     }
 
     /// Returns where the value at a dotted key is, regardless of its type. This does not mark the key as read.
@@ -138,12 +155,42 @@ impl<'c> Table<'c> {
             let message = format!("this key is missing, and has no default; write it like: {key} = {example}");
             self.missing(key, message);
         }
-        take(self, key)
+        let taken = take(self, key);
+        self.checker.amend(&self.name, key, |key| key.is_required = true);
+        taken
     }
 
-    fn value(&self, key: &'static str) -> Option<&'c Value<'c>> {
+    /// Records the default of a key that was read before, if its reading method does not know it.
+    pub(super) fn has_default(&self, key: &'static str, default: impl Into<toml::Value>) {
+        self.checker
+            .amend(&self.name, key, |key| key.default = Some(default.into()));
+    }
+
+    /// Records that a key that was read before takes only these words, or a list of them.
+    pub(super) fn has_words<'w>(&self, key: &'static str, words: impl IntoIterator<Item = &'w str>) {
+        self.checker.amend(&self.name, key, |key| {
+            let words = words.into_iter().map(str::to_owned).collect();
+            key.kind = match key.kind {
+                Kind::Texts => Kind::Words(words),
+                _ => Kind::Word(words),
+            };
+        });
+    }
+
+    /// Returns the value of a key, of which `kind` says what it takes.
+    fn value(&self, key: &'static str, kind: impl FnOnce() -> Kind) -> Option<&'c Value<'c>> {
         self.known.borrow_mut().push(key);
-        self.raw.as_ref()?.get_ref().get(key)
+        let value = self.raw.as_ref().and_then(|raw| raw.get_ref().get(key));
+        self.checker.record(|| Key {
+            table: self.name.clone(),
+            entry: self.entry,
+            name: key,
+            kind: kind(),
+            is_required: false,
+            default: None,
+            span: value.map(Spanned::span),
+        });
+        value
     }
 
     /// Converts the value with `take`. Reports a value of the wrong type.
@@ -184,7 +231,18 @@ impl<'c> Table<'c> {
     }
 
     pub(super) fn text(&self, key: &'static str) -> Option<Text<'c>> {
-        self.typed(self.value(key)?, TEXT, DeValue::as_str)
+        self.typed(self.value(key, || Kind::Text)?, TEXT, DeValue::as_str)
+    }
+
+    /// Reads a path from `raw`, the value of `key`. Without it, returns the path of `file` in the state directory.
+    pub(super) fn path_or_state(&self, key: &'static str, raw: Option<Text<'_>>, file: &str) -> PathBuf {
+        self.path_or(key, raw, self.checker.environment.state_dir.join(file))
+    }
+
+    /// Reads a path from `raw`, the value of `key`.
+    pub(super) fn path_or(&self, key: &'static str, raw: Option<Text<'_>>, default: PathBuf) -> PathBuf {
+        self.has_default(key, &*default.to_string_lossy());
+        raw.and_then(|raw| self.checker.path(&raw)).unwrap_or(default)
     }
 
     /// Reads a string and parses it.
@@ -198,12 +256,12 @@ impl<'c> Table<'c> {
 
     /// Reads a list of strings.
     pub(super) fn list(&self, key: &'static str) -> Option<List<'c>> {
-        self.items(self.value(key)?, TEXT, DeValue::as_str)
+        self.items(self.value(key, || Kind::Texts)?, TEXT, DeValue::as_str)
     }
 
     /// Reads a list of strings, or a single string.
     pub(super) fn texts(&self, key: &'static str) -> Option<List<'c>> {
-        let value = self.value(key)?;
+        let value = self.value(key, || Kind::TextOrTexts)?;
         if value.get_ref().is_array() {
             return self.items(value, TEXT, DeValue::as_str);
         }
@@ -214,7 +272,7 @@ impl<'c> Table<'c> {
     /// Reads a list of ports and port ranges, as strings. A port can also be written as a number.
     pub(super) fn ports(&self, key: &'static str) -> Option<Spanned<Vec<Spanned<Cow<'c, str>>>>> {
         let expected = r#"a port like 8080 or a range in quotes like "8000-8999""#;
-        self.items(self.value(key)?, expected, |value| match value {
+        self.items(self.value(key, || Kind::Ports)?, expected, |value| match value {
             DeValue::String(text) => Some(Cow::Borrowed(&**text)),
             _ => integer(value).map(|number| number.to_string().into()),
         })
@@ -222,15 +280,12 @@ impl<'c> Table<'c> {
 
     /// Reads one of the words that the type `T` defines.
     pub(super) fn choice<T: DeserializeOwned>(&self, key: &'static str) -> Option<Spanned<T>> {
-        let value = self.value(key)?;
+        let value = self.value(key, || Kind::Word(words::<T>()))?;
         let message = match value.get_ref() {
-            DeValue::String(name) => {
-                let deserializer: StrDeserializer<'_, Error> = (&**name).into_deserializer();
-                match T::deserialize(deserializer) {
-                    Ok(choice) => return Some(Spanned::new(value.span(), choice)),
-                    Err(error) => reader::unknown_choice(name, &error.to_string()),
-                }
-            }
+            DeValue::String(name) => match word(name) {
+                Ok(choice) => return Some(Spanned::new(value.span(), choice)),
+                Err(error) => reader::unknown_choice(name, &error.to_string()),
+            },
             DeValue::Array(_) | DeValue::Table(_) => format!("expected {TEXT}"),
             _ => reader::quote(self.checker.source(value.span())),
         };
@@ -238,13 +293,35 @@ impl<'c> Table<'c> {
         None
     }
 
+    /// Reads one of the words that the type `T` defines.
+    pub(super) fn choice_or<T: DeserializeOwned + PartialEq>(&self, key: &'static str, default: T) -> T {
+        let choice = self.choice(key);
+        self.has_choice(key, &default);
+        choice.value_or(default)
+    }
+
+    /// Records the default of a key that [`Table::choice`] read.
+    pub(super) fn has_choice<T: DeserializeOwned + PartialEq>(&self, key: &'static str, default: &T) {
+        self.checker.amend(&self.name, key, |key| {
+            let is_default = |name: &String| word::<T>(name).is_ok_and(|choice| choice == *default);
+            key.default = words::<T>().into_iter().find(is_default).map(Into::into);
+        });
+    }
+
     pub(super) fn flag(&self, key: &'static str) -> Option<Spanned<bool>> {
-        self.typed(self.value(key)?, "true or false, without quotes", DeValue::as_bool)
+        let value = self.value(key, || Kind::Flag)?;
+        self.typed(value, "true or false, without quotes", DeValue::as_bool)
+    }
+
+    pub(super) fn flag_or(&self, key: &'static str, default: bool) -> bool {
+        let flag = self.flag(key);
+        self.has_default(key, default);
+        flag.value_or(default)
     }
 
     /// Reads `true` or `false`, or a list of texts, which is `false` and the list.
     pub(super) fn flag_or_list(&self, key: &'static str, expected: &str) -> Option<(bool, Option<List<'c>>)> {
-        let value = self.value(key)?;
+        let value = self.value(key, || Kind::FlagOrTexts)?;
         if value.get_ref().is_array() {
             return Some((false, self.items(value, TEXT, DeValue::as_str)));
         }
@@ -254,12 +331,20 @@ impl<'c> Table<'c> {
 
     pub(super) fn date(&self, key: &'static str) -> Option<Spanned<&'c Datetime>> {
         let expected = "a date without quotes, like 2027-01-31";
-        self.typed(self.value(key)?, expected, DeValue::as_datetime)
+        self.typed(self.value(key, || Kind::Date)?, expected, DeValue::as_datetime)
     }
 
-    /// Reads a whole number.
-    pub(super) fn integer(&self, key: &'static str) -> Option<Spanned<i128>> {
-        self.typed(self.value(key)?, "a whole number", integer)
+    fn integer(&self, key: &'static str, kind: impl FnOnce() -> Kind) -> Option<Spanned<i128>> {
+        self.typed(self.value(key, kind)?, "a whole number", integer)
+    }
+
+    /// Reads a whole number, which the caller compares with `choices`. The first of them is the default.
+    pub(super) fn one_of(&self, key: &'static str, choices: &[u16]) -> Option<Spanned<i128>> {
+        let number = self.integer(key, || Kind::Numbers(choices.iter().copied().map(i64::from).collect()));
+        if let Some(default) = choices.first() {
+            self.has_default(key, i64::from(*default));
+        }
+        number
     }
 
     /// Reads a whole number in a range.
@@ -271,48 +356,55 @@ impl<'c> Table<'c> {
     }
 
     /// Reads a whole number in a range. In messages, `things` names what is counted, and `or` offers an alternative.
-    pub(super) fn number_of<T>(
-        &self,
-        [things, or]: [&str; 2],
-        key: &'static str,
-        default: T,
-        range: RangeInclusive<T>,
-    ) -> T
+    pub(super) fn number_of<T>(&self, words: [&str; 2], key: &'static str, default: T, range: RangeInclusive<T>) -> T
     where
         T: TryFrom<i128> + PartialOrd + Display,
     {
-        let Some(raw) = self.integer(key) else {
-            return default;
-        };
+        let number = self.number_in(words, key, range);
+        self.has_default(key, whole(&default));
+        number.unwrap_or(default)
+    }
+
+    /// Reads a whole number in a range, for a key without a default.
+    pub(super) fn number_in<T>(&self, [things, or]: [&str; 2], key: &'static str, range: RangeInclusive<T>) -> Option<T>
+    where
+        T: TryFrom<i128> + PartialOrd + Display,
+    {
+        let (low, high) = (range.start(), range.end());
+        let raw = self.integer(key, || Kind::Number(whole(low), whole(high)))?;
         match T::try_from(*raw.get_ref()) {
-            Ok(number) if range.contains(&number) => number,
+            Ok(number) if range.contains(&number) => Some(number),
             _ => {
-                let (low, high) = (range.start(), range.end());
                 let message = format!(
                     "{}{things} is out of range; write a number from {low} to {high}{or}",
                     raw.get_ref()
                 );
                 self.checker.complain(raw.span(), message);
-                default
+                None
             }
         }
     }
 
     pub(super) fn duration(&self, key: &'static str, default: Duration, limits: RangeInclusive<Duration>) -> Duration {
-        self.time(key, limits).value_or(default)
+        let time = self.time(key, limits);
+        self.has_default(key, HumanDuration(default).to_string());
+        time.value_or(default)
     }
 
     /// Reads a duration within limits.
     pub(super) fn time(&self, key: &'static str, limits: RangeInclusive<Duration>) -> Option<Spanned<Duration>> {
-        let value = self.value(key)?;
+        let in_words = || {
+            let (low, high) = (HumanDuration(*limits.start()), HumanDuration(*limits.end()));
+            format!("from {low} to {high}")
+        };
+        let value = self.value(key, || Kind::Duration(in_words()))?;
         let amount = self.typed(value, AMOUNT, amount)?.into_inner();
         let time = match amount {
             Amount::Number(number) => Err(format!("{number} has no unit; write \"{number}s\" if you mean seconds")),
             Amount::Text(text) => match units::duration(text) {
                 Err(error) => Err(format!("\"{text}\" {error}")),
                 Ok(time) if !limits.contains(&time) => {
-                    let (low, high) = (HumanDuration(*limits.start()), HumanDuration(*limits.end()));
-                    Err(format!("\"{text}\" is out of range; write a time from {low} to {high}"))
+                    Err(format!("\"{text}\" is out of range; write a time {}", in_words()))
                 }
                 Ok(time) => Ok(Spanned::new(value.span(), time)),
             },
@@ -322,7 +414,9 @@ impl<'c> Table<'c> {
 
     /// Reads a size in bytes within limits, which `in_words` describes. A number without a unit counts bytes.
     pub(super) fn size(&self, key: &'static str, default: u64, (limits, in_words): (RangeInclusive<u64>, &str)) -> u64 {
-        let raw = self.value(key).and_then(|value| self.typed(value, AMOUNT, amount));
+        let value = self.value(key, || Kind::Size(in_words.to_owned()));
+        self.has_default(key, HumanSize(default).to_string());
+        let raw = value.and_then(|value| self.typed(value, AMOUNT, amount));
         let Some(raw) = raw else { return default };
         let (shown, size) = match raw.get_ref() {
             Amount::Text(text) => (format!("\"{text}\""), units::size(text)),
@@ -352,6 +446,23 @@ fn amount<'c>(value: &'c DeValue<'_>) -> Option<Amount<'c>> {
 fn integer(value: &DeValue<'_>) -> Option<i128> {
     let number = value.as_integer()?;
     i128::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+/// Parses one of the words that the type `T` defines.
+fn word<T: DeserializeOwned>(name: &str) -> Result<T, Error> {
+    let deserializer: StrDeserializer<'_, Error> = name.into_deserializer();
+    T::deserialize(deserializer)
+}
+
+/// Returns the words that the type `T` defines, as the error for any other word lists them.
+fn words<T: DeserializeOwned>() -> Vec<String> {
+    let error = word::<T>("").err().map(|error| error.to_string()).unwrap_or_default();
+    reader::choices(&error).map(str::to_owned).collect()
+}
+
+/// Converts a number that fits into 64 bits, as all limits do.
+fn whole(number: &impl Display) -> i64 {
+    number.to_string().parse().unwrap_or(i64::MAX)
 }
 
 /// Replaces a missing or invalid value by a default.

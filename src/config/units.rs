@@ -50,6 +50,9 @@ pub enum UnitError {
 /// Displays a duration in the form that [`duration`] reads: `1h 30m`.
 pub struct HumanDuration(pub Duration);
 
+/// Displays a size in bytes in the form that [`size`] reads, with the largest unit of which it is a multiple: `64KiB`.
+pub struct HumanSize(pub u64);
+
 /// Reads a duration: numbers with units, from large to small, with or without spaces.
 ///
 /// # Errors
@@ -139,6 +142,14 @@ impl fmt::Display for HumanDuration {
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for HumanSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_fit = |(_, unit): &&(&str, u64)| self.0 != 0 && self.0.is_multiple_of(*unit);
+        let (name, unit) = SIZES.iter().find(is_fit).unwrap_or(&("B", 1));
+        write!(f, "{}{name}", self.0 / unit)
     }
 }
 

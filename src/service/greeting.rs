@@ -4,11 +4,12 @@
 use std::{
     fmt::Write as _,
     io::{IsTerminal as _, stderr, stdout},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::SocketAddr,
     path::Path,
 };
 
 use crate::{
+    admin::from_here,
     audit::LogFormat,
     colour::{Colour, Paint},
     config::{Config, HttpsMode, Output},
@@ -71,16 +72,6 @@ fn text(
     out.extend(log);
     out.push('\n');
     out
-}
-
-/// Returns an address at which a client on this machine can reach a listener.
-fn from_here(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
 }
 
 /// Says how the audit log continues below the greeting.

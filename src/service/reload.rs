@@ -16,7 +16,7 @@ use super::{Daemon, report::Report};
 use crate::{
     admin::http::LastReload,
     audit::MAX_WAIT,
-    config::{Config, Watcher},
+    config::{Config, Sources, Watcher},
     expect::{self, LoadError},
     proxy::{self, ListenError, SetupError},
     store::Disk,
@@ -26,6 +26,8 @@ use crate::{
 /// What a reload reads: the configuration file. Also watches that file and the secret files that it names.
 pub(super) struct Source {
     file: PathBuf,
+    /// The file, and what environment variables and `--set` set.
+    sources: Sources,
     watcher: Option<Watcher>,
 }
 
@@ -51,7 +53,7 @@ pub(super) async fn run(
                 // The files are watched before they are read, so that no change is missed.
                 reloads.follow().await;
                 report.reloading();
-                reload(&daemon, reloads.file(), cause).await;
+                reload(&daemon, &reloads.sources, cause).await;
                 report.reloaded();
             }
             None => tracing::warn!(
@@ -64,7 +66,7 @@ pub(super) async fn run(
 
 /// Logs warnings about a configuration that was loaded.
 pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
-    for warning in file.map_or_else(Vec::new, |file| config.warnings(file, SystemTime::now())) {
+    for warning in config.warnings(file, SystemTime::now()) {
         tracing::warn!("{warning}");
     }
     for warning in proxy::beyond_files(config) {
@@ -97,11 +99,11 @@ pub(super) fn log_warnings(config: &Config, file: Option<&Path>) {
     }
 }
 
-async fn reload(daemon: &Arc<Daemon>, file: &Path, cause: &'static str) {
+async fn reload(daemon: &Arc<Daemon>, sources: &Sources, cause: &'static str) {
     // This reads files and parses keys, so it must not block a thread that serves requests.
     let attempt = tokio::task::spawn_blocking({
-        let (daemon, file) = (daemon.clone(), file.to_owned());
-        move || attempt(&daemon, &file, cause)
+        let (daemon, sources) = (daemon.clone(), sources.clone());
+        move || attempt(&daemon, &sources, cause)
     });
     let outcome = match log_if_slow(attempt).await {
         Ok(attempt) => attempt.map_err(|error| error.to_string()),
@@ -148,10 +150,10 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     }
 }
 
-/// Loads the file and makes it the current configuration, or returns why that is impossible. Blocks, and needs a
+/// Loads the configuration and makes it the current configuration, or returns why that is impossible. Blocks, and needs a
 /// runtime.
-fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes, ReloadError> {
-    let config = expect::load(file)?;
+fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<Changes, ReloadError> {
+    let config = expect::load(sources)?;
     let Daemon { live, listeners, .. } = daemon;
     // Check this before building anything, because building creates missing files and leaves them there if a later step
     // fails.
@@ -183,7 +185,7 @@ fn attempt(daemon: &Daemon, file: &Path, cause: &'static str) -> Result<Changes,
         let _ = runtime.block_on(tokio::time::timeout(MAX_WAIT, closing));
     }
     changes::log(&changes, &generation, cause);
-    log_warnings(&generation.config, Some(file));
+    log_warnings(&generation.config, sources.file());
     Ok(changes)
 }
 
@@ -201,21 +203,23 @@ enum ReloadError {
 // === impl Source ===
 
 impl Source {
-    /// Starts to watch the configuration file and its secret files. Blocks while it reads them, so call it before
+    /// Starts to watch the configuration file and its secret files, if there is a file. Blocks while it reads them, so call it before
     /// anything is served.
-    pub(super) fn begin(file: &Path) -> Self {
+    pub(super) fn begin(sources: &Sources) -> Option<Self> {
+        let file = sources.file()?;
         let mut watcher = Watcher::new(file)
             .inspect_err(|error| {
                 tracing::warn!(%error, "cannot watch the configuration file; send SIGHUP to reload it");
             })
             .ok();
-        if let (Some(watcher), Some(secrets)) = (&mut watcher, secrets_of(file)) {
+        if let (Some(watcher), Some(secrets)) = (&mut watcher, secrets_of(sources)) {
             follow(watcher, &secrets);
         }
-        Self {
+        Some(Self {
             file: file.to_owned(),
+            sources: sources.clone(),
             watcher,
-        }
+        })
     }
 
     pub(super) fn file(&self) -> &Path {
@@ -225,10 +229,10 @@ impl Source {
     /// Watches the files that the configuration file now names, if it can be parsed.
     async fn follow(&mut self) {
         let Some(mut watcher) = self.watcher.take() else { return };
-        let file = self.file.clone();
+        let sources = self.sources.clone();
         // This reads files and folders, so it must not block a thread that serves requests.
         let followed = tokio::task::spawn_blocking(move || {
-            if let Some(secrets) = secrets_of(&file) {
+            if let Some(secrets) = secrets_of(&sources) {
                 follow(&mut watcher, &secrets);
             }
             watcher.look();
@@ -242,8 +246,8 @@ impl Source {
 }
 
 /// Returns the secret files that a configuration names, whether or not they are valid.
-fn secrets_of(file: &Path) -> Option<Vec<PathBuf>> {
-    let config = Config::load_without_credentials(file).ok()?;
+fn secrets_of(sources: &Sources) -> Option<Vec<PathBuf>> {
+    let config = Config::load_without_credentials(sources).ok()?;
     Some(config.secret_files().into_iter().map(Path::to_owned).collect())
 }
 

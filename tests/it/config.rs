@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use robotgate::audit::{ClientMask, LoggedUserAgent, Privacy, RedactQuery};
 use robotgate::bot::{Enforcement, Identity, Unidentified};
-use robotgate::config::{Config, ConfigError, Environment, HttpsMode, Output, Unverifiable};
+use robotgate::config::{Config, ConfigError, Environment, HttpsMode, Output, Sources, Unverifiable};
 use robotgate::decision::Verdict;
 use robotgate::egress::{Destinations, Ports};
 use robotgate::origin::HostPattern;
@@ -15,6 +15,7 @@ use robotgate::pace::{BeyondMax, CrawlDelay, Policy as Pace};
 mod bad;
 mod credentials;
 mod example;
+mod sources;
 mod unreachable;
 mod warnings;
 mod watch;
@@ -421,12 +422,12 @@ fn extra_roots_are_relative_to_the_configuration_file() {
     std::fs::write(folder.path().join("root.pem"), ROOT).unwrap();
     let file = folder.path().join("robotgate.toml");
     std::fs::write(&file, "[https]\nextra-roots = ['root.pem']").unwrap();
-    assert_eq!(Config::load(&file).unwrap().https.extra_roots.len(), 1);
+    assert_eq!(Config::load(&Sources::from(&*file)).unwrap().https.extra_roots.len(), 1);
 }
 
 #[test]
 fn the_error_names_a_file_that_cannot_be_read() {
-    let error = Config::load(Path::new("/nowhere/robotgate.toml")).unwrap_err();
+    let error = Config::load(&Sources::from(Path::new("/nowhere/robotgate.toml"))).unwrap_err();
     assert!(
         error
             .to_string()

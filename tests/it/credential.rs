@@ -6,7 +6,10 @@ use std::{
     path::PathBuf,
 };
 
-use robotgate::{bot::Credentials, config::Config};
+use robotgate::{
+    bot::Credentials,
+    config::{Config, Sources},
+};
 use tempfile::TempDir;
 
 use crate::support::CliOutput;
@@ -105,7 +108,7 @@ async fn add_prints_the_secret_once_and_stores_its_hash() {
     for name in ["acme-prod", "shared"] {
         assert_ne!(secret_in(&folder.stdout_of(&["add", name]).await), secret);
     }
-    let config = Config::load(&folder.path("robotgate.toml")).unwrap();
+    let config = Config::load(&Sources::from(&*folder.path("robotgate.toml"))).unwrap();
     assert_eq!(config.bots.named("AcmeBot").unwrap().bindings.credentials.len(), 1);
     let left: Vec<_> = fs::read_dir(folder.0.path()).unwrap().collect();
     assert_eq!(left.len(), 2, "nothing but the two files: {left:?}");

@@ -160,7 +160,10 @@ fn cli_md_names_every_command_and_option() {
 
 /// Adds to `missing` the options, arguments and subcommands of the command `path` that `section` does not name.
 fn name_all(command: &clap::Command, path: &str, section: &str, missing: &mut Vec<String>) {
-    for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+    // The rules for all commands describe `--set`.
+    let is_shared = |argument: &clap::Arg| argument.get_long() == Some("set");
+    let arguments = command.get_arguments().filter(|argument| !argument.is_hide_set());
+    for argument in arguments.filter(|argument| !is_shared(argument)) {
         let mut names = Vec::new();
         names.extend(argument.get_long().map(|long| format!("--{long}")));
         names.extend(argument.get_short().map(|short| format!("`-{short}`")));

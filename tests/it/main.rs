@@ -30,6 +30,7 @@ mod exchanges;
 mod explain;
 mod fleet;
 mod harness;
+mod health;
 mod hostile;
 mod identity;
 mod intercept;

@@ -9,7 +9,7 @@ use std::{
 use serde::Serialize;
 use similar::TextDiff;
 
-use super::{CacheArgs, CacheError, load, origin_of, paint, print, print_json, show::tamed, unknown};
+use super::{CacheArgs, CacheError, origin_of, paint, print, print_json, show::tamed, unknown};
 use crate::{
     cli::{
         colour::{Colour, Paint},
@@ -79,7 +79,7 @@ struct Difference<'a> {
 impl HistoryArgs {
     pub(super) fn run(&self, args: &CacheArgs) -> Result<(), CacheError> {
         let origin = origin_of(&self.origin)?;
-        let config = load(args.config.as_deref())?;
+        let (config, sources) = args.load()?;
         let Some(options) = &config.evidence else {
             return Err(CacheError::Unknown(
                 "with evidence.enabled = false the proxy does not keep old versions".to_owned(),
@@ -97,7 +97,7 @@ impl HistoryArgs {
             .map(|(number, found)| Version::new(number, found))
             .collect();
         if versions.is_empty() {
-            return Err(unknown(&origin, &self.origin, args.config.as_deref()));
+            return Err(unknown(&origin, &self.origin, &sources));
         }
         let read = |version: &Version| -> Result<Vec<u8>, CacheError> {
             let Some(sha256) = version.sha256 else {

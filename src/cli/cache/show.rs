@@ -6,7 +6,7 @@ use std::{
     time::SystemTime,
 };
 
-use super::{CacheArgs, CacheError, load, origin_of, paint, print, print_json, unknown};
+use super::{CacheArgs, CacheError, origin_of, paint, print, print_json, unknown};
 use crate::{
     admin::{Detail, LastCopy},
     cli::colour::{Colour, Paint},
@@ -31,9 +31,9 @@ pub struct ShowArgs {
 impl ShowArgs {
     pub(super) fn run(&self, args: &CacheArgs) -> Result<(), CacheError> {
         let origin = origin_of(&self.origin)?;
-        let config = load(args.config.as_deref())?;
+        let (config, sources) = args.load()?;
         let Some(detail) = args.ask_of(&config, |copies| copies.show(&origin))? else {
-            return Err(unknown(&origin, &self.origin, args.config.as_deref()));
+            return Err(unknown(&origin, &self.origin, &sources));
         };
         if args.json {
             return print_json(&detail);

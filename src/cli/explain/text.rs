@@ -5,7 +5,7 @@ mod fetch;
 mod rules;
 mod usage;
 
-use std::{fmt::Write as _, path::Path, time::Duration};
+use std::{fmt::Write as _, time::Duration};
 
 use super::source::Source;
 use crate::{
@@ -13,8 +13,9 @@ use crate::{
     cli::{
         colour::{Colour, Paint},
         columns::{columns, cut},
-        config_option,
+        config_options,
     },
+    config::Sources,
     decision::{Decision, Reason, Scope, Verdict},
     explanation::{AudienceStatement, Report},
     pace::{Cause, CrawlDelay},
@@ -24,13 +25,13 @@ use crate::{
 
 /// Returns the whole report.
 ///
-/// If bots may not reach the URL's host, `alone` is the report on what the robots.txt alone says. `config` is the file
-/// that `--config` names, if any.
+/// If bots may not reach the URL's host, `alone` is the report on what the robots.txt alone says. `sources` are those of
+/// the configuration.
 pub(super) fn write(
     report: &Report<'_>,
     alone: Option<&Report<'_>>,
     source: &Source,
-    config: Option<&Path>,
+    sources: &Sources,
     paint: Paint,
 ) -> String {
     let mut out = String::new();
@@ -47,19 +48,19 @@ pub(super) fn write(
     let _ = usage::write(deciding, paint, &mut out);
     let _ = fetch::write(source, paint, &mut out);
     let _ = statements(report, paint, &mut out);
-    match (config, source) {
-        (None, _) => out.push_str(
+    match (*sources == Sources::default(), source) {
+        (true, _) => out.push_str(
             "\nNo --config was given, so these are the defaults; the running proxy may decide differently.\n",
         ),
-        (Some(_), Source::Live(_)) => {
+        (false, Source::Live(_)) => {
             let _ = writeln!(
                 out,
                 "\nThe running proxy may still use an older copy or a remembered failure: robotgate cache show {}{}",
                 report.decision.target().origin,
-                config_option(config)
+                config_options(sources)
             );
         }
-        (Some(_), Source::File(_) | Source::Unasked) => {}
+        (false, Source::File(_) | Source::Unasked) => {}
     }
     out
 }

@@ -10,6 +10,7 @@ use std::{
 
 use crate::{
     cli::{
+        Overrides,
         live::{self, Live, LiveError},
         load, source,
     },
@@ -82,11 +83,11 @@ impl Source {
     }
 
     /// Reads or fetches the robots.txt. `config` is used for fetching.
-    pub(super) fn find(&self, config: Option<&Path>) -> Result<LintInput, SourceError> {
+    pub(super) fn find(&self, config: Option<&Path>, overrides: &Overrides) -> Result<LintInput, SourceError> {
         let read = match self {
             Self::File(path) => source::of_file(path),
             Self::Stdin => source::of_input(),
-            Self::Url(url) => return self.fetch(url, config),
+            Self::Url(url) => return self.fetch(url, config, overrides),
         };
         let source_name = self.to_string();
         match read {
@@ -104,8 +105,8 @@ impl Source {
     }
 
     /// Fetches the robots.txt of the URL's origin with the configuration in `config`.
-    fn fetch(&self, url: &str, config: Option<&Path>) -> Result<LintInput, SourceError> {
-        let config = load(config)?;
+    fn fetch(&self, url: &str, config: Option<&Path>, overrides: &Overrides) -> Result<LintInput, SourceError> {
+        let (config, _) = load(config, overrides)?;
         let origin = Target::origin_of(url).map_err(|error| SourceError::Url {
             source_name: self.to_string(),
             error,

@@ -77,7 +77,7 @@ fn parse(text: &str) -> Result<Config, Problems> {
     match Config::parse_in(&environment, "robotgate.toml", text, Path::new(NOWHERE)) {
         Ok(config) => Ok(config),
         Err(ConfigError::Invalid(problems)) => Err(problems),
-        Err(ConfigError::Read { .. } | ConfigError::Empty(_)) => panic!("a text is not read from a file"),
+        Err(error) => panic!("a text is read from no file and no variable: {error}"),
     }
 }
 

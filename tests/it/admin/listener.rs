@@ -2,7 +2,7 @@
 
 use tokio::{io::AsyncReadExt as _, net::TcpStream};
 
-use crate::support::{Connection, Gate, Latch, Origin, Reply, Signal, refused, wait};
+use crate::support::{CliOutput, Connection, Gate, Latch, Origin, Reply, Signal, refused, wait};
 
 #[tokio::test]
 async fn a_running_gate_is_alive_and_ready() {
@@ -27,6 +27,11 @@ async fn a_draining_gate_is_alive_and_not_ready() {
     let ready = gate.admin("/readyz").await;
     assert_eq!((ready.status, &*ready.text()), (503, "draining\n"));
     assert_eq!(gate.admin("/healthz").await.status, 200);
+    let address = gate.admin_address().to_string();
+    let health = CliOutput::of(&["health", "--address", &address], "").await;
+    assert_eq!((health.code, &*health.out), (Some(1), "not ready: draining\n"));
+    let health = CliOutput::of(&["health", "--alive", "--address", &address], "").await;
+    assert_eq!((health.code, &*health.out), (Some(0), "alive\n"));
     latch.open();
     assert_eq!(bot.await.unwrap().status, 200);
 }

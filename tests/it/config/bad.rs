@@ -1,6 +1,6 @@
 //! Invalid configurations and their error messages.
 
-use robotgate::config::{Config, ConfigError};
+use robotgate::config::{Config, ConfigError, Sources};
 
 use super::parse;
 
@@ -310,7 +310,7 @@ fn invalid_utf_8_is_reported_with_its_position() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("robotgate.toml");
     std::fs::write(&file, b"[proxy]\nname = '\xff'").unwrap();
-    let ConfigError::Invalid(problems) = Config::load(&file).unwrap_err() else {
+    let ConfigError::Invalid(problems) = Config::load(&Sources::from(&*file)).unwrap_err() else {
         panic!("read")
     };
     let problem = problems.iter().next().unwrap();

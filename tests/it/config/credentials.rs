@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use robotgate::bot::SecretHash;
-use robotgate::config::Config;
+use robotgate::config::{Config, Sources};
 use tempfile::TempDir;
 
 use crate::support::CliOutput;
@@ -36,7 +36,7 @@ impl Folder {
 
     fn load(&self) -> Result<Config, String> {
         let path = self.0.path().display().to_string();
-        Config::load(&self.config()).map_err(|error| error.to_string().replace(&path, "DIR"))
+        Config::load(&Sources::from(&*self.config())).map_err(|error| error.to_string().replace(&path, "DIR"))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use robotgate::config::Config;
+use robotgate::config::{Config, Sources};
 use robotgate::copy::{Policy, Then, Unreachable, WithoutCopy};
 use robotgate::pace::{CrawlDelay, Policy as Pace};
 
@@ -198,7 +198,7 @@ fn every_shipped_configuration_is_valid() {
         if file.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
-        Config::load(&file).unwrap_or_else(|error| panic!("{error}"));
+        Config::load(&Sources::from(&*file)).unwrap_or_else(|error| panic!("{error}"));
     }
 }
 

@@ -146,7 +146,7 @@ async fn check_takes_the_file_either_way_and_run_says_how_to_name_it() {
         assert!(output.errors.contains("none.toml"), "{args:?}: {}", output.errors);
     }
     for (args, text) in [
-        (&["check"][..], "Usage: robotgate check <FILE>"),
+        (&["check"][..], "robotgate check <FILE>"),
         (&["run", "gate.toml"], "robotgate run --config gate.toml"),
     ] {
         let output = CliOutput::of(args, "").await;

@@ -28,6 +28,7 @@ pub struct Builder {
     credentials: Option<String>,
     files: Vec<(String, Vec<u8>)>,
     env: Vec<(String, String)>,
+    set: Vec<String>,
     socket: Option<TcpListener>,
     open_files: Option<usize>,
 }
@@ -67,6 +68,12 @@ impl Builder {
     /// Sets an environment variable of the gate.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets a key of the configuration by `--set`.
+    pub fn set(mut self, setting: &str) -> Self {
+        self.set.push(setting.to_owned());
         self
     }
 
@@ -151,7 +158,7 @@ impl Builder {
             fs::set_permissions(path, Permissions::from_mode(0o600)).expect("the file is ours");
         }
         fs::write(folder.path().join(FILE), text).expect("the folder is ours");
-        let child = spawn(folder.path(), self.env, self.socket, self.open_files);
+        let child = spawn(folder.path(), self.env, &self.set, self.socket, self.open_files);
         (folder, config, dns, child)
     }
 }
@@ -162,7 +169,7 @@ impl Gate {
     /// # Panics
     /// If the gate ends immediately.
     pub async fn start_again(&mut self) {
-        self.child = spawn(self.folder.path(), Vec::new(), None, None);
+        self.child = spawn(self.folder.path(), Vec::new(), &[], None, None);
         self.log = Log::collect(self.child.stderr.take().expect("piped"));
         self.output = Log::collect(self.child.stdout.take().expect("piped"));
         self.listening().await;
@@ -188,7 +195,13 @@ pub(super) fn write_credentials(folder: &Path, text: &str) {
     fs::rename(fresh, folder.join(CREDENTIALS)).expect("the folder is ours");
 }
 
-fn spawn(folder: &Path, env: Vec<(String, String)>, socket: Option<TcpListener>, open_files: Option<usize>) -> Child {
+fn spawn(
+    folder: &Path,
+    env: Vec<(String, String)>,
+    set: &[String],
+    socket: Option<TcpListener>,
+    open_files: Option<usize>,
+) -> Child {
     let mut command = command();
     if let Some(count) = open_files {
         let gate = std::mem::replace(&mut command, without_surroundings(Command::new("sh")));
@@ -211,6 +224,7 @@ fn spawn(folder: &Path, env: Vec<(String, String)>, socket: Option<TcpListener>,
         .envs(env)
         .args(["run", "--config"])
         .arg(folder.join(FILE))
+        .args(set.iter().flat_map(|setting| ["--set", setting]))
         .current_dir(Path::new("/"))
         .stdin(stdin)
         .stdout(Stdio::piped())

@@ -1,0 +1,69 @@
+//! `robotgate health`: asks a running robotgate whether it is ready, for probes of containers.
+
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
+
+use super::{Overrides, print};
+use crate::{
+    admin::{Endpoint, Probe},
+    config::{Config, ConfigError},
+    text::plain,
+};
+
+/// Say whether the running proxy is ready
+///
+/// Prints one line. Asks the proxy at the address of admin.listen. If that does not answer, asks at the socket next to
+/// the cache file (cache.path), which only the proxy's own user and root can open.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct HealthArgs {
+    /// The configuration that the proxy runs with. Without it, ROBOTGATE_CONFIG names the file
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
+    /// The address of the proxy's admin listener, in place of a configuration
+    #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["config", "set"])]
+    address: Option<SocketAddr>,
+    /// Ask only whether the process answers. A proxy that drains or that cannot write its log is alive, but not ready
+    #[arg(long)]
+    alive: bool,
+}
+
+/// Prints the answer. Fails if it is no, or if nobody answers.
+pub fn run(args: &HealthArgs) -> ExitCode {
+    let (probe, word) = match args.alive {
+        true => (Probe::Alive, "alive"),
+        false => (Probe::Ready, "ready"),
+    };
+    let (is_good, text) = match args.endpoints().map(|endpoints| probe.run(&endpoints)) {
+        Ok(Ok(answer)) if answer.is_yes && args.alive => (true, word.to_owned()),
+        Ok(Ok(answer)) if answer.is_yes => (true, answer.text),
+        Ok(Ok(answer)) => (false, format!("not {word}: {}", answer.text)),
+        Ok(Err(error)) => (false, format!("not {word}: {error}")),
+        Err(error) => (false, format!("not {word}: {error}")),
+    };
+    let printed = print(format!("{}\n", plain(&text, usize::MAX)));
+    if is_good { printed } else { ExitCode::FAILURE }
+}
+
+// === impl HealthArgs ===
+
+impl HealthArgs {
+    fn endpoints(&self) -> Result<Vec<Endpoint>, ConfigError> {
+        if let Some(address) = self.address {
+            return Ok(vec![Endpoint::Listener(address)]);
+        }
+        // The proxy keeps its configuration if a new one has mistakes, and stays ready.
+        let config = Config::load_in_part(&self.overrides.sources(self.config.as_deref())?)?;
+        Ok(Endpoint::of(&config))
+    }
+}
+
+const AFTER_HELP: &str = "\
+Exit status: 0 if the proxy is ready, 1 if it is not or does not answer within 3 seconds, 2 for a usage
+error.
+
+Try it:
+  robotgate health
+  robotgate health --config robotgate.toml
+  robotgate health --alive --address 127.0.0.1:3180";

@@ -1,0 +1,53 @@
+//! `--set`, and the environment variables for the same: the sources of a configuration beside its file, for all commands
+//! that read one.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    config::{ConfigError, Setting, Sources},
+    text::plain,
+    trust::shell_word,
+};
+
+/// The keys that the command line sets.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(super) struct Overrides {
+    /// Set a key of the configuration, such as proxy.listen=0.0.0.0:3128 (repeatable). Wins over the file and over
+    /// environment variables (ROBOTGATE_SET_PROXY__LISTEN)
+    #[arg(long, value_name = "KEY=VALUE", global = true)]
+    set: Vec<Setting>,
+}
+
+// === impl Overrides ===
+
+impl Overrides {
+    /// Returns the sources of the configuration: `file`, or the one that the environment names, what the environment
+    /// sets, and the options.
+    pub(super) fn sources(&self, file: Option<&Path>) -> Result<Sources, ConfigError> {
+        Sources::new(file.map(PathBuf::from), env::vars_os(), &self.set)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.set.is_empty()
+    }
+}
+
+/// Returns `--config FILE` and each `--set`, with a space before each, to be shown as part of a command. Environment
+/// variables are not shown, because they apply to that command, too.
+pub(super) fn config_options(sources: &Sources) -> String {
+    let mut options = String::new();
+    if let Some(file) = sources.file() {
+        options.push_str(&option("config", &file.to_string_lossy()));
+    }
+    options.extend(sources.set().map(|setting| option("set", &setting.to_string())));
+    options
+}
+
+/// Returns an option and its value, quoted for a shell, with a space before them.
+pub(super) fn option(name: &str, value: &str) -> String {
+    // A shell script can have the options in a comment, and a line break in a value would end the comment.
+    format!(" --{name} {}", shell_word(&plain(value, usize::MAX)))
+}

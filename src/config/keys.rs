@@ -1,0 +1,89 @@
+//! The keys of the configuration, as its parser reports them while it reads. So there is no second list of them.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use toml::Value;
+
+/// A key that the parser looked for.
+#[derive(Clone, Debug)]
+pub(super) struct Key {
+    /// The dotted name of its table, without list indexes; empty for the file itself.
+    pub table: String,
+    /// The entry, from 0, if the table is one of a list.
+    pub entry: Option<usize>,
+    pub name: &'static str,
+    pub kind: Kind,
+    pub is_required: bool,
+    /// The value that applies without the key, if there is one.
+    pub default: Option<Value>,
+    /// Where the value is; `None` if the key is not set.
+    pub span: Option<Range<usize>>,
+}
+
+/// What a key takes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    Text,
+    /// A list of texts.
+    Texts,
+    /// A text or a list of texts.
+    TextOrTexts,
+    /// One of these words.
+    Word(Vec<String>),
+    /// A list of these words.
+    Words(Vec<String>),
+    Flag,
+    FlagOrTexts,
+    Date,
+    /// A whole number in a range.
+    Number(i64, i64),
+    /// One of these numbers.
+    Numbers(Vec<i64>),
+    /// A list of ports and ranges of ports.
+    Ports,
+    /// A time, and its range in words.
+    Duration(String),
+    /// A size in bytes, and its range in words.
+    Size(String),
+    Table,
+    /// A list of tables.
+    Tables,
+}
+
+/// Which keys a pass of the parser records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recording {
+    Nothing,
+    /// The keys that the parser looks for in this configuration.
+    Looked,
+    /// All keys, also those of tables that are not written.
+    All,
+}
+
+// === impl Key ===
+
+impl Key {
+    /// Returns the dotted name.
+    pub(super) fn dotted(&self) -> String {
+        match &*self.table {
+            "" => self.name.to_owned(),
+            table => format!("{table}.{}", self.name),
+        }
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// Returns whether a value without quotes can only be meant as a text. A time is none, because a number as its value
+    /// lacks a unit.
+    fn is_text(&self) -> bool {
+        matches!(self, Self::Text | Self::Word(_))
+    }
+}
+
+/// Returns the dotted names of the keys that take only text.
+pub(super) fn texts(keys: &[Key]) -> BTreeSet<String> {
+    keys.iter().filter(|key| key.kind.is_text()).map(Key::dotted).collect()
+}

@@ -1,0 +1,199 @@
+//! The text that a configuration is read from: that of the file, followed by what environment variables and `--set`
+//! set. So a range of bytes says in which of them a value is.
+//!
+//! It knows no key. What a key takes is passed in.
+
+use std::collections::BTreeSet;
+use std::mem;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize as _;
+use toml::de::{DeTable, DeValue, Deserializer};
+use toml::{Spanned, Table};
+
+use super::error::{Complaint, line};
+use super::sources::Override;
+
+/// The texts of all sources, one after the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SourceText {
+    pub text: String,
+    /// The name of the file, for errors.
+    file: Arc<str>,
+    /// Where relative paths in the file start.
+    base_dir: PathBuf,
+    /// The part of each override.
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    /// Where `key=value` is in the text.
+    range: Range<usize>,
+    /// The length of the key.
+    key: usize,
+    place: Arc<str>,
+    /// The same text at the same place after white space, so that a parser of it alone returns ranges of the whole.
+    padded: String,
+}
+
+/// Where a byte of the text comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Origin<'t> {
+    /// The file, and the line in it, from 1.
+    File(&'t Arc<str>, usize),
+    /// An environment variable or `--set`.
+    Override(&'t Arc<str>),
+}
+
+/// Returns what the document sets, without the places of values.
+pub(super) fn to_table(document: &DeTable<'_>) -> Table {
+    let document = Spanned::new(0..0, document.clone());
+    // A document can always be read as a table.
+    Table::deserialize(Deserializer::from(document)).unwrap_or_default()
+}
+
+/// Adds the keys of `from` to `into`. If both have a key, that of `from` counts, but tables are merged.
+fn merge<'t>(into: &mut DeTable<'t>, from: DeTable<'t>) {
+    for (key, mut value) in from {
+        let name: &str = key.get_ref();
+        if let Some(DeValue::Table(old)) = into.get_mut(name).map(Spanned::get_mut)
+            && let DeValue::Table(new) = value.get_mut()
+        {
+            merge(old, mem::take(new));
+            continue;
+        }
+        into.remove(name);
+        into.insert(key, value);
+    }
+}
+
+// === impl SourceText ===
+
+impl SourceText {
+    pub(super) fn new(file: &str, text: &str, base_dir: &Path, overrides: &[Override]) -> Self {
+        let mut joined = Self {
+            text: text.to_owned(),
+            file: file.into(),
+            base_dir: base_dir.to_owned(),
+            parts: Vec::new(),
+        };
+        for Override { place, setting } in overrides {
+            joined.text.push('\n');
+            let (from, part) = (joined.text.len(), setting.to_string());
+            joined.text.push_str(&part);
+            joined.parts.push(Part {
+                range: from..joined.text.len(),
+                key: setting.key.len(),
+                place: place.clone(),
+                padded: " ".repeat(from) + &part,
+            });
+        }
+        joined
+    }
+
+    /// Returns the text of the file.
+    pub(super) fn of_file(&self) -> &str {
+        &self.text[self.range(0)]
+    }
+
+    pub(super) fn has_overrides(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
+    fn part(&self, at: usize) -> Option<&Part> {
+        self.parts.iter().rfind(|part| part.range.start <= at)
+    }
+
+    /// Says where the byte at `at` comes from.
+    pub(super) fn origin(&self, at: usize) -> Origin<'_> {
+        match self.part(at) {
+            Some(part) => Origin::Override(&part.place),
+            None => Origin::File(&self.file, line(&self.text, at)),
+        }
+    }
+
+    /// Returns the range of the source that contains the byte at `at`: an override, or the file.
+    pub(super) fn range(&self, at: usize) -> Range<usize> {
+        match (self.part(at), self.parts.first()) {
+            (Some(part), _) => part.range.clone(),
+            // A line break separates the two.
+            (None, Some(first)) => 0..first.range.start - 1,
+            (None, None) => 0..self.text.len(),
+        }
+    }
+
+    /// Returns the absolute path for the one that is written at `at`. Paths in a file start at its folder, and others at
+    /// the working directory, as those of other options do.
+    pub(super) fn path(&self, path: &str, at: usize) -> PathBuf {
+        match self.part(at) {
+            // This fails if there is no working directory. The path then stays as it is.
+            Some(_) => std::path::absolute(path).unwrap_or_else(|_| path.into()),
+            None => self.base_dir.join(path),
+        }
+    }
+
+    /// Sets the keys of the overrides in `document`, which is that of the file. `texts` are the keys that take only
+    /// text. Returns the mistakes.
+    pub(super) fn apply<'t>(&'t self, document: &mut DeTable<'t>, texts: &BTreeSet<String>) -> Vec<Complaint> {
+        let mut complaints = Vec::new();
+        for part in &self.parts {
+            let key = &self.text[part.range.start..part.range.start + part.key];
+            match part.parse(texts.contains(key)) {
+                Ok(table) => merge(document, table),
+                Err((span, message)) => complaints.push(Complaint {
+                    span,
+                    missing: None,
+                    message,
+                }),
+            }
+        }
+        complaints
+    }
+}
+
+// === impl Part ===
+
+impl Part {
+    /// Parses the part as TOML. If that fails, or the key takes only text, a value without quotes is a text.
+    fn parse(&self, is_text: bool) -> Result<DeTable<'_>, (Range<usize>, String)> {
+        let value = &self.padded[self.range.start + self.key + 1..];
+        let word = value.trim();
+        let from = self.range.end - value.trim_start().len();
+        let span = from..from + word.len();
+        if word.is_empty() {
+            let message = "the value is missing; write \"\" for an empty text".to_owned();
+            return Err((self.range.clone(), message));
+        }
+        match DeTable::parse(&self.padded) {
+            Ok(table) if !is_text || word.starts_with(['"', '\'', '[', '{']) => Ok(table.into_inner()),
+            Err(error) if is_meant_as_toml(word) => {
+                let message = format!("this is not TOML: {}", error.message());
+                Err((error.span().unwrap_or(span), message))
+            }
+            _ => Ok(self.table(Spanned::new(span, DeValue::String(word.into())))),
+        }
+    }
+
+    /// Returns the table in which the key has this value.
+    fn table<'p>(&'p self, value: Spanned<DeValue<'p>>) -> DeTable<'p> {
+        let key = self.range.start..self.range.start + self.key;
+        let (mut table, mut value, mut end) = (DeTable::new(), value, key.end);
+        for name in self.padded[key.clone()].rsplit('.') {
+            let span = end - name.len()..end;
+            end = span.start.saturating_sub(1);
+            table = DeTable::new();
+            table.insert(Spanned::new(span, name.into()), value);
+            value = Spanned::new(key.clone(), DeValue::Table(table.clone()));
+        }
+        table
+    }
+}
+
+/// Returns whether a value that is not TOML was meant to be. Such a value is an error and not a text. The address
+/// `[::1]:3128` has a bracket, but no quotes.
+fn is_meant_as_toml(word: &str) -> bool {
+    word.starts_with(['"', '\'', '{']) || word.starts_with('[') && word.contains(['"', '\''])
+}
