@@ -81,10 +81,7 @@ fn a_key_that_others_can_read_or_the_group_can_write_is_refused() {
         let error = files.load_or_create().unwrap_err();
         assert!(matches!(error, AuthorityError::Exposed(_)), "{error}");
         let advice = error.to_string();
-        assert!(
-            advice.contains(&format!("{chmod} {}", files.key.display())),
-            "{advice}"
-        );
+        assert!(advice.contains(&format!("{chmod} {}", files.key.display())), "{advice}");
     }
 }
 
