@@ -43,7 +43,7 @@ use crate::{
 
 /// A forward proxy that checks every request of your bots against the site's robots.txt
 #[derive(Debug, Parser)]
-#[command(name = "robotgate", version, arg_required_else_help = true, after_help = AFTER_HELP)]
+#[command(name = "robotgate", version = crate::VERSION, arg_required_else_help = true, after_help = AFTER_HELP)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,

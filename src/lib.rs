@@ -53,8 +53,8 @@
 //!   file. It also contains the client of that socket for the `cache` command, which reads the file itself if no proxy
 //!   runs, and the client for the `health` command.
 //! - [`config`]: parses the configuration file, and what environment variables and `--set` set ([`config::Sources`]),
-//!   into a checked [`config::Config`], and watches the file. A module that
-//!   has options defines their type, such as [`copy::Policy`], which the configuration then contains.
+//!   into a checked [`config::Config`], and watches the file. Reports its own keys, for the schema and `config show`. A
+//!   module that has options defines their type, such as [`copy::Policy`], which the configuration then contains.
 //! - `explanation`: why a URL would be allowed or refused, with the rules that won and lost.
 //! - [`replay`]: decides the lines of an audit log again, with the texts of [`evidence`]; or as if the configuration, a
 //!   robots.txt or the User-Agent had been otherwise.
@@ -65,6 +65,7 @@
 //! - `fair_semaphore`: permits for work that only a few may do at the same time, fair between clients. `ratelimited`:
 //!   log lines that are written at most once a second. `colour`: colour, where a terminal shows it. `columns`: a
 //!   terminal's width, and text that fits into it. [`text`]: makes text from outside safe to show, and formats times.
+//! - `version`: the version with the commit, from `build.rs`.
 //! - [`service`]: the daemon around all this: starts, reloads and stops, records the result of the last reload, reports
 //!   it to systemd, and takes sockets from systemd.
 //! - [`cli`]: one file for each subcommand. They share [`cli::live`], which fetches a robots.txt for a person,
@@ -155,4 +156,7 @@ pub mod text;
 pub mod trust;
 pub mod upstream;
 pub mod usage;
+mod version;
 mod wire;
+
+pub use version::VERSION;

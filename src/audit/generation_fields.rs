@@ -38,7 +38,7 @@ impl GenerationFields {
         number.write(&mut fields);
         for (name, value) in [
             ("instance", instance.as_str()),
-            ("version", env!("CARGO_PKG_VERSION")),
+            ("version", crate::VERSION),
             ("config_sha256", &config_sha256.to_string()),
         ] {
             fields.extend_from_slice(format!(",\"{name}\":").as_bytes());

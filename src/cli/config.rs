@@ -1,10 +1,11 @@
-//! `robotgate config`: prints configurations.
+//! `robotgate config`: prints the configuration in force, its schema, and one for containers.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
-use super::print;
+use super::{Overrides, fail, print};
+use crate::config::Config;
 
-/// Print a configuration for a container
+/// Print the configuration in force, the schema of configurations, or a configuration for a container
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true, after_help = AFTER_HELP)]
 pub struct ConfigArgs {
@@ -14,13 +15,37 @@ pub struct ConfigArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
+    Show(ShowArgs),
+    /// Print a JSON Schema of configuration files, for editors
+    Schema,
     /// Print a configuration that makes sense in a container, as a file to start from
     Container,
 }
 
-/// Prints what the action asks for.
+/// Print every key that has a value, as TOML, and where the value comes from
+///
+/// A comment behind each value says whether it is the default, or else in which line of the file, environment variable
+/// or option it is. Secrets are not shown: the configuration only names the files that contain them.
+#[derive(Debug, clap::Args)]
+struct ShowArgs {
+    /// The configuration file. Without it, ROBOTGATE_CONFIG names the file
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: Overrides,
+}
+
+/// Prints what the action asks for. Fails if the configuration is invalid.
 pub fn run(args: &ConfigArgs) -> ExitCode {
-    match args.action {
+    match &args.action {
+        Action::Show(show) => {
+            let sources = show.overrides.sources(show.config.as_deref());
+            match sources.and_then(|sources| Config::show(&sources)) {
+                Ok(text) => print(text),
+                Err(error) => fail(&error),
+            }
+        }
+        Action::Schema => print(format!("{:#}\n", Config::schema())),
         Action::Container => print(CONTAINER),
     }
 }
@@ -29,4 +54,6 @@ const CONTAINER: &str = include_str!("../../conf/container.toml");
 
 const AFTER_HELP: &str = "\
 Try it:
+  robotgate config show --config robotgate.toml
+  robotgate config schema > robotgate.schema.json
   robotgate config container > robotgate.toml";

@@ -144,6 +144,9 @@ pub(super) fn evidence(table: &Table<'_>, cache: &Cache) -> (Option<EvidenceOpti
         Some(cache) => table.path_or("path", path, cache.with_file_name(EVIDENCE_FILE)),
         None => table.path_or_state("path", path, EVIDENCE_FILE),
     };
+    if !is_enabled {
+        table.has_no_default("path");
+    }
     let options = EvidenceOptions {
         path,
         keep: table.duration("keep", 400 * DAY, KEEPS),
@@ -197,11 +200,11 @@ impl Audit {
 
 /// Reads `mask-client`. A prefix length that is not written has its default, so that no address stays whole by mistake.
 fn mask_client(table: &Table<'_>) -> Option<ClientMask> {
-    let mask = ClientMask {
+    table.span()?;
+    Some(ClientMask {
         ipv4: table.number("ipv4", 24, 0..=32),
         ipv6: table.number("ipv6", 64, 0..=128),
-    };
-    table.span().map(|_| mask)
+    })
 }
 
 fn redact_query(table: &Table<'_>) -> RedactQuery {

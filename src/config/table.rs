@@ -166,6 +166,11 @@ impl<'c> Table<'c> {
             .amend(&self.name, key, |key| key.default = Some(default.into()));
     }
 
+    /// Records that the default of a key that was read before does not apply, because of another key.
+    pub(super) fn has_no_default(&self, key: &'static str) {
+        self.checker.amend(&self.name, key, |key| key.default = None);
+    }
+
     /// Records that a key that was read before takes only these words, or a list of them.
     pub(super) fn has_words<'w>(&self, key: &'static str, words: impl IntoIterator<Item = &'w str>) {
         self.checker.amend(&self.name, key, |key| {

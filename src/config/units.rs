@@ -50,6 +50,28 @@ pub enum UnitError {
 /// Displays a duration in the form that [`duration`] reads: `1h 30m`.
 pub struct HumanDuration(pub Duration);
 
+/// Returns a regular expression for texts that [`duration`] can read, apart from the order of the units.
+pub(super) fn duration_pattern() -> String {
+    let units = TIMES.iter().flat_map(|(names, _)| names.iter().copied());
+    format!("^(\\s*[0-9]+\\s*({}))+\\s*$", any_case(units))
+}
+
+/// Returns a regular expression for texts that [`size`] can read.
+pub(super) fn size_pattern() -> String {
+    let units = SIZES.iter().map(|(name, _)| *name);
+    format!("^\\s*[0-9]+\\s*({})\\s*$", any_case(units))
+}
+
+/// Returns the alternatives of a regular expression that match these names in any case.
+fn any_case<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let letter = |c: char| match c.is_ascii_alphabetic() {
+        true => format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase()),
+        false => c.to_string(),
+    };
+    let names: Vec<String> = names.map(|name| name.chars().map(letter).collect()).collect();
+    names.join("|")
+}
+
 /// Displays a size in bytes in the form that [`size`] reads, with the largest unit of which it is a multiple: `64KiB`.
 pub struct HumanSize(pub u64);
 

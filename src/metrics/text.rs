@@ -440,7 +440,7 @@ impl MetricsCollector {
         page.gauges(
             "robotgate_build_info",
             "The running version; the value is always 1.",
-            [([("version", env!("CARGO_PKG_VERSION"))], 1)],
+            [([("version", crate::VERSION)], 1)],
         )?;
         page.gauge_f64(
             "robotgate_start_time_seconds",

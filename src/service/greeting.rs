@@ -47,7 +47,7 @@ fn text(
         .chain(tls.map(|one| at("https", one)))
         .collect();
 
-    let title = format_args!("robotgate {} is ready", env!("CARGO_PKG_VERSION"));
+    let title = format_args!("robotgate {} is ready", crate::VERSION);
     let mut out = format!("\n{}; Ctrl-C stops it.\n", paint.in_colour(Colour::Good, title));
     // Writing to a string cannot fail.
     let mut say = |what: &str, value: &str| {
@@ -101,7 +101,7 @@ mod tests {
                  Try it              curl -i -x http://127.0.0.1:3128 -A ExampleBot/1.0 http://example.com/\n  \
                  Set up a client     robotgate env curl --config gate.toml\n\
                  Each decision follows as a line of JSON; audit.path in the configuration writes them to a file.\n\n",
-                env!("CARGO_PKG_VERSION")
+                crate::VERSION
             )
         );
     }

@@ -15,6 +15,7 @@ use robotgate::pace::{BeyondMax, CrawlDelay, Policy as Pace};
 mod bad;
 mod credentials;
 mod example;
+mod schema;
 mod sources;
 mod unreachable;
 mod warnings;

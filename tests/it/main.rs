@@ -62,4 +62,5 @@ mod tls_listener;
 mod transcripts;
 mod tunnel;
 mod usage;
+mod version;
 mod what_if;

@@ -156,7 +156,7 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
     let disk = context.with_file(|file| Ok((file.origins()?, file.held()))).await.ok();
     let listening = service_info.listeners.addresses().into_iter();
     Json(Status {
-        version: env!("CARGO_PKG_VERSION"),
+        version: crate::VERSION,
         started: Timestamp(context.started),
         now: Timestamp(SystemTime::now()),
         state: if live.is_stopping() { "draining" } else { "ready" },

@@ -26,7 +26,7 @@ impl Generation {
         let line = StartRecord {
             time: now(),
             instance: self.instance.as_str(),
-            version: env!("CARGO_PKG_VERSION"),
+            version: crate::VERSION,
             config_file: file.as_deref().map(|file| plain(file, MAX_PATH)).as_deref(),
             config_sha256: self.config.canonical.sha256(),
             pid: std::process::id(),

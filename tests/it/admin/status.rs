@@ -13,7 +13,7 @@ async fn the_status_shows_the_version_the_listeners_and_the_origins() {
     // Before its response, this request causes pending changes to be written to disk.
     get(&gate, "/api/v1/origins").await;
     let status = get(&gate, "/api/v1/status").await;
-    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(status["version"], robotgate::VERSION);
     assert_eq!((&status["state"], &status["generation"]), (&json!("ready"), &json!(1)));
     let listens = status["listen"].as_array().unwrap();
     for (address, speaks) in [(gate.address(), "http"), (gate.admin_address(), "admin")] {

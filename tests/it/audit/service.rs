@@ -33,21 +33,15 @@ async fn a_decision_names_the_run_and_the_configuration_that_made_it() {
     let start = gate.whole_audit().remove(0);
     let instance = start["instance"].as_str().expect("a text").to_owned();
     let mut expected = json!({
-        "event": "start", "time": start["time"], "instance": instance, "version": env!("CARGO_PKG_VERSION"),
+        "event": "start", "time": start["time"], "instance": instance, "version": robotgate::VERSION,
         "config_file": gate.file("robotgate.toml"), "config_sha256": first, "pid": gate.pid(),
         "listen": [gate.admin_address().to_string(), gate.address().to_string()],
     });
     assert_eq!(start, expected);
     let fields =
         |decision: &Record| ["config", "instance", "version", "config_sha256"].map(|name| decision[name].clone());
-    let made_by = |config: u64, sha256: &str| {
-        [
-            json!(config),
-            json!(instance),
-            json!(env!("CARGO_PKG_VERSION")),
-            json!(sha256),
-        ]
-    };
+    let made_by =
+        |config: u64, sha256: &str| [json!(config), json!(instance), json!(robotgate::VERSION), json!(sha256)];
     assert_eq!(fields(&gate.decision_for(&origin.url("/1")).await), made_by(1, &first));
 
     gate.reconfigure("[refusals]\nstatus = 451");

@@ -272,7 +272,7 @@ const VOLATILE: [(&str, &str); 20] = [
     (r"([0-9A-F]{2}:){31}[0-9A-F]{2}", "FINGERPRINT"),
     (r"authority [0-9a-f]{8}", "authority ID"),
     (r"AcmeBot:[\w-]{43}@", "SECRET"),
-    (r#""version": ?"[\d.]+""#, "VERSION"),
+    (r#""version": ?"[^"]+""#, "VERSION"),
     (r#""instance": ?"[0-9a-f]{8}""#, "INSTANCE"),
     (r#""config_sha256": ?"[0-9a-f]{64}""#, "CONFIG"),
     (r"(/home/you/.local/state|/var/lib)/robotgate", "STATE"),
