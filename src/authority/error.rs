@@ -7,7 +7,7 @@ use std::{
 
 use thiserror::Error;
 
-use crate::text::Second;
+use crate::{files::Exposure, text::Second};
 
 /// Why there is no authority that can sign leaf certificates.
 #[derive(Debug, Error)]
@@ -41,15 +41,8 @@ pub enum AuthorityError {
     #[error("another process keeps {} locked: stop that process, then start again", .0.display())]
     Locked(PathBuf),
 
-    #[error(
-        "the key {} has mode {mode:04o}, so users other than its owner can read it: run `chmod 600 {}`; if another \
-         user could have copied the key, replace the certificate and the key", path.display(), path.display()
-    )]
-    Exposed {
-        path: PathBuf,
-        /// The permission bits of the file.
-        mode: u32,
-    },
+    #[error("{0}; if another user could have copied this key, replace the certificate and the key")]
+    Exposed(Exposure),
 
     #[error("{} is not a certificate in PEM form: {detail}; put a `-----BEGIN CERTIFICATE-----` block there", path.display())]
     Certificate { path: PathBuf, detail: String },
@@ -124,7 +117,7 @@ impl AuthorityError {
             | Self::Chain { .. }
             | Self::Expired { .. }
             | Self::NotYetValid { .. } => "https.ca-certificate",
-            Self::Exposed { .. } | Self::NoKey { .. } | Self::Key { .. } => "https.ca-key",
+            Self::Exposed(_) | Self::NoKey { .. } | Self::Key { .. } => "https.ca-key",
             _ => "https.ca-certificate and https.ca-key",
         }
     }

@@ -14,13 +14,13 @@
 
 use std::{
     fs::{self, DirBuilder, File, Permissions},
-    io::{self, Read, Write},
+    io::{self, Write},
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::Path,
 };
 
 use super::{create::NewPair, error::AuthorityError};
-use crate::files::{self, create_unfinished, folder_of, unfinished};
+use crate::files::{self, SecretError, create_unfinished, folder_of, unfinished};
 
 /// The paths of an authority's two files.
 #[derive(Clone, Copy)]
@@ -187,17 +187,10 @@ fn exists(path: &Path) -> Result<bool, AuthorityError> {
 }
 
 fn read_key(path: &Path) -> Result<Vec<u8>, AuthorityError> {
-    let (mut file, metadata) = files::open(path).map_err(AuthorityError::read(path))?;
-    let mode = metadata.permissions().mode() & 0o7777;
-    if mode & OTHERS != 0 {
-        return Err(AuthorityError::Exposed {
-            path: path.to_owned(),
-            mode,
-        });
-    }
-    let mut key = Vec::new();
-    file.read_to_end(&mut key).map_err(AuthorityError::read(path))?;
-    Ok(key)
+    files::read_secret(path).map_err(|error| match error {
+        SecretError::Read { path, source } => AuthorityError::Read { path, source },
+        SecretError::Exposed(exposure) => AuthorityError::Exposed(exposure),
+    })
 }
 
 fn write_unfinished(path: &Path, contents: &[u8], mode: u32) -> Result<(), AuthorityError> {
@@ -224,6 +217,3 @@ fn link(path: &Path) -> Result<(), AuthorityError> {
         Err(error) => Err(AuthorityError::write(path)(error)),
     }
 }
-
-/// The permissions of the file's group and of all other users.
-const OTHERS: u32 = 0o077;

@@ -100,7 +100,7 @@ async fn the_error_for_an_unusable_file_names_its_key() {
             "audit.path: cannot open the audit log",
         ),
         (&*pair("none.pem"), "https.ca-certificate and https.ca-key: "),
-        (&pair("damaged.pem"), "https.ca-key: the key "),
+        (&pair("damaged.pem"), "https.ca-key: "),
     ] {
         fs::write(
             &file,
