@@ -220,7 +220,7 @@ impl Report {
         count(self.different, "are different");
         count(
             self.as_logged,
-            "are taken as logged, because the network, a credential or the pace decided",
+            "are taken as logged, because an address, a credential or the pace decided",
         );
         for (why, number) in &self.not_replayable {
             let example = self.missing.get(why).map(|sha256| format!(" (such as {sha256})"));
@@ -304,7 +304,7 @@ fn show(logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> 
     let (config, texts) = replayer.sources(logged);
     let again = match outcome {
         Outcome::Same => "the same".to_owned(),
-        Outcome::AsLogged => "not replayed, because the network, a credential or the pace decided".to_owned(),
+        Outcome::AsLogged => "not replayed, because an address, a credential or the pace decided".to_owned(),
         Outcome::NotReplayable(missing) => format!("cannot be replayed: {missing}"),
         Outcome::Different(fields) => differences(fields),
     };

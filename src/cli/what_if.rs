@@ -211,7 +211,7 @@ fn shown(report: &Report<'_>) -> String {
     count(summary.same, "stay the same");
     count(
         summary.as_logged,
-        "are taken as logged, because the network, a credential or the pace decided",
+        "are taken as logged, because an address, a credential or the pace decided",
     );
     for (why, number) in &summary.unknown {
         count(*number, &format!("cannot be decided: {why}"));

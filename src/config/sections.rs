@@ -111,7 +111,7 @@ impl Cache {
         if let Some(path) = path.as_ref().filter(|_| !persist) {
             table.checker.complain(
                 path.span(),
-                "with persist = false there is no file; remove either this key or persist",
+                "persist = false means that nothing is stored, so this path has no effect; remove this key, or remove `persist = false`",
             );
         }
         Self {
@@ -139,7 +139,7 @@ pub(super) fn evidence(table: &Table<'_>, cache: &Cache) -> (Option<EvidenceOpti
     if let Some(path) = path.as_ref().filter(|_| !is_enabled) {
         table.checker.complain(
             path.span(),
-            "with enabled = false there is no file; remove either this key or enabled",
+            "enabled = false means that nothing is stored, so this path has no effect; remove this key, or remove `enabled = false`",
         );
     }
     table.has_default("enabled", cache.path.is_some() || path.is_some());

@@ -104,8 +104,8 @@ impl Live {
                 tracing::error!(
                     %error,
                     output,
-                    "lines that were waiting for the previous audit log cannot be written to the new one; they keep \
-                     waiting for the previous one"
+                    "some lines could not be written to the previous audit log, and cannot be moved to the new one; \
+                     robotgate keeps trying to write them to the previous log"
                 );
             }
             logs.push(before.audit.clone());

@@ -983,7 +983,7 @@ const EFFECTS = [
   ["verdict", "unverifiable", "would get a different verdict, but be forwarded or refused as before"],
   ["basis", "", "would have a different rule or reason, but the same result"],
   ["same", "", "stay the same"],
-  ["as_logged", "", "are taken as logged, because the network, a credential or the pace decided"],
+  ["as_logged", "", "are taken as logged, because an address, a credential or the pace decided"],
   ["skipped", "", "are older, and were not compared for lack of time"],
 ];
 
