@@ -60,8 +60,8 @@ impl HealthArgs {
 }
 
 const AFTER_HELP: &str = "\
-Exit status: 0 if the proxy is ready, 1 if it is not or does not answer within 3 seconds, 2 for a usage
-error.
+Exit status: 0 if the proxy is ready, 1 if it is not or gives no answer, 2 for a usage error. The command
+waits 3 seconds for an answer at each address.
 
 Try it:
   robotgate health
