@@ -19,7 +19,7 @@ pub use self::{
     clock::{ClockReadings, Jump},
     failure::{Failure, FetchError, NetworkError},
     freshness::Freshness,
-    lookup::{CacheStatus, Lookup, Tally},
+    lookup::{CacheStatus, Lookup, Tallied, Tally},
     meaning::{Fetched, Meaning, Received},
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
     robots_copy::{RobotsCopy, Sha256},

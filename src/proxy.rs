@@ -21,7 +21,8 @@
 //!
 //! `changes` notes which sites changed their robots.txt, and what that means. `rejections` logs clients that reject
 //! the certificates of the interception. [`crate::metrics`] counts events, and
-//! `snapshot` reads the other values when the metrics are requested.
+//! `snapshot` reads the other values when the metrics are requested. `sampler` passes to [`crate::history`] what was
+//! counted.
 
 mod cached_response;
 mod changes;
@@ -54,6 +55,7 @@ mod rejections;
 mod relay;
 mod respond;
 mod rewrite;
+mod sampler;
 mod seen_texts;
 mod server_tls;
 mod snapshot;
@@ -70,4 +72,5 @@ pub use self::{
     generation::{Generation, SetupError},
     listen::{ListenError, Listeners, Planned, ServeOperator, Speaks},
     live::{Live, beyond_files},
+    sampler::Sampler,
 };

@@ -33,7 +33,7 @@ pub use self::{
     verdicts::VerdictCounts,
 };
 use crate::{
-    copy::{Due, Lookup, OriginState, Policy},
+    copy::{Due, Lookup, OriginState, Policy, Tallied},
     fetch::{Fetch, LookupError, Requester},
     origin::Origin,
     text::micros_since_1970,
@@ -214,6 +214,15 @@ impl Store {
     pub fn each_state(&self, mut each: impl FnMut(&OriginState)) {
         for (_, held) in self.slots.iter() {
             each(&held.slot.state.load());
+        }
+    }
+
+    /// Calls `each` with what was counted for each origin in memory since the last call. Slow if there are many origins.
+    pub fn take_tallies(&self, mut each: impl FnMut(&Origin, Tallied)) {
+        for (origin, held) in self.slots.iter() {
+            if let Some(tallied) = held.slot.tally.take() {
+                each(&origin, tallied);
+            }
         }
     }
 

@@ -19,6 +19,7 @@ use crate::{
     audit::{AuditLog, LogFormat, Recent},
     config::Config,
     egress::Listening,
+    history::History,
     metrics::Metrics,
     store::Store,
     trust::Rejections,
@@ -31,6 +32,8 @@ pub struct Live {
     pub(super) metrics: Arc<Metrics>,
     /// Clients that rejected the authority's certificates.
     pub(super) rejections: Arc<Rejections>,
+    /// What happened lately, across reloads.
+    pub(super) history: Arc<History>,
     /// Earlier audit logs to which requests may still write.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
     /// Whether the proxy is stopping. This is not a channel, because each request reads it, and a channel would take a
@@ -56,6 +59,7 @@ impl Live {
             clients: Arc::new(clients),
             metrics,
             rejections: Arc::default(),
+            history: Arc::default(),
             audit_logs: Mutex::new(Vec::new()),
             stopping: AtomicBool::new(false),
         }))
@@ -121,6 +125,11 @@ impl Live {
     /// Returns the clients that rejected the authority's certificates.
     pub fn rejections(&self) -> &Arc<Rejections> {
         &self.rejections
+    }
+
+    /// Returns what happened lately.
+    pub fn history(&self) -> &Arc<History> {
+        &self.history
     }
 
     /// Returns recent requests that were not allowed.
