@@ -12,6 +12,7 @@ pub mod http;
 mod row;
 mod socket;
 mod stats;
+mod versions;
 mod view;
 
 pub use self::{
@@ -19,4 +20,5 @@ pub use self::{
     row::{Detail, Forgot, LastCopy, Row},
     socket::Serving,
     stats::{Count, Running, Stats},
+    versions::{Difference, UNCHANGED, Version, VersionError, Versions, short},
 };

@@ -66,7 +66,7 @@ mod timer;
 mod tunnel;
 mod websocket;
 
-pub(crate) use self::judge::{NoDecision, decide, operators};
+pub(crate) use self::judge::{NoDecision, decide, decide_from_memory, decide_with, operators};
 pub use self::{
     check::{Unusable, Warnings, check, check_reload},
     generation::{Generation, SetupError},

@@ -144,9 +144,10 @@ impl Span {
     /// many for a chart.
     pub(super) fn of(question: &Question<'_>, now: u64) -> Self {
         let until = seconds(question.until).min(now + 1);
-        let from = seconds(question.from).min(until.saturating_sub(1));
+        let from = seconds(question.from);
         let oldest = now.saturating_sub(Resolution::Hour.seconds() * Resolution::Hour.spans());
-        let from = from.max(oldest);
+        // A time that nothing is left of is as good as any other.
+        let from = from.max(oldest).min(until.saturating_sub(1));
         let needs_sites = question.site.is_some() || matches!(question.by, By::Site | By::Answer);
         let has_all = |resolution: &Resolution| {
             let first = now.saturating_sub(resolution.seconds() * (resolution.spans() - 1));

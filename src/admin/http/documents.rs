@@ -29,6 +29,10 @@ pub(super) async fn script() -> impl IntoResponse {
     file("text/javascript; charset=utf-8", SCRIPT)
 }
 
+pub(super) async fn charts() -> impl IntoResponse {
+    file("text/javascript; charset=utf-8", include_str!("../page/charts.js"))
+}
+
 /// Serves openapi.json, the description of the API for programs.
 pub(super) async fn openapi() -> impl IntoResponse {
     file("application/json", OPENAPI)

@@ -1,6 +1,6 @@
 //! Reads the input of a request: the query of a GET, the content of a POST.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::{
     RequestExt as _,
@@ -15,7 +15,9 @@ use serde::{
 
 use super::problem::Problem;
 use crate::{
+    config::units::duration,
     origin::Target,
+    text::Timestamp,
     usage::{Purpose, Purposes},
 };
 
@@ -106,6 +108,17 @@ fn purposes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Purpose
         .collect::<Result<Purposes, String>>()
         .map(Some)
         .map_err(D::Error::custom)
+}
+
+/// Reads a time: as in RFC 3339, or how long before `now` it was, such as `1h`.
+pub(super) fn moment(text: &str, now: SystemTime) -> Result<SystemTime, String> {
+    if let Ok(Timestamp(time)) = serde_json::from_value(text.into()) {
+        return Ok(time);
+    }
+    let before = duration(text).ok().and_then(|ago| now.checked_sub(ago));
+    before.ok_or_else(|| {
+        format!("{text:?} is not a time; write 2026-11-22T08:00:00Z, or 90s, 10m, 1h or 2d for as long ago")
+    })
 }
 
 /// Checks that a User-Agent field can hold `agent`.

@@ -12,7 +12,8 @@ use axum::{
 use http::{HeaderValue, header};
 
 use super::{
-    Context, access, changes, decide, documents, explain, health, origins, problem::Problem, refusals, status, what_if,
+    Context, access, changes, decide, documents, explain, health, history, origins, problem::Problem, refusals, status,
+    versions, what_if,
 };
 
 /// A path and its documented methods. Every path with GET supports HEAD too.
@@ -30,6 +31,7 @@ fn routes() -> Vec<Route> {
         Route("/", GET, get(documents::index)),
         Route("/page.css", GET, get(documents::style)),
         Route("/page.js", GET, get(documents::script)),
+        Route("/charts.js", GET, get(documents::charts)),
         Route("/healthz", GET, get(health::alive)),
         Route("/readyz", GET, get(health::ready)),
         Route("/metrics", GET, get(documents::metrics)),
@@ -39,9 +41,13 @@ fn routes() -> Vec<Route> {
         Route("/api/v1/openapi.json", GET, get(documents::openapi)),
         Route("/api/v1/status", GET, get(status::status)),
         Route("/api/v1/refusals", GET, get(refusals::refusals)),
+        Route("/api/v1/refusals.csv", GET, get(refusals::as_table)),
+        Route("/api/v1/refusals.jsonl", GET, get(refusals::as_lines)),
+        Route("/api/v1/history", GET, get(history::history)),
         Route("/api/v1/changes", GET, get(changes::changes)),
         Route("/api/v1/origins", GET, get(origins::list)),
         Route("/api/v1/origins/detail", GET, get(origins::detail)),
+        Route("/api/v1/origins/versions", GET, get(versions::versions)),
         Route("/api/v1/origins/stats", GET, get(origins::stats)),
         Route("/api/v1/decide", &["get", "post"], get(decide::one).post(decide::many)),
         Route("/api/v1/explain", GET, get(explain::explain)),
