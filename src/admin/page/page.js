@@ -7,9 +7,12 @@
 const TOKEN = "robotgate-token";
 const PERIOD = 1000; // ms between two polls of the status
 const SLOWEST = 5000; // maximum ms between two attempts while robotgate does not answer
-const WINDOW = 120; // seconds that the chart shows
+const WINDOW = 10; // seconds over which the rates are taken, at most
 const SHOWN = 50; // maximum number of rules that did not decide, and of other statements, to show
 const MAX_TAIL = 500; // refusals that the page keeps
+const TYPING = 400; // ms without a key before a search or a filter is asked
+const PAGE = 100; // sites on a page
+const MAX_CHANGES = 20; // changes of robots.txt files to show
 const CHANGES_PERIOD = 5000; // ms between two looks at the changes of robots.txt files
 const VERDICTS = ["allow", "deny", "unverifiable", "defer"];
 
@@ -35,7 +38,7 @@ const LOST = {
 
 let status = null; // the last status
 let skew = 0; // the server's clock minus the browser's, in ms
-let samples = []; // {at, allow, deny, unverifiable, defer}, for the chart
+let samples = []; // {at, allow, deny, unverifiable, defer}, for the rates
 let timer = null;
 let failures = 0;
 let polling = false;
@@ -44,9 +47,10 @@ let view = "now";
 let asked = 0; // number of the latest question, to ignore late answers to earlier ones
 
 // Records, newest first: `rows` in the list, and `waiting` while the list is paused.
-const tail = { after: null, rows: [], waiting: [], missed: 0, paused: false };
+const tail = { filter: "", after: null, rows: [], waiting: [], missed: 0, found: 0, held: 0, oldest: null, paused: false };
 const reasons = {}; // a sentence for each reason seen so far
-const list = { next: null, shown: 0, question: 0 };
+const list = { question: 0 };
+let drawnAt = -Infinity; // when the history was last asked for, in ms
 
 // === Small tools ===
 
@@ -253,9 +257,11 @@ async function poll() {
     failures = 0;
     seen(fresh);
     if (view === "now") {
-      await follow();
+      await showNowChart();
       await showChanges();
     }
+    if (view === "refusals") await follow();
+    if (view === "history") await showHistory(false);
   } catch (problem) {
     failures += 1;
     if (problem.status !== 401) gone(problem);
@@ -388,7 +394,6 @@ function showNumbers(s) {
     write(`rate-${verdict}`, mean == null ? "–" : mean > 0 && mean < 10 ? mean.toFixed(1) : count(Math.round(mean)));
     write(`sum-${verdict}`, `${count(s.decisions[verdict])} in all`);
   }
-  drawChart();
   const { origins, audit } = s;
   const of = (part, whole) => (part == null ? null : whole == null ? bytes(part) : `${bytes(part)} of ${bytes(whole)}`);
   show($("facts"), { ...s, now: null, trust_problems: null }, () =>
@@ -415,26 +420,31 @@ function showNumbers(s) {
   );
 }
 
-/** Draws stacked areas: allow at the bottom, then deny, unverifiable and defer. */
-function drawChart() {
-  const end = samples.at(-1).at;
-  const steps = [];
-  for (let i = 1; i < samples.length; i++) {
-    const rates = VERDICTS.map((verdict) => rate(samples[i - 1], samples[i], verdict));
-    if (!rates.includes(null))
-      steps.push({ from: samples[i - 1].at - end + WINDOW, to: samples[i].at - end + WINDOW, rates });
-  }
-  const peak = Math.max(0, ...steps.map(({ rates }) => rates.reduce((sum, each) => sum + each)));
-  const scale = 38 / Math.max(peak, 1);
-  VERDICTS.forEach((verdict, index) => {
-    const path = steps.map(({ from, to, rates }) => {
-      const base = rates.slice(0, index).reduce((sum, each) => sum + each, 0);
-      const [low, high] = [base, base + rates[index]].map((value) => (40 - value * scale).toFixed(2));
-      return low === high ? "" : `M${Math.max(from, 0).toFixed(2)} ${low}V${high}H${to.toFixed(2)}V${low}Z`;
-    });
-    $("chart").querySelector(`path.${verdict}`).setAttribute("d", path.join(""));
+/** Returns the class and the title of a series by `by`. */
+const kindOf = (by) => (each, index) =>
+  each.name == null ? "rest" : by === "verdict" ? each.name : by === "answer" ? { answered: "allow", failed: "deny" }[each.name] : `s${index}`;
+const titleOf = (by) => (each) => each.name ?? (by === "site" ? "all other sites" : "all others");
+
+async function showNowChart() {
+  const report = await api("history", { from: "5m", by: "verdict" });
+  drawChart($("now-chart"), report, {
+    label: "decisions of the last 5 minutes",
+    order: VERDICTS,
+    kind: kindOf("verdict"),
+    title: titleOf("verdict"),
+    link: (each) => `#history?${new URLSearchParams({ range: "1h", by: "reason", ...(each.name !== "allow" && { only: "refusals" }) })}`,
+    pick: (from, until) => (location.hash = historyHash({ range: "chosen", from: iso(from), until: iso(until), by: "reason" })),
   });
-  write("peak", peak > 0 ? `at most ${peak < 10 ? peak.toFixed(1) : count(Math.round(peak))}` : "none");
+  const isEmpty = status && VERDICTS.every((verdict) => status.decisions[verdict] === 0);
+  $("now-empty").hidden = !isEmpty;
+  if (isEmpty) show($("now-empty"), status.listen, () => ["No request yet. Try: ", ...copyable(tryIt())]);
+}
+
+/** Returns a command that sends a request through this robotgate. */
+function tryIt() {
+  const listener = status?.listen?.find((each) => each.speaks === "http") ?? status?.listen?.[0];
+  const address = (listener?.address ?? "127.0.0.1:3128").replace(/^(0\.0\.0\.0|\[::\])/, location.hostname);
+  return `curl -x http://${address} -A ExampleBot/1.0 http://example.com/`;
 }
 
 function showTrust(problems) {
@@ -468,8 +478,21 @@ function showTrust(problems) {
 // === The tail of refusals ===
 
 async function follow() {
-  const answer = await api("refusals", { after: tail.after, limit: tail.after == null ? 100 : 500 });
+  const filter = tail.filter;
+  let answer;
+  try {
+    answer = await api("refusals", { after: tail.after, limit: tail.after == null ? 100 : 500, filter });
+  } catch (problem) {
+    if (problem.status !== 400) throw problem;
+    write("filter-error", problem.message);
+    return;
+  }
+  if (filter !== tail.filter) return;
+  write("filter-error", "");
   if (answer.next < (tail.after ?? 0)) return void Object.assign(tail, { after: null });
+  if (tail.after == null) Object.assign(tail, { found: 0 });
+  tail.found += answer.found;
+  Object.assign(tail, { held: answer.held, oldest: answer.oldest });
   tail.missed += answer.missed ?? 0;
   tail.after = answer.next;
   Object.assign(reasons, answer.reasons);
@@ -477,6 +500,16 @@ async function follow() {
   tail.waiting.length = Math.min(tail.waiting.length, MAX_TAIL);
   if (!halted()) flush();
   noteTail();
+}
+
+/** Starts the list again with this filter. */
+function filterBy(text) {
+  if ($("filter").value.trim() !== text) $("filter").value = text;
+  if (tail.filter === text && tail.after != null) return;
+  Object.assign(tail, { filter: text, after: null, rows: [], waiting: [], missed: 0, found: 0 });
+  $("tail").replaceChildren();
+  write("filter-error", "");
+  poll();
 }
 
 /** Whether the list is paused: by the button, or while a record is open. */
@@ -491,7 +524,6 @@ function flush() {
   tail.waiting = [];
   tail.rows.length = Math.min(tail.rows.length, MAX_TAIL);
   while ($("tail").childElementCount > MAX_TAIL) $("tail").lastElementChild.remove();
-  filterTail();
 }
 
 /** Returns the setting that forwards a request although its verdict is not `allow`. */
@@ -535,10 +567,7 @@ function refusal(record, fresh) {
     if (!halted()) flush();
     noteTail();
   });
-  const item = make("li", { class: fresh && "new" }, details);
-  // The row's text, and the id, which a user can search for.
-  item.text = [...[...summary.children].map((cell) => cell.textContent), record.id].join("\n").toLowerCase();
-  return item;
+  return make("li", { class: fresh && "new", "data-id": record.id }, details);
 }
 
 /** Creates the details of a record. */
@@ -567,7 +596,7 @@ function whole(record) {
         ? link("explain", question, record.rule != null ? "Why: the rule in its robots.txt" : "Why")
         : reasons[record.reason],
       " · ",
-      link("origin", { origin: record.origin }, "This origin"),
+      link("origin", { origin: record.origin }, "This site"),
     ),
     make("dl", { class: "facts" }, facts(Object.keys(fields).map((name) => [name, value(name)]))),
   );
@@ -581,8 +610,8 @@ async function showChanges() {
   lookedForChanges = performance.now();
   show($("changes"), changes, () =>
     changes.length === 0
-      ? muted("There is no change of a robots.txt in memory.")
-      : make("ul", { class: "plain" }, changes.reverse().map((record) => make("li", {}, change(record)))),
+      ? muted("No site has changed its robots.txt lately.")
+      : make("ul", { class: "plain" }, changes.reverse().slice(0, MAX_CHANGES).map((record) => make("li", {}, change(record)))),
   );
 }
 
@@ -645,30 +674,57 @@ function change(record) {
         ),
       ),
     ),
-    make("p", {}, link("origin", { origin: record.origin }, "This origin")),
+    make("p", {}, link("origin", { origin: record.origin }, "This site")),
   );
 }
 
-function filterTail() {
-  const wanted = $("filter").value.trim().toLowerCase();
-  for (const item of $("tail").children) item.hidden = !item.text.includes(wanted);
-  noteTail();
-}
-
 function noteTail() {
-  const shown = [...$("tail").children].filter((item) => !item.hidden).length;
+  const shown = tail.rows.length;
   const parts = [];
-  if (tail.rows.length === 0) parts.push("Nothing has been refused since robotgate started.");
-  else if ($("filter").value.trim()) parts.push(`${shown} of the last ${tail.rows.length} fit the filter.`);
-  else parts.push(`The last ${tail.rows.length}, newest first. The list includes requests that were forwarded despite the decision.`);
+  const since = tail.oldest ? `, back to ${tail.oldest.slice(0, 16).replace("T", " ")} UTC` : "";
+  if (tail.held === 0) parts.push("Nothing has been refused since robotgate started.");
+  else if (tail.filter)
+    parts.push(`${count(tail.found)} of the ${count(tail.held)} refusals in memory${since} fit the filter. The audit log has older ones.`);
+  else
+    parts.push(`${shown < tail.found ? `The last ${count(shown)} of ` : ""}${plural(tail.found, "refusal")} in memory${since}, newest first. The list includes requests that were forwarded despite the decision.`);
   if (tail.missed > 0) parts.push(`${plural(tail.missed, "refusal")} went by unseen; the audit log has them.`);
   if (halted())
     parts.push(`${tail.paused ? "Paused" : "Not updated while a record is open"}: ${count(tail.waiting.length)} new.`);
-  $("columns").hidden = tail.rows.length === 0;
+  $("columns").hidden = shown === 0;
   write("tail-note", parts.join(" "));
 }
 
-$("filter").addEventListener("input", filterTail);
+let filtering = null;
+$("filter").addEventListener("input", () => {
+  clearTimeout(filtering);
+  filtering = setTimeout(() => {
+    const filter = $("filter").value.trim();
+    // Replaces the address, so that going back leaves the list.
+    history.replaceState(null, "", filter ? `#refusals?${new URLSearchParams({ filter })}` : "#refusals");
+    filterBy(filter);
+  }, TYPING);
+});
+for (const button of document.querySelectorAll("[data-save]")) {
+  button.addEventListener("click", () => save(`refusals.${button.dataset.save}`, { filter: tail.filter }));
+}
+
+/** Saves a file of the API. A link could not carry the token. */
+async function save(path, query) {
+  const url = new URL(`api/v1/${path}`, document.baseURI);
+  for (const [name, value] of Object.entries(query)) if (value) url.searchParams.set(name, value);
+  const token = sessionStorage.getItem(TOKEN);
+  try {
+    const response = await fetch(url, { headers: token ? { Authorization: `Bearer ${token}` } : {}, cache: "no-store" });
+    if (!response.ok) throw new Problem(response.status, (await response.json()).detail);
+    const blob = URL.createObjectURL(await response.blob());
+    const anchor = make("a", { href: blob, download: path });
+    anchor.click();
+    setTimeout(() => URL.revokeObjectURL(blob), 60000);
+  } catch (problem) {
+    write("filter-error", `The file cannot be saved. ${problem.message}`);
+  }
+}
+
 $("pause").addEventListener("click", () => {
   tail.paused = !tail.paused;
   $("pause").setAttribute("aria-pressed", tail.paused);
@@ -677,37 +733,290 @@ $("pause").addEventListener("click", () => {
   noteTail();
 });
 
+// === History ===
+
+const RANGES = { "5m": 300, "1h": 3600, "6h": 21600, "24h": 86400, "8d": 8 * 86400 };
+const iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000", "");
+let wantedHistory = {}; // the fields of the address of the history
+
+const historyHash = (fields) => `#history?${new URLSearchParams(Object.entries(fields).filter(([, value]) => value))}`;
+
+/** Returns the times that a range stands for. */
+function timesOf({ range, from, until }) {
+  const midnight = Math.floor(now() / 86400000) * 86400;
+  if (range === "today") return { from: iso(midnight) };
+  if (range === "yesterday") return { from: iso(midnight - 86400), until: iso(midnight) };
+  if (range === "chosen" && from && until) return { from, until };
+  return { from: range in RANGES ? `${RANGES[range]}s` : "1h" };
+}
+
+/** Returns the filter of the list of refusals for what the history shows. */
+function filterOf(parts, times) {
+  const quoted = (value) => (/[\s"]/.test(value) ? `"${value.replaceAll('"', "")}"` : value);
+  return Object.entries({ ...parts, since: times.from, until: times.until })
+    .filter(([, value]) => value)
+    .map(([field, value]) => `${field}:${quoted(String(value))}`)
+    .join(" ");
+}
+
+function readHistory(fields) {
+  wantedHistory = Object.fromEntries(fields);
+  const { range = "1h", by = "verdict", only, site, bot } = wantedHistory;
+  $("range").querySelector("[value=chosen]").hidden = range !== "chosen";
+  $("range").value = range;
+  $("by").value = by;
+  $("only").checked = only === "refusals";
+  const without = (field) => historyHash({ ...wantedHistory, [field]: null });
+  const about = [["site", site], ["bot", bot]].filter(([, value]) => value);
+  show($("about"), about, () =>
+    about.map(([field, value]) => make("span", { class: "chip" }, `${field} `, data(value), " ", make("a", { href: without(field), "aria-label": `Show every ${field}` }, "×"))),
+  );
+  drawnAt = -Infinity;
+  showHistory(true);
+}
+
+for (const id of ["range", "by", "only"]) {
+  $(id).addEventListener("change", () => {
+    const fields = { ...wantedHistory, range: $("range").value, by: $("by").value, only: $("only").checked && "refusals" };
+    if (fields.range !== "chosen") Object.assign(fields, { from: null, until: null });
+    location.hash = historyHash(fields);
+  });
+}
+
+async function showHistory(isNew) {
+  const wanted = wantedHistory;
+  const { range = "1h", by = "verdict", only, site, bot } = wanted;
+  // Ask often only for what changes fast.
+  if (performance.now() - drawnAt < (range === "5m" ? 900 : 10000)) return;
+  drawnAt = performance.now();
+  const times = timesOf(wanted);
+  let report;
+  try {
+    report = await api("history", { ...times, by, only, site, bot, limit: 15 });
+  } catch (problem) {
+    if (isNew || problem.status) write("history-note", `The history cannot be shown. ${problem.message}`);
+    return;
+  }
+  const unfetched = await failingFetches(site);
+  if (wanted !== wantedHistory) return;
+  const exact = { from: report.from, until: report.until };
+  const open = (parts) => `#refusals?${new URLSearchParams({ filter: filterOf({ site, bot, ...parts }, exact) })}`;
+  drawChart($("history-chart"), report, {
+    label: only ? "refusals" : by === "answer" ? "answers of sites" : "decisions",
+    kind: kindOf(by),
+    title: titleOf(by),
+    order: by === "verdict" ? VERDICTS : by === "answer" ? ["answered", "failed"] : [],
+    link: (each) =>
+      each.name == null || each.name === "answered" || each.name === "allow"
+        ? null
+        : by === "site" || by === "bot"
+          ? historyHash({ ...wanted, [by]: each.name, by: "verdict" })
+          : by === "answer"
+            ? "#history?" + new URLSearchParams({ ...wanted, by: "site" })
+            : open({ [by]: each.name }),
+    pick: (from, until) =>
+      (location.hash =
+        report.step > 60
+          ? historyHash({ ...wanted, range: "chosen", from: iso(from), until: iso(until) })
+          : `#refusals?${new URLSearchParams({ filter: filterOf({ site, bot }, { from: iso(from), until: iso(until) }) })}`),
+  });
+  const parts = [];
+  if (report.series.length === 0)
+    parts.push("Nothing happened in this time", site || bot ? " that fits." : ". To see something here, send a request: ", ...(site || bot ? [] : copyable(tryIt())));
+  else if (report.since && report.since > report.from) parts.push(`There is no history from before ${report.since.slice(0, 16).replace("T", " ")} UTC.`);
+  show($("history-note"), parts.map((part) => part.textContent ?? part), () => parts.map((part) => (part instanceof Node ? part : make("span", {}, part))));
+  showTables(report, unfetched, wanted, exact, open);
+}
+
+/** Returns the sites whose robots.txt cannot be fetched, those that fail the longest first. */
+async function failingFetches(site) {
+  try {
+    const { origins } = await api("origins", { state: "failing", sort: "failing-since", search: site, limit: 10 }, 20000);
+    return origins.filter((row) => !site || row.origin === site);
+  } catch {
+    // The other tables do not need it.
+    return [];
+  }
+}
+
+/** Says how a count compares with the time before. */
+function than(count_, before) {
+  if (before == null) return null;
+  if (before === 0) return count_ > 0 ? make("span", { class: "muted" }, "new") : null;
+  const factor = count_ / before;
+  const text = Math.abs(factor - 1) >= 0.05 ? `${factor > 1 ? "+" : "−"}${count(Math.round(Math.abs(factor - 1) * 100))} %` : "same";
+  return make("span", { class: factor >= 1.5 ? "deny" : "muted", title: `${count(before)} in the time before` }, text);
+}
+
+/** Creates a table, or says that it is empty. */
+function tableOf(heads, rows, empty) {
+  if (rows.length === 0) return muted(empty);
+  const cell = (value, index) =>
+    index === 0
+      ? make("th", { scope: "row" }, value)
+      : make("td", { "data-label": heads[index].replace(/^#/, ""), class: `${heads[index].startsWith("#") ? "number" : ""} ${value == null ? "none" : ""}` }, value ?? "–");
+  return make(
+    "table",
+    { class: "cards" },
+    make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col", class: head.startsWith("#") && "number" }, head.replace(/^#/, ""))))),
+    make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map(cell)))),
+  );
+}
+
+function showTables(report, unfetched, wanted, exact, open) {
+  const toSite = (site) => link("origin", { origin: site }, data(site));
+  show($("most"), report.refusals, () =>
+    tableOf(
+      ["Site", "Bot", "Reason", "Rule", "#Refusals", "#Change"],
+      report.refusals.map((row) => [
+        toSite(row.site),
+        row.bot ? make("a", { href: historyHash({ ...wanted, bot: row.bot }) }, data(row.bot)) : "(no bot)",
+        make("span", {}, make("b", { class: row.verdict }, row.verdict), row.reason !== row.verdict && `, ${row.reason}`),
+        row.rule && data(row.rule),
+        make("a", { href: open({ site: row.site, bot: row.bot ?? "none", reason: row.reason }) }, count(row.count)),
+        than(row.count, row.before),
+      ]),
+      "Nothing was refused in this time.",
+    ),
+  );
+  show($("refused-bots"), [report.refused_bots, report.bots], () => {
+    const known = new Map(report.bots.map((row) => [row.bot, row]));
+    return tableOf(
+      ["Bot", "#Refusals", "#Change", "#Too fast (defer)", "#Allowed"],
+      report.refused_bots.map((row) => [
+        row.bot ? make("a", { href: historyHash({ ...wanted, bot: row.bot, only: "refusals", by: "reason" }) }, data(row.bot)) : "(no bot)",
+        make("a", { href: open({ bot: row.bot ?? "none" }) }, count(row.count)),
+        than(row.count, row.before),
+        count(known.get(row.bot)?.defer),
+        count(known.get(row.bot)?.allow),
+      ]),
+      "No bot was refused in this time.",
+    );
+  });
+  show($("refused-sites"), report.refused_sites, () =>
+    tableOf(
+      ["Site", "#Refusals", "#Change", "#Requests"],
+      report.refused_sites.map((row) => [
+        toSite(row.site),
+        make("a", { href: open({ site: row.site }) }, count(row.refused)),
+        than(row.refused, row.refused_before),
+        count(row.requests),
+      ]),
+      "No site refused anything in this time.",
+    ),
+  );
+  const since = (what, at) => make("span", { class: "deny" }, what, make("span", { class: "unbroken" }, `${at.slice(0, 16).replace("T", " ")} UTC`));
+  show($("failing"), [report.failing_sites, unfetched], () => [
+    tableOf(
+      ["Site", "Since when", "#Failed", "#Answered"],
+      [
+        ...report.failing_sites.map((row) => [
+          toSite(row.site),
+          row.failing_since ? since("no answer since ", row.failing_since) : "answers sometimes",
+          make("a", { href: historyHash({ ...wanted, site: row.site, by: "answer", only: null }) }, count(row.failed)),
+          count(row.answered),
+        ]),
+        ...unfetched.map((row) => [
+          toSite(row.origin),
+          make("span", {}, row.failing_since && since("no robots.txt since ", row.failing_since), row.error && `: ${row.error}`),
+          null,
+          null,
+        ]),
+      ],
+      "No site failed to answer a forwarded request in this time, and no robots.txt is missing.",
+    ),
+    make("p", { class: "more" }, link("origins", { state: "failing", sort: "failing-since" }, "All sites whose robots.txt cannot be fetched")),
+  ]);
+  show($("slow"), report.slow_sites, () =>
+    tableOf(
+      ["Site", "#Mean wait", "#Answered"],
+      report.slow_sites.map((row) => [
+        toSite(row.site),
+        make("a", { href: historyHash({ ...wanted, site: row.site, by: "answer", only: null }) }, wait(row.mean_us)),
+        count(row.answered),
+      ]),
+      "No site answered a request in this time.",
+    ),
+  );
+}
+
+/** Formats a time in microseconds. */
+function wait(us) {
+  if (us == null) return "–";
+  return us < 1e5 ? `${(us / 1000).toFixed(us < 1e4 ? 1 : 0)} ms` : `${(us / 1e6).toFixed(us < 1e7 ? 2 : 0)} s`;
+}
+
 // === Origins ===
 
-async function showOrigins(more) {
+// The columns of the list: what the API calls it, its title, whether it holds numbers.
+const COLUMNS = [
+  ["origin", "Site"],
+  ["holds", "What applies"],
+  ["fetched", "Last fetch"],
+  ["expires", "Next fetch"],
+  ["bytes", "Size", true],
+  ...VERDICTS.map((verdict) => [verdict, verdict, true]),
+];
+let wantedSites = {}; // the fields of the address of the list
+
+for (const holds of Object.keys(HOLDS)) $("state-filter").append(make("option", { value: holds }, holds.replaceAll("-", " ")));
+for (const [sort, title] of [...COLUMNS, ["failing-since", "failing since"]])
+  for (const order of ["asc", "desc"]) $("sort").append(make("option", { value: `${sort} ${order}` }, `${title} ${order === "asc" ? "↑" : "↓"}`));
+
+const sitesHash = (fields) => {
+  const kept = Object.entries({ ...wantedSites, ...fields }).filter(([, value]) => value);
+  return `#origins?${new URLSearchParams(kept)}`.replace(/\?$/, "");
+};
+
+/** Shows the heads of the columns: buttons that sort. */
+function showHeads(sort, order) {
+  show($("origins-heads"), [sort, order], () =>
+    COLUMNS.map(([name, title, isNumber]) => {
+      const here = name === sort;
+      // Numbers and times begin with the largest.
+      const first = isNumber || name === "fetched" ? "desc" : "asc";
+      const next = here ? (order === "asc" ? "desc" : "asc") : first;
+      const button = make("button", { type: "button", class: "head", "data-sort": name }, title, here ? (order === "asc" ? " ↑" : " ↓") : "");
+      button.addEventListener("click", () => (location.hash = sitesHash({ sort: name, order: next, offset: null })));
+      return make("th", { scope: "col", class: isNumber && "number", "aria-sort": here ? (order === "asc" ? "ascending" : "descending") : null }, button);
+    }),
+  );
+  $("sort").value = `${sort} ${order}`;
+}
+
+function readSites(fields) {
+  wantedSites = Object.fromEntries(fields);
+  if ($("search") !== document.activeElement) $("search").value = wantedSites.search ?? "";
+  $("state-filter").value = wantedSites.state ?? "";
+  showOrigins();
+}
+
+async function showOrigins() {
   const question = ++list.question;
-  const search = $("search").value.trim();
-  let after = more ? list.next : null;
+  const { search = "", state = "", sort = "origin", order = "asc" } = wantedSites;
+  const offset = Number(wantedSites.offset) || 0;
+  const focused = document.activeElement?.dataset?.sort;
+  showHeads(sort, order);
+  if (focused) document.querySelector(`[data-sort="${focused}"]`)?.focus();
+  const slow = setTimeout(() => write("origins-note", "Searching…"), 400);
   try {
-    // A search can go through many origins without a match; each answer says where to continue.
-    for (let round = 0; ; round++) {
-      const page = await api("origins", { search, after, limit: 100 });
-      if (question !== list.question) return;
-      if (round === 0 && !more) {
-        $("origins").replaceChildren();
-        list.shown = 0;
-      }
-      $("origins").append(...page.origins.map(originRow));
-      list.shown += page.origins.length;
-      list.next = after = page.next;
-      if (page.origins.length > 0 || !page.next || round === 30) break;
-      write("origins-note", "Searching…");
-      await sleep(400);
-      if (question !== list.question) return;
-    }
-    $("more").hidden = !list.next;
-    $("origins-table").hidden = list.shown === 0;
-    const none = search
-      ? "No origin has this in its name."
-      : "robotgate knows no origin yet: no bot has requested a page.";
-    write("origins-note", list.shown ? `${plural(list.shown, "origin")}${list.next ? ", and more" : ""}.` : none);
+    const page = await api("origins", { search, state, sort, order, offset: String(offset), limit: PAGE }, 20000);
+    if (question !== list.question) return;
+    $("origins").replaceChildren(...page.origins.map(originRow));
+    const end = offset + page.origins.length;
+    $("previous").hidden = offset === 0;
+    $("more").hidden = !page.next;
+    write("page-of", offset > 0 || page.next ? `${count(offset + 1)}–${count(end)} of ${count(page.total)}` : "");
+    $("origins-table").hidden = page.origins.length === 0;
+    const isAll = !search && !state;
+    const cut = page.complete ? "" : " There was no time to read all sites; search for a name.";
+    if (page.total > 0) write("origins-note", `${plural(page.total, "site")}${isAll ? " known" : ""}.${cut}`);
+    else if (!isAll) write("origins-note", `No known site fits.${cut}`);
+    else $("origins-note").replaceChildren("robotgate knows no site yet: no bot has requested a page. Try: ", ...copyable(tryIt()));
   } catch (problem) {
-    if (question === list.question) write("origins-note", `The origins cannot be shown. ${problem.message}`);
+    if (question === list.question) write("origins-note", `The sites cannot be shown. ${problem.message}`);
+  } finally {
+    clearTimeout(slow);
   }
 }
 
@@ -738,12 +1047,25 @@ function originRow(row) {
   );
 }
 
-$("refresh").addEventListener("click", () => showOrigins(false));
-$("more").addEventListener("click", () => showOrigins(true));
+$("refresh").addEventListener("click", () => showOrigins());
+const turnPage = (by) => {
+  location.hash = sitesHash({ offset: Math.max(0, (Number(wantedSites.offset) || 0) + by) });
+  $("view-origins").scrollIntoView();
+};
+$("more").addEventListener("click", () => turnPage(PAGE));
+$("previous").addEventListener("click", () => turnPage(-PAGE));
+$("state-filter").addEventListener("change", () => (location.hash = sitesHash({ state: $("state-filter").value, offset: null })));
+$("sort").addEventListener("change", () => {
+  const [sort, order] = $("sort").value.split(" ");
+  location.hash = sitesHash({ sort, order, offset: null });
+});
 let typing = null;
 $("search").addEventListener("input", () => {
   clearTimeout(typing);
-  typing = setTimeout(() => showOrigins(false), 400);
+  typing = setTimeout(() => {
+    history.replaceState(null, "", sitesHash({ search: $("search").value.trim(), offset: null }));
+    readSites(new URLSearchParams(location.hash.split("?")[1] ?? ""));
+  }, TYPING);
 });
 
 async function showOrigin(origin) {
@@ -768,7 +1090,7 @@ async function showOrigin(origin) {
           ["Next fetch", time(row.expires)],
           ["Failing since", time(row.failing_since)],
           ["Error", row.error && make("span", { class: "error" }, row.error)],
-          ["Decisions", `${verdicts} (since robotgate has the origin in memory)`],
+          ["Decisions", `${verdicts} (since robotgate has the site in memory)`],
           ["Size", bytes(row.bytes)],
           ["SHA-256", row.sha256 && data(row.sha256)],
         ]),
@@ -781,8 +1103,16 @@ async function showOrigin(origin) {
         link("explain", { url: `${row.origin}/` }, "May a bot fetch a page here?"),
         " · ",
         link("what-if", { origin: row.origin }, "What if its robots.txt changed?"),
+        " · ",
+        make("a", { href: historyHash({ site: row.origin, range: "24h" }) }, "History"),
+        " · ",
+        link("refusals", { filter: `site:${row.origin}` }, "Refusals"),
       ),
     );
+    const about = make("div", { class: "chart-box" });
+    left.append(make("h3", {}, "Last 24 hours"), about);
+    const versions = make("div", {});
+    if (row.bots?.length > 0) left.append(make("h3", {}, "Its pace and purposes, by bot"), make("ul", { class: "plain rules" }, row.bots.map(atSite)));
     if (row.usage?.length > 0)
       left.append(
         make("h3", {}, "What it says about use"),
@@ -802,12 +1132,102 @@ async function showOrigin(origin) {
       );
     const right =
       row.robots == null ? muted("robotgate has no text of this robots.txt.") : file(row.robots, null, row.robots_truncated);
-    $("origin").replaceChildren(left, right);
+    $("origin").replaceChildren(left, make("div", {}, right, versions));
+    showSiteHistory(origin, about);
+    showVersions(origin, versions);
   } catch (problem) {
     if (question !== asked) return;
     const text = problem.status === 404 ? "robotgate knows nothing about this origin." : problem.message;
     $("origin").replaceChildren(make("p", { class: "error" }, text));
   }
+}
+
+/** Says how fast a bot may go at a site, and what the site says about its purposes. */
+function atSite(bot) {
+  const pace = bot.pace_error
+    ? bot.pace_error
+    : bot.gap_ms != null &&
+      (bot.gap_ms > 0 ? `a request every ${wait(bot.gap_ms * 1000)} (${bot.gap_cause})` : "no delay between requests");
+  const parts = [pace, bot.usage && (bot.usage.said.map((each) => `${use(each)} (${each.policy})`).join("; ") || `${bot.usage.purposes.join(", ")}: nothing is said`)];
+  return make(
+    "li",
+    {},
+    make("b", {}, data(bot.bot)),
+    ": ",
+    parts.filter(Boolean).join("; "),
+    bot.not_before && ["; next request ", time(bot.not_before), ` (${bot.pace_cause})`],
+  );
+}
+
+async function showSiteHistory(site, box) {
+  const wanted = { site, range: "24h" };
+  try {
+    const report = await api("history", { from: "24h", site, by: "verdict" });
+    if (!box.isConnected) return;
+    if (report.series.length === 0) return box.replaceChildren(muted("No decision in the last 24 hours."));
+    drawChart(box, report, {
+      label: "decisions about this site",
+      order: VERDICTS,
+      kind: kindOf("verdict"),
+      title: titleOf("verdict"),
+      link: (each) => (each.name === "allow" ? null : `#refusals?${new URLSearchParams({ filter: `site:${site} verdict:${each.name}` })}`),
+      pick: (from, until) => (location.hash = historyHash({ ...wanted, range: "chosen", from: iso(from), until: iso(until) })),
+    });
+    const failing = report.failing_sites.find((row) => row.site === site);
+    if (failing)
+      box.after(
+        make("p", { class: "deny" }, `${plural(failing.failed, "request")} failed, ${count(failing.answered)} answered`,
+          failing.failing_since && `; no answer since ${failing.failing_since.slice(0, 16).replace("T", " ")} UTC`, ". ",
+          make("a", { href: historyHash({ ...wanted, by: "answer" }) }, "When")),
+      );
+    const slow = report.slow_sites.find((row) => row.site === site);
+    if (slow) box.after(muted(`Mean wait for an answer: ${wait(slow.mean_us)}.`));
+  } catch {
+    box.replaceChildren(muted("The history of this site cannot be shown."));
+  }
+}
+
+/** Lists the versions of a site's robots.txt. Each opens its difference from the one before. */
+async function showVersions(origin, box) {
+  try {
+    const { versions } = await api("origins/versions", { origin });
+    if (!box.isConnected || versions.length === 0) return;
+    box.append(
+      make("h3", {}, `Versions of its robots.txt (${count(versions.length)})`),
+      make("ul", { class: "plain versions" }, versions.reverse().slice(0, SHOWN).map((version) => make("li", {}, versionOf(origin, version)))),
+      ...(versions.length > SHOWN ? [muted(`Older versions: robotgate cache history ${origin}`)] : []),
+    );
+  } catch (problem) {
+    box.append(muted(`The versions of the robots.txt cannot be shown. ${problem.message}`));
+  }
+}
+
+function versionOf(origin, version) {
+  const what = version.sha256 == null ? `no robots.txt${version.status ? ` (${version.status})` : ""}` : `${bytes(version.bytes)}, SHA-256 ${version.sha256.slice(0, 12)}`;
+  const day = (at) => at.slice(0, 16).replace("T", " ");
+  const details = make(
+    "details",
+    {},
+    make("summary", {}, `Version ${version.version}: from ${day(version.first_seen)} UTC, last seen ${day(version.last_seen)}, ${what}`),
+  );
+  details.addEventListener("toggle", async () => {
+    if (!details.open || details.childElementCount > 1) return;
+    const box = make("div", {}, muted("Comparing…"));
+    details.append(box);
+    try {
+      const { difference } = await api("origins/versions", { origin, to: version.version });
+      if (!difference) return box.replaceChildren(muted("This is the oldest version, so there is none to compare it with."));
+      const lines = difference.diff.split("\n").slice(2);
+      box.replaceChildren(
+        muted(difference.rules === "unchanged" ? "The rules are the same." : `${plural(difference.rules_added, "rule")} added, ${count(difference.rules_removed)} removed.`),
+        make("pre", { class: "diff", tabindex: 0, role: "region", "aria-label": "Difference" },
+          ...lines.map((line) => make("span", { class: { "+": "allow", "-": "deny", "@": "muted" }[line[0]] }, `${line}\n`))),
+      );
+    } catch (problem) {
+      box.replaceChildren(make("p", { class: "error" }, problem.message));
+    }
+  });
+  return details;
 }
 
 /** Creates a view of a robots.txt, with robotgate's line numbers and one marked line. */
@@ -856,16 +1276,60 @@ function scrollToMark(inside) {
 
 // === May this bot fetch this URL? ===
 
+/** Returns the URLs that the form has, one a line. */
+const urls = () => $("url").value.split("\n").map((url) => url.trim()).filter(Boolean);
+
+$("url").addEventListener("input", () => ($("url").rows = Math.min(12, Math.max(1, $("url").value.split("\n").length))));
+$("url").addEventListener("keydown", (event) => {
+  // As in a field of one line; Shift and Enter begins another.
+  if (event.key !== "Enter" || event.shiftKey || urls().length > 1) return;
+  event.preventDefault();
+  $("ask").requestSubmit();
+});
 $("ask").addEventListener("submit", (event) => {
   event.preventDefault();
-  const question = { agent: $("agent").value.trim(), url: $("url").value.trim() };
+  const question = { agent: $("agent").value.trim(), url: urls().join("\n") };
   if ($("unproven").checked) question.proof = "none";
+  if ($("pasted").open && $("robots").value) {
+    // A robots.txt can be too long for an address.
+    return showAnswers(question.agent, urls(), question.proof, $("robots").value);
+  }
   const hash = `#explain?${new URLSearchParams(question)}`;
   if (location.hash === hash) route();
   else location.hash = hash;
 });
 
+/** Shows the decisions on several URLs, or on those of sites with another robots.txt. */
+async function showAnswers(agent, urls, proof, robots) {
+  const question = ++asked;
+  const box = $("answer");
+  box.replaceChildren(muted("Asking…"));
+  try {
+    const requests = urls.map((url) => ({ agent, url, ...(proof && { proof }) }));
+    const { decisions } = await api("decide", {}, 70000, { requests, ...(robots != null && { robots }) });
+    if (question !== asked) return;
+    const allowed = decisions.filter((each) => each.verdict === "allow").length;
+    const said = make("p", { class: "said" }, `${count(allowed)} of ${plural(decisions.length, "URL")} allowed.`);
+    const rows = decisions.map((each) => [
+      robots == null && !each.error ? link("explain", { agent, url: each.url, proof: proof ?? "assumed" }, data(each.url)) : data(each.url),
+      each.error ? make("span", { class: "error" }, each.error) : make("span", {}, make("b", { class: each.verdict }, each.verdict), `, ${each.reason}`),
+      each.rule != null ? data(`line ${each.line}: ${each.rule}`) : each.sentence,
+    ]);
+    const line = decisions.length === 1 ? decisions[0].line : null;
+    box.replaceChildren(
+      make("div", { class: robots == null && "whole-row" }, said, robots != null && muted("As if every site had this robots.txt. Nothing was fetched."), tableOf(["URL", "Verdict", "Why"], rows, "")),
+      ...(robots == null ? [] : [file(robots, line, false)]),
+    );
+    scrollToMark(box);
+    write("told", said.textContent);
+  } catch (problem) {
+    if (question === asked) box.replaceChildren(make("p", { class: "error" }, problem.message));
+  }
+}
+
 async function showAnswer(agent, url, proof) {
+  const several = (url ?? "").split("\n").filter(Boolean);
+  if (agent && several.length > 1) return showAnswers(agent, several, proof, null);
   const question = ++asked;
   const box = $("answer");
   if (!agent || !url) return box.replaceChildren();
@@ -963,7 +1427,7 @@ function answer(decision, report) {
           .slice(0, SHOWN)
           .map((each) => make("li", {}, `${each.kind}: `, data(each.value), ` (line ${each.line})`)),
       ),
-    make("p", {}, link("origin", { origin: originOf(decision.url) }, "This origin")),
+    make("p", {}, link("origin", { origin: originOf(decision.url) }, "This site")),
   ].filter(Boolean);
 }
 
@@ -1004,7 +1468,7 @@ async function fillIn(origin) {
 $("assume").addEventListener("submit", async (event) => {
   event.preventDefault();
   const question = ++asked;
-  const box = $("changes");
+  const box = $("differences");
   const [origin, agent] = [$("if-origin").value.trim(), $("if-agent").value.trim()];
   const change = {};
   if (origin) change.robots = [{ origin, text: $("if-robots").value }];
@@ -1171,7 +1635,7 @@ function showReload(s) {
 function route() {
   if (view === "login") return;
   const [name, query] = location.hash.slice(1).split(/\?(.*)/s);
-  const wanted = ["now", "origins", "origin", "explain", "what-if", "configuration"].includes(name) ? name : "now";
+  const wanted = ["now", "history", "refusals", "origins", "origin", "explain", "what-if", "configuration"].includes(name) ? name : "now";
   const fields = new URLSearchParams(query ?? "");
   const [was, moved] = [view, view !== wanted];
   write("told", "");
@@ -1184,7 +1648,10 @@ function route() {
     if (here) each.setAttribute("aria-current", "page");
     else each.removeAttribute("aria-current");
   }
-  if (view === "origins") showOrigins(false);
+  if (view === "now") poll();
+  if (view === "history") readHistory(fields);
+  if (view === "refusals") filterBy(fields.get("filter") ?? "");
+  if (view === "origins") readSites(fields);
   if (view === "origin") showOrigin(fields.get("origin") ?? "");
   if (view === "configuration") showConfiguration();
   if (view === "what-if" && fields.get("origin")) fillIn(fields.get("origin"));
@@ -1194,6 +1661,7 @@ function route() {
     if (fields.has("agent")) $("unproven").checked = fields.get("proof") === "none";
     showAnswer(fields.get("agent"), fields.get("url"), fields.get("proof"));
   }
+  if (view === "explain") $("url").dispatchEvent(new Event("input"));
   if (!moved) return;
   scrollTo(0, 0);
   // The link that led here may be hidden now.
@@ -1206,6 +1674,8 @@ document.querySelector("[data-skip]").addEventListener("click", (event) => {
   $("main").focus();
 });
 setInterval(() => !document.hidden && age(), 5000);
+// Short on a phone.
+$("running").open = innerWidth >= 700;
 view = "";
 route();
 poll();
