@@ -11,6 +11,7 @@
 
 mod counts;
 mod names;
+mod question;
 mod report;
 mod rings;
 mod saved;
@@ -23,7 +24,8 @@ use std::{
 
 pub use self::{
     counts::{Refusal, SiteCounts},
-    report::{BotRow, By, Question, RefusalRow, Report, Series, SiteRow},
+    question::{By, Question},
+    report::{BotRow, RefusalRow, Report, Series, SiteRow},
     saved::Unreadable,
 };
 use self::{names::Names, report::Span, rings::Rings};

@@ -174,3 +174,32 @@ const FAILED: usize = 4;
 const ANSWERED: usize = 5;
 const MICROS: usize = 6;
 const COUNTS: usize = 7;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_taken_is_not_taken_again_and_stays_in_the_counts() {
+        let tally = Tally::default();
+        assert_eq!(tally.take(), None);
+        tally.add(0);
+        tally.add(3);
+        tally.failed();
+        tally.answered(Duration::from_micros(70));
+        let taken = Tallied {
+            verdicts: [1, 0, 0, 1],
+            failed: 1,
+            answered: 1,
+            micros: 70,
+        };
+        assert_eq!(tally.take(), Some(taken));
+        assert_eq!(tally.take(), None);
+        tally.add(0);
+        let verdicts = tally.take().map(|taken| taken.verdicts);
+        assert_eq!((verdicts, tally.count(0), tally.count(3)), (Some([1, 0, 0, 0]), 2, 1));
+        // There is no such verdict.
+        tally.add(4);
+        assert_eq!(tally.take(), None);
+    }
+}

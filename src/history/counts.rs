@@ -130,7 +130,7 @@ impl Counts {
         Slot {
             at,
             results: results.into(),
-            bots: largest(&self.bots, limits.bots, |verdicts| sum(verdicts)),
+            bots: largest(&self.bots, limits.bots, sum),
             sites: self.sites(limits.sites),
             refusals: largest(&self.refusals, limits.refusals, |count| *count),
         }

@@ -397,6 +397,7 @@ async fn the_history_says_what_was_refused_and_opens_it() {
         .perform(json!(["read_chart", ["End", "Enter"], "filter=since"]))
         .await;
     operator.perform(json!(["fits", 400])).await;
+    operator.perform(json!(["height", "now", 1000])).await;
     operator.perform(json!(["fits", 1400])).await;
     operator.close().await;
 }

@@ -92,11 +92,10 @@ fn is_of_another_page(headers: &HeaderMap) -> bool {
 
 /// Paths that reveal nothing secret. They need no token, and pages of other origins can request them. The operators'
 /// page is one of them: it asks the user for the token.
-pub(super) const OPEN: [&str; 9] = [
+pub(super) const OPEN: [&str; 8] = [
     "/",
     "/page.css",
     "/page.js",
-    "/charts.js",
     "/healthz",
     "/readyz",
     "/ca.pem",

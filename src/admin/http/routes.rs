@@ -31,7 +31,6 @@ fn routes() -> Vec<Route> {
         Route("/", GET, get(documents::index)),
         Route("/page.css", GET, get(documents::style)),
         Route("/page.js", GET, get(documents::script)),
-        Route("/charts.js", GET, get(documents::charts)),
         Route("/healthz", GET, get(health::alive)),
         Route("/readyz", GET, get(health::ready)),
         Route("/metrics", GET, get(documents::metrics)),

@@ -1,7 +1,5 @@
 // Charts of the history: stacked bars with axes. They follow the pointer and the arrow keys, and each has a table for
-// people who cannot see it. `page.js` makes the elements.
-
-"use strict";
+// people who cannot see it.
 
 const CHART = { height: 190, left: 48, right: 8, top: 10, bottom: 22 };
 const TICKS = [5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800];
@@ -34,7 +32,9 @@ function clock(at, step, withDay = false) {
 /** Returns the smallest number that is not below `value` and easy to read from an axis, also by half. */
 function niceAbove(value) {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)));
-  return (power === 1 ? [1, 2, 4, 6, 8, 10] : [1, 2, 3, 4, 6, 8, 10]).map((factor) => factor * power).find((nice) => nice >= value);
+  return (power === 1 ? [1, 2, 4, 6, 8, 10] : [1, 2, 3, 4, 6, 8, 10])
+    .map((factor) => factor * power)
+    .find((nice) => nice >= value);
 }
 
 /**
@@ -57,7 +57,12 @@ function drawChart(box, report, options) {
   const y = (value) => CHART.top + inner.height * (1 - value / top);
   const long = points * step > DAY / 2;
 
-  const drawing = svg("svg", { viewBox: `0 0 ${width} ${CHART.height}`, width, height: CHART.height, "aria-hidden": "true" });
+  const drawing = svg("svg", {
+    viewBox: `0 0 ${width} ${CHART.height}`,
+    width,
+    height: CHART.height,
+    "aria-hidden": "true",
+  });
   for (const value of top === 1 ? [0, 1] : [0, top / 2, top]) {
     drawing.append(
       svg("line", { class: "grid", x1: CHART.left, x2: width - CHART.right, y1: y(value), y2: y(value) }),
@@ -86,14 +91,23 @@ function drawChart(box, report, options) {
     });
     drawing.append(svg("path", { class: options.kind(each, index), d: path }));
   });
-  const cursor = svg("rect", { class: "cursor", y: CHART.top, width: inner.width / points, height: inner.height, visibility: "hidden" });
+  const cursor = svg("rect", {
+    class: "cursor",
+    y: CHART.top,
+    width: inner.width / points,
+    height: inner.height,
+    visibility: "hidden",
+  });
   drawing.append(cursor);
 
   // The part of the chart that has the focus stays when it is drawn again.
   const figure = box.figure ?? (box.figure = make("div", { class: "plot", tabindex: 0, role: "application" }));
   const told = box.told ?? (box.told = make("p", { class: "told", "aria-live": "polite" }));
   const unit = `per ${lengthOf(step)}`;
-  figure.setAttribute("aria-label", `Chart: ${options.label}, ${unit}. Use the arrow keys to read it, and Enter to open a time.`);
+  figure.setAttribute(
+    "aria-label",
+    `Chart: ${options.label}, ${unit}. Use the arrow keys to read it, and Enter to open a time.`,
+  );
   const isFocused = box.at != null && box.at < points;
   figure.replaceChildren(drawing);
 
@@ -108,7 +122,9 @@ function drawChart(box, report, options) {
     }
     cursor.setAttribute("x", x(point));
     cursor.setAttribute("visibility", "visible");
-    const parts = series.filter((each) => each.counts[point] > 0).map((each) => `${options.title(each)} ${count(each.counts[point])}`);
+    const parts = series
+      .filter((each) => each.counts[point] > 0)
+      .map((each) => `${options.title(each)} ${count(each.counts[point])}`);
     told.textContent = visible(`${time(point)}: ${parts.join(", ") || "none"}`);
   };
   tell(isFocused ? box.at : null);
@@ -139,7 +155,11 @@ function drawChart(box, report, options) {
   }
   show(box.legend, [report.from, report.until, series.map((each) => [each.name, each.total])], () =>
     series.map((each, index) => {
-      const title = [make("i", { class: options.kind(each, index) }), data(options.title(each)), ` ${count(each.total)}`];
+      const title = [
+        make("i", { class: options.kind(each, index) }),
+        data(options.title(each)),
+        ` ${count(each.total)}`,
+      ];
       const href = options.link?.(each);
       return make("li", {}, href ? make("a", { href }, ...title) : title);
     }),
@@ -151,12 +171,26 @@ function drawChart(box, report, options) {
     const rows = sums.flatMap((sum, point) =>
       sum === 0
         ? []
-        : [make("tr", {}, make("th", { scope: "row" }, time(point)), ...series.map((each) => make("td", { class: "number" }, count(each.counts[point]))))],
+        : [
+            make(
+              "tr",
+              {},
+              make("th", { scope: "row" }, time(point)),
+              ...series.map((each) => make("td", { class: "number" }, count(each.counts[point]))),
+            ),
+          ],
     );
-    const heads = ["Time", ...series.map(options.title)].map((title, index) => make("th", { scope: "col", class: index > 0 && "number" }, title));
+    const heads = ["Time", ...series.map(options.title)].map((title, index) =>
+      make("th", { scope: "col", class: index > 0 && "number" }, title),
+    );
     box.table.append(
-      make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of the chart" },
-        rows.length ? make("table", {}, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)) : muted("Nothing.")),
+      make(
+        "div",
+        { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of the chart" },
+        rows.length
+          ? make("table", {}, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows))
+          : muted("Nothing."),
+      ),
     );
   };
   box.fill();
@@ -165,7 +199,11 @@ function drawChart(box, report, options) {
 
 /** Formats a number of an axis in a few characters. */
 function brief(n) {
-  for (const [unit, size] of [["M", 1e6], ["k", 1e3]]) if (n >= size) return `${n / size}${unit}`;
+  for (const [unit, size] of [
+    ["M", 1e6],
+    ["k", 1e3],
+  ])
+    if (n >= size) return `${n / size}${unit}`;
   return String(n);
 }
 
