@@ -13,6 +13,7 @@ mod probe;
 mod row;
 mod socket;
 mod stats;
+mod versions;
 mod view;
 
 pub use self::{
@@ -21,4 +22,5 @@ pub use self::{
     row::{Detail, Forgot, LastCopy, Row},
     socket::Serving,
     stats::{Count, Running, Stats},
+    versions::{Difference, UNCHANGED, Version, VersionError, Versions, short},
 };

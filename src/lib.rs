@@ -55,6 +55,8 @@
 //! - [`audit`]: the log of decisions, of the fetches that they are based on, and of what happens to robotgate itself.
 //! - [`metrics`]: counts events as they happen, and writes them when Prometheus requests them. Its labels are closed
 //!   lists or names of bots, never a host.
+//! - [`history`]: what happened in the last days by time, site, bot, reason and rule, in bounded memory. The service feeds
+//!   it from [`metrics`] and from the copies of the log's latest lines, so no request waits for it.
 //! - [`admin`]: answers operators over HTTP ([`admin::http`]), on the admin listener and on a socket next to the cache
 //!   file. It also contains the client of that socket for the `cache` command, which reads the file itself if no proxy
 //!   runs, and the client for the `health` command.
@@ -149,6 +151,7 @@ mod files;
 pub mod fleet;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+pub mod history;
 pub mod metrics;
 pub mod origin;
 pub mod pace;

@@ -39,7 +39,7 @@ pub use self::{
 };
 use crate::{
     audit::AuditCounts,
-    decision::Verdict,
+    decision::{Reason, Verdict},
     evidence::EvidenceState,
     fleet,
     seal::SealState,
@@ -346,6 +346,21 @@ impl Metrics {
             .iter()
             .map(|(_, decisions)| decisions.of(verdict))
             .sum()
+    }
+
+    /// Returns the number of decisions by bot, verdict and reason, without those that never occurred.
+    pub fn decision_totals(&self) -> Vec<(Arc<str>, Verdict, Reason, u64)> {
+        let mut totals: BTreeMap<_, u64> = BTreeMap::new();
+        for (bot, decisions) in self.all_decisions() {
+            for counted in decisions.iter().filter(|counted| counted.count > 0) {
+                let result = (bot.clone(), counted.verdict as usize, counted.reason as usize);
+                *totals.entry(result).or_default() += counted.count;
+            }
+        }
+        let totals = totals
+            .into_iter()
+            .map(|((bot, verdict, reason), count)| (bot, Verdict::ALL[verdict], Reason::ALL[reason], count));
+        totals.collect()
     }
 
     /// Returns the number of completed requests.

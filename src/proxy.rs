@@ -23,11 +23,10 @@
 //!    - the origin's response: `gate/forward` sends the request on a connection of [`crate::upstream`], and `relay`
 //!      passes heads (`rewrite`, `fields`, `websocket`) and content both ways
 //!
-//! All waits of a connection share one `timer`.
-//!
-//! `changes` notes which sites changed their robots.txt, and what that means. `rejections` logs clients that do not
-//! trust the certificates of the interception. [`crate::metrics`] counts events, and `snapshot` reads the other values
-//! when the metrics are requested.
+//! `changes` notes which sites changed their robots.txt, and what that means. `rejections` logs clients that reject
+//! the certificates of the interception. [`crate::metrics`] counts events, and
+//! `snapshot` reads the other values when the metrics are requested. `sampler` passes to [`crate::history`] what was
+//! counted.
 
 mod cached_response;
 mod changes;
@@ -60,6 +59,7 @@ mod rejections;
 mod relay;
 mod respond;
 mod rewrite;
+mod sampler;
 mod seen_texts;
 mod server_tls;
 mod snapshot;
@@ -70,10 +70,11 @@ mod timer;
 mod tunnel;
 mod websocket;
 
-pub(crate) use self::judge::{NoDecision, decide, operators};
+pub(crate) use self::judge::{NoDecision, decide, decide_from_memory, decide_with, operators};
 pub use self::{
     check::{Unusable, Warnings, check, check_reload},
     generation::{Generation, SetupError},
     listen::{ListenError, Listeners, Planned, ServeOperator, Speaks},
     live::{Live, beyond_files},
+    sampler::Sampler,
 };

@@ -6,6 +6,7 @@
 //! This module neither decides nor serves requests.
 
 mod greeting;
+mod history;
 pub mod logging;
 mod reload;
 mod report;
@@ -144,6 +145,7 @@ impl Service {
         let threads = config.proxy.threads;
         let opening = tokio::spawn(log_slow_opening());
         let live = Live::new(config, log_format)?;
+        history::restore(&live).await;
         opening.abort();
         let open = planned.open(live.generation().listening())?;
         let reloads = Reloads::default();
@@ -194,6 +196,7 @@ impl Service {
         tokio::spawn(reopen_logs(live.clone(), rotate));
         let report = Report::ready(notifier.clone(), live.clone(), daemon.reloads.clone());
         tokio::spawn(notifier.clone().watchdog_task());
+        let keeping = history::keep(live.clone());
         let reporting = tokio::spawn(report.clone().keep_up());
         let reloading = tokio::spawn(reload::run(daemon.clone(), source, hangup, stopping, report.clone()));
         let signal = tokio::select! {
@@ -224,6 +227,8 @@ impl Service {
             }
             waiting.abort();
             daemon.close_socket().await;
+            // The cache file is still open, so no other robotgate writes the history next to it.
+            keeping.finish().await;
             close_files(live, signal, Some(aborted)).await;
         };
         tokio::pin!(ending);

@@ -33,7 +33,7 @@ pub use self::{
     verdicts::VerdictCounts,
 };
 use crate::{
-    copy::{Due, Lookup, OriginState, Policy, SiteDocument},
+    copy::{Due, Lookup, OriginState, Policy, SiteDocument, Tallied},
     fetch::{Fetch, LookupError, Requester},
     origin::Origin,
     text::micros_since_1970,
@@ -231,6 +231,15 @@ impl Store {
     pub fn each_state(&self, mut each: impl FnMut(&OriginState)) {
         for (_, held) in self.cache.iter() {
             each(&held.cached.state.load());
+        }
+    }
+
+    /// Calls `each` with what was counted for each origin in memory since the last call. Slow if there are many origins.
+    pub fn take_tallies(&self, mut each: impl FnMut(&Origin, Tallied)) {
+        for (origin, held) in self.cache.iter() {
+            if let Some(tallied) = held.cached.tally.take() {
+                each(&origin, tallied);
+            }
         }
     }
 

@@ -67,6 +67,23 @@ words! {
     }
 }
 
+impl ProxyError {
+    /// Returns whether the site, or the way to it, caused the error; not the client or robotgate.
+    pub fn is_of_site(self) -> bool {
+        !matches!(
+            self,
+            Self::HttpRequestError
+                | Self::HttpRequestDenied
+                | Self::ProxyInternalError
+                | Self::ProxyLoopDetected
+                | Self::ClientGone
+                | Self::Idle
+                | Self::Lifetime
+                | Self::Aborted
+        )
+    }
+}
+
 /// Checks that pingora would verify the certificate of `origin` for the origin's name.
 ///
 /// # Errors

@@ -165,7 +165,7 @@ impl Copies {
                 loop {
                     let query = [("search", &*filter), ("limit", "500"), ("after", &after)];
                     let page = talk.ask(Method::GET, "/api/v1/origins", &query).await?;
-                    let Page { origins, next } = page.ok_or(AdminError::Foreign)?;
+                    let Page { origins, next, .. } = page.ok_or(AdminError::Foreign)?;
                     rows.extend(origins);
                     match next {
                         Some(next) => after = next,

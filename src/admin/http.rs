@@ -14,7 +14,9 @@ mod connection;
 mod decide;
 mod documents;
 mod explain;
+mod filter;
 mod health;
+mod history;
 mod input;
 mod limiter;
 mod origins;
@@ -22,6 +24,7 @@ mod problem;
 mod refusals;
 mod routes;
 mod status;
+mod versions;
 mod what_if;
 
 use std::{

@@ -51,8 +51,13 @@ pub struct Row {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Page {
     pub(super) origins: Vec<Row>,
-    /// The name with which the next page begins; `None` on the last page.
+    /// Where the next page begins: a name, or a number in a sorted list. `None` on the last page.
     pub(super) next: Option<String>,
+    /// How many origins a sorted list has, and whether there was time to read all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) total: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) complete: Option<bool>,
 }
 
 /// All that is known about an origin.

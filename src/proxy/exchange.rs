@@ -420,6 +420,7 @@ impl Exchange {
 
     fn count(&self) {
         let error = self.failed.as_ref().map(|(error, _)| *error);
+        self.tally(error);
         let outcome = match error {
             _ if self.is_internal_site => Outcome::InternalSite,
             None if self.from_copy => Outcome::Copy,
@@ -437,6 +438,24 @@ impl Exchange {
             bytes_out,
             took: self.tunnel.is_none().then(|| self.elapsed()),
         });
+    }
+
+    /// Counts for the site whether it answered, and how fast.
+    fn tally(&self, error: Option<ProxyError>) {
+        let lookup = self.decision().and_then(|decision| decision.lookup.as_ref());
+        let Some(lookup) = lookup.filter(|_| self.forwards() && !self.from_copy) else {
+            return;
+        };
+        let is_server_error = self.status.is_some_and(|status| status >= 500);
+        match (error, self.timings.first_byte) {
+            (Some(error), _) if error.is_of_site() => lookup.tally.failed(),
+            (_, Some(_)) if is_server_error => lookup.tally.failed(),
+            (_, Some(first_byte)) => lookup
+                .tally
+                .answered(first_byte.saturating_sub(lookup.waited + self.pace_wait)),
+            // The client left first, or a tunnel carries bytes that nobody looked at.
+            (_, None) => {}
+        }
     }
 
     /// Counts the exchange as an open tunnel from now on.

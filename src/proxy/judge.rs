@@ -1,7 +1,10 @@
 //! Gets the decision on a request: identifies the bot, checks whether bots may connect to the origin, and looks up the
 //! robots.txt copy. It passes all that to [`crate::decision`], which decides.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use http::{HeaderMap, header};
 
@@ -96,8 +99,30 @@ pub(crate) async fn decide(
     }
 }
 
-/// Completes a decision with the site's `tdmrep.json`. If the site cannot be reached, the last known `tdmrep.json`
-/// counts.
+/// Decides a question as if `lookup` had found the site's robots.txt, and as if the site had no `tdmrep.json`. Fetches
+/// nothing. Blocks while it decides.
+pub(crate) fn decide_with(generation: &Generation, question: Question, lookup: Lookup) -> Decision {
+    let prohibited = screen(generation, &question.target.origin);
+    let decision = match question.begin(prohibited) {
+        Begun::Decided(decision) => decision,
+        Begun::NeedsCopy(undecided) => undecided.decide(lookup),
+    };
+    decision.without_tdmrep()
+}
+
+/// Decides a question with what is known about the site in memory, even if it has expired. Fetches nothing. `None` if
+/// nothing is known.
+pub(crate) fn decide_from_memory(generation: &Generation, question: Question) -> Option<Decision> {
+    let state = generation.store.held(&question.target.origin)?;
+    let at = state.current().map_or_else(SystemTime::now, |copy| copy.fetched);
+    let lookup = Lookup::at_once(state, at, &generation.terms.policy, &Arc::default());
+    lookup
+        .state
+        .is_known()
+        .then(|| decide_with(generation, question, lookup.clone()))
+}
+
+/// Completes a decision with the site's `tdmrep.json`. If the site cannot be reached, its last answer counts.
 async fn with_tdmrep(
     generation: &Generation,
     requester: Requester,

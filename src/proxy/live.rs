@@ -19,6 +19,7 @@ use crate::{
     audit::{AuditLog, LogFormat, Recent},
     config::Config,
     egress::Listening,
+    history::History,
     metrics::Metrics,
     store::Store,
     trust::Rejections,
@@ -31,7 +32,9 @@ pub struct Live {
     pub(super) metrics: Arc<Metrics>,
     /// Clients that do not trust the certificates of the local certificate authority.
     pub(super) rejections: Arc<Rejections>,
-    /// Audit logs of earlier configurations. Requests that began before a reload may still write to them.
+    /// What happened lately, across reloads.
+    pub(super) history: Arc<History>,
+    /// Earlier audit logs to which requests may still write.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
     /// Whether the proxy is stopping. Each request reads this, so it is not a channel, which would take a lock.
     stopping: AtomicBool,
@@ -55,6 +58,7 @@ impl Live {
             clients: Arc::new(clients),
             metrics,
             rejections: Arc::default(),
+            history: Arc::default(),
             audit_logs: Mutex::new(Vec::new()),
             stopping: AtomicBool::new(false),
         }))
@@ -122,7 +126,12 @@ impl Live {
         &self.rejections
     }
 
-    /// Returns the latest lines of the audit log, which robotgate keeps in memory.
+    /// Returns what happened lately.
+    pub fn history(&self) -> &Arc<History> {
+        &self.history
+    }
+
+    /// Returns recent requests that were not allowed.
     pub fn recent(&self) -> Arc<Recent> {
         self.generation().recent.clone()
     }

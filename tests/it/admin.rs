@@ -7,6 +7,7 @@ mod bounds;
 mod decide;
 mod documented;
 mod explain;
+mod history;
 mod listener;
 mod origins;
 mod refusals;

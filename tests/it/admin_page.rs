@@ -11,7 +11,7 @@ use tokio::{
     process::{Child, ChildStdin, ChildStdout, Command},
 };
 
-use crate::support::{Gate, Origin, Reply, allowed, programs::needs, refused, wait};
+use crate::support::{Gate, NAME, Origin, Reply, allowed, programs::needs, refused, wait};
 
 const ROBOTS: &str = "# What bots may do here.\nUser-agent: *\nAllow: /private/press\nDisallow: /private\n";
 const TOKEN: &str = "open-sesame-open-sesame";
@@ -96,7 +96,7 @@ async fn the_page_shows_decisions_and_their_reasons() {
     operator.perform(json!(["filtered", "nobody-says-this", 0])).await;
     // The search includes the row and the line, but not the rest of the record.
     for (text, count) in [
-        ("disallow: /private", 1),
+        ("\"disallow: /private\"", 1),
         ("line 4", 1),
         ("enforce", 0),
         ("robots.txt", 0),
@@ -107,6 +107,9 @@ async fn the_page_shows_decisions_and_their_reasons() {
     let refusal = records.iter().find(|record| record["verdict"] == "deny");
     let id = &refusal.expect("a refusal")["id"];
     operator.perform(json!(["filtered", id, 1])).await;
+    operator
+        .perform(json!(["opened", id, "Why: the rule in its robots.txt"]))
+        .await;
     operator.perform(json!(["why", "Disallow: /private"])).await;
     operator.close().await;
 }
@@ -141,6 +144,19 @@ async fn the_page_shows_what_a_site_changed() {
             format!("{} (line 2: Disallow: /news)", origin.url("/news")),
         ]))
         .await;
+    let name = origin.url("");
+    operator.perform(json!(["search", name, [name]])).await;
+    operator.perform(json!(["origin", name, "robots.txt, 3 lines"])).await;
+    operator
+        .perform(json!([
+            "versions",
+            2,
+            "1 rule added, 2 removed",
+            "+Disallow: /news",
+            "-Disallow: /private"
+        ]))
+        .await;
+    operator.perform(json!(["within", 400, "a site"])).await;
     operator.close().await;
 }
 
@@ -176,6 +192,49 @@ async fn the_page_finds_origins_and_answers_whether_a_bot_may_fetch() {
         .await;
     operator.perform(json!(["marked", "Allow: /private/press"])).await;
     assert_eq!(origin.count("/private/x"), 0);
+    operator.close().await;
+}
+
+#[tokio::test]
+async fn the_page_sorts_and_pages_ten_thousand_sites_with_long_names() {
+    needs!("python3", "chromium");
+    let (origin, gate) = (origin().await, Gate::start().await);
+    let long = ["x".repeat(60), "y".repeat(60), "z".repeat(60), "w".repeat(50)].join(".");
+    let site = |number: usize| origin.url_at(&format!("h{number:05}.{long}.{NAME}"), "");
+    for some in (0..10_000).collect::<Vec<_>>().chunks(1000) {
+        let requests = some
+            .iter()
+            .map(|number| json!({"agent": "Acme", "url": format!("{}/", site(*number))}));
+        let questions = json!({"requests": requests.collect::<Vec<_>>()});
+        let decided = gate
+            .ask_admin("POST", "/api/v1/decide")
+            .header("Content-Type", "application/json")
+            .body(questions.to_string().as_bytes())
+            .await
+            .json();
+        assert_eq!(decided["decisions"][999]["reason"], "no-rule", "{decided:#}");
+    }
+    for _ in 0..3 {
+        refused(&gate.get(&format!("{}/private", site(7777))).await, "rule");
+    }
+    let mut operator = Operator::open(&gate).await;
+    operator.perform(json!(["state", "", "10,000 sites known."])).await;
+    operator.perform(json!(["sites", "origin", [site(0), site(1)]])).await;
+    operator.perform(json!(["next_page", "101–200 of 10,000"])).await;
+    operator.perform(json!(["sites", "origin", [site(100)]])).await;
+    operator.perform(json!(["sorted_by", "deny", ["3", "0"]])).await;
+    operator.perform(json!(["sites", "origin", [site(7777)]])).await;
+    operator
+        .perform(json!(["state", "failing", "No known site fits."]))
+        .await;
+    operator.perform(json!(["state", "", "10,000 sites known."])).await;
+    operator.perform(json!(["fits", 400])).await;
+    operator.perform(json!(["fits", 1400])).await;
+    operator.perform(json!(["search", "h07777", [site(7777)]])).await;
+    operator.perform(json!(["origin", site(7777), "its rules"])).await;
+    operator
+        .perform(json!(["within", 400, "a site with a long name"]))
+        .await;
     operator.close().await;
 }
 
@@ -252,7 +311,141 @@ async fn the_page_shows_reasons_without_a_rule_and_filters_by_them() {
         operator.perform(json!(["filtered", text, count])).await;
     }
     operator.perform(json!(["filtered", "does not say", 2])).await;
-    operator.perform(json!(["filtered", "(no bot)", 1])).await;
+    operator.perform(json!(["filtered", "\"(no bot)\"", 1])).await;
+    operator.close().await;
+}
+
+#[tokio::test]
+async fn refusals_are_filtered_by_field_and_saved() {
+    needs!("python3", "chromium");
+    let (origin, other, gate) = (origin().await, origin().await, Gate::start().await);
+    for (site, agent) in [(&origin, "AcmeBot/1.0"), (&origin, "=Sum/1.0"), (&other, "AcmeBot/1.0")] {
+        gate.get(&site.url("/private")).user_agent(agent).await;
+    }
+    refused(&gate.get(&origin.url("/y")).without("User-Agent").await, "unidentified");
+    let mut operator = Operator::open(&gate).await;
+    let site = origin.url("");
+    for (filter, count) in [
+        ("bot:AcmeBot".to_owned(), 2),
+        ("bot:none".to_owned(), 2),
+        (format!("bot:AcmeBot reason:rule site:{site} since:1h"), 1),
+        (format!("-site:{site}"), 1),
+        ("until:1h".to_owned(), 0),
+        ("reason:unidentified reason:rule".to_owned(), 4),
+    ] {
+        operator.perform(json!(["filtered", filter, count])).await;
+    }
+    operator
+        .perform(json!(["filter_fails", "host:a", "there is no field \"host\""]))
+        .await;
+    operator.perform(json!(["filtered", "agent:sum", 1])).await;
+    let head = "time,id,verdict,reason,enforcement,forwarded,bot,user_agent";
+    operator.perform(json!(["saved", "csv", head, ",'=Sum/1.0,"])).await;
+    operator
+        .perform(json!(["saved", "jsonl", "\"user_agent\":\"=Sum/1.0\""]))
+        .await;
+    operator.close().await;
+}
+
+#[tokio::test]
+async fn the_history_says_what_was_refused_and_opens_it() {
+    needs!("python3", "chromium");
+    let site = Origin::start()
+        .robots(ROBOTS)
+        .anything("page")
+        .reply("/broken", Reply::status(500))
+        .spawn()
+        .await;
+    let gate = Gate::with("[[bot]]\nname = 'AcmeBot'\nuser-agents = ['AcmeBot']").await;
+    let mut operator = Operator::open(&gate).await;
+    operator.perform(json!(["empty", "curl -x http://127.0.0.1:"])).await;
+    operator.perform(json!(["fits", 400])).await;
+    operator.perform(json!(["within", 1400, "configuration"])).await;
+    for _ in 0..3 {
+        refused(&gate.get(&site.url("/private")).user_agent("AcmeBot").await, "rule");
+    }
+    allowed(&gate.get(&site.url("/x")).await, "no-rule");
+    gate.get(&site.url("/broken")).await;
+    let name = site.url("");
+    let why = ["Disallow: /private", "AcmeBot", &name];
+    operator
+        .perform(json!(["history", "1h", "bot", why[0], why[1], why[2]]))
+        .await;
+    for (by, texts) in [
+        ("verdict", ["deny 3", "allow 2"]),
+        ("reason", ["rule 3", "no-rule 2"]),
+        ("answer", ["answered 1", "failed 1"]),
+    ] {
+        operator.perform(json!(["history", "1h", by, texts[0], texts[1]])).await;
+    }
+    operator
+        .perform(json!(["history", "1h", "site", format!("{name} 5")]))
+        .await;
+    operator
+        .perform(json!([
+            "history",
+            "yesterday",
+            "verdict",
+            "Nothing happened in this time",
+            "curl -x"
+        ]))
+        .await;
+    operator.perform(json!(["history", "1h", "verdict", "deny 3"])).await;
+    // The chart is read with the keyboard, and its last minute opens the refusals of that time.
+    operator.perform(json!(["read_chart", ["End"], "UTC: "])).await;
+    operator
+        .perform(json!(["read_chart", ["End", "Enter"], "filter=since"]))
+        .await;
+    operator.perform(json!(["fits", 400])).await;
+    operator.perform(json!(["height", "now", 1000])).await;
+    operator.perform(json!(["fits", 1400])).await;
+    operator.close().await;
+}
+
+#[tokio::test]
+async fn several_urls_are_decided_also_with_another_robots_txt() {
+    needs!("python3", "chromium");
+    let (origin, gate) = (origin().await, Gate::start().await);
+    let mut operator = Operator::open(&gate).await;
+    let urls = [origin.url("/private"), origin.url("/x"), "no URL".to_owned()];
+    let why = "line 4: Disallow: /private";
+    operator
+        .perform(json!([
+            "pasted",
+            "TestBot",
+            urls,
+            "",
+            "1 of 3 URLs allowed.",
+            why,
+            "this is not a whole URL"
+        ]))
+        .await;
+    let robots = "User-agent: TestBot\nDisallow: /x\n";
+    let fetched = origin.count("/robots.txt");
+    operator
+        .perform(json!([
+            "pasted",
+            "TestBot",
+            urls[..2],
+            robots,
+            "1 of 2 URLs allowed.",
+            "line 2: Disallow: /x"
+        ]))
+        .await;
+    let unknown = "http://never.example/x";
+    operator
+        .perform(json!([
+            "pasted",
+            "TestBot",
+            [unknown],
+            robots,
+            "0 of 1 URL allowed.",
+            "line 2: Disallow: /x"
+        ]))
+        .await;
+    operator.perform(json!(["marked", "Disallow: /x"])).await;
+    assert_eq!(origin.count("/robots.txt"), fetched);
+    operator.perform(json!(["within", 400, "explain"])).await;
     operator.close().await;
 }
 
@@ -369,7 +562,6 @@ async fn the_page_explains_a_missing_proof_for_a_client_without_one() {
                 "The client does not prove which bot it is"
             ]))
             .await;
-        operator.perform(json!(["closed"])).await;
     }
     // The API cannot answer questions about a proof of another bot or an invalid proof, so send requests.
     for (secret, agent, reason, sentence) in [
@@ -387,7 +579,6 @@ async fn the_page_explains_a_missing_proof_for_a_client_without_one() {
         let id = last_id(&gate, "deny", reason);
         operator.perform(json!(["badge", id, ""])).await;
         operator.perform(json!(["opened", id, sentence])).await;
-        operator.perform(json!(["closed"])).await;
     }
     operator.close().await;
 }

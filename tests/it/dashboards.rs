@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use robotgate::decision::Reason;
 use serde_json::Value;
 
-use crate::support::Gate;
+use crate::{docs, support::Gate};
 
 const DASHBOARD: &str = include_str!("../../conf/grafana.json");
 const ALERTS: &str = include_str!("../../conf/prometheus-alerts.yml");
@@ -74,12 +74,30 @@ fn every_page_linked_from_dashboards_and_alerts_exists() {
         let words = text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | '(' | ')' | ','));
         for page in words.filter(|word| word.starts_with("docs/")) {
             let page = page.trim_end_matches('.');
+            let page = page.split('#').next().unwrap_or_default();
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
             assert!(path.exists(), "{file} sends to {page}, which is not there");
             sent += 1;
         }
         assert!(sent > 0, "{file} sends to no page");
     }
+}
+
+#[test]
+fn every_alert_names_its_page_of_the_documentation() {
+    let alerts = ALERTS.split("- alert: ").skip(1);
+    let mut count = 0;
+    for alert in alerts {
+        let name = alert.lines().next().expect("a name");
+        let page = alert
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("documentation: "));
+        let page = page.unwrap_or_else(|| panic!("{name} names no page"));
+        assert!(page.starts_with("docs/") && page.contains(".md#"), "{name}: {page}");
+        assert_eq!(docs::broken(page), None, "{name}: {page}");
+        count += 1;
+    }
+    assert!(count > 30, "{count}");
 }
 
 #[test]

@@ -30,6 +30,15 @@ struct Block<'a> {
     text: String,
 }
 
+/// Returns why a path of a page with a heading, from the root of the project, leads nowhere.
+pub fn broken(link: &str) -> Option<String> {
+    let root = Page {
+        path: "README.md".into(),
+        text: String::new(),
+    };
+    root.broken(link)
+}
+
 #[test]
 fn the_readme_is_short() {
     let size = page("README.md").text.len();

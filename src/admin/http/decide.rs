@@ -21,7 +21,8 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    decision::{Decision, DecisionTexts, MAX_TEXT, UsageReport},
+    copy::Lookup,
+    decision::{self, Decision, DecisionTexts, MAX_TEXT, UsageReport},
     explanation::needs_proof,
     origin::{Reading, Target},
     pace::Cause,
@@ -85,10 +86,20 @@ enum ListedDecision {
 #[serde(deny_unknown_fields)]
 struct Questions {
     requests: Vec<Question>,
+    /// To be used in place of the robots.txt of every site.
+    robots: Option<String>,
 }
 
 impl Form for Questions {
-    const FORM: &'static str = r#"{"requests": [{"agent": "BOT", "url": "URL"}, ...]}"#;
+    const FORM: &'static str =
+        r#"{"requests": [{"agent": "BOT", "url": "URL"}, ...]}, and maybe "robots": "ROBOTS.TXT""#;
+}
+
+/// A robots.txt to use in place of those of the sites.
+#[derive(Clone)]
+struct Given {
+    generation: Arc<Generation>,
+    lookup: Lookup,
 }
 
 #[derive(Serialize)]
@@ -110,7 +121,10 @@ pub(super) async fn one(
 
 /// Decides many questions, some of them at the same time.
 pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) -> Result<Json<Decisions>, Problem> {
-    let questions = content::<Questions>(request).await?.requests;
+    let Questions {
+        requests: questions,
+        robots,
+    } = content::<Questions>(request).await?;
     if questions.len() > MAX_QUESTIONS {
         return Err(Problem::Bad(format!(
             "these are {} requests; send at most {MAX_QUESTIONS} in one call",
@@ -119,17 +133,22 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
     }
     let deadline = Instant::now() + DECIDE_TIMEOUT;
     let questions: Arc<[Question]> = questions.into();
+    let given = match robots {
+        Some(robots) => Some(Given::parse(&context, robots).await?),
+        None => None,
+    };
     let next = Arc::new(AtomicUsize::new(0));
     // If the client disconnects, this is dropped. That cancels the remaining questions.
     let mut working = JoinSet::new();
     for _ in 0..AT_ONCE.min(questions.len()) {
         let (context, questions, next) = (context.clone(), questions.clone(), next.clone());
+        let given = given.clone();
         working.spawn(async move {
             let mut done = Vec::new();
             while let at = next.fetch_add(1, Ordering::Relaxed)
                 && let Some(question) = questions.get(at)
             {
-                let decided = tokio::time::timeout_at(deadline, decide(&context, question));
+                let decided = tokio::time::timeout_at(deadline, decide(&context, question, given.as_ref()));
                 let decided = decided.await.unwrap_or_else(|_| Err(NO_TIME.to_owned()));
                 done.push((at, ListedDecision::new(question, decided)));
             }
@@ -143,11 +162,20 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
     }))
 }
 
-async fn decide(context: &Context, question: &Question) -> Result<Decided, String> {
+async fn decide(context: &Context, question: &Question, given: Option<&Given>) -> Result<Decided, String> {
     let target = question.target()?;
     // All clients share this limit, so that enough fetches are left for bots. The semaphore is never closed, so there
     // is no error.
     let _turn = context.deciding.acquire().await;
+    if let Some(given) = given {
+        let (Given { generation, lookup }, question) = (given.clone(), question.clone());
+        // A long file with a long path can take long.
+        let deciding = tokio::task::spawn_blocking(move || {
+            let decision = proxy::decide_with(&generation, asked(&generation, &question, target), lookup);
+            Decided::new(&generation, question, &decision, None)
+        });
+        return deciding.await.map_err(|_| "this cannot be decided".to_owned());
+    }
     let generation = context.live.generation();
     let decision = judge(&generation, question, target).await;
     let decision = decision.map_err(|error| error.to_string())?;
@@ -161,12 +189,32 @@ pub(super) async fn judge(
     question: &Question,
     target: Target,
 ) -> Result<Decision, NoDecision> {
-    let config = &generation.config;
+    let asked = asked(generation, question, target);
+    proxy::decide(generation, proxy::operators(&generation.config), asked).await
+}
+
+/// Asks as the client of the question would.
+pub(super) fn asked(generation: &Generation, question: &Question, target: Target) -> decision::Question {
     let unproven = question.proof == AssumedProof::None;
-    let asked = config
+    let config = &generation.config;
+    config
         .question(&question.agent, unproven, target, generation.terms, SystemTime::now())
-        .with_purposes(question.purposes);
-    proxy::decide(generation, proxy::operators(config), asked).await
+        .with_purposes(question.purposes)
+}
+
+// === impl Given ===
+
+impl Given {
+    async fn parse(context: &Context, robots: String) -> Result<Self, Problem> {
+        let generation = context.live.generation();
+        let parsing = tokio::task::spawn_blocking(move || Self {
+            lookup: Lookup::given(robots.as_bytes(), SystemTime::now(), &generation.config.robots.policy),
+            generation,
+        });
+        parsing
+            .await
+            .map_err(|_| Problem::Unavailable("the robots.txt cannot be read now; try again"))
+    }
 }
 
 // === impl Decided ===

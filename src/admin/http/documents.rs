@@ -100,7 +100,17 @@ fn accept(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::ACCEPT)?.to_str().ok()
 }
 
-pub(super) const SCRIPT: &str = include_str!("../page/page.js");
+/// The scripts of the page, as one file. They share their names; the last one starts the page.
+pub(super) const SCRIPT: &str = concat!(
+    include_str!("../page/tools.js"),
+    include_str!("../page/charts.js"),
+    include_str!("../page/now.js"),
+    include_str!("../page/refusals.js"),
+    include_str!("../page/history.js"),
+    include_str!("../page/sites.js"),
+    include_str!("../page/questions.js"),
+    include_str!("../page/page.js"),
+);
 pub(super) const OPENAPI: &str = include_str!("openapi.json");
 const POLICY_OF_TRUST: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
                                frame-ancestors 'none'";

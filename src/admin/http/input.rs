@@ -1,6 +1,6 @@
 //! Reads the input of a request: the query of a GET, or the content of a POST.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::{
     RequestExt as _,
@@ -15,7 +15,9 @@ use serde::{
 
 use super::problem::Problem;
 use crate::{
+    config::units::duration,
     origin::Target,
+    text::Timestamp,
     usage::{Purpose, Purposes},
 };
 
@@ -108,7 +110,18 @@ fn purposes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Purpose
         .map_err(D::Error::custom)
 }
 
-/// Checks that `agent` can be the value of a User-Agent field.
+/// Reads a time: as in RFC 3339, or how long before `now` it was, such as `1h`.
+pub(super) fn moment(text: &str, now: SystemTime) -> Result<SystemTime, String> {
+    if let Ok(Timestamp(time)) = serde_json::from_value(text.into()) {
+        return Ok(time);
+    }
+    let before = duration(text).ok().and_then(|ago| now.checked_sub(ago));
+    before.ok_or_else(|| {
+        format!("{text:?} is not a time; write 2026-11-22T08:00:00Z, or 90s, 10m, 1h or 2d for as long ago")
+    })
+}
+
+/// Checks that a User-Agent field can hold `agent`.
 pub(super) fn check_agent(agent: &str) -> Result<(), String> {
     match agent.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
         true => Err("the agent has a control character, which no User-Agent field can hold".to_owned()),

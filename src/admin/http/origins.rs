@@ -1,15 +1,22 @@
 //! Tells what is known about origins: a list in pages, one origin with its robots.txt, and statistics of all. Also
 //! forgets an origin. If robots.txt copies are kept on disk, reads them there, otherwise in memory.
 
+mod bots;
+mod sorted;
+
 use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use axum::{Json, extract::State};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use self::{
+    bots::BotAtSite,
+    sorted::{Order, Selection, Sort, Wanted},
+};
 use super::{
     Context, Warning,
     input::{Form, StrictQuery},
@@ -34,6 +41,11 @@ pub(super) struct Range {
     #[serde(default)]
     after: String,
     limit: Option<usize>,
+    /// With one of these, the list is sorted and has a total.
+    sort: Option<Sort>,
+    order: Option<Order>,
+    state: Option<Wanted>,
+    offset: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -42,8 +54,17 @@ pub(super) struct Which {
     origin: String,
 }
 
+/// All that is known about an origin, and how the configured bots fare there.
+#[derive(Serialize)]
+pub(super) struct Described {
+    #[serde(flatten)]
+    detail: Detail,
+    bots: Vec<BotAtSite>,
+}
+
 impl Form for Range {
-    const FORM: &'static str = "?search=TEXT&after=ORIGIN&limit=NUMBER, percent-encoded, or leave any out";
+    const FORM: &'static str = "?search=TEXT&after=ORIGIN&limit=NUMBER, percent-encoded, or leave any out; or \
+                                ?search=TEXT&sort=COLUMN&order=asc|desc&state=STATE&offset=NUMBER&limit=NUMBER";
 }
 
 impl Form for Which {
@@ -55,11 +76,22 @@ type Reply<T> = Result<(Option<Warning>, Json<T>), Problem>;
 
 /// Returns a page of the list of origins, sorted by name. If the search takes too long, the page has fewer origins.
 pub(super) async fn list(State(context): State<Arc<Context>>, StrictQuery(range): StrictQuery<Range>) -> Reply<Page> {
-    let Range { search, after, limit } = range;
-    let limit = limit.unwrap_or(USUAL).clamp(1, MOST);
-    let search = search.to_ascii_lowercase();
-    // Pending changes are written to disk only before the first page. So a client that reads many pages does not cause
-    // many writes.
+    let limit = range.limit.unwrap_or(USUAL).clamp(1, MOST);
+    let search = range.search.to_ascii_lowercase();
+    if range.sort.is_some() || range.order.is_some() || range.state.is_some() || range.offset.is_some() {
+        let selection = Selection {
+            search,
+            sort: range.sort.unwrap_or(Sort::Origin),
+            is_descending: range.order == Some(Order::Desc),
+            wanted: range.state,
+            offset: range.offset.unwrap_or(0).min(MAX_OFFSET),
+            limit,
+        };
+        let warning = context.flush_writes().await;
+        return Ok((warning, Json(sorted::list(context, selection).await?)));
+    }
+    let after = range.after;
+    // Write pending changes only before the first page, so that reading the other pages causes no more writes.
     let warning = match after.is_empty() {
         true => context.flush_writes().await,
         false => None,
@@ -106,7 +138,13 @@ where
         }
         match next {
             Some(next) if origins.len() < limit && Instant::now() < deadline => start = next,
-            next => return Ok(Page { origins, next }),
+            next => {
+                return Ok(Page {
+                    origins,
+                    next,
+                    ..Page::default()
+                });
+            }
         }
     }
 }
@@ -125,6 +163,7 @@ async fn from_memory(context: &Arc<Context>, start: String, search: String, limi
         Page {
             origins: rows.collect(),
             next,
+            ..Page::default()
         }
     });
     looking.await.unwrap_or_default()
@@ -134,13 +173,14 @@ async fn from_memory(context: &Arc<Context>, start: String, search: String, limi
 pub(super) async fn detail(
     State(context): State<Arc<Context>>,
     StrictQuery(which): StrictQuery<Which>,
-) -> Reply<Detail> {
+) -> Reply<Described> {
     let origin = which.origin()?;
     let warning = context.flush_writes().await;
     let known = context.known(&origin).await?;
     let mut detail = known.ok_or_else(|| Problem::Unknown(origin.to_string()))?;
     context.count_verdicts(&mut detail.row);
-    Ok((warning, Json(detail)))
+    let bots = bots::at(&context.live.generation(), &origin).await;
+    Ok((warning, Json(Described { detail, bots })))
 }
 
 pub(super) async fn forget(
@@ -211,13 +251,13 @@ pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
 
 impl Which {
     fn origin(&self) -> Result<Origin, Problem> {
-        self.origin.parse().map_err(|error| {
-            Problem::Bad(format!(
-                "{:?} is not an origin like https://example.com: {error}",
-                self.origin
-            ))
-        })
+        parse(&self.origin)
     }
+}
+
+pub(super) fn parse(origin: &str) -> Result<Origin, Problem> {
+    let parsed = origin.parse();
+    parsed.map_err(|error| Problem::Bad(format!("{origin:?} is not an origin like https://example.com: {error}")))
 }
 
 // === impl Context ===
@@ -248,6 +288,8 @@ impl Context {
 
 const USUAL: usize = 50;
 const MOST: usize = 500;
+/// Maximum number of origins before a page of a sorted list.
+const MAX_OFFSET: usize = 100_000;
 /// Number of origins to read in one step.
 const AT_ONCE: usize = 500;
 /// Time limit of a search for one page.

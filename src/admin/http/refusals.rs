@@ -1,14 +1,21 @@
-//! Returns the latest refused requests. Programs can ask again and again for those that are new since the last time.
+//! The latest refused requests: for programs that poll them, and as files.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc, time::SystemTime};
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use http::header;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use super::{
     Context,
+    filter::{Filter, Record},
     input::{Form, StrictQuery},
+    problem::Problem,
 };
 use crate::decision::Reason;
 
@@ -17,6 +24,15 @@ use crate::decision::Reason;
 pub(super) struct Range {
     after: Option<u64>,
     limit: Option<usize>,
+    #[serde(default)]
+    filter: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Selection {
+    #[serde(default)]
+    filter: String,
 }
 
 #[derive(Serialize)]
@@ -25,6 +41,11 @@ pub(super) struct Refusals {
     next: u64,
     /// Number of refusals after `after` that are no longer in memory.
     missed: u64,
+    /// Number of refusals in memory, and when the oldest of them was.
+    held: usize,
+    oldest: Option<String>,
+    /// Number of refusals after `after` that pass the filter.
+    found: usize,
     refusals: Vec<Box<RawValue>>,
     /// For each reason in `refusals`, a sentence that explains it.
     reasons: BTreeMap<&'static str, &'static str>,
@@ -36,27 +57,138 @@ struct Refusal<'r> {
     reason: &'r str,
 }
 
+/// The time of a record.
+#[derive(Deserialize)]
+struct Dated {
+    time: String,
+}
+
 impl Form for Range {
-    const FORM: &'static str = "?after=NUMBER&limit=NUMBER, or leave either out";
+    const FORM: &'static str = "?after=NUMBER&limit=NUMBER&filter=FILTER, or leave any out";
+}
+
+impl Form for Selection {
+    const FORM: &'static str = "?filter=FILTER, or leave it out";
 }
 
 pub(super) async fn refusals(
     State(context): State<Arc<Context>>,
     StrictQuery(range): StrictQuery<Range>,
-) -> Json<Refusals> {
+) -> Result<Json<Refusals>, Problem> {
+    let filter = Filter::parse(&range.filter, SystemTime::now()).map_err(Problem::Bad)?;
     let limit = range.limit.unwrap_or(USUAL).min(MOST);
-    let tail = context.live.recent().tail(range.after, limit);
-    Json(Refusals {
-        next: tail.next,
+    let recent = context.live.recent();
+    let all = recent.tail(None, usize::MAX);
+    let tail = match filter.is_empty() {
+        true => recent.tail(range.after, limit),
+        false => recent.tail(range.after, usize::MAX),
+    };
+    let (mut next, mut lines) = (tail.next, tail.lines);
+    let mut found = match range.after {
+        Some(_) => lines.len(),
+        None => all.lines.len(),
+    };
+    if !filter.is_empty() {
+        lines.retain(|(_, line)| passes(&filter, line));
+        found = lines.len();
+        match range.after {
+            // The next poll continues after the last line of this one.
+            Some(_) if lines.len() > limit => {
+                lines.truncate(limit);
+                next = lines.last().map_or(next, |(number, _)| *number);
+            }
+            _ => drop(lines.drain(..lines.len().saturating_sub(limit))),
+        }
+    }
+    let oldest = all.lines.first();
+    let oldest = oldest.and_then(|(_, line)| serde_json::from_slice::<Dated>(line).ok());
+    Ok(Json(Refusals {
+        next,
         missed: tail.missed,
-        refusals: (tail.lines.iter())
+        held: all.lines.len(),
+        oldest: oldest.map(|oldest| oldest.time),
+        found,
+        refusals: (lines.iter())
             .filter_map(|(number, line)| numbered(*number, line))
             .collect(),
-        reasons: (tail.lines.iter())
+        reasons: (lines.iter())
             .filter_map(|(_, line)| reason(line))
             .map(|reason| (reason.as_str(), reason.sentence()))
             .collect(),
-    })
+    }))
+}
+
+/// Returns the refusals in memory that pass the filter as lines of the log, byte for byte.
+pub(super) async fn as_lines(
+    State(context): State<Arc<Context>>,
+    StrictQuery(selection): StrictQuery<Selection>,
+) -> Result<Response, Problem> {
+    let lines = selection.lines(&context)?;
+    Ok(download("application/jsonl", "refusals.jsonl", lines.concat()))
+}
+
+/// Returns the refusals in memory that pass the filter as a table, with the names of its columns in the first line (RFC
+/// 4180).
+pub(super) async fn as_table(
+    State(context): State<Arc<Context>>,
+    StrictQuery(selection): StrictQuery<Selection>,
+) -> Result<Response, Problem> {
+    let mut table = format!("{}\r\n", COLUMNS.join(","));
+    for line in selection.lines(&context)? {
+        let Ok(record) = serde_json::from_slice::<Value>(&line) else {
+            continue;
+        };
+        let cells = COLUMNS.map(|column| cell(&record[column]));
+        // Writing to a string cannot fail.
+        let _ = write!(table, "{}\r\n", cells.join(","));
+    }
+    Ok(download(
+        "text/csv; charset=utf-8; header=present",
+        "refusals.csv",
+        table.into_bytes(),
+    ))
+}
+
+fn download(kind: &'static str, name: &'static str, content: Vec<u8>) -> Response {
+    let disposition = format!("attachment; filename=\"{name}\"");
+    let fields = [
+        (header::CONTENT_TYPE, kind.to_owned()),
+        (header::CONTENT_DISPOSITION, disposition),
+    ];
+    (fields, content).into_response()
+}
+
+// === impl Selection ===
+
+impl Selection {
+    fn lines(&self, context: &Context) -> Result<Vec<Arc<[u8]>>, Problem> {
+        let filter = Filter::parse(&self.filter, SystemTime::now()).map_err(Problem::Bad)?;
+        let lines = context.live.recent().tail(None, usize::MAX).lines.into_iter();
+        let lines = lines.map(|(_, line)| line).filter(|line| passes(&filter, line));
+        Ok(lines.collect())
+    }
+}
+
+fn passes(filter: &Filter, line: &[u8]) -> bool {
+    filter.is_empty() || serde_json::from_slice::<Record<'_>>(line).is_ok_and(|record| filter.passes(&record))
+}
+
+/// Writes a value into a table. Spreadsheets take a text that begins like a formula for one, so it gets an apostrophe,
+/// which they do not show.
+fn cell(value: &Value) -> String {
+    let text = match value {
+        Value::Null => return String::new(),
+        Value::String(text) => text.clone(),
+        other => return other.to_string(),
+    };
+    let text = match text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        true => format!("'{text}"),
+        false => text,
+    };
+    match text.contains([',', '"', '\r', '\n']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
+    }
 }
 
 /// Returns a record of the audit log byte for byte, with its number added as the first field.
@@ -72,9 +204,30 @@ fn reason(line: &[u8]) -> Option<Reason> {
 
 const USUAL: usize = 50;
 const MOST: usize = 500;
+/// The fields of a record that a table has.
+const COLUMNS: [&str; 16] = [
+    "time",
+    "id",
+    "verdict",
+    "reason",
+    "enforcement",
+    "forwarded",
+    "bot",
+    "user_agent",
+    "client",
+    "method",
+    "url",
+    "origin",
+    "rule",
+    "line",
+    "robots_url",
+    "robots_error",
+];
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -82,5 +235,25 @@ mod tests {
         let found = numbered(7, b"{\"url\":\"a\\u0007?redacted\",\"line\":null}\n").unwrap();
         assert_eq!(found.get(), r#"{"seq":7,"url":"a\u0007?redacted","line":null}"#);
         assert!(numbered(7, b"").is_none());
+    }
+
+    #[test]
+    fn a_cell_is_quoted_and_is_no_formula() {
+        for (value, expected) in [
+            (json!("plain"), "plain"),
+            (json!(null), ""),
+            (json!(3), "3"),
+            (json!(-3), "-3"),
+            (json!(true), "true"),
+            (json!("a,b"), "\"a,b\""),
+            (json!("say \"x\""), "\"say \"\"x\"\"\""),
+            (json!("=1+1"), "'=1+1"),
+            (json!("@sum(a,b)"), "\"'@sum(a,b)\""),
+            (json!("-x"), "'-x"),
+            (json!("+x"), "'+x"),
+            (json!("a\nb"), "\"a\nb\""),
+        ] {
+            assert_eq!(cell(&value), expected, "{value}");
+        }
     }
 }

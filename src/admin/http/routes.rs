@@ -12,7 +12,8 @@ use axum::{
 use http::{HeaderValue, header};
 
 use super::{
-    Context, access, changes, decide, documents, explain, health, origins, problem::Problem, refusals, status, what_if,
+    Context, access, changes, decide, documents, explain, health, history, origins, problem::Problem, refusals, status,
+    versions, what_if,
 };
 
 /// A path and its documented methods. A path with GET also supports HEAD.
@@ -39,9 +40,13 @@ fn routes() -> Vec<Route> {
         Route("/api/v1/openapi.json", GET, get(documents::openapi)),
         Route("/api/v1/status", GET, get(status::status)),
         Route("/api/v1/refusals", GET, get(refusals::refusals)),
+        Route("/api/v1/refusals.csv", GET, get(refusals::as_table)),
+        Route("/api/v1/refusals.jsonl", GET, get(refusals::as_lines)),
+        Route("/api/v1/history", GET, get(history::history)),
         Route("/api/v1/changes", GET, get(changes::changes)),
         Route("/api/v1/origins", GET, get(origins::list)),
         Route("/api/v1/origins/detail", GET, get(origins::detail)),
+        Route("/api/v1/origins/versions", GET, get(versions::versions)),
         Route("/api/v1/origins/stats", GET, get(origins::stats)),
         Route("/api/v1/decide", &["get", "post"], get(decide::one).post(decide::many)),
         Route("/api/v1/explain", GET, get(explain::explain)),

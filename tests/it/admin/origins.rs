@@ -173,3 +173,117 @@ async fn the_details_of_an_origin_say_what_the_site_says_about_use() {
         );
     }
 }
+
+#[tokio::test]
+async fn the_list_is_sorted_by_a_column_and_has_a_total() {
+    for cache in CACHES {
+        let origin = Origin::start().robots(ROBOTS).page("/", "page").spawn().await;
+        let gate = gate_with(cache).await;
+        let hosts: Vec<String> = (0..5)
+            .map(|number| origin.url_at(&format!("h{number}.{NAME}"), ""))
+            .collect();
+        for (number, host) in hosts.iter().enumerate() {
+            for _ in 0..(number * 3 % 5) + 1 {
+                gate.get(&format!("{host}/private")).await;
+            }
+        }
+        let in_order = |order: [usize; 5]| order.map(|number| hosts[number].clone()).to_vec();
+        for (query, expected) in [
+            ("sort=origin", in_order([0, 1, 2, 3, 4])),
+            ("sort=origin&order=desc", in_order([4, 3, 2, 1, 0])),
+            ("sort=deny&order=desc", in_order([3, 1, 4, 2, 0])),
+            (
+                "sort=deny&order=desc&limit=2&offset=2",
+                in_order([3, 1, 4, 2, 0])[2..4].to_vec(),
+            ),
+            ("sort=failing-since&search=h3", vec![hosts[3].clone()]),
+            ("state=rules&limit=1", vec![hosts[0].clone()]),
+            ("state=failing", Vec::new()),
+        ] {
+            let list = get(&gate, &format!("/api/v1/origins?{query}")).await;
+            assert_eq!(names(&list), expected, "{cache} {query}");
+            assert_eq!(list["complete"], true);
+            let total = match query {
+                "state=failing" => 0,
+                "sort=failing-since&search=h3" => 1,
+                _ => 5,
+            };
+            assert_eq!(list["total"], total, "{cache} {query}");
+        }
+        let list = get(&gate, "/api/v1/origins?sort=deny&limit=2&offset=2").await;
+        assert_eq!(list["next"], "4");
+        let detail = problem(&gate, "/api/v1/origins?state=odd", 400).await;
+        assert!(detail.contains("\"odd\" is not one of rules, expired, "), "{detail}");
+    }
+}
+
+#[tokio::test]
+async fn the_versions_of_a_robots_txt_are_listed_and_compared() {
+    let brief = |text: &str| Reply::ok("text/plain", text).header("Cache-Control", "max-age=1");
+    let origin = Origin::start()
+        .reply("/robots.txt", brief(ROBOTS))
+        .page("/", "page")
+        .spawn()
+        .await;
+    let gate = Gate::with("[robots]\nmin-ttl = \"1s\"").await;
+    let path = format!("/api/v1/origins/versions?origin={}", escaped(&origin.url("")));
+    gate.get(&origin.url("/")).await;
+    let versions = wait::until_async("a version", async || {
+        let found = get(&gate, &path).await;
+        (found["versions"].as_array()?.len() == 1).then_some(found)
+    })
+    .await;
+    assert_eq!(
+        (&versions["versions"][0]["bytes"], &versions["difference"]),
+        (&json!(ROBOTS.len()), &Value::Null)
+    );
+    assert_eq!(get(&gate, &format!("{path}&to=1")).await["difference"], Value::Null);
+    origin.change("/robots.txt", brief("User-agent: *\nDisallow: /other\n"));
+    let compared = wait::until_async("another version", async || {
+        gate.get(&origin.url("/")).await;
+        let found = gate.admin(&format!("{path}&to=2")).await;
+        (found.status == 200).then(|| found.json())
+    })
+    .await;
+    let difference = &compared["difference"];
+    assert_eq!(
+        (&difference["rules_added"], &difference["rules_removed"]),
+        (&json!(1), &json!(1))
+    );
+    let diff = difference["diff"].as_str().expect("a text");
+    assert!(diff.contains("-Disallow: /private\n+Disallow: /other\n"), "{diff}");
+    let back = get(&gate, &format!("{path}&from=2&to=1")).await;
+    assert_eq!(back["difference"]["to"]["version"], 1);
+    let detail = problem(&gate, &format!("{path}&to=9"), 400).await;
+    assert!(detail.contains("there is no version \"9\""), "{detail}");
+}
+
+#[tokio::test]
+async fn the_details_show_the_pace_and_the_purposes_of_bots() {
+    let robots = "User-agent: *\nCrawl-delay: 2\nContent-Usage: train-ai=n\n";
+    let origin = Origin::start().robots(robots).page("/", "page").spawn().await;
+    let config = "[pace]\ncrawl-delay = 'enforce'\n[usage]\ncontent-usage = 'report'\n\
+                  [[bot]]\nname = 'Trainer'\nuser-agents = ['Trainer']\npurposes = ['ai-train']\n\
+                  [[bot]]\nname = 'Slow'\nuser-agents = ['Slow']\ndelay = '5s'\n";
+    let gate = Gate::with(config).await;
+    gate.get(&origin.url("/")).await;
+    let detail = get(
+        &gate,
+        &format!("/api/v1/origins/detail?origin={}", escaped(&origin.url(""))),
+    )
+    .await;
+    let [trainer, slow] = &detail["bots"].as_array().expect("bots")[..] else {
+        panic!("{detail:#}")
+    };
+    assert_eq!(
+        (&trainer["gap_ms"], &trainer["gap_cause"]),
+        (&json!(2000), &json!("crawl-delay"))
+    );
+    assert_eq!(trainer["usage"]["said"][0]["purpose"], "ai-train");
+    assert_eq!(
+        (&slow["gap_ms"], &slow["gap_cause"]),
+        (&json!(5000), &json!("bot-delay"))
+    );
+    assert_eq!(slow["usage"], Value::Null);
+    assert!(trainer["not_before"].is_string(), "a request was sent just now");
+}

@@ -9,7 +9,25 @@ import sys
 
 from browser import Browser, Failed, find
 
-VIEWS = ["now", "origins", "explain", "what-if", "configuration"]
+VIEWS = ["now", "history", "refusals", "origins", "explain", "what-if", "configuration"]
+
+
+# The words of keys, heads of columns, buttons and links of the menu that are on more than one line.
+BROKEN_WORDS = """
+[...document.querySelectorAll("dt, thead th, button, nav a, label")]
+  .filter(node => node.checkVisibility())
+  .flatMap(node => {
+    const texts = document.createTreeWalker(node, NodeFilter.SHOW_TEXT), words = [];
+    while (texts.nextNode())
+      for (const word of texts.currentNode.data.matchAll(/[^\\s-]+/g)) {
+        const range = document.createRange();
+        range.setStart(texts.currentNode, word.index);
+        range.setEnd(texts.currentNode, word.index + word[0].length);
+        if (new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1) words.push(word[0]);
+      }
+    return words;
+  })
+"""
 
 
 class Operator:
@@ -39,7 +57,7 @@ class Operator:
 
     def refusal(self, url, verdict, why):
         """Checks the newest refusal, and opens its record."""
-        self.go("now")
+        self.go("refusals")
         row = "document.querySelector('#tail > li')"
         self.wait("a refusal", f"{row}?.querySelector('.url').innerText === {json.dumps(url)}")
         shown = self.run(f"{row}.querySelector('summary').innerText")
@@ -59,8 +77,9 @@ class Operator:
 
     def badge(self, id, text):
         """Checks the badge of the refusal with this id. An empty text means no badge."""
-        self.go("now")
-        row = f"[...document.querySelectorAll('#tail > li')].find(row => row.text.includes({json.dumps(id)}))"
+        self.go("refusals")
+        self.browser.fill("#filter", "")
+        row = f"[...document.querySelectorAll('#tail > li')].find(row => row.dataset.id === {json.dumps(id)})"
         self.wait("the refusal", f"{row} !== undefined")
         shown = self.run(f"{row}.querySelector('.badge')?.innerText ?? ''")
         if shown != text:
@@ -68,16 +87,11 @@ class Operator:
 
     def opened(self, id, *texts):
         """Opens the refusal with this id and checks its texts."""
-        self.filtered(id, 1)
-        row = "#tail > li:not([hidden])"
+        self.filtered(f"id:{id}", 1)
+        row = "#tail > li"
         self.browser.click(f"{row} summary")
         self.wait("its record", f"{find(row + ' .whole')}?.checkVisibility()")
         expect(self.run(f"{find(row + ' .whole p')}.innerText"), *texts)
-
-    def closed(self):
-        """Closes the open refusal."""
-        self.go("now")
-        self.browser.click("#tail details[open] summary")
 
     def asked_why(self, answer, *texts):
         """Follows the link of the open refusal, and checks the answer and its texts."""
@@ -87,10 +101,31 @@ class Operator:
 
     def filtered(self, text, count):
         """Sets the filter, and checks the number of refusals that it leaves."""
-        self.go("now")
+        self.go("refusals")
         self.browser.fill("#filter", text)
-        left = "[...document.querySelectorAll('#tail > li')].filter(row => row.checkVisibility()).length"
-        self.wait(f"{count} refusals", f"{left} === {count}")
+        note = find("#tail-note") + ".innerText"
+        told = f"{note}.includes('fit the filter')" if text else "true"
+        left = "document.querySelectorAll('#tail > li').length"
+        kept = f"location.hash.includes(new URLSearchParams({{ filter: {json.dumps(text)} }}))"
+        self.wait(f"{count} refusals", f"{kept} && {told} && {left} === {count}")
+
+    def filter_fails(self, text, error):
+        """Sets a filter with a mistake, and checks what the page says about it."""
+        self.go("refusals")
+        self.browser.fill("#filter", text)
+        self.wait(error, f"{find('#filter-error')}.innerText.includes({json.dumps(error)})")
+        self.forgive("status of 400")
+
+    def saved(self, kind, *texts):
+        """Saves the refusals that the list shows, and checks the file."""
+        keep = (
+            "URL.createObjectURL = (keep => blob => (blob.text().then(text => window.kept = text), keep(blob)))"
+            "(URL.createObjectURL.bind(URL))"
+        )
+        self.run(f"window.kept = null, {keep}, 0")
+        self.browser.click(f"[data-save={kind}]")
+        self.wait("a file", "window.kept !== null")
+        expect(self.run("window.kept"), *texts)
 
     def why(self, line):
         """Follows the link of the open refusal, and checks the line that decided."""
@@ -125,7 +160,7 @@ class Operator:
             if text:
                 self.browser.fill(field, text)
         self.browser.click("#assume button")
-        shown = f"{find('#changes')}.innerText"
+        shown = f"{find('#differences')}.innerText"
         self.wait(f"{texts}", f"{json.dumps(texts)}.every(text => {shown}.includes(text))")
 
     def edited(self, origin, text):
@@ -139,14 +174,92 @@ class Operator:
         self.go("origins")
         self.browser.fill("#search", text)
         names = "[...document.querySelectorAll('#origins th')].map(cell => cell.innerText)"
+        note = f"!{find('#origins-note')}.innerText.startsWith('Searching')"
         wanted = json.dumps(json.dumps(origins, separators=(",", ":")))
         # Copies are written to disk a moment later.
         again = "void (Date.now() % 500 < 60 && document.querySelector('#refresh').click())"
-        self.wait(f"{origins}", f"JSON.stringify({names}) === {wanted} || {again}")
+        self.wait(f"{origins}", f"{note} && JSON.stringify({names}) === {wanted} || {again}")
+
+    def sorted_by(self, column, texts):
+        """Sorts the sites by a column, and checks the cells of that column on the first page, as far as given."""
+        self.go("origins")
+        self.browser.click(f"[data-sort='{column}']")
+        self.sites(column, texts)
+
+    def sites(self, column, texts):
+        """Checks the first cells of a column."""
+        index = f"[...document.querySelectorAll('#origins-heads button')].findIndex(head => head.dataset.sort === {json.dumps(column)})"
+        cells = f"[...document.querySelectorAll('#origins tr')].map(row => row.children[{index}].innerText).slice(0, {len(texts)})"
+        wanted = json.dumps(json.dumps(texts, separators=(",", ":")))
+        self.wait(f"{texts} in {column}", f"JSON.stringify({cells}) === {wanted}")
+
+    def state(self, state, note):
+        """Shows only sites of a state, and checks what the page says about their number."""
+        self.go("origins")
+        select = find("#state-filter")
+        self.run(f"{select}.value = {json.dumps(state)}, {select}.dispatchEvent(new Event('change')), 0")
+        self.wait(note, f"{find('#origins-note')}.innerText.includes({json.dumps(note)})")
+
+    def next_page(self, text):
+        self.browser.click("#more")
+        self.wait(text, f"{find('#page-of')}.innerText === {json.dumps(text)}")
+
+    def versions(self, count, *texts):
+        """Opens the last version of the open site, and checks its difference from the one before."""
+        self.wait("its versions", f"document.querySelectorAll('.versions details').length === {count}")
+        self.browser.click(".versions summary")
+        shown = f"{find('.versions details')}.innerText"
+        self.wait(f"{texts}", f"{json.dumps(texts)}.every(text => {shown}.includes(text))")
+
+    def pasted(self, agent, urls, robots, said, *texts):
+        """Asks for several URLs, with a robots.txt in place of that of the site, or without for an empty text."""
+        self.go("explain")
+        self.run(f"{find('#pasted')}.open = {json.dumps(bool(robots))}, 0")
+        self.browser.fill("#agent", agent)
+        self.browser.fill("#url", "\n".join(urls))
+        if robots:
+            self.browser.fill("#robots", robots)
+        self.browser.click("#ask button")
+        self.wait(said, f"document.querySelector('#answer .said')?.innerText === {json.dumps(said)}")
+        self.answered(*texts)
+
+    def history(self, range, by, *texts):
+        """Checks that the history of a time by a series has these texts."""
+        self.go("history")
+        for field, value in [("range", range), ("by", by)]:
+            select = find(f"#{field}")
+            self.run(f"{select}.value = {json.dumps(value)}, {select}.dispatchEvent(new Event('change')), 0")
+        view = f"{find('#view-history')}.innerText"
+        # The page asks again only every ten seconds.
+        self.wait(f"{texts}", f"{json.dumps(texts)}.every(text => {view}.includes(text)) || void (drawnAt = -Infinity)")
+
+    def read_chart(self, keys, text):
+        """Moves through the chart with keys, and checks what it says there."""
+        self.run(f"{find('#history-chart .plot')}.focus()")
+        for key in keys:
+            for kind in ["keyDown", "keyUp"]:
+                self.browser.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=13 if key == "Enter" else 0)
+        self.wait(text, f"{find('#history-chart .told')}.innerText.includes({json.dumps(text)}) || location.hash.includes({json.dumps(text)})")
+
+    def empty(self, text):
+        """Checks that the page of a proxy without requests says what to type."""
+        self.go("now")
+        self.wait(text, f"{find('#now-empty')}.checkVisibility() && {find('#now-empty')}.innerText.includes({json.dumps(text)})")
+
+    def height(self, view, most):
+        """Checks that a view is not taller than `most` pixels."""
+        self.go(view)
+        tall = self.run("document.documentElement.scrollHeight")
+        if tall > most:
+            raise Failed(f"{view} is {tall} pixels tall")
 
     def origin(self, origin, *texts):
         """Opens the view of an origin from its row, and checks that it contains these texts."""
         self.browser.click("#origins th a")
+        self.opens(origin, *texts)
+
+    def opens(self, origin, *texts):
+        """Checks the view of an origin."""
         self.wait(origin, f"{find('#h-origin')}.innerText === {json.dumps(origin)}")
         self.wait("its facts", "document.querySelector('#origin dl') !== null")
         expect(self.run(f"{find('#origin')}.innerText"), *texts)
@@ -169,13 +282,21 @@ class Operator:
         self.wait("a banner", "document.querySelector('#banner-gone')?.checkVisibility()")
 
     def fits(self, width):
-        """Checks that no view is wider than the window."""
+        """Checks every view as `within` does."""
         self.browser.size(width)
         for view in VIEWS:
             self.go(view)
-            wide = self.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            if wide > 0:
-                raise Failed(f"{view} is {wide} pixels too wide at {width}")
+            self.within(width, view)
+
+    def within(self, width, view):
+        """Checks that what is shown now is not wider than the window, and that no key or button breaks inside a word."""
+        self.browser.size(width)
+        wide = self.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        if wide > 0:
+            raise Failed(f"{view} is {wide} pixels too wide at {width}")
+        broken = self.run(BROKEN_WORDS)
+        if broken:
+            raise Failed(f"{view} breaks {broken} at {width}")
 
     def log_in(self, token):
         self.wait("the question for a token", f"{find('#view-login')}.checkVisibility()")

@@ -1,0 +1,349 @@
+//! The filter of the list of refusals: `bot:AcmeBot reason:rule site:example.com since:1h`.
+//!
+//! A refusal passes if it has a wanted value for each field that the filter names; one of them, if the filter names a
+//! field several times. A minus sign before a field excludes its value. Words without a field have to occur in what the
+//! list shows. Pure: the time is a parameter.
+
+use std::{borrow::Cow, time::SystemTime};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::input::moment;
+use crate::{
+    decision::{Reason, Verdict},
+    origin::Origin,
+    text::{Timestamp, words},
+};
+
+/// A parsed filter.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Filter {
+    /// In lower case.
+    words: Vec<String>,
+    wanted: Vec<(Field, Vec<String>)>,
+    excluded: Vec<(Field, String)>,
+    since: Option<SystemTime>,
+    until: Option<SystemTime>,
+}
+
+words! {
+    /// What a filter can name.
+    pub enum Field {
+        Bot = "bot",
+        Verdict = "verdict",
+        Reason = "reason",
+        Site = "site",
+        Url = "url",
+        Rule = "rule",
+        Client = "client",
+        Agent = "agent",
+        Forwarded = "forwarded",
+        Id = "id",
+        Since = "since",
+        Until = "until",
+    }
+}
+
+/// The parts of a record in the log that a filter reads.
+#[derive(Debug, Deserialize)]
+pub(super) struct Record<'r> {
+    time: Timestamp,
+    #[serde(borrow)]
+    pub(super) id: Cow<'r, str>,
+    pub(super) verdict: &'r str,
+    pub(super) reason: &'r str,
+    pub(super) forwarded: bool,
+    #[serde(borrow)]
+    bot: Option<Cow<'r, str>>,
+    #[serde(borrow)]
+    user_agent: Option<Cow<'r, str>>,
+    #[serde(borrow)]
+    client: Cow<'r, str>,
+    #[serde(borrow)]
+    url: Cow<'r, str>,
+    #[serde(borrow)]
+    origin: Cow<'r, str>,
+    #[serde(borrow)]
+    rule: Option<Cow<'r, str>>,
+    line: Option<u32>,
+    #[serde(borrow)]
+    robots_error: Option<Cow<'r, str>>,
+    usage: Option<Value>,
+}
+
+// === impl Filter ===
+
+impl Filter {
+    /// Parses a filter at `now`.
+    ///
+    /// # Errors
+    /// Fails if the filter names an unknown field, or a value that the field cannot have. The error is a sentence.
+    pub(super) fn parse(text: &str, now: SystemTime) -> Result<Self, String> {
+        let mut filter = Self::default();
+        for term in terms(text)? {
+            let (is_excluded, named) = match term.text.strip_prefix('-') {
+                Some(rest) if !term.is_quoted => (true, rest),
+                _ => (false, &*term.text),
+            };
+            // A URL is a word.
+            let parts = named.split_once(':').filter(|(_, value)| !value.starts_with("//"));
+            let Some((name, value)) = parts.filter(|_| !term.is_quoted) else {
+                if !term.text.is_empty() {
+                    filter.words.push(term.text.to_lowercase());
+                }
+                continue;
+            };
+            let field = Field::ALL.into_iter().find(|field| field.as_str() == name);
+            let field = field.ok_or_else(|| {
+                let known = Field::ALL.map(Field::as_str).join(", ");
+                format!(
+                    "there is no field {name:?}; the fields are {known}. Put a word with a colon in quotation marks"
+                )
+            })?;
+            let value = field.checked(value)?;
+            match (field, is_excluded) {
+                (Field::Since, false) => filter.since = Some(moment(&value, now)?),
+                (Field::Until, false) => filter.until = Some(moment(&value, now)?),
+                (Field::Since | Field::Until, true) => return Err(format!("{name} cannot be excluded")),
+                (_, true) => filter.excluded.push((field, value)),
+                (_, false) => match filter.wanted.iter_mut().find(|(wanted, _)| *wanted == field) {
+                    Some((_, values)) => values.push(value),
+                    None => filter.wanted.push((field, vec![value])),
+                },
+            }
+        }
+        Ok(filter)
+    }
+
+    /// Returns whether every refusal passes.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns whether a refusal passes.
+    pub(super) fn passes(&self, record: &Record<'_>) -> bool {
+        let is_in_time = self.since.is_none_or(|since| record.time.0 >= since)
+            && self.until.is_none_or(|until| record.time.0 < until);
+        let has = |(field, values): &(Field, Vec<String>)| values.iter().any(|value| record.has(*field, value));
+        is_in_time
+            && self.wanted.iter().all(has)
+            && !self.excluded.iter().any(|(field, value)| record.has(*field, value))
+            && (self.words.is_empty() || {
+                let text = record.text();
+                self.words.iter().all(|word| text.contains(word))
+            })
+    }
+}
+
+// === impl Field ===
+
+impl Field {
+    /// Returns `value` as records are compared with it.
+    fn checked(self, value: &str) -> Result<String, String> {
+        let known: &[&str] = match self {
+            Self::Verdict => &Verdict::ALL.map(Verdict::as_str),
+            Self::Reason => &Reason::ALL.map(Reason::as_str),
+            Self::Forwarded => &["yes", "no"],
+            _ if value.is_empty() => return Err(format!("{self} has no value; write {self}:VALUE")),
+            _ => return Ok(value.to_lowercase()),
+        };
+        match known.contains(&value) {
+            true => Ok(value.to_owned()),
+            false => Err(format!("{value:?} is no {self}; write one of {}", known.join(", "))),
+        }
+    }
+}
+
+// === impl Record ===
+
+impl Record<'_> {
+    /// Returns whether the record has this value, which is in lower case.
+    fn has(&self, field: Field, value: &str) -> bool {
+        let contains = |text: &Cow<'_, str>| text.to_lowercase().contains(value);
+        match field {
+            Field::Bot => match &self.bot {
+                Some(bot) => bot.to_lowercase() == value,
+                None => value == "none",
+            },
+            Field::Verdict => self.verdict == value,
+            Field::Reason => self.reason == value,
+            Field::Site => self.is_at(value),
+            Field::Url => contains(&self.url),
+            Field::Rule => self.rule.as_ref().is_some_and(contains),
+            Field::Client => self.client.starts_with(value),
+            Field::Agent => self.user_agent.as_ref().is_some_and(contains),
+            Field::Forwarded => self.forwarded == (value == "yes"),
+            Field::Id => *self.id == *value,
+            // These are compared as times.
+            Field::Since | Field::Until => true,
+        }
+    }
+
+    /// Returns whether `site` is the origin, its host, or a parent domain of its host.
+    fn is_at(&self, site: &str) -> bool {
+        let site = site.strip_suffix('/').unwrap_or(site);
+        if *self.origin == *site {
+            return true;
+        }
+        let host = self.origin.parse::<Origin>().map(|origin| origin.host.to_string());
+        host.is_ok_and(|host| {
+            let subdomain = host.strip_suffix(site);
+            subdomain.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        })
+    }
+
+    /// Returns what the list shows of the record, in lower case.
+    fn text(&self) -> String {
+        let reason = Reason::ALL.into_iter().find(|reason| reason.as_str() == self.reason);
+        let rule = self.line.zip(self.rule.as_ref());
+        let why = match (rule, &self.robots_error, reason) {
+            (Some((line, rule)), ..) => format!("line {line}: {rule}"),
+            (None, Some(error), _) => error.to_string(),
+            (None, None, reason) => reason.map(Reason::sentence).unwrap_or_default().to_owned(),
+        };
+        let usage = self.usage.as_ref().and_then(|usage| usage["refused"].as_object());
+        let usage = usage
+            .into_iter()
+            .flat_map(|refused| refused.values().filter_map(Value::as_str));
+        let who = self.bot.as_ref().or(self.user_agent.as_ref());
+        let shown = [
+            who.map_or("(no bot)", |who| who),
+            self.verdict,
+            self.reason,
+            &self.url,
+            &why,
+            &self.id,
+        ];
+        shown
+            .into_iter()
+            .chain(usage)
+            .collect::<Vec<_>>()
+            .join("\n")
+            .to_lowercase()
+    }
+}
+
+/// A part of a filter.
+struct Term {
+    text: String,
+    /// Whether it began with a quotation mark, so that it is a word whatever it contains.
+    is_quoted: bool,
+}
+
+/// Splits at spaces outside quotation marks, and removes the quotation marks.
+fn terms(text: &str) -> Result<Vec<Term>, String> {
+    let mut terms = Vec::new();
+    let (mut term, mut is_inside) = (None::<Term>, false);
+    for character in text.chars() {
+        match character {
+            '"' => {
+                is_inside = !is_inside;
+                term.get_or_insert_with(|| Term {
+                    text: String::new(),
+                    is_quoted: true,
+                });
+            }
+            space if space.is_whitespace() && !is_inside => terms.extend(term.take()),
+            other => {
+                let term = term.get_or_insert_with(|| Term {
+                    text: String::new(),
+                    is_quoted: false,
+                });
+                term.text.push(other);
+            }
+        }
+    }
+    match is_inside {
+        true => Err("a quotation mark is not closed".to_owned()),
+        false => {
+            terms.extend(term);
+            Ok(terms)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORD: &str = r#"{"time":"2026-11-22T08:00:00.000000Z","id":"0192","verdict":"deny","reason":"rule",
+        "forwarded":false,"bot":"AcmeBot","user_agent":"AcmeBot/1.0","client":"10.0.0.7:5000",
+        "url":"https://shop.example.com/Private/a b","origin":"https://shop.example.com","rule":"Disallow: /Private",
+        "line":3,"robots_error":null,"usage":null,"more":1}"#;
+
+    fn now() -> SystemTime {
+        let Timestamp(time) = serde_json::from_str("\"2026-11-22T09:00:00Z\"").unwrap();
+        time
+    }
+
+    fn passes(filter: &str) -> bool {
+        let record: Record<'_> = serde_json::from_str(RECORD).unwrap();
+        Filter::parse(filter, now()).unwrap().passes(&record)
+    }
+
+    #[test]
+    fn a_filter_selects_by_its_fields_and_words() {
+        for (filter, expected) in [
+            ("", true),
+            ("bot:AcmeBot reason:rule site:example.com since:1h", true),
+            ("bot:acmebot", true),
+            ("bot:Acme", false),
+            ("bot:other bot:acmebot", true),
+            ("bot:acmebot reason:pace", false),
+            ("bot:none", false),
+            ("-bot:acmebot", false),
+            ("-bot:other", true),
+            ("site:shop.example.com", true),
+            ("site:https://shop.example.com/", true),
+            ("site:https://example.com", false),
+            ("site:op.example.com", false),
+            ("verdict:deny forwarded:no", true),
+            ("forwarded:yes", false),
+            ("url:/private", true),
+            ("rule:\"Disallow: /Private\"", true),
+            ("rule:/public", false),
+            ("client:10.0.0.", true),
+            ("client:0.0.7", false),
+            ("agent:acmebot/1", true),
+            ("id:0192", true),
+            ("id:019", false),
+            ("since:59m", false),
+            ("since:2026-11-22T08:00:00Z", true),
+            ("until:2026-11-22T08:00:00Z", false),
+            ("since:2h until:30m", true),
+            ("line 3", true),
+            ("\"line 3: disallow\"", true),
+            ("\"line 4\"", false),
+            ("https://shop.example.com/private", true),
+            ("\"a b\"", true),
+            ("nobody", false),
+        ] {
+            assert_eq!(passes(filter), expected, "{filter}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_in_a_filter_is_named() {
+        for (filter, error) in [
+            ("host:a", "there is no field \"host\"; the fields are bot, "),
+            ("reason:rules", "\"rules\" is no reason; write one of rule, "),
+            ("verdict:no", "\"no\" is no verdict; write one of allow, "),
+            ("forwarded:maybe", "write one of yes, no"),
+            ("bot:", "bot has no value; write bot:VALUE"),
+            ("since:yesterday", "\"yesterday\" is not a time"),
+            ("-since:1h", "since cannot be excluded"),
+            ("\"open", "a quotation mark is not closed"),
+        ] {
+            let found = Filter::parse(filter, now()).unwrap_err();
+            assert!(found.contains(error), "{filter}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_a_bot_is_found_by_none() {
+        let record = RECORD.replace("\"AcmeBot\"", "null");
+        let record: Record<'_> = serde_json::from_str(&record).unwrap();
+        assert!(Filter::parse("bot:none", now()).unwrap().passes(&record));
+    }
+}

@@ -1,0 +1,79 @@
+//! How the configured bots fare at a site: their pace, and what the site says about their purposes. Fetches nothing.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::{
+    admin::http::{
+        decide::asked,
+        input::{AssumedProof, Question},
+    },
+    decision::UsageReport,
+    origin::{Origin, Target},
+    pace::Cause,
+    proxy::{self, Generation},
+    text::Timestamp,
+};
+
+/// A configured bot at a site.
+#[derive(Serialize)]
+pub(super) struct BotAtSite {
+    bot: String,
+    /// The smallest time between two requests to the site, in milliseconds; `None` without `[pace]`, and if the
+    /// `Crawl-delay` is too long.
+    gap_ms: Option<u64>,
+    /// What sets that time.
+    gap_cause: Option<&'static str>,
+    /// Why the bot may send no request at all at this pace.
+    pace_error: Option<String>,
+    /// When a request could be sent; `None` for now.
+    not_before: Option<Timestamp>,
+    pace_cause: Option<&'static str>,
+    /// What the site's robots.txt says about the purposes of the bot on its first page; `None` for a bot without
+    /// purposes.
+    usage: Option<UsageReport>,
+}
+
+/// Returns the first [`MAX_BOTS`] bots that have a pace or purposes. Empty if the site is not in memory.
+pub(super) async fn at(generation: &Generation, origin: &Origin) -> Vec<BotAtSite> {
+    let mut found = Vec::new();
+    let has_pace = generation.config.pace.is_some();
+    let bots = generation.config.bots.iter();
+    for bot in bots.filter(|bot| has_pace || !bot.purposes.is_empty()).take(MAX_BOTS) {
+        let url = format!("{origin}/");
+        let Ok(target) = Target::parse(&url) else { break };
+        let question = Question {
+            agent: bot.name.to_string(),
+            url,
+            proof: AssumedProof::Assumed,
+            purposes: None,
+        };
+        let asked = asked(generation, &question, target);
+        let Some(decision) = proxy::decide_from_memory(generation, asked) else {
+            break;
+        };
+        let (limits, pace_error) = match decision.limits() {
+            Ok(limits) => (limits, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let later = generation.not_before(&decision).await;
+        found.push(BotAtSite {
+            bot: question.agent,
+            gap_ms: limits.map(|limits| millis(limits.gap)),
+            gap_cause: limits.map(|limits| limits.gap_cause.as_str()),
+            pace_error,
+            not_before: later.map(|(at, _)| Timestamp(at)),
+            pace_cause: later.map(|(_, cause)| cause).map(Cause::as_str),
+            usage: decision.usage.as_deref().cloned(),
+        });
+    }
+    found
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Maximum number of bots that are shown.
+const MAX_BOTS: usize = 50;

@@ -1,0 +1,74 @@
+//! The versions of a site's robots.txt, and what changed between two.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Context,
+    input::{Form, StrictQuery},
+    origins::parse,
+    problem::Problem,
+};
+use crate::admin::{Difference, Version, VersionError, Versions};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Which {
+    origin: String,
+    from: Option<String>,
+    to: Option<String>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Found {
+    origin: String,
+    /// The oldest first. Empty if no store of evidence is configured.
+    versions: Vec<Version>,
+    /// `None` without `to`, and if `to` is the oldest version and there is no `from`.
+    difference: Option<Difference>,
+}
+
+impl Form for Which {
+    const FORM: &'static str = "?origin=ORIGIN, percent-encoded, and maybe &to=VERSION or &from=VERSION&to=VERSION";
+}
+
+pub(super) async fn versions(
+    State(context): State<Arc<Context>>,
+    StrictQuery(which): StrictQuery<Which>,
+) -> Result<Json<Found>, Problem> {
+    let origin = parse(&which.origin)?;
+    let generation = context.live.generation();
+    // The semaphore is never closed.
+    let turn = context.assuming.clone().acquire_owned().await.ok();
+    let reading = tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        let mut found = Found {
+            origin: origin.to_string(),
+            versions: Vec::new(),
+            difference: None,
+        };
+        let Some(options) = &generation.config.evidence else {
+            return Ok(found);
+        };
+        let versions = Versions::read(&options.path, &origin)?;
+        if let Some(to) = which.to {
+            let named: Vec<_> = which.from.into_iter().chain([to]).collect();
+            let is_oldest = named.len() == 1 && versions.find(&named[0])?.version == 1;
+            if !is_oldest {
+                let (from, to) = versions.pair(&named)?;
+                found.difference = Some(versions.difference(generation.config.robots.policy.profile, from, to)?);
+            }
+        }
+        found.versions = versions.list;
+        Ok(found)
+    });
+    match reading.await {
+        Ok(Ok(found)) => Ok(Json(found)),
+        Ok(Err(VersionError::Unknown(why))) => Err(Problem::Bad(why)),
+        Ok(Err(VersionError::File(_))) | Err(_) => Err(Problem::Unavailable(
+            "the store of evidence cannot be read now; see the operational log",
+        )),
+    }
+}

@@ -1,0 +1,309 @@
+// The view of the last days.
+
+// === History ===
+
+const RANGES = { "5m": 300, "1h": 3600, "6h": 21600, "24h": 86400, "8d": 8 * 86400 };
+const ROWS = 15; // of a table
+const iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000", "");
+let wantedHistory = {}; // the fields of the address of the history
+
+const historyHash = (fields) => `#history?${new URLSearchParams(Object.entries(fields).filter(([, value]) => value))}`;
+
+/** Returns the times that a range stands for. */
+function timesOf({ range, from, until }) {
+  const midnight = Math.floor(now() / 86400000) * 86400;
+  if (range === "today") return { from: iso(midnight) };
+  if (range === "yesterday") return { from: iso(midnight - 86400), until: iso(midnight) };
+  if (range === "chosen" && from && until) return { from, until };
+  return { from: range in RANGES ? `${RANGES[range]}s` : "1h" };
+}
+
+/** Returns the filter of the list of refusals for what the history shows. */
+function filterOf(parts, times) {
+  const quoted = (value) => (/[\s"]/.test(value) ? `"${value.replaceAll('"', "")}"` : value);
+  return Object.entries({ ...parts, since: times.from, until: times.until })
+    .filter(([, value]) => value)
+    .map(([field, value]) => `${field}:${quoted(String(value))}`)
+    .join(" ");
+}
+
+function readHistory(fields) {
+  wantedHistory = Object.fromEntries(fields);
+  const { range = "1h", by = "verdict", only, site, bot } = wantedHistory;
+  $("range").querySelector("[value=chosen]").hidden = range !== "chosen";
+  $("range").value = range;
+  $("by").value = by;
+  $("only").checked = only === "refusals";
+  const without = (field) => historyHash({ ...wantedHistory, [field]: null });
+  const about = [
+    ["site", site],
+    ["bot", bot],
+  ].filter(([, value]) => value);
+  show($("about"), about, () =>
+    about.map(([field, value]) =>
+      make(
+        "span",
+        { class: "chip" },
+        `${field} `,
+        data(value),
+        " ",
+        make("a", { href: without(field), "aria-label": `Show every ${field}` }, "×"),
+      ),
+    ),
+  );
+  drawnAt = -Infinity;
+  showHistory(true);
+}
+
+for (const id of ["range", "by", "only"]) {
+  $(id).addEventListener("change", () => {
+    const fields = {
+      ...wantedHistory,
+      range: $("range").value,
+      by: $("by").value,
+      only: $("only").checked && "refusals",
+    };
+    if (fields.range !== "chosen") Object.assign(fields, { from: null, until: null });
+    location.hash = historyHash(fields);
+  });
+}
+
+async function showHistory(isNew) {
+  const wanted = wantedHistory;
+  const { range = "1h", by = "verdict", only, site, bot } = wanted;
+  // Ask often only for what changes fast.
+  if (performance.now() - drawnAt < (range === "5m" ? 900 : 10000)) return;
+  drawnAt = performance.now();
+  const times = timesOf(wanted);
+  let report;
+  try {
+    report = await api("history", { ...times, by, only, site, bot, limit: 50 });
+  } catch (problem) {
+    if (isNew || problem.status) write("history-note", `The history cannot be shown. ${problem.message}`);
+    return;
+  }
+  const unfetched = await failingFetches(site);
+  if (wanted !== wantedHistory) return;
+  const exact = { from: report.from, until: report.until };
+  const open = (parts) => `#refusals?${new URLSearchParams({ filter: filterOf({ site, bot, ...parts }, exact) })}`;
+  drawChart($("history-chart"), report, {
+    label: only ? "refusals" : by === "answer" ? "answers of sites" : "decisions",
+    kind: kindOf(by),
+    title: titleOf(by),
+    order: by === "verdict" ? VERDICTS : by === "answer" ? ["answered", "failed"] : [],
+    link: (each) =>
+      each.name == null ||
+      each.name === "answered" ||
+      each.name === "allow" ||
+      // Only refusals can be listed.
+      (by === "reason" && !report.refusals.some((row) => row.reason === each.name))
+        ? null
+        : by === "site" || by === "bot"
+          ? historyHash({ ...wanted, [by]: each.name, by: "verdict" })
+          : by === "answer"
+            ? "#history?" + new URLSearchParams({ ...wanted, by: "site" })
+            : open({ [by]: each.name }),
+    pick: (from, until) =>
+      (location.hash =
+        report.step > 60
+          ? historyHash({ ...wanted, range: "chosen", from: iso(from), until: iso(until) })
+          : `#refusals?${new URLSearchParams({ filter: filterOf({ site, bot }, { from: iso(from), until: iso(until) }) })}`),
+  });
+  const parts = [];
+  if (report.series.length === 0)
+    parts.push(
+      "Nothing happened in this time",
+      site || bot ? " that fits." : ". To see something here, send a request: ",
+      ...(site || bot ? [] : copyable(tryIt())),
+    );
+  else if (report.since && report.since > report.from)
+    parts.push(`There is no history from before ${report.since.slice(0, 16).replace("T", " ")} UTC.`);
+  show(
+    $("history-note"),
+    parts.map((part) => part.textContent ?? part),
+    () => parts.map((part) => (part instanceof Node ? part : make("span", {}, part))),
+  );
+  showTables(report, unfetched, wanted, exact, open);
+}
+
+/** Returns the sites whose robots.txt cannot be fetched, those that fail the longest first. */
+async function failingFetches(site) {
+  try {
+    const { origins } = await api(
+      "origins",
+      { state: "failing", sort: "failing-since", search: site, limit: 10 },
+      20000,
+    );
+    return origins.filter((row) => !site || row.origin === site);
+  } catch {
+    // The other tables do not need it.
+    return [];
+  }
+}
+
+/** Says how a count compares with the time before. */
+function than(count_, before) {
+  if (before == null) return null;
+  if (before === 0) return count_ > 0 ? make("span", { class: "muted" }, "new") : null;
+  const factor = count_ / before;
+  const text =
+    Math.abs(factor - 1) >= 0.05
+      ? `${factor > 1 ? "+" : "−"}${count(Math.round(Math.abs(factor - 1) * 100))} %`
+      : "same";
+  return make("span", { class: factor >= 1.5 ? "deny" : "muted", title: `${count(before)} in the time before` }, text);
+}
+
+/** Creates a table, or says that it is empty. */
+function tableOf(heads, rows, empty) {
+  if (rows.length === 0) return muted(empty);
+  const cell = (value, index) =>
+    index === 0
+      ? make("th", { scope: "row" }, value)
+      : make(
+          "td",
+          {
+            "data-label": heads[index].replace(/^#/, ""),
+            class: `${heads[index].startsWith("#") ? "number" : ""} ${value == null ? "none" : ""}`,
+          },
+          value ?? "–",
+        );
+  return make(
+    "table",
+    { class: "cards" },
+    make(
+      "thead",
+      {},
+      make(
+        "tr",
+        {},
+        ...heads.map((head) =>
+          make("th", { scope: "col", class: head.startsWith("#") && "number" }, head.replace(/^#/, "")),
+        ),
+      ),
+    ),
+    make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map(cell)))),
+  );
+}
+
+function showTables(report, unfetched, wanted, exact, open) {
+  const toSite = (site) => link("origin", { origin: site }, data(site));
+  show($("most"), report.refusals, () =>
+    tableOf(
+      ["Site", "Bot", "Reason", "Rule", "#Refusals", "#Change"],
+      report.refusals
+        .slice(0, ROWS)
+        .map((row) => [
+          toSite(row.site),
+          row.bot ? make("a", { href: historyHash({ ...wanted, bot: row.bot }) }, data(row.bot)) : "(no bot)",
+          make(
+            "span",
+            {},
+            make("b", { class: row.verdict }, row.verdict),
+            row.reason !== row.verdict && `, ${row.reason}`,
+          ),
+          row.rule && data(row.rule),
+          make("a", { href: open({ site: row.site, bot: row.bot ?? "none", reason: row.reason }) }, count(row.count)),
+          than(row.count, row.before),
+        ]),
+      "Nothing was refused in this time.",
+    ),
+  );
+  show($("refused-bots"), [report.refused_bots, report.bots], () => {
+    const known = new Map(report.bots.map((row) => [row.bot, row]));
+    return tableOf(
+      ["Bot", "#Refusals", "#Change", "#Too fast (defer)", "#Allowed"],
+      report.refused_bots
+        .slice(0, ROWS)
+        .map((row) => [
+          row.bot
+            ? make(
+                "a",
+                { href: historyHash({ ...wanted, bot: row.bot, only: "refusals", by: "reason" }) },
+                data(row.bot),
+              )
+            : "(no bot)",
+          make("a", { href: open({ bot: row.bot ?? "none" }) }, count(row.count)),
+          than(row.count, row.before),
+          count(known.get(row.bot)?.defer),
+          count(known.get(row.bot)?.allow),
+        ]),
+      "No bot was refused in this time.",
+    );
+  });
+  show($("refused-sites"), report.refused_sites, () =>
+    tableOf(
+      ["Site", "#Refusals", "#Change", "#Requests"],
+      report.refused_sites
+        .slice(0, ROWS)
+        .map((row) => [
+          toSite(row.site),
+          make("a", { href: open({ site: row.site }) }, count(row.refused)),
+          than(row.refused, row.refused_before),
+          count(row.requests),
+        ]),
+      "No site refused anything in this time.",
+    ),
+  );
+  const since = (what, at) =>
+    make(
+      "span",
+      { class: "deny" },
+      what,
+      make("span", { class: "unbroken" }, `${at.slice(0, 16).replace("T", " ")} UTC`),
+    );
+  show($("failing"), [report.failing_sites, unfetched], () => [
+    tableOf(
+      ["Site", "Since when", "#Failed", "#Answered"],
+      [
+        ...report.failing_sites
+          .slice(0, ROWS)
+          .map((row) => [
+            toSite(row.site),
+            row.failing_since ? since("no answer since ", row.failing_since) : "answers sometimes",
+            make(
+              "a",
+              { href: historyHash({ ...wanted, site: row.site, by: "answer", only: null }) },
+              count(row.failed),
+            ),
+            count(row.answered),
+          ]),
+        ...unfetched.map((row) => [
+          toSite(row.origin),
+          make(
+            "span",
+            {},
+            row.failing_since && since("no robots.txt since ", row.failing_since),
+            row.error && `: ${row.error}`,
+          ),
+          null,
+          null,
+        ]),
+      ],
+      "No site failed to answer a forwarded request in this time, and no robots.txt is missing.",
+    ),
+    make(
+      "p",
+      { class: "more" },
+      link("origins", { state: "failing", sort: "failing-since" }, "All sites whose robots.txt cannot be fetched"),
+    ),
+  ]);
+  show($("slow"), report.slow_sites, () =>
+    tableOf(
+      ["Site", "#Mean wait", "#Answered"],
+      report.slow_sites
+        .slice(0, ROWS)
+        .map((row) => [
+          toSite(row.site),
+          make("a", { href: historyHash({ ...wanted, site: row.site, by: "answer", only: null }) }, wait(row.mean_us)),
+          count(row.answered),
+        ]),
+      "No site answered a request in this time.",
+    ),
+  );
+}
+
+/** Formats a time in microseconds. */
+function wait(us) {
+  if (us == null) return "–";
+  return us < 1e5 ? `${(us / 1000).toFixed(us < 1e4 ? 1 : 0)} ms` : `${(us / 1e6).toFixed(us < 1e7 ? 2 : 0)} s`;
+}

@@ -1,0 +1,122 @@
+//! What happened lately, for operators: how many decisions had which verdict and reason, of which bots and sites, which
+//! rules refused, how fast sites answered and which failed. It keeps the last five minutes by the second, the last day by
+//! the minute, and the last eight days by the hour.
+//!
+//! No request waits for it or feeds it: about once a second, the service passes a [`Sample`] of what was counted
+//! elsewhere. It reads no clock and opens no file: the time is a parameter, and [`History::saved`] and
+//! [`History::restore`] work on text.
+//!
+//! It takes at most about 8 MiB. A minute keeps only those sites, bots and refusals that stand out (the limits are in
+//! `rings`), and all names together take at most 1 MiB. What does not fit is still in the numbers by verdict and reason.
+
+mod counts;
+mod names;
+mod question;
+mod report;
+mod rings;
+mod saved;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+pub use self::{
+    counts::{Refusal, SiteCounts},
+    question::{By, Question},
+    report::{BotRow, RefusalRow, Report, Series, SiteRow},
+    saved::Unreadable,
+};
+use self::{names::Names, report::Span, rings::Rings};
+use crate::decision::{Reason, Verdict};
+
+/// The history of one robotgate.
+#[derive(Debug, Default)]
+pub struct History(Mutex<State>);
+
+/// What was counted since the last sample.
+#[derive(Debug, Default)]
+pub struct Sample<'s> {
+    /// The number of decisions since the start of the process, by bot, verdict and reason.
+    pub totals: Vec<(Arc<str>, Verdict, Reason, u64)>,
+    /// What was counted for sites since the last sample.
+    pub sites: Vec<(String, SiteCounts)>,
+    /// The requests since the last sample whose verdict was not `allow`.
+    pub refusals: Vec<Refusal<&'s str>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rings: Rings,
+    names: Names,
+    /// The totals of the last sample.
+    totals: HashMap<(Arc<str>, Verdict, Reason), u64>,
+}
+
+// === impl History ===
+
+impl History {
+    /// Adds what was counted until `now`.
+    pub fn add(&self, now: SystemTime, sample: &Sample<'_>) {
+        let State { rings, names, totals } = &mut *self.lock();
+        rings.advance(seconds(now), names);
+        for (bot, verdict, reason, total) in &sample.totals {
+            let before = totals.entry((bot.clone(), *verdict, *reason)).or_default();
+            let added = total.saturating_sub(*before);
+            *before = *total;
+            if added > 0 {
+                rings.decided(names, bot, *verdict, *reason, added);
+            }
+        }
+        for (site, counts) in &sample.sites {
+            rings.visited(names, site, counts);
+        }
+        for refusal in &sample.refusals {
+            rings.refused(names, refusal);
+        }
+    }
+
+    /// Returns what `question` asks for, as of `now`.
+    pub fn report(&self, now: SystemTime, question: &Question<'_>) -> Report {
+        let span = Span::of(question, seconds(now));
+        // Only pointers are copied under the lock.
+        let (slots, of_tables) = {
+            let state = self.lock();
+            let slots = |resolution| state.rings.slots(resolution);
+            (slots(span.resolution()), slots(span.resolution_of_tables()))
+        };
+        span.report(question, &slots, &of_tables)
+    }
+
+    /// Returns the whole history as text.
+    pub fn saved(&self) -> String {
+        let slots = rings::Resolution::ALL.map(|resolution| self.lock().rings.slots(resolution));
+        saved::write(&slots)
+    }
+
+    /// Takes over the history in `text`, if nothing was added yet.
+    ///
+    /// # Errors
+    /// Fails if the text is not what [`saved`](Self::saved) returns. Nothing has changed then.
+    pub fn restore(&self, text: &[u8]) -> Result<(), Unreadable> {
+        let state = &mut *self.lock();
+        let mut names = Names::default();
+        state.rings = Rings::of(saved::read(text, &mut names)?);
+        state.names = names;
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic can leave counts out, but nothing that a later sample could not be added to.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests;

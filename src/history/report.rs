@@ -1,0 +1,351 @@
+//! What operators ask of the history: series over time for a chart, and tables of what stands out in the same time.
+
+use std::{
+    cmp::Reverse,
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use serde::{Serialize, Serializer};
+
+use super::{
+    By, Question,
+    counts::{ByVerdict, Counts, Refusal, SiteCounts, Slot, sum},
+    rings::Resolution,
+    seconds,
+};
+use crate::{decision::Verdict, text::Timestamp};
+
+/// The answer to a [`Question`].
+#[derive(Debug, Serialize)]
+pub struct Report {
+    from: Timestamp,
+    until: Timestamp,
+    /// Seconds between two points of a series.
+    step: u64,
+    /// When the oldest counts of this resolution are from; `None` if there are none.
+    since: Option<Timestamp>,
+    series: Vec<Series>,
+    /// Which site, bot, rule and reason together were refused most.
+    refusals: Vec<RefusalRow>,
+    /// The same, for each bot alone.
+    refused_bots: Vec<RefusalRow>,
+    bots: Vec<BotRow>,
+    refused_sites: Vec<SiteRow>,
+    failing_sites: Vec<SiteRow>,
+    slow_sites: Vec<SiteRow>,
+    busy_sites: Vec<SiteRow>,
+}
+
+/// One count for each step.
+#[derive(Debug, Serialize)]
+pub struct Series {
+    /// `None` for all others together.
+    #[serde(serialize_with = "if_named")]
+    name: Option<Arc<str>>,
+    total: u64,
+    counts: Vec<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct RefusalRow {
+    #[serde(flatten)]
+    pub of: RefusedBy,
+    pub count: u32,
+    /// The count in the time of the same length before; `None` if that is not known.
+    pub before: Option<u32>,
+}
+
+/// What a [`RefusalRow`] counts. In a table for each bot, the other fields are `None`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+pub struct RefusedBy {
+    #[serde(serialize_with = "if_named")]
+    pub site: Option<Arc<str>>,
+    #[serde(serialize_with = "if_named")]
+    pub bot: Option<Arc<str>>,
+    #[serde(serialize_with = "if_named")]
+    pub rule: Option<Arc<str>>,
+    pub verdict: Option<&'static str>,
+    pub reason: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct BotRow {
+    #[serde(serialize_with = "named")]
+    pub bot: Arc<str>,
+    pub allow: u32,
+    pub deny: u32,
+    pub unverifiable: u32,
+    pub defer: u32,
+    /// How many were not allowed in the time of the same length before; `None` if that is not known.
+    pub refused_before: Option<u32>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SiteRow {
+    #[serde(serialize_with = "named")]
+    pub site: Arc<str>,
+    pub requests: u32,
+    pub refused: u32,
+    pub refused_before: Option<u32>,
+    pub answered: u32,
+    pub failed: u32,
+    /// Mean time to the first byte of a response.
+    pub mean_us: Option<u64>,
+    /// Since when the site has answered no request; `None` if it answers, at least sometimes.
+    pub failing_since: Option<Timestamp>,
+}
+
+/// The time of a report, in whole steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    from: u64,
+    until: u64,
+    step: u64,
+    resolution: Resolution,
+}
+
+// === impl Span ===
+
+impl Span {
+    /// Chooses the finest resolution that still has the whole time of the question at `now`, and steps that are not too
+    /// many for a chart.
+    pub(super) fn of(question: &Question<'_>, now: u64) -> Self {
+        let until = seconds(question.until).min(now + 1);
+        let from = seconds(question.from);
+        let oldest = now.saturating_sub(Resolution::Hour.seconds() * Resolution::Hour.spans());
+        // A time that nothing is left of is as good as any other.
+        let from = from.max(oldest).min(until.saturating_sub(1));
+        let needs_sites = question.site.is_some() || matches!(question.by, By::Site | By::Answer);
+        let has_all = |resolution: &Resolution| {
+            let first = now.saturating_sub(resolution.seconds() * (resolution.spans() - 1));
+            from >= first && !(*resolution == Resolution::Second && needs_sites)
+        };
+        let resolution = Resolution::ALL.into_iter().find(has_all).unwrap_or(Resolution::Hour);
+        let is_fit = |step: &u64| *step >= resolution.seconds() && (until - from) / step <= MAX_POINTS;
+        let step = STEPS.into_iter().find(is_fit).unwrap_or(DAY);
+        Self {
+            from: from - from % step,
+            until: until.next_multiple_of(step),
+            step,
+            resolution,
+        }
+    }
+
+    pub(super) fn resolution(&self) -> Resolution {
+        self.resolution
+    }
+
+    /// Returns the resolution of the tables: seconds have no sites and no rules.
+    pub(super) fn resolution_of_tables(&self) -> Resolution {
+        match self.resolution {
+            Resolution::Second | Resolution::Minute => Resolution::Minute,
+            Resolution::Hour => Resolution::Hour,
+        }
+    }
+
+    /// Answers `question` from the slots of this resolution and those of the resolution of the tables, the oldest first.
+    pub(super) fn report(&self, question: &Question<'_>, slots: &[Arc<Slot>], of_tables: &[Arc<Slot>]) -> Report {
+        let whole = self.resolution_of_tables().seconds();
+        let (from, until) = (self.from - self.from % whole, self.until.next_multiple_of(whole));
+        let earliest = from.saturating_sub(until - from);
+        let is_before_known = of_tables
+            .first()
+            .is_some_and(|slot| slot.at <= earliest + self.step.max(whole));
+        let merged = |from, until| {
+            let mut counts = Counts::default();
+            let inside = of_tables.iter().filter(|slot| (from..until).contains(&slot.at));
+            inside.for_each(|slot| counts.add(slot));
+            question.narrow(&mut counts);
+            counts
+        };
+        let now = merged(from, until);
+        let before = is_before_known.then(|| merged(earliest, from));
+        let failing = failing(of_tables);
+        let sites = |order: fn(&SiteCounts) -> u64| {
+            let mut sites: Vec<_> = now.sites.iter().filter(|(_, counts)| order(counts) > 0).collect();
+            sites.sort_unstable_by_key(|(site, counts)| (Reverse(order(counts)), (*site).clone()));
+            let rows = sites.into_iter().take(question.limit).map(|(site, counts)| SiteRow {
+                site: site.clone(),
+                requests: counts.requests(),
+                refused: counts.refused(),
+                refused_before: before
+                    .as_ref()
+                    .map(|before| before.sites.get(site).map_or(0, SiteCounts::refused)),
+                answered: counts.answered,
+                failed: counts.failed,
+                mean_us: counts.mean_micros(),
+                failing_since: failing.get(site).map(|at| timestamp(*at)),
+            });
+            rows.collect()
+        };
+        Report {
+            from: timestamp(self.from),
+            until: timestamp(self.until),
+            step: self.step,
+            since: slots.first().map(|slot| timestamp(slot.at)),
+            series: self.series(question, slots),
+            refusals: refused(&now, before.as_ref(), question.limit, RefusedBy::all_of),
+            refused_bots: refused(&now, before.as_ref(), question.limit, RefusedBy::bot_of),
+            bots: bots(&now, before.as_ref(), question.limit),
+            refused_sites: sites(|site| site.refused().into()),
+            failing_sites: sites(|site| site.failed.into()),
+            slow_sites: sites(|site| site.mean_micros().unwrap_or(0)),
+            busy_sites: sites(|site| site.requests().into()),
+        }
+    }
+
+    fn series(&self, question: &Question<'_>, slots: &[Arc<Slot>]) -> Vec<Series> {
+        // At most 8 days of hours, so it fits.
+        let points = ((self.until - self.from) / self.step) as usize;
+        let mut found: HashMap<Arc<str>, Vec<u64>> = HashMap::new();
+        let mut all = vec![0; points];
+        for slot in slots.iter().filter(|slot| (self.from..self.until).contains(&slot.at)) {
+            let point = ((slot.at - self.from) / self.step) as usize;
+            let mut put = |name: &Arc<str>, count: u32| {
+                if count > 0 {
+                    let counts = found.entry(name.clone()).or_insert_with(|| vec![0; points]);
+                    counts[point] += u64::from(count);
+                }
+            };
+            question.each(slot, &mut put);
+            if matches!(question.by, By::Bot | By::Site) && question.site.is_none() && question.bot.is_none() {
+                let results = slot.results.iter().filter(|((verdict, _), _)| question.has(*verdict));
+                all[point] += results.map(|(_, count)| u64::from(*count)).sum::<u64>();
+            }
+        }
+        let mut series: Vec<_> = found
+            .into_iter()
+            .map(|(name, counts)| Series::new(Some(name), counts))
+            .collect();
+        series.sort_unstable_by(|a, b| (b.total, &a.name).cmp(&(a.total, &b.name)));
+        let rest = series.split_off(series.len().min(MAX_SERIES));
+        for (point, all) in all.iter_mut().enumerate() {
+            let shown: u64 = series.iter().map(|series| series.counts[point]).sum();
+            let rest: u64 = rest.iter().map(|series| series.counts[point]).sum();
+            *all = all.saturating_sub(shown).max(rest);
+        }
+        if all.iter().any(|count| *count > 0) {
+            series.push(Series::new(None, all));
+        }
+        series
+    }
+}
+
+// === impl Series ===
+
+impl Series {
+    fn new(name: Option<Arc<str>>, counts: Vec<u64>) -> Self {
+        Self {
+            name,
+            total: counts.iter().sum(),
+            counts,
+        }
+    }
+}
+
+// === impl RefusedBy ===
+
+impl RefusedBy {
+    fn all_of(refusal: &Refusal<Arc<str>>) -> Self {
+        let known = |name: &Arc<str>| Some(name.clone()).filter(|name| !name.is_empty());
+        Self {
+            site: known(&refusal.site),
+            bot: known(&refusal.bot),
+            rule: known(&refusal.rule),
+            verdict: Some(refusal.verdict.as_str()),
+            reason: Some(refusal.reason.as_str()),
+        }
+    }
+
+    fn bot_of(refusal: &Refusal<Arc<str>>) -> Self {
+        Self {
+            site: None,
+            rule: None,
+            verdict: None,
+            reason: None,
+            ..Self::all_of(refusal)
+        }
+    }
+}
+
+fn refused(
+    now: &Counts,
+    before: Option<&Counts>,
+    limit: usize,
+    of: fn(&Refusal<Arc<str>>) -> RefusedBy,
+) -> Vec<RefusalRow> {
+    let sums = |counts: &Counts| {
+        let mut sums: HashMap<RefusedBy, u32> = HashMap::new();
+        for (refusal, count) in &counts.refusals {
+            let sum = sums.entry(of(refusal)).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+        sums
+    };
+    let before = before.map(sums);
+    let mut rows: Vec<_> = sums(now).into_iter().collect();
+    rows.sort_unstable_by(|(a, x), (b, y)| (y, &a.site, &a.bot, &a.rule).cmp(&(x, &b.site, &b.bot, &b.rule)));
+    let rows = rows.into_iter().take(limit).map(|(of, count)| RefusalRow {
+        before: before
+            .as_ref()
+            .map(|before| before.get(&of).copied().unwrap_or_default()),
+        of,
+        count,
+    });
+    rows.collect()
+}
+
+fn bots(now: &Counts, before: Option<&Counts>, limit: usize) -> Vec<BotRow> {
+    let refused = |verdicts: &ByVerdict| sum(verdicts) - verdicts[Verdict::Allow as usize];
+    let mut rows: Vec<_> = now.bots.iter().collect();
+    rows.sort_unstable_by_key(|(bot, verdicts)| (Reverse(refused(verdicts)), Reverse(sum(verdicts)), (*bot).clone()));
+    let rows = rows.into_iter().take(limit).map(|(bot, verdicts)| {
+        let [allow, deny, unverifiable, defer] = *verdicts;
+        BotRow {
+            bot: bot.clone(),
+            allow,
+            deny,
+            unverifiable,
+            defer,
+            refused_before: before.map(|before| before.bots.get(bot).map_or(0, refused)),
+        }
+    });
+    rows.collect()
+}
+
+/// Returns since when each site has answered no request, for those that did not in the last span with a request.
+fn failing(slots: &[Arc<Slot>]) -> HashMap<Arc<str>, u64> {
+    let mut since: HashMap<Arc<str>, u64> = HashMap::new();
+    for slot in slots {
+        for (site, counts) in &slot.sites {
+            if counts.answered > 0 {
+                since.remove(site);
+            } else if counts.failed > 0 {
+                since.entry(site.clone()).or_insert(slot.at);
+            }
+        }
+    }
+    since
+}
+
+fn named<S: Serializer>(name: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(name)
+}
+
+// serde passes fields by reference.
+fn if_named<S: Serializer>(name: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
+    name.as_deref().serialize(serializer)
+}
+
+fn timestamp(seconds: u64) -> Timestamp {
+    Timestamp(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+/// Maximum number of points and of named series in a chart.
+const MAX_POINTS: u64 = 180;
+const MAX_SERIES: usize = 8;
+const DAY: u64 = 24 * 3600;
+/// Steps that people can read from an axis, in seconds.
+const STEPS: [u64; 13] = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 3 * 3600];

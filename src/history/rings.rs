@@ -1,0 +1,215 @@
+//! The spans of time: seconds, minutes and hours. When one ends, it is cut to what stands out, and the oldest of its
+//! kind is dropped.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use super::{
+    counts::{Counts, Limits, Refusal, SiteCounts, Slot},
+    names::Names,
+};
+use crate::decision::{Reason, Verdict};
+
+/// A length of the spans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Resolution {
+    Second,
+    Minute,
+    Hour,
+}
+
+#[derive(Debug)]
+pub(super) struct Rings([Ring; Resolution::ALL.len()]);
+
+/// The spans of one length, without those in which nothing happened.
+#[derive(Debug)]
+struct Ring {
+    resolution: Resolution,
+    /// The spans that have ended, the oldest first.
+    slots: VecDeque<Arc<Slot>>,
+    /// When the current span began.
+    at: u64,
+    current: Counts,
+}
+
+// === impl Resolution ===
+
+impl Resolution {
+    pub(super) const ALL: [Self; 3] = [Self::Second, Self::Minute, Self::Hour];
+
+    /// Returns the length of a span in seconds.
+    pub(super) const fn seconds(self) -> u64 {
+        match self {
+            Self::Second => 1,
+            Self::Minute => 60,
+            Self::Hour => 3600,
+        }
+    }
+
+    /// Returns the number of spans, the current one included.
+    pub(super) const fn spans(self) -> u64 {
+        match self {
+            Self::Second => 301,
+            Self::Minute => 1441,
+            Self::Hour => 193,
+        }
+    }
+
+    pub(super) const fn limits(self) -> Limits {
+        match self {
+            // The sites are read only every few seconds.
+            Self::Second => Limits {
+                bots: 16,
+                sites: 0,
+                refusals: 0,
+            },
+            Self::Minute => Limits {
+                bots: 16,
+                sites: 28,
+                refusals: 24,
+            },
+            Self::Hour => Limits {
+                bots: 32,
+                sites: 64,
+                refusals: 64,
+            },
+        }
+    }
+}
+
+// === impl Rings ===
+
+impl Default for Rings {
+    fn default() -> Self {
+        Self::of(Default::default())
+    }
+}
+
+impl Rings {
+    /// Creates the rings with these spans, the oldest first.
+    pub(super) fn of(slots: [Vec<Slot>; Resolution::ALL.len()]) -> Self {
+        let mut slots = slots.into_iter();
+        Self(Resolution::ALL.map(|resolution| Ring {
+            resolution,
+            slots: slots.next().into_iter().flatten().map(Arc::new).collect(),
+            at: 0,
+            current: Counts::default(),
+        }))
+    }
+
+    /// Ends the spans that `now` is not in.
+    pub(super) fn advance(&mut self, now: u64, names: &mut Names) {
+        let [seconds, minutes, hours] = &mut self.0;
+        seconds.advance(now);
+        // An hour consists of its minutes, so that a name is counted in both or in neither.
+        if let Some(minute) = minutes.advance(now) {
+            hours.advance(minute.at);
+            hours.current.add(&minute);
+            if hours.current.sites.len().max(hours.current.refusals.len()) > MAX_CURRENT {
+                let cut = hours.current.slot(0, CUT);
+                hours.current = Counts::default();
+                hours.current.add(&cut);
+            }
+            names.sweep();
+        }
+        hours.advance(now);
+    }
+
+    pub(super) fn decided(&mut self, names: &mut Names, bot: &str, verdict: Verdict, reason: Reason, count: u64) {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let bot = names.store(bot);
+        let [seconds, minutes, _] = &mut self.0;
+        for counts in [&mut seconds.current, &mut minutes.current] {
+            counts.result((verdict, reason), count);
+            if let Some(bot) = &bot {
+                let counted = &mut counts.bots.entry(bot.clone()).or_default()[verdict as usize];
+                *counted = counted.saturating_add(count);
+            }
+        }
+    }
+
+    pub(super) fn visited(&mut self, names: &mut Names, site: &str, counts: &SiteCounts) {
+        let current = &mut self.0[1].current;
+        let is_new = || current.sites.len() < MAX_CURRENT || current.sites.contains_key(site);
+        if let Some(site) = is_new().then(|| names.store(site)).flatten() {
+            current.sites.entry(site).or_default().add(counts);
+        }
+    }
+
+    pub(super) fn refused(&mut self, names: &mut Names, refusal: &Refusal<&str>) {
+        let current = &mut self.0[1].current;
+        let mut store = |name| names.store(name);
+        let mut stored = || {
+            Some(Refusal {
+                site: store(refusal.site)?,
+                bot: store(refusal.bot)?,
+                rule: store(refusal.rule)?,
+                verdict: refusal.verdict,
+                reason: refusal.reason,
+            })
+        };
+        if let Some(refusal) = stored()
+            && (current.refusals.len() < MAX_CURRENT || current.refusals.contains_key(&refusal))
+        {
+            current.refusal(refusal, 1);
+        }
+    }
+
+    /// Returns the spans, the oldest first and the current one last.
+    pub(super) fn slots(&self, resolution: Resolution) -> Vec<Arc<Slot>> {
+        let [_, minutes, hours] = &self.0;
+        let ring = &self.0[resolution as usize];
+        let mut slots: Vec<_> = ring.slots.iter().cloned().collect();
+        let current = match resolution {
+            Resolution::Hour => {
+                let mut current = hours.current.clone();
+                current.add(&minutes.ended());
+                current
+            }
+            _ => ring.current.clone(),
+        };
+        if !current.is_empty() {
+            slots.push(Arc::new(current.slot(ring.at, resolution.limits())));
+        }
+        slots
+    }
+}
+
+// === impl Ring ===
+
+impl Ring {
+    /// Makes the span that `now` is in the current one. Returns the previous one, if it has ended and is not empty.
+    fn advance(&mut self, now: u64) -> Option<Arc<Slot>> {
+        let step = self.resolution.seconds();
+        let at = now - now % step;
+        if at == self.at {
+            return None;
+        }
+        let ended = (!self.current.is_empty()).then(|| Arc::new(self.ended()));
+        self.current = Counts::default();
+        self.slots.extend(ended.clone());
+        self.at = at;
+        // If the clock was set back, the spans after it would be counted twice.
+        self.slots.retain(|slot| slot.at <= at);
+        let oldest = (at + step).saturating_sub(self.resolution.spans() * step);
+        // After a restart, a span can have two slots.
+        while self.slots.len() as u64 > self.resolution.spans()
+            || self.slots.front().is_some_and(|slot| slot.at < oldest)
+        {
+            self.slots.pop_front();
+        }
+        ended
+    }
+
+    fn ended(&self) -> Slot {
+        self.current.slot(self.at, self.resolution.limits())
+    }
+}
+
+/// Maximum number of sites, and of refusals, while a span is counted. Of more, those that come first count.
+const MAX_CURRENT: usize = 4096;
+/// What is left of an hour with more.
+const CUT: Limits = Limits {
+    bots: 1024,
+    sites: 512,
+    refusals: 512,
+};

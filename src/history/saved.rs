@@ -1,0 +1,170 @@
+//! The history as text: one JSON object, with every name once.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    counts::{ByVerdict, Refusal, SiteCounts, Slot},
+    names::Names,
+    rings::Resolution,
+};
+use crate::decision::{Reason, Verdict};
+
+/// Why a saved history cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    #[error("it is not what this version of robotgate writes")]
+    Version,
+    #[error("it is damaged: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("it is damaged: it refers to a name that it does not have")]
+    Name,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    version: u32,
+    names: Vec<String>,
+    /// By resolution.
+    slots: Vec<Vec<SavedSlot>>,
+}
+
+/// A slot, with an index in `names` for each name.
+#[derive(Serialize, Deserialize)]
+struct SavedSlot {
+    at: u64,
+    results: Vec<(u32, u32, u32)>,
+    bots: Vec<(u32, ByVerdict)>,
+    sites: Vec<(u32, ByVerdict, u32, u32, u64)>,
+    /// Site, bot, rule, verdict, reason and count.
+    refusals: Vec<(u32, u32, u32, u32, u32, u32)>,
+}
+
+/// Collects the names while slots are written.
+#[derive(Default)]
+struct Index<'n> {
+    names: Vec<String>,
+    numbers: HashMap<&'n str, u32>,
+}
+
+pub(super) fn write(slots: &[Vec<Arc<Slot>>]) -> String {
+    let mut index = Index::default();
+    let slots = slots.iter().map(|slots| {
+        let slots = slots.iter().map(|slot| SavedSlot {
+            at: slot.at,
+            results: (slot.results.iter())
+                .map(|((verdict, reason), count)| (index.of(verdict.as_str()), index.of(reason.as_str()), *count))
+                .collect(),
+            bots: (slot.bots.iter())
+                .map(|(name, verdicts)| (index.of(name), *verdicts))
+                .collect(),
+            sites: (slot.sites.iter())
+                .map(|(name, site)| (index.of(name), site.verdicts, site.failed, site.answered, site.micros))
+                .collect(),
+            refusals: (slot.refusals.iter())
+                .map(|(refusal, count)| {
+                    let [site, bot, rule] = [&refusal.site, &refusal.bot, &refusal.rule].map(|name| index.of(name));
+                    let [verdict, reason] =
+                        [refusal.verdict.as_str(), refusal.reason.as_str()].map(|word| index.of(word));
+                    (site, bot, rule, verdict, reason, *count)
+                })
+                .collect(),
+        });
+        slots.collect()
+    });
+    let slots = slots.collect();
+    let saved = Saved {
+        version: VERSION,
+        slots,
+        names: index.names,
+    };
+    // Numbers and texts can always be written.
+    serde_json::to_string(&saved).unwrap_or_default()
+}
+
+pub(super) fn read(text: &[u8], names: &mut Names) -> Result<[Vec<Slot>; Resolution::ALL.len()], Unreadable> {
+    let saved: Saved = serde_json::from_slice(text)?;
+    if saved.version != VERSION {
+        return Err(Unreadable::Version);
+    }
+    let known = saved.names;
+    let word = |number: u32| known.get(number as usize).ok_or(Unreadable::Name);
+    let mut read = Vec::new();
+    for (slots, resolution) in saved.slots.into_iter().zip(Resolution::ALL) {
+        let (limits, mut kept) = (resolution.limits(), Vec::new());
+        for slot in slots {
+            let mut results = Vec::new();
+            for (verdict, reason, count) in slot.results {
+                // A later version can have more.
+                let result = verdict_of(word(verdict)?).zip(reason_of(word(reason)?));
+                results.extend(result.map(|result| (result, count)));
+            }
+            let mut bots = Vec::new();
+            for (name, verdicts) in slot.bots.into_iter().take(limits.bots) {
+                bots.extend(names.store(word(name)?).map(|name| (name, verdicts)));
+            }
+            let mut sites = Vec::new();
+            for (name, verdicts, failed, answered, micros) in slot.sites.into_iter().take(limits.sites) {
+                let counts = SiteCounts {
+                    verdicts,
+                    failed,
+                    answered,
+                    micros,
+                };
+                sites.extend(names.store(word(name)?).map(|name| (name, counts)));
+            }
+            let mut refusals = Vec::new();
+            for (site, bot, rule, verdict, reason, count) in slot.refusals.into_iter().take(limits.refusals) {
+                let mut stored = |number| Ok::<_, Unreadable>(names.store(word(number)?));
+                let (site, bot, rule) = (stored(site)?, stored(bot)?, stored(rule)?);
+                if let (Some(site), Some(bot), Some(rule)) = (site, bot, rule)
+                    && let Some((verdict, reason)) = verdict_of(word(verdict)?).zip(reason_of(word(reason)?))
+                {
+                    let refusal = Refusal {
+                        site,
+                        bot,
+                        rule,
+                        verdict,
+                        reason,
+                    };
+                    refusals.push((refusal, count));
+                }
+            }
+            kept.push(Slot {
+                at: slot.at,
+                results: results.into(),
+                bots: bots.into(),
+                sites: sites.into(),
+                refusals: refusals.into(),
+            });
+        }
+        let excess = kept.len().saturating_sub(resolution.spans() as usize);
+        kept.drain(..excess);
+        read.push(kept);
+    }
+    read.try_into().map_err(|_| Unreadable::Version)
+}
+
+// === impl Index ===
+
+impl<'n> Index<'n> {
+    fn of(&mut self, name: &'n str) -> u32 {
+        let names = &mut self.names;
+        *self.numbers.entry(name).or_insert_with(|| {
+            names.push(name.to_owned());
+            // Names are bounded, far below this.
+            names.len() as u32 - 1
+        })
+    }
+}
+
+pub(super) fn verdict_of(word: &str) -> Option<Verdict> {
+    Verdict::ALL.into_iter().find(|verdict| verdict.as_str() == word)
+}
+
+pub(super) fn reason_of(word: &str) -> Option<Reason> {
+    Reason::ALL.into_iter().find(|reason| reason.as_str() == word)
+}
+
+const VERSION: u32 = 1;

@@ -1,0 +1,408 @@
+use std::time::Duration;
+
+use super::*;
+use crate::history::names::MAX_BYTES;
+
+/// A Monday, 08:00:00.
+const START: u64 = 1_800_000_000;
+
+fn at(second: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(START + second)
+}
+
+/// What the counters of a proxy say, and the history that is fed with them.
+#[derive(Default)]
+struct Proxy {
+    history: History,
+    totals: HashMap<(&'static str, Verdict, Reason), u64>,
+    sites: Vec<(String, SiteCounts)>,
+    refusals: Vec<Refusal<String>>,
+}
+
+impl Proxy {
+    fn decides(&mut self, bot: &'static str, site: &str, reason: Reason, count: u32) {
+        let verdict = match reason {
+            Reason::NoRule => Verdict::Allow,
+            Reason::Pace => Verdict::Defer,
+            _ => Verdict::Deny,
+        };
+        *self.totals.entry((bot, verdict, reason)).or_default() += u64::from(count);
+        let mut counts = SiteCounts::default();
+        counts.verdicts[verdict as usize] = count;
+        self.sites.push((site.to_owned(), counts));
+        if verdict == Verdict::Allow {
+            return;
+        }
+        for _ in 0..count {
+            self.refusals.push(Refusal {
+                site: site.to_owned(),
+                bot: bot.to_owned(),
+                rule: if reason == Reason::Rule { "Disallow: /x" } else { "" }.to_owned(),
+                verdict,
+                reason,
+            });
+        }
+    }
+
+    fn ends(&mut self, site: &str, failed: u32, answered: u32, micros: u64) {
+        let counts = SiteCounts {
+            failed,
+            answered,
+            micros,
+            ..SiteCounts::default()
+        };
+        self.sites.push((site.to_owned(), counts));
+    }
+
+    fn sample(&mut self, second: u64) {
+        let totals = self.totals.iter();
+        let sample = Sample {
+            totals: totals
+                .map(|((bot, verdict, reason), count)| ((*bot).into(), *verdict, *reason, *count))
+                .collect(),
+            sites: std::mem::take(&mut self.sites),
+            refusals: (self.refusals.iter())
+                .map(|refusal| Refusal {
+                    site: &*refusal.site,
+                    bot: &*refusal.bot,
+                    rule: &*refusal.rule,
+                    verdict: refusal.verdict,
+                    reason: refusal.reason,
+                })
+                .collect(),
+        };
+        self.history.add(at(second), &sample);
+        self.refusals.clear();
+    }
+
+    fn report(&self, from: u64, until: u64, now: u64, by: By) -> serde_json::Value {
+        report(&self.history, now, &question(from, until, by))
+    }
+}
+
+fn question(from: u64, until: u64, by: By) -> Question<'static> {
+    Question {
+        from: at(from),
+        until: at(until),
+        by,
+        only_refusals: false,
+        site: None,
+        bot: None,
+        limit: 10,
+    }
+}
+
+fn report(history: &History, now: u64, question: &Question<'_>) -> serde_json::Value {
+    serde_json::to_value(history.report(at(now), question)).expect("JSON")
+}
+
+/// Returns the names of the series with their totals.
+fn totals(report: &serde_json::Value) -> Vec<(Option<&str>, u64)> {
+    let series = report["series"].as_array().expect("series");
+    let total = |series: &serde_json::Value| series["total"].as_u64().expect("a number");
+    series
+        .iter()
+        .map(|series| (series["name"].as_str(), total(series)))
+        .collect()
+}
+
+const A: &str = "https://a.example";
+const B: &str = "https://b.example";
+
+#[test]
+fn decisions_are_counted_in_their_second_minute_and_hour() {
+    let mut proxy = Proxy::default();
+    for (second, count) in [(0, 2), (1, 1), (59, 4), (60, 8)] {
+        proxy.decides("Acme", A, Reason::NoRule, count);
+        proxy.sample(second);
+    }
+    let found = proxy.report(0, 4, 60, By::Verdict);
+    assert_eq!(
+        (&found["step"], &found["series"][0]["counts"]),
+        (&1.into(), &serde_json::json!([2, 1, 0, 0]))
+    );
+    proxy.decides("Acme", A, Reason::NoRule, 16);
+    proxy.sample(3700);
+    // The last one is in the current minute and hour.
+    for (from, until, now, step, counts) in [
+        (0, 120, 3700, 60, &[7, 8][..]),
+        (3600, 3720, 200_000 - 113_600, 60, &[0, 16]),
+        (0, 7200, 200_000, 3600, &[15, 16]),
+    ] {
+        let found = proxy.report(from, until, now, By::Verdict);
+        assert_eq!(found["step"], step, "{found:#}");
+        assert_eq!(
+            found["series"][0]["counts"],
+            serde_json::json!(counts),
+            "{from} {until} {now}"
+        );
+        assert_eq!(found["series"][0]["name"], "allow");
+    }
+}
+
+#[test]
+fn a_question_is_answered_by_verdict_reason_bot_site_and_answer() {
+    let mut proxy = Proxy::default();
+    proxy.decides("Acme", A, Reason::NoRule, 5);
+    proxy.decides("Acme", A, Reason::Rule, 3);
+    proxy.decides("Other", B, Reason::Pace, 2);
+    proxy.ends(A, 1, 4, 4_000_000);
+    proxy.sample(0);
+    proxy.sample(90);
+    for (by, only_refusals, expected) in [
+        (
+            By::Verdict,
+            false,
+            vec![(Some("allow"), 5), (Some("deny"), 3), (Some("defer"), 2)],
+        ),
+        (By::Verdict, true, vec![(Some("deny"), 3), (Some("defer"), 2)]),
+        (
+            By::Reason,
+            false,
+            vec![(Some("no-rule"), 5), (Some("rule"), 3), (Some("pace"), 2)],
+        ),
+        (By::Bot, false, vec![(Some("Acme"), 8), (Some("Other"), 2)]),
+        (By::Bot, true, vec![(Some("Acme"), 3), (Some("Other"), 2)]),
+        (By::Site, false, vec![(Some(A), 8), (Some(B), 2)]),
+        (By::Site, true, vec![(Some(A), 3), (Some(B), 2)]),
+        (By::Answer, false, vec![(Some("answered"), 4), (Some("failed"), 1)]),
+    ] {
+        let question = Question {
+            only_refusals,
+            ..question(0, 90, by)
+        };
+        let found = report(&proxy.history, 90, &question);
+        assert_eq!(totals(&found), expected, "{by} {only_refusals}");
+    }
+    for (site, bot, by, expected) in [
+        (Some(A), None, By::Verdict, vec![(Some("allow"), 5), (Some("deny"), 3)]),
+        (Some(A), None, By::Reason, vec![(Some("rule"), 3)]),
+        (Some(B), None, By::Bot, vec![(Some("Other"), 2)]),
+        (
+            None,
+            Some("Acme"),
+            By::Verdict,
+            vec![(Some("allow"), 5), (Some("deny"), 3)],
+        ),
+        (None, Some("Acme"), By::Site, vec![(Some(A), 3)]),
+        (None, Some("nobody"), By::Reason, vec![]),
+    ] {
+        let question = Question {
+            site,
+            bot,
+            ..question(0, 90, by)
+        };
+        let found = report(&proxy.history, 90, &question);
+        assert_eq!(totals(&found), expected, "{site:?} {bot:?} {by}");
+    }
+}
+
+#[test]
+fn tables_show_what_stands_out_and_what_it_was_before() {
+    let mut proxy = Proxy::default();
+    proxy.decides("Acme", A, Reason::Rule, 1);
+    proxy.ends(A, 0, 1, 100_000);
+    proxy.sample(0);
+    proxy.decides("Acme", A, Reason::Rule, 4);
+    proxy.decides("Other", B, Reason::Unreachable, 2);
+    proxy.ends(A, 0, 2, 3_000_000);
+    proxy.ends(B, 3, 0, 0);
+    proxy.sample(130);
+    let found = proxy.report(120, 240, 239, By::Verdict);
+    let first = &found["refusals"][0];
+    for (field, value) in [
+        ("site", serde_json::json!(A)),
+        ("bot", "Acme".into()),
+        ("rule", "Disallow: /x".into()),
+        ("reason", "rule".into()),
+        ("count", 4.into()),
+        ("before", 1.into()),
+    ] {
+        assert_eq!(first[field], value, "{field}: {found:#}");
+    }
+    assert_eq!(found["refusals"][1]["rule"], serde_json::Value::Null);
+    assert_eq!(found["refused_bots"][1]["bot"], "Other");
+    assert_eq!(found["bots"][0]["refused_before"], 1);
+    assert_eq!(found["slow_sites"][0]["mean_us"], 1_500_000);
+    assert_eq!(found["refused_sites"][0]["site"], A);
+    assert_eq!(found["failing_sites"][0]["site"], B);
+    assert_eq!(
+        found["failing_sites"][0]["failing_since"],
+        "2027-01-15T08:02:00.000000Z"
+    );
+    // There is nothing from before that time.
+    let found = proxy.report(0, 240, 239, By::Verdict);
+    assert_eq!(found["refusals"][0]["before"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_site_fails_since_it_last_answered() {
+    let mut proxy = Proxy::default();
+    for (minute, failed, answered) in [(0, 1, 0), (1, 0, 1), (2, 2, 0), (5, 1, 0)] {
+        proxy.ends(A, failed, answered, 0);
+        proxy.sample(minute * 60);
+    }
+    let found = proxy.report(0, 600, 599, By::Verdict);
+    assert_eq!(
+        found["failing_sites"][0]["failing_since"],
+        "2027-01-15T08:02:00.000000Z"
+    );
+    proxy.ends(A, 1, 1, 0);
+    proxy.sample(600);
+    let found = proxy.report(0, 660, 659, By::Verdict);
+    assert_eq!(found["failing_sites"][0]["failing_since"], serde_json::Value::Null);
+}
+
+#[test]
+fn what_is_too_old_is_dropped() {
+    let mut proxy = Proxy::default();
+    for day in 0..12 {
+        proxy.decides("Acme", A, Reason::NoRule, 1);
+        proxy.sample(day * 86_400);
+    }
+    let now = 11 * 86_400;
+    let found = proxy.report(0, now + 3600, now, By::Verdict);
+    assert_eq!(totals(&found), [(Some("allow"), 9)], "eight days, and the current hour");
+    let found = proxy.report(now - 86_400, now + 60, now, By::Verdict);
+    assert_eq!(
+        (totals(&found), &found["step"]),
+        (vec![(Some("allow"), 2)], &600.into())
+    );
+}
+
+#[test]
+fn a_clock_that_is_set_back_loses_only_what_came_after() {
+    let mut proxy = Proxy::default();
+    for second in [0, 60, 200, 30, 120] {
+        proxy.decides("Acme", A, Reason::NoRule, 1);
+        proxy.sample(second);
+    }
+    let found = proxy.report(0, 180, 179, By::Verdict);
+    assert_eq!(totals(&found), [(Some("allow"), 3)]);
+}
+
+#[test]
+fn a_saved_history_continues_after_a_restart() {
+    let mut proxy = Proxy::default();
+    proxy.decides("Acme", A, Reason::Rule, 3);
+    proxy.ends(B, 1, 2, 5000);
+    proxy.sample(0);
+    let saved = proxy.history.saved();
+    let mut next = Proxy::default();
+    next.history.restore(saved.as_bytes()).expect("it was saved");
+    for by in [By::Verdict, By::Reason, By::Bot, By::Site, By::Answer] {
+        assert_eq!(next.report(0, 60, 59, by), proxy.report(0, 60, 59, by), "{by}");
+    }
+    // The minute and the hour go on, and the counters begin at 0 again.
+    next.decides("Acme", A, Reason::Rule, 1);
+    next.sample(10);
+    next.sample(70);
+    for (from, until, now) in [(0, 120, 119), (0, 3600, 200_000)] {
+        let found = next.report(from, until, now, By::Verdict);
+        assert_eq!(totals(&found), [(Some("deny"), 4)], "{now}");
+        assert_eq!(found["refusals"][0]["count"], 4);
+    }
+    for text in [
+        "",
+        "{}",
+        "[1]",
+        "{\"version\":9,\"names\":[],\"slots\":[[],[],[]]}",
+        &saved[..saved.len() / 2],
+    ] {
+        let error = next.history.restore(text.as_bytes());
+        assert!(error.is_err(), "{text}");
+    }
+    let damaged = saved.replace("\"names\":[\"", "\"names\":[],\"other\":[\"");
+    assert!(matches!(
+        next.history.restore(damaged.as_bytes()),
+        Err(Unreadable::Name)
+    ));
+    assert_eq!(
+        totals(&next.report(0, 120, 119, By::Verdict)),
+        [(Some("deny"), 4)],
+        "nothing is lost"
+    );
+}
+
+#[test]
+fn the_memory_is_bounded_with_many_sites_of_long_names() {
+    let mut proxy = Proxy::default();
+    let long = "x".repeat(240);
+    for minute in 0..60 {
+        for site in 0..500 {
+            proxy.decides(
+                "Acme",
+                &format!("https://{long}{minute}-{site}.example"),
+                Reason::Rule,
+                1,
+            );
+        }
+        proxy.sample(minute * 60);
+    }
+    let state = proxy.history.lock();
+    assert!(state.names.bytes() <= MAX_BYTES);
+    for resolution in rings::Resolution::ALL {
+        let limits = resolution.limits();
+        for slot in state.rings.slots(resolution) {
+            assert!(slot.bots.len() <= limits.bots && slot.sites.len() <= limits.sites);
+            assert!(slot.refusals.len() <= limits.refusals);
+        }
+    }
+    // The largest that all slots together can become, with one result for each reason and half of them for a second
+    // verdict.
+    let size = |resolution: rings::Resolution| {
+        let limits = resolution.limits();
+        let slot = size_of::<counts::Slot>()
+            + limits.bots * size_of::<(Arc<str>, counts::ByVerdict)>()
+            + limits.sites * size_of::<(Arc<str>, SiteCounts)>()
+            + limits.refusals * size_of::<(Refusal<Arc<str>>, u32)>()
+            + Reason::ALL.len() * 3 / 2 * size_of::<((Verdict, Reason), u32)>();
+        slot * resolution.spans() as usize
+    };
+    let all: usize = rings::Resolution::ALL.into_iter().map(size).sum();
+    assert!(all + MAX_BYTES <= 8 * 1024 * 1024, "{all}");
+    // All decisions are in the numbers.
+    drop(state);
+    let found = proxy.report(0, 3600, 3599, By::Site);
+    let total: u64 = totals(&found).iter().map(|(_, total)| total).sum();
+    assert_eq!(total, 30_000);
+}
+
+#[test]
+fn sites_are_kept_for_each_way_to_stand_out() {
+    let mut proxy = Proxy::default();
+    for site in 0..200 {
+        proxy.decides("Acme", &format!("https://busy{site}.example"), Reason::NoRule, 100);
+    }
+    proxy.ends("https://slow.example", 0, 1, 9_000_000);
+    proxy.ends("https://failing.example", 1, 0, 0);
+    proxy.decides("Acme", "https://refusing.example", Reason::Rule, 1);
+    proxy.sample(0);
+    let found = proxy.report(0, 60, 59, By::Site);
+    for (table, site) in [
+        ("slow_sites", "https://slow.example"),
+        ("failing_sites", "https://failing.example"),
+        ("refused_sites", "https://refusing.example"),
+    ] {
+        assert_eq!(found[table][0]["site"], site, "{table}");
+    }
+    assert_eq!(totals(&found)[8].0, None, "the others together");
+    assert_eq!(totals(&found).iter().map(|(_, total)| total).sum::<u64>(), 20_001);
+}
+
+#[test]
+fn steps_suit_a_chart() {
+    for (seconds, step) in [
+        (60, 1),
+        (300, 2),
+        (3600, 60),
+        (6 * 3600, 120),
+        (24 * 3600, 600),
+        (8 * 86_400, 3 * 3600),
+    ] {
+        let now = 100 * 86_400;
+        let span = Span::of(&question(now - seconds, now, By::Verdict), START + now);
+        let found = serde_json::to_value(span.report(&question(now - seconds, now, By::Verdict), &[], &[]));
+        assert_eq!(found.expect("JSON")["step"], step, "{seconds}");
+    }
+}

@@ -1,0 +1,164 @@
+//! Feeds the history about once a second, and keeps it in a file next to the cache file, so that it continues after a
+//! restart.
+//!
+//! The history is for looking, not for evidence: if its file is missing or damaged, it begins empty; if it cannot be
+//! written, the proxy goes on without.
+
+use std::{
+    ffi::OsString,
+    fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tokio::{task::JoinHandle, time::MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    files,
+    proxy::{Live, Sampler},
+};
+
+/// The task that feeds the history.
+pub(super) struct Keeping {
+    task: JoinHandle<()>,
+    stop: CancellationToken,
+}
+
+struct Keeper {
+    live: Arc<Live>,
+    sampler: Sampler,
+    /// The hash of the history that was last saved.
+    saved: Option<u64>,
+    /// Whether the last attempt to save failed, so that a full disk causes one line in the log.
+    fails: bool,
+}
+
+/// Continues the history in the file next to the cache file, if there is one.
+pub(super) async fn restore(live: &Arc<Live>) {
+    let Some(path) = path(live) else { return };
+    let history = live.history().clone();
+    let restoring = tokio::task::spawn_blocking(move || {
+        let restored = match fs::metadata(&path) {
+            Ok(file) if file.len() > MAX_BYTES => Err(format!("it is larger than {MAX_BYTES} bytes")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            _ => files::read(&path)
+                .map_err(|error| error.to_string())
+                .and_then(|text| history.restore(&text).map_err(|error| error.to_string())),
+        };
+        if let Err(error) = restored {
+            tracing::warn!(path = %path.display(), error, "the history of the page begins empty: its file cannot be used");
+        }
+    });
+    // Only a panic makes this fail, and the history is empty then.
+    let _ = restoring.await;
+}
+
+/// Starts to feed and save the history of `live`.
+pub(super) fn keep(live: Arc<Live>) -> Keeping {
+    let stop = CancellationToken::new();
+    let keeper = Keeper {
+        sampler: Sampler::new(live.clone()),
+        live,
+        saved: None,
+        fails: false,
+    };
+    Keeping {
+        task: tokio::spawn(keeper.run(stop.clone())),
+        stop,
+    }
+}
+
+// === impl Keeping ===
+
+impl Keeping {
+    /// Samples and saves a last time. Waits only for a limited time, because a disk can hang.
+    pub(super) async fn finish(self) {
+        self.stop.cancel();
+        let _ = tokio::time::timeout(MAX_WAIT, self.task).await;
+    }
+}
+
+// === impl Keeper ===
+
+impl Keeper {
+    async fn run(mut self, stop: CancellationToken) {
+        let mut ticks = tokio::time::interval(PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        for tick in 1u64.. {
+            let is_last = tokio::select! {
+                () = stop.cancelled() => true,
+                _ = ticks.tick() => false,
+            };
+            let now = SystemTime::now();
+            // It parses lines and writes a file, so it must not run on a thread that serves requests.
+            let working = tokio::task::spawn_blocking(move || {
+                self.sampler.sample(now, is_last || tick.is_multiple_of(SITES_EVERY));
+                if is_last || tick.is_multiple_of(SAVE_EVERY) {
+                    self.save();
+                }
+                self
+            });
+            match working.await {
+                Ok(keeper) if !is_last => self = keeper,
+                Ok(_) => return,
+                Err(error) => {
+                    tracing::error!(%error, "the history of the page stops: internal error");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn save(&mut self) {
+        let Some(path) = path(&self.live) else { return };
+        let text = self.live.history().saved();
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let hash = Some(hasher.finish());
+        if hash == self.saved {
+            return;
+        }
+        match replace(&path, text.as_bytes()) {
+            Ok(()) => {
+                self.saved = hash;
+                self.fails = false;
+            }
+            Err(error) if !self.fails => {
+                self.fails = true;
+                tracing::warn!(path = %path.display(), %error, "the history of the page cannot be saved; after a restart it lacks the last minutes");
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Returns the path of the history, or `None` if robotgate keeps no copies on disk.
+fn path(live: &Live) -> Option<PathBuf> {
+    let store = live.store();
+    let mut path = OsString::from(store.disk()?.path());
+    path.push(".history");
+    Some(path.into())
+}
+
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let unfinished = files::unfinished(path);
+    let mut file = files::create_unfinished(&unfinished)?;
+    let written = file.write_all(text).and_then(|()| fs::rename(&unfinished, path));
+    written.inspect_err(|_| {
+        // A full disk should not keep half a file.
+        let _ = fs::remove_file(&unfinished);
+    })
+}
+
+const PERIOD: Duration = Duration::from_secs(1);
+/// In periods: how often sites are counted, and how often the file is written.
+const SITES_EVERY: u64 = 5;
+const SAVE_EVERY: u64 = 60;
+/// Maximum size of a file that is read.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+/// How long a stop waits for the last write.
+const MAX_WAIT: Duration = Duration::from_secs(5);
