@@ -60,7 +60,7 @@ pub use watch::{WatchError, Watcher};
 
 use checker::{Checker, Reads};
 use error::Complaint;
-use table::Table;
+use table::{Table, ValueOr as _};
 
 /// A checked configuration. Every key has a default; see `conf/robotgate.toml`.
 #[derive(Clone, Debug, PartialEq)]
@@ -244,7 +244,8 @@ impl Config {
             let cache = file.table("cache", Cache::read);
             let (evidence, seal, seals) = file.table("evidence", |table| sections::evidence(table, &cache));
             let fleet = file.table("fleet", |table| Fleet::read(table, file.span_of("pace").is_some()));
-            let egress = file.table("egress", Egress::read);
+            let ftp = file.table("ftp", |table| table.flag("enabled").value_or(true));
+            let egress = file.table("egress", |table| Egress::read(table, ftp));
             let pace = file.table("pace", pace::read);
             let usage = file.table("usage", usage::read);
             let audit = file.table("audit", Audit::read);

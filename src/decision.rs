@@ -30,7 +30,7 @@ pub use self::{
 use crate::{
     bot::{Enforcement, Identity},
     copy::{Answer, Lookup, RobotsCopy, SourceFetch},
-    origin::{HostPattern, Reading, Scheme, Target, readings},
+    origin::{HostPattern, Reading, Scheme, Target},
     pace::{Cause, CrawlDelay, CrawlDelayTooLong, Limits},
     robots::{Agent, Choice, Rule, RuleId},
     text::words,
@@ -258,7 +258,7 @@ impl Decision {
 
     /// Returns the reading that decided, and the path in that reading.
     pub fn read(&self) -> Option<(Reading, Vec<u8>)> {
-        let readings = readings(self.target().decided_path(), self.question.terms.strict_paths);
+        let readings = self.question.readings();
         Some((self.reading?, readings.text(self.reading?).into_owned()))
     }
 

@@ -18,7 +18,7 @@ pub use self::{
     roots::{Roots, RootsError},
     special::Special,
 };
-use crate::origin::Host;
+use crate::origin::{Host, Origin};
 
 /// The resolver, and the guard that checks its results.
 #[derive(Debug, Clone)]
@@ -45,16 +45,17 @@ impl Egress {
     ///
     /// # Errors
     /// Fails if bots must not reach the host, regardless of its address.
-    pub fn screen(&self, host: &Host, port: u16) -> Result<(), Prohibited> {
-        screen(&self.guard, &self.listening, host, port)
+    pub fn screen(&self, origin: &Origin) -> Result<(), Prohibited> {
+        screen(&self.guard, &self.listening, origin)
     }
 
-    /// Returns the checked addresses of `host` in the order in which to try them. The list is never empty.
+    /// Returns the checked addresses of `origin` in the order in which to try them. The list is never empty.
     ///
     /// # Errors
     /// Fails if the name has no address, or none that bots may reach.
-    pub async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, EgressError> {
-        self.guard.screen(host, port)?;
+    pub async fn addresses(&self, origin: &Origin) -> Result<Vec<SocketAddr>, EgressError> {
+        self.guard.screen(origin)?;
+        let (host, port) = (&origin.host, origin.port);
         let found = match host {
             Host::Ip(address) => [*address].into(),
             Host::Name(name) => self.resolver.lookup(name).await?,
@@ -99,10 +100,10 @@ impl Egress {
 ///
 /// # Errors
 /// Fails if bots must not reach the host, regardless of its address.
-pub fn screen(guard: &Guard, listening: &Listening, host: &Host, port: u16) -> Result<(), Prohibited> {
-    guard.screen(host, port)?;
-    match host {
-        Host::Ip(address) => check(guard, listening, host, SocketAddr::new(*address, port)),
+pub fn screen(guard: &Guard, listening: &Listening, origin: &Origin) -> Result<(), Prohibited> {
+    guard.screen(origin)?;
+    match &origin.host {
+        Host::Ip(address) => check(guard, listening, &origin.host, SocketAddr::new(*address, origin.port)),
         Host::Name(_) => Ok(()),
     }
 }

@@ -41,7 +41,7 @@
 //! - [`evidence`]: keeps the texts that decisions rest on, by their SHA-256, and which of them each site had, and when.
 //!   `database`: opens redb files with care.
 //! - [`egress`]: resolves names to checked addresses. [`upstream`]: makes, keeps and shares connections to origins,
-//!   sends a request and receives its response over HTTP/1.1 and HTTP/2, and defines the errors. `wire`: a connection
+//!   sends a request and receives its response over HTTP/1.1, HTTP/2 and FTP, and defines the errors. `wire`: a connection
 //!   whose writes never wait.
 //! - `pacer`: keeps a limiter ([`pace`]) for each origin, and wakes the requests that wait there.
 //! - [`proxy`]: listens, takes CONNECTs, intercepts, forwards and refuses. Its documentation follows one request.

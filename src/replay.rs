@@ -212,7 +212,12 @@ fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
     if logged.url.contains("\\u{") || logged.url.ends_with('…') {
         return Err(Missing::Escaped);
     }
-    Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))
+    let target = Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))?;
+    Ok(Target {
+        // The log leaves the user's name out of the URL.
+        names_user: logged.reason == Reason::FtpLogin.as_str(),
+        ..target
+    })
 }
 
 /// Checks that `audit.redact-query` left out no part of the URL. `config` is the configuration that decided.

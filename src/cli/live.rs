@@ -64,7 +64,7 @@ pub fn fetch(config: &Config, origin: &Origin) -> Result<Live, LiveError> {
         })?;
         let fetcher = config.fetcher(
             config.way_out(resolver, config.listening()),
-            Origins::new(roots.path(), 1),
+            Origins::new(roots.path(), 1, config.listening()),
             limiter,
         );
         let text = format!("fetching {}", origin.robots_url());

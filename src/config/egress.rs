@@ -1,4 +1,4 @@
-//! `[egress]`: which destinations bots may reach, and which name servers resolve names.
+//! `[egress]` and `[ftp]`: which destinations bots may reach, and which name servers resolve names.
 //!
 //! It resolves no name, and does not decide about addresses.
 
@@ -32,13 +32,15 @@ enum Destination {
 // === impl Egress ===
 
 impl Egress {
-    pub(super) fn read(table: &Table<'_>) -> Self {
+    /// `ftp` is `ftp.enabled`.
+    pub(super) fn read(table: &Table<'_>, ftp: bool) -> Self {
         let destinations = |key| table.checker.each(table.list(key), destination).into_iter().collect();
         Self {
             guard: Guard {
                 allow: destinations("allow"),
                 deny: destinations("deny"),
                 ports: ports(table),
+                ftp,
             },
             dns: table.checker.each(table.list("dns"), name_server),
         }

@@ -152,7 +152,7 @@ impl Generation {
         // A connection that was verified with other root certificates must not serve this configuration.
         let origins = match before.filter(|before| Arc::ptr_eq(&before.roots, &roots)) {
             Some(before) => before.origins.clone(),
-            None => Origins::new(roots.path(), kept_connections(open_files())),
+            None => Origins::new(roots.path(), kept_connections(open_files()), listening.clone()),
         };
         let leaves = match unchanged(|old, new| pair_of(old) == pair_of(new)) {
             Some(before) => before.leaves.clone(),

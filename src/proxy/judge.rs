@@ -149,7 +149,7 @@ async fn at_length(
 /// Returns why bots may not connect to `origin`, as far as that is known before its name is resolved. `None` if they
 /// may.
 pub(super) fn screen(generation: &Generation, origin: &Origin) -> Option<String> {
-    let screened = generation.egress.screen(&origin.host, origin.port);
+    let screened = generation.egress.screen(origin);
     screened.err().map(|prohibited| prohibited.to_string())
 }
 

@@ -135,7 +135,7 @@ impl Visit for EventText {
 /// Libraries log every client that disconnects, unusual TLS and odd DNS answers. robotgate itself logs what operators
 /// need.
 const DEFAULT: &str = "info,pingora_core=off,pingora_proxy=off,pingora_pool=off,hickory_net=off,hickory_proto=off,\
-                       hickory_resolver=off,h2=off,rustls=off";
+                       hickory_resolver=off,h2=off,rustls=off,suppaftp=off";
 /// The field that contains the message of an event.
 const MESSAGE: &str = "message";
 /// The indentation of continuation lines.
