@@ -127,5 +127,7 @@ async fn the_copy_is_logged_kept_and_explained_like_any_other() {
     )
     .await;
     assert_eq!(explained.code, Some(1), "{explained:?}");
+    let linted = CliOutput::of(&["lint", "--config", config, &origin], "").await;
+    assert_eq!(linted.code, Some(0), "{linted:?}");
     assert!(explained.out.contains("Disallow: /private"), "{explained:?}");
 }

@@ -1,7 +1,7 @@
 //! The path that is decided is the path that is fetched, and no URL makes the server do anything else.
 
 use super::{asked_for_robots_txt_alone, get, server};
-use crate::support::{Gate, allowed, refused};
+use crate::support::{CliOutput, Gate, allowed, refused};
 
 #[tokio::test]
 async fn every_spelling_of_a_disallowed_path_is_refused() {
@@ -124,6 +124,10 @@ async fn a_url_with_a_login_is_refused_and_its_password_forgotten() {
     let audit = gate.whole_audit().iter().map(ToString::to_string).collect::<String>();
     assert!(!log.contains("s3cret") && !audit.contains("s3cret"));
     assert_eq!(server.commands(), [""; 0]);
+    let (config, log) = (gate.file("robotgate.toml"), gate.file("audit.jsonl"));
+    let [config, log] = [&config, &log].map(|path| path.to_str().expect("a folder of ours"));
+    let replayed = CliOutput::of(&["replay", "--config", config, log], "").await;
+    assert!(replayed.out.contains("4 are the same"), "{replayed:?}");
 }
 
 #[tokio::test]
