@@ -222,7 +222,8 @@ impl Config {
         let cache = file.table("cache", Cache::read);
         let (evidence, seal, seals) = file.table("evidence", |table| sections::evidence(table, &cache));
         let fleet = file.table("fleet", |table| Fleet::read(table, file.span_of("pace").is_some()));
-        let egress = file.table("egress", Egress::read);
+        let ftp = file.table("ftp", |table| table.flag_or("enabled", true));
+        let egress = file.table("egress", |table| Egress::read(table, ftp));
         let pace = file.table("pace", pace::read);
         let usage = file.table("usage", usage::read);
         let audit = file.table("audit", Audit::read);

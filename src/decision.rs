@@ -31,7 +31,7 @@ pub use self::{
 use crate::{
     bot::{Enforcement, Identity},
     copy::{Answer, Lookup, RobotsCopy, SourceFetch},
-    origin::{HostPattern, Reading, Scheme, Target, readings},
+    origin::{HostPattern, Reading, Scheme, Target},
     pace::{Cause, CrawlDelay, CrawlDelayTooLong, Limits},
     robots::{Agent, Choice, Rule, RuleId},
     text::words,
@@ -264,7 +264,7 @@ impl Decision {
 
     /// Returns the form of the path that decided (as sent, normalized or strict), and the path in this form.
     pub fn read(&self) -> Option<(Reading, Vec<u8>)> {
-        let readings = readings(self.target().decided_path(), self.question.terms.strict_paths);
+        let readings = self.question.readings();
         Some((self.reading?, readings.text(self.reading?).into_owned()))
     }
 

@@ -18,7 +18,7 @@ pub use self::{
     roots::{Roots, RootsError},
     special::Special,
 };
-use crate::origin::Host;
+use crate::origin::{Host, Origin};
 
 /// Resolves names, and checks with the guard which addresses bots may reach.
 #[derive(Debug, Clone)]
@@ -44,18 +44,18 @@ impl Egress {
     /// Checks a destination without resolving its name.
     ///
     /// # Errors
-    /// Fails if bots must not reach the host, whatever its address is.
-    pub fn screen(&self, host: &Host, port: u16) -> Result<(), Prohibited> {
-        screen(&self.guard, &self.listening, host, port)
+    /// Fails if bots must not reach the host, regardless of its address.
+    pub fn screen(&self, origin: &Origin) -> Result<(), Prohibited> {
+        screen(&self.guard, &self.listening, origin)
     }
 
-    /// Resolves `host`, and returns the addresses that bots may reach, in the order in which to try them. There is at
-    /// least one.
+    /// Returns the checked addresses of `origin` in the order in which to try them. The list is never empty.
     ///
     /// # Errors
     /// Fails if the name has no address, or none that bots may reach.
-    pub async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, EgressError> {
-        self.guard.screen(host, port)?;
+    pub async fn addresses(&self, origin: &Origin) -> Result<Vec<SocketAddr>, EgressError> {
+        self.guard.screen(origin)?;
+        let (host, port) = (&origin.host, origin.port);
         let found = match host {
             Host::Ip(address) => [*address].into(),
             Host::Name(name) => self.resolver.lookup(name).await?,
@@ -100,11 +100,11 @@ impl Egress {
 /// Checks a destination against `guard` and robotgate's own listeners without resolving its name.
 ///
 /// # Errors
-/// Fails if bots must not reach the host, whatever its address is.
-pub fn screen(guard: &Guard, listening: &Listening, host: &Host, port: u16) -> Result<(), Prohibited> {
-    guard.screen(host, port)?;
-    match host {
-        Host::Ip(address) => check(guard, listening, host, SocketAddr::new(*address, port)),
+/// Fails if bots must not reach the host, regardless of its address.
+pub fn screen(guard: &Guard, listening: &Listening, origin: &Origin) -> Result<(), Prohibited> {
+    guard.screen(origin)?;
+    match &origin.host {
+        Host::Ip(address) => check(guard, listening, &origin.host, SocketAddr::new(*address, origin.port)),
         Host::Name(_) => Ok(()),
     }
 }

@@ -187,7 +187,9 @@ impl From<Fault> for FetchError {
                 | Fault::ResponseIncomplete
                 | Fault::HttpProtocol
                 | Fault::TransferCoding
-                | Fault::ProxyAuthentication => NetworkError::Broken,
+                | Fault::ProxyAuthentication
+                | Fault::Ftp(_)
+                | Fault::DataAddress(_) => NetworkError::Broken,
                 Fault::Internal(_) => NetworkError::Internal,
             },
             text: fault.to_string(),

@@ -45,8 +45,8 @@
 //! - [`evidence`]: keeps the robots.txt texts that decisions are based on, by their SHA-256, and records which of them
 //!   each site had, and when. `database`: opens files of the database redb, and handles damaged ones.
 //! - [`egress`]: resolves names to checked addresses. [`upstream`]: makes, keeps and shares connections to origins,
-//!   sends a request and receives its response over HTTP/1.1 and HTTP/2, and defines the errors. `wire`: a connection
-//!   whose writes never wait, because it buffers them.
+//!   sends a request and receives its response over HTTP/1.1, HTTP/2 and FTP, and defines the errors. `wire`: a connection
+//!   whose writes never wait.
 //! - `pacer`: keeps a limiter ([`pace`]) for each origin, and wakes the requests that wait there.
 //! - [`proxy`]: accepts connections, serves CONNECTs, forwards requests and refuses them. Its documentation follows one
 //!   request.

@@ -4,6 +4,7 @@
 //! trailing dot. International names are in punycode, and IPv4 addresses in dotted decimal. This module resolves no
 //! name.
 
+mod ftp;
 mod host_port;
 mod pattern;
 mod readings;
@@ -17,17 +18,19 @@ use std::{
 };
 
 pub use self::{
+    ftp::{FtpPath, FtpPathError},
     host_port::{HostPort, HostPortError},
     pattern::{HostPattern, HostPatternError},
     readings::{MAX_TARGET, Reading, Readings, Strict, asks_for_robots_txt, readings, unsendable},
-    target::{MAX_METHOD, Target, TargetError, TargetForm},
+    target::{MAX_METHOD, Target, TargetError, TargetForm, split_login},
 };
 
-/// The scheme of an origin. robotgate supports robots.txt only for these two schemes.
+/// The scheme of an origin. robotgate supports robots.txt only for these schemes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scheme {
     Http,
     Https,
+    Ftp,
 }
 
 /// A normalised host: in lower case, without a trailing dot.
@@ -55,14 +58,16 @@ impl Scheme {
         match self {
             Scheme::Http => "http",
             Scheme::Https => "https",
+            Scheme::Ftp => "ftp",
         }
     }
 
-    /// Returns the port of a URL that does not contain one (RFC 9110 §4.2).
+    /// Returns the port of a URL that does not contain one (RFC 9110 §4.2, RFC 1738 §3.2).
     pub fn default_port(self) -> u16 {
         match self {
             Scheme::Http => 80,
             Scheme::Https => 443,
+            Scheme::Ftp => 21,
         }
     }
 
@@ -72,6 +77,8 @@ impl Scheme {
             Some(Scheme::Http)
         } else if bytes.eq_ignore_ascii_case(b"https") {
             Some(Scheme::Https)
+        } else if bytes.eq_ignore_ascii_case(b"ftp") {
+            Some(Scheme::Ftp)
         } else {
             None
         }
@@ -180,7 +187,13 @@ mod tests {
 
     #[test]
     fn an_origin_is_parsed_and_printed() {
-        for text in ["https://a.example", "http://a.example:8080", "http://[::1]"] {
+        for text in [
+            "https://a.example",
+            "http://a.example:8080",
+            "http://[::1]",
+            "ftp://a.example",
+            "ftp://a.example:2121",
+        ] {
             assert_eq!(text.parse::<Origin>().unwrap().to_string(), text);
         }
         assert_eq!(
@@ -190,7 +203,7 @@ mod tests {
         for text in [
             "",
             "a.example",
-            "ftp://a.example",
+            "gopher://a.example",
             "https://",
             "https://a.example/",
             "https://a/b",

@@ -214,7 +214,12 @@ fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
     if logged.url.contains("\\u{") || logged.url.ends_with('…') {
         return Err(Missing::Escaped);
     }
-    Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))
+    let target = Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))?;
+    Ok(Target {
+        // The log leaves the user's name out of the URL.
+        names_user: logged.reason == Reason::FtpLogin.as_str(),
+        ..target
+    })
 }
 
 /// Checks that the log line has the whole URL: `audit.redact-query` can have left out parts of it. `config` is the

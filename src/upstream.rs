@@ -1,10 +1,10 @@
-//! Connections to origins ([`Origins`]): opens them, keeps them for the next request (`pool`), and shares them over
-//! HTTP/2 (`sharing`, [`http2`]). A [`Server`] is one request and its response on a connection, over HTTP/1.1
-//! ([`Http1`]) or HTTP/2. [`Fault`] is the error type. The fetcher of robots.txt files and the proxy use the same
-//! connections.
+//! Connections to origins ([`Origins`]): opened, kept for the next request (`pool`), and shared over HTTP/2 (`sharing`,
+//! [`http2`]). [`Server`] is one request and its response on a connection, over [`Http1`], HTTP/2 or [`Ftp`], and
+//! [`Fault`] is the error type. The fetcher of robots.txt files and the proxy use the same connections.
 
 mod certificate;
 mod fault;
+mod ftp;
 mod http1;
 pub mod http2;
 mod origins;
@@ -23,6 +23,7 @@ use pingora::{
 pub(crate) use self::certificate::in_words as certificate_fault;
 pub use self::{
     fault::Fault,
+    ftp::Ftp,
     http1::Http1,
     origins::{OriginConnection, Origins, Wanted},
     server::{Content, Repeat, Server},
@@ -98,7 +99,7 @@ pub fn check_name(origin: &Origin) -> Result<(), Fault> {
         .is_some_and(|(first, rest)| first.contains('_') && rest.contains('.'));
     match origin.scheme {
         Scheme::Https if replaced => Err(Fault::Underscore),
-        Scheme::Https | Scheme::Http => Ok(()),
+        Scheme::Https | Scheme::Http | Scheme::Ftp => Ok(()),
     }
 }
 

@@ -19,6 +19,7 @@ enum Action {
     /// Print a JSON Schema of configuration files, for editors
     Schema,
     /// Print a configuration that makes sense in a container, as a file to start from
+    #[command(long_flag = "container")]
     Container,
 }
 

@@ -66,7 +66,7 @@ pub fn fetch(config: &Config, document: &'static SiteDocument, origin: &Origin) 
         })?;
         let fetcher = config.fetcher(
             config.way_out(resolver, config.listening()),
-            Origins::new(roots.path(), 1),
+            Origins::new(roots.path(), 1, config.listening()),
             limiter,
         );
         let text = format!("fetching {origin}{}", document.path);

@@ -54,7 +54,7 @@ impl Config {
     /// # Errors
     /// Fails if bots may not connect to `origin`.
     pub fn screen(&self, origin: &Origin) -> Result<(), Prohibited> {
-        screen(&self.egress.guard, &self.listening(), &origin.host, origin.port)
+        screen(&self.egress.guard, &self.listening(), origin)
     }
 
     /// Returns the addresses that the configuration makes the proxy listen on.

@@ -1,4 +1,4 @@
-//! `[egress]`: which destinations bots may reach, and which name servers resolve names.
+//! `[egress]` and `[ftp]`: which destinations bots may reach, and which name servers resolve names.
 //!
 //! This module resolves no name, and makes no decision about an address.
 
@@ -32,7 +32,8 @@ enum Destination {
 // === impl Egress ===
 
 impl Egress {
-    pub(super) fn read(table: &Table<'_>) -> Self {
+    /// `ftp` is `ftp.enabled`.
+    pub(super) fn read(table: &Table<'_>, ftp: bool) -> Self {
         let list = |key| {
             let list = table.list(key);
             table.has_default(key, NONE);
@@ -44,6 +45,7 @@ impl Egress {
                 allow: destinations("allow"),
                 deny: destinations("deny"),
                 ports: ports(table),
+                ftp,
             },
             dns: table.checker.each(list("dns"), name_server),
         }

@@ -12,7 +12,7 @@ use crate::{decision::Verdict, usage::Purpose};
 pub struct Expectation {
     /// The User-Agent field of the request.
     pub agent: String,
-    /// The requested URL, http or https, as written.
+    /// The requested URL, http, https or ftp, as written.
     pub url: String,
     /// The purpose of the request. It replaces the purposes of the bot.
     pub purpose: Option<Purpose>,
@@ -49,8 +49,8 @@ impl Expectation {
 
 fn web_address(text: &str) -> Result<String, String> {
     match Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(text.to_owned()),
-        Ok(_) => Err(format!("\"{text}\" is neither http nor https")),
+        Ok(url) if matches!(url.scheme(), "http" | "https" | "ftp") => Ok(text.to_owned()),
+        Ok(_) => Err(format!("\"{text}\" is not an http, https or ftp URL")),
         Err(error) => Err(format!(
             "\"{text}\" is not a URL ({error}); write one like \"https://example.com/page\""
         )),

@@ -181,12 +181,11 @@ impl Subject {
 // === impl Question ===
 
 impl Question {
-    /// Creates the question of an ordinary request for a URL. For plain HTTP and intercepted HTTPS, the path decides.
-    /// Other HTTPS needs a CONNECT, so it is decided as a tunnel to the origin. `exception` is the configuration's
-    /// reason for tunnels to the host.
+    /// Creates the question of an ordinary request for a URL. Plain HTTP, FTP and intercepted HTTPS are decided by path, and
+    /// other HTTPS by the CONNECT that it needs. `exception` is the configuration's reason for tunnels to the host.
     pub fn of_url(subject: Subject, target: Target, exception: Option<Arc<str>>, terms: Terms) -> Self {
         let is_path =
-            target.origin.scheme == Scheme::Http || (exception.is_none() && terms.https_mode == HttpsMode::Intercept);
+            target.origin.scheme != Scheme::Https || (exception.is_none() && terms.https_mode == HttpsMode::Intercept);
         Self {
             subject,
             scope: match is_path {
@@ -219,6 +218,7 @@ impl Question {
             (_, None, Scope::Tunnel { exception: None }) if self.terms.https_mode == HttpsMode::Refuse => {
                 Some(Ruling::refused(Reason::ConnectRefused))
             }
+            (_, None, _) if self.target.names_user => Some(Ruling::refused(Reason::FtpLogin)),
             (RobotsIdentity::Refused(reason @ Reason::Identity), ..) => Some(Ruling::refused(reason)),
             (_, None, Scope::Path { alone: true }) if asks_for_robots_txt(&self.target.path) => {
                 Some(Ruling::new(Verdict::Allow, Reason::RobotsFile, None))
@@ -277,7 +277,14 @@ impl Question {
         }
     }
 
-    /// Finds the verdict in the robots.txt. Returns `None` if that takes more work than `budget`.
+    /// Returns the readings of the path to decide on. robotgate itself decodes the path for an FTP server, so there the
+    /// strict readings always count.
+    pub(super) fn readings(&self) -> Readings<'_> {
+        let is_strict = self.terms.strict_paths || self.target.origin.scheme == Scheme::Ftp;
+        readings(self.target.decided_path(), is_strict)
+    }
+
+    /// Finds the ruling. Returns `None` if that takes more work than `budget`.
     fn find(&self, answer: Answer<'_>, budget: usize) -> Option<Ruling> {
         let usage = self.usage_report();
         let (robots, by_last_copy) = match rules_of(answer) {
@@ -295,7 +302,7 @@ impl Question {
             let passes = exception.is_some() || self.terms.unverifiable == Unverifiable::Allow;
             return Some(self.find_site_access(agent, by_last_copy, passes, usage));
         }
-        let readings = readings(self.target.decided_path(), self.terms.strict_paths);
+        let readings = self.readings();
         let mut left = budget;
         let (reading, Match { allowed, rule }) = strictest(agent, &readings, &mut left)?;
         let verdict = if allowed { Verdict::Allow } else { Verdict::Deny };

@@ -147,6 +147,12 @@ reasons! {
         sentence: "This proxy accepts no CONNECT: its configuration says https.mode = \"refuse\".",
         what_to_do: "Send https:// URLs in absolute form, without a CONNECT.",
     }
+    /// The URL names a user of an FTP site.
+    FtpLogin = "ftp-login" {
+        phrase: "Disallowed: only anonymous FTP",
+        sentence: "The ftp:// URL has a user name, and robotgate logs in to FTP sites only anonymously.",
+        what_to_do: "Write the URL without a user name and password, if the file is public.",
+    }
     /// Bots must not reach the destination (`[egress]`), regardless of its robots.txt.
     Egress = "egress" {
         phrase: "Disallowed: bots must not go there",

@@ -129,6 +129,7 @@ fn question(robots_identity: RobotsIdentity<'_>, path: &str, scope: Scope) -> Qu
         target: Target {
             origin: "https://a.example".parse().expect("an origin"),
             path: path.as_bytes().to_vec(),
+            names_user: false,
         },
         scope,
         terms: Terms {
@@ -201,8 +202,14 @@ fn egress(robots_identity: RobotsIdentity<'_>) -> Decision {
     }
 }
 
-/// Decides a CONNECT that robotgate will intercept. Returns `None` if robotgate decides only the requests in the
-/// tunnel.
+/// Decides a request whose URL names a user.
+fn names_user(robots_identity: RobotsIdentity<'_>) -> Decision {
+    let mut question = question(robots_identity, "/", PATH);
+    question.target.names_user = true;
+    without_copy(question).expect("a decision without a copy")
+}
+
+/// Decides a CONNECT that is to be intercepted. Returns `None` if only the requests in the tunnel are decided.
 fn of_interception(robots_identity: RobotsIdentity<'_>) -> Option<Decision> {
     tunnel(robots_identity).before_interception(None)
 }

@@ -8,7 +8,7 @@ use super::{Decision, Question, Reason, Scope, Verdict, response_fields};
 use crate::{
     bot::{Enforcement, Identity},
     copy::{Reservation, Sha256, TdmRep, TooLong},
-    origin::{Readings, readings},
+    origin::{Readings, Scheme},
     robots::{Agent, Preference},
     text::words,
     usage::{Label, Purpose, Purposes, UseRefusal, UseSource, UseStatement, Vocabulary, VocabularyPolicy},
@@ -185,7 +185,9 @@ impl Decision {
     /// [`without_tdmrep`](Self::without_tdmrep).
     pub fn wants_tdmrep(&self) -> bool {
         let is_missing = |report: &UsageReport| report.tdmrep.is_none() && report.purposes.contains(Purpose::Tdm);
-        let is_read = self.question.terms.usage.tdmrep != VocabularyPolicy::Off;
+        // The protocol is for web sites.
+        let is_web = self.target().origin.scheme != Scheme::Ftp;
+        let is_read = is_web && self.question.terms.usage.tdmrep != VocabularyPolicy::Off;
         self.can_settle() && is_read && self.usage.as_deref().is_some_and(is_missing)
     }
 
@@ -273,7 +275,7 @@ impl Decision {
         if let Scope::Tunnel { .. } = self.question.scope {
             return Ok(file.find_any());
         }
-        let readings = readings(self.target().decided_path(), self.question.terms.strict_paths);
+        let readings = self.question.readings();
         let mut found = None;
         for (number, reading) in readings.all().enumerate() {
             let text = readings.text(reading);

@@ -14,16 +14,18 @@ use std::{
 use ipnet::IpNet;
 
 use super::special::{Special, carried, reached};
-use crate::origin::{Host, HostPattern};
+use crate::origin::{Host, HostPattern, Origin, Scheme};
 
-/// The settings of `[egress]` that say which destinations bots may reach.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The destination rules of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guard {
     /// Destinations that bots may reach although they are not public.
     pub allow: Destinations,
     /// Destinations that bots may not reach although they are public or allowed.
     pub deny: Destinations,
     pub ports: Ports,
+    /// Whether bots may reach FTP sites. If so, port 21 is open to them, whatever `ports` says.
+    pub ftp: bool,
 }
 
 /// Networks and host names.
@@ -47,6 +49,8 @@ pub enum Prohibited {
     Address(IpAddr),
     #[error("{0} is closed to bots by egress.deny")]
     Name(Arc<str>),
+    #[error("ftp URLs are closed to bots; ftp.enabled = true would open them")]
+    Ftp,
     #[error("port 0 is closed to bots")]
     PortZero,
     #[error("port {port} is closed to bots; egress.ports = {} would open it too", .ports.with(*port))]
@@ -59,21 +63,37 @@ pub enum Prohibited {
 
 // === impl Guard ===
 
+impl Default for Guard {
+    fn default() -> Self {
+        Self {
+            allow: Destinations::default(),
+            deny: Destinations::default(),
+            ports: Ports::default(),
+            ftp: true,
+        }
+    }
+}
+
 impl Guard {
     /// Checks a destination without resolving its name.
     ///
     /// # Errors
-    /// Fails if the name or the port is refused, or the host is an IP address that is refused.
-    pub fn screen(&self, host: &Host, port: u16) -> Result<(), Prohibited> {
+    /// Fails if the scheme, the name, the port, or the address of an IP host is refused.
+    pub fn screen(&self, origin: &Origin) -> Result<(), Prohibited> {
+        let (host, port, is_ftp) = (&origin.host, origin.port, origin.scheme == Scheme::Ftp);
         if let Host::Name(name) = host
             && self.deny.names(host)
         {
             return Err(Prohibited::Name(name.clone()));
         }
+        if is_ftp && !self.ftp {
+            return Err(Prohibited::Ftp);
+        }
         if port == 0 {
             return Err(Prohibited::PortZero);
         }
-        if !self.ports.contains(port) {
+        let is_usual_ftp = is_ftp && port == Scheme::Ftp.default_port();
+        if !is_usual_ftp && !self.ports.contains(port) {
             let ports = self.ports.clone();
             return Err(Prohibited::Port { port, ports });
         }

@@ -37,7 +37,7 @@ impl Hop {
         hop: &mut TracedHop,
     ) -> Result<HopEnd, Failure> {
         upstream::check_name(self.origin())?;
-        let addresses = fetcher.egress.addresses(&self.origin.host, self.origin.port).await;
+        let addresses = fetcher.egress.addresses(&self.origin).await;
         let addresses = addresses.map_err(Fault::from)?;
         let mut wanted = Wanted {
             http2: fetcher.http2,

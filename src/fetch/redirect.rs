@@ -41,6 +41,7 @@ impl Hop {
         Target {
             origin: self.origin.clone(),
             path: self.path_and_query.clone().into_bytes(),
+            names_user: false,
         }
     }
 
@@ -68,7 +69,9 @@ impl Hop {
         let there = Url::parse(&self.url())
             .and_then(|here| here.join(text))
             .map_err(|error| lost(&error.to_string()))?;
-        let scheme = Scheme::parse(there.scheme().as_bytes()).ok_or_else(|| lost("neither http nor https"))?;
+        // The robots.txt of an HTTP site comes over HTTP.
+        let scheme = Scheme::parse(there.scheme().as_bytes()).filter(|scheme| *scheme != Scheme::Ftp);
+        let scheme = scheme.ok_or_else(|| lost("neither http nor https"))?;
         let authority = HostPort::parse(there.authority().as_bytes()).map_err(|error| lost(&error.to_string()))?;
         let query = there.query().map(|query| format!("?{query}"));
         Ok(Self {

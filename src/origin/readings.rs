@@ -201,7 +201,7 @@ fn decode(target: &[u8], unreserved: Unreserved) -> Vec<u8> {
     decoded
 }
 
-fn escaped_octet(after_percent: &[u8]) -> Option<u8> {
+pub(super) fn escaped_octet(after_percent: &[u8]) -> Option<u8> {
     let [high, low, ..] = after_percent else {
         return None;
     };

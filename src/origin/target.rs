@@ -3,15 +3,18 @@
 //! The targets of requests, URLs that users ask about, and the hosts of CONNECTs are all parsed here. So an unusual
 //! spelling means the same everywhere. [`crate::proxy`] checks that a proxied request names only one host.
 
-use super::{HostPort, HostPortError, MAX_TARGET, Origin, Scheme, unsendable};
+use super::{FtpPath, FtpPathError, HostPort, HostPortError, MAX_TARGET, Origin, Scheme, unsendable};
 
 /// The target of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub origin: Origin,
-    /// The path and query as sent. They are forwarded unchanged. Empty for a CONNECT; `*` for the server as a whole
-    /// (RFC 9112 §3.2.4).
+    /// The path and query as sent, which are forwarded unchanged. Empty for a CONNECT; `*` for the server as a whole
+    /// (RFC 9112 §3.2.4). For an `ftp://` URL, without the `;type=…` at the end.
     pub path: Vec<u8>,
+    /// Whether the URL names a user of the site, as in `ftp://user:password@host/`. Name and password are dropped.
+    /// False for the user of anonymous FTP.
+    pub names_user: bool,
 }
 
 /// Why the target of a request is invalid.
@@ -21,9 +24,9 @@ pub enum TargetError {
     NotAbsolute,
     #[error("the URL has no host; write one like https://example.com/page")]
     NoHost,
-    #[error("only http and https URLs have a robots.txt")]
+    #[error("only http, https and ftp URLs have a robots.txt")]
     NoRobots,
-    #[error("this proxy fetches only http and https URLs, and ws and wss URLs for a WebSocket")]
+    #[error("this proxy fetches only http, https and ftp URLs, and ws and wss URLs for a WebSocket")]
     Scheme,
     #[error("the URL's host is not valid: {0}")]
     HostPort(#[from] HostPortError),
@@ -52,6 +55,10 @@ pub enum TargetError {
     Method,
     #[error("the method is longer than {MAX_METHOD} bytes")]
     LongMethod,
+    #[error("only GET and HEAD are supported for ftp URLs")]
+    FtpMethod,
+    #[error("the path of the ftp URL {0}")]
+    FtpPath(#[from] FtpPathError),
     #[error("a CONNECT inside a CONNECT is not supported")]
     NestedConnect,
     #[error("robotgate.internal is the proxy itself, so no robots.txt applies to it")]
@@ -81,6 +88,7 @@ impl Target {
         Self {
             origin,
             path: Vec::new(),
+            names_user: false,
         }
     }
 
@@ -88,13 +96,13 @@ impl Target {
     /// after `#` is dropped, because clients never send it.
     ///
     /// # Errors
-    /// Fails if `url` is not an absolute http or https URL, if parsers could interpret it in different ways, if it is too
+    /// Fails if `url` is not an absolute http, https or ftp URL, if parsers could interpret it in different ways, if it is too
     /// long or contains a character that must be escaped, or if it is on the proxy's internal site.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
-        let (origin, path_and_query) = split(url)?;
-        // For plain HTTP, the whole URL counts, because a client sends all of it to the proxy.
+        let (origin, path_and_query, names_user) = split(url)?;
+        // For plain HTTP and FTP, a client sends the whole URL as the request target.
         let length = match origin.scheme {
-            Scheme::Http => url.len(),
+            Scheme::Http | Scheme::Ftp => url.len(),
             Scheme::Https => path_and_query.len(),
         };
         if length > MAX_TARGET {
@@ -105,14 +113,18 @@ impl Target {
             return Err(TargetError::Character(byte));
         }
         Ok(Self {
+            path: match origin.scheme {
+                Scheme::Http | Scheme::Https => path_and_query.to_vec(),
+                Scheme::Ftp => FtpPath::parse(sent)?.into_url(),
+            },
             origin,
-            path: path_and_query.to_vec(),
+            names_user,
         })
     }
 
     /// Returns the origin of a URL. Its path does not matter.
     pub fn origin_of(url: &str) -> Result<Origin, TargetError> {
-        split(url).map(|(origin, _)| origin)
+        split(url).map(|(origin, ..)| origin)
     }
 
     /// Returns the path and query to decide on. For a request to the server as a whole (`OPTIONS *`), returns `/`.
@@ -142,7 +154,7 @@ impl<'a> TargetForm<'a> {
                 .iter()
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
         // With these schemes, URL parsers treat `\` as `/`, and find a host after any number of slashes.
-        let is_special = [&b"http"[..], b"https", b"ws", b"wss"]
+        let is_special = [&b"http"[..], b"https", b"ws", b"wss", b"ftp"]
             .iter()
             .any(|name| scheme.eq_ignore_ascii_case(name));
         let Some(behind) = authority.filter(|_| is_scheme) else {
@@ -164,8 +176,18 @@ impl<'a> TargetForm<'a> {
     }
 }
 
-/// Splits a URL into its origin and its path and query.
-fn split(url: &str) -> Result<(Origin, &[u8]), TargetError> {
+/// Splits the user information off the authority of an `ftp://` URL. Returns whether it names a user other than that of
+/// anonymous FTP (RFC 1635), and the rest. For other schemes, user information is an error later.
+pub fn split_login(scheme: Scheme, authority: &[u8]) -> (bool, &[u8]) {
+    let at = memchr::memchr(b'@', authority).filter(|_| scheme == Scheme::Ftp);
+    let Some(at) = at else { return (false, authority) };
+    let name = authority[..at].split(|byte| *byte == b':').next().unwrap_or_default();
+    let is_anonymous = name.eq_ignore_ascii_case(b"anonymous") || name.eq_ignore_ascii_case(b"ftp");
+    (!is_anonymous, &authority[at + 1..])
+}
+
+/// Splits a URL into its origin and its path and query, and returns whether it names a user.
+fn split(url: &str) -> Result<(Origin, &[u8], bool), TargetError> {
     let (scheme, authority, path_and_query) = match TargetForm::of(url.as_bytes()) {
         TargetForm::Absolute {
             scheme,
@@ -177,10 +199,11 @@ fn split(url: &str) -> Result<(Origin, &[u8]), TargetError> {
         TargetForm::Other => return Err(TargetError::NotAbsolute),
     };
     let scheme = Scheme::parse(scheme).ok_or(TargetError::NoRobots)?;
+    let (names_user, authority) = split_login(scheme, authority);
     let origin = Origin::new(scheme, HostPort::parse(authority)?);
     match origin.is_internal_site() {
         true => Err(TargetError::InternalSite),
-        false => Ok((origin, path_and_query)),
+        false => Ok((origin, path_and_query, names_user)),
     }
 }
 

@@ -57,6 +57,14 @@ impl Client {
         }
     }
 
+    /// Returns whether the URL of the request named a user of an FTP site.
+    pub(super) fn names_user(&self) -> bool {
+        match self {
+            Self::Http1(client) => client.names_user(),
+            Self::Http2(_) => false,
+        }
+    }
+
     pub(super) fn is_http2(&self) -> bool {
         matches!(self, Self::Http2(_))
     }

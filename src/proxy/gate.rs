@@ -130,11 +130,12 @@ async fn admit(
         }
         return Err(exchange.problem(&Problem::Head(&error), &head.headers).into());
     }
-    let target = target_of(head, outer_connect).map_err(|error| {
+    let mut target = target_of(head, outer_connect).map_err(|error| {
         generation.meter.metrics.malformed();
         head::log_malformed(connection.client_for_log(), &error);
         exchange.problem(&Problem::Target(&error), &head.headers)
     })?;
+    target.names_user = client.names_user();
     if target.origin.is_internal_site() {
         tracing::debug!(client = %connection.client_for_log(), method = %head.method, "a request for the proxy's own pages");
         exchange.is_internal_site = true;

@@ -155,7 +155,7 @@ impl Generation {
         // Do not reuse a connection to an origin that was verified with other root certificates.
         let origins = match before.filter(|before| Arc::ptr_eq(&before.roots, &roots)) {
             Some(before) => before.origins.clone(),
-            None => Origins::new(roots.path(), kept_connections(open_files())),
+            None => Origins::new(roots.path(), kept_connections(open_files()), listening.clone()),
         };
         let leaves = match unchanged(|old, new| pair_of(old) == pair_of(new)) {
             Some(before) => before.leaves.clone(),

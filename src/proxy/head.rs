@@ -14,7 +14,7 @@ use pingora_http::RequestHeader;
 use tokio::time::Instant;
 
 use self::{
-    checks::{check_line_ends, check_target, http_url, only_host, respelled_host},
+    checks::{check_line_ends, check_target, http_url, only_host, respelled_host, without_login},
     framing::{check_framing, check_framing_fields},
     hops::{check_connection, check_upgrade},
 };
@@ -35,6 +35,8 @@ pub(super) struct Head {
     pub(super) len: usize,
     /// The target and the fields of the request, if it is a CONNECT.
     pub(super) connect: Option<ConnectHead>,
+    /// Whether the URL names a user of an FTP site. Name and password are not in `bytes` any more.
+    pub(super) names_user: bool,
 }
 
 /// The target and the fields of a CONNECT.
@@ -68,7 +70,7 @@ pub(super) enum HeadError {
     TargetHost(HostPortError),
     #[error("the request target's host has to be ASCII without percent-encoding: write it as {0}")]
     TargetHostEscaped(Host),
-    #[error("this proxy fetches only http and https URLs, and ws and wss URLs for a WebSocket")]
+    #[error("this proxy fetches only http, https and ftp URLs, and ws and wss URLs for a WebSocket")]
     TargetScheme,
     #[error("the Host field is not valid: {0}")]
     Host(HostPortError),
@@ -101,6 +103,7 @@ struct ScannedHead {
     new_target: Option<Vec<u8>>,
     /// The new value of the Host field, if it has to change.
     new_host: Option<Vec<u8>>,
+    names_user: bool,
 }
 
 /// Displays a number of bytes with a unit.
@@ -180,6 +183,7 @@ impl Head {
             bytes: std::mem::take(bytes),
             len: found.len,
             connect: found.connect,
+            names_user: found.names_user,
         };
         if let Some(target) = found.new_target {
             head.set_target(&target);
@@ -268,16 +272,31 @@ impl ScannedHead {
                 connect: Some(ConnectHead::new(target, host, request.headers)?),
                 new_target: None,
                 new_host: None,
+                names_user: false,
             }));
         }
         check_target(target)?;
-        let new_target = if asks_for_websocket { http_url(target) } else { None };
+        let (names_user, without_login) = without_login(target).unzip();
+        let new_target = if asks_for_websocket {
+            http_url(target)
+        } else {
+            without_login
+        };
         let target = new_target.as_deref().unwrap_or(target);
+        // Some clients repeat the login in the Host field.
+        let host = host.map(|host| match names_user {
+            Some(_) => host.rsplit(|byte| *byte == b'@').next().unwrap_or(host),
+            None => host,
+        });
         Ok(Some(Self {
             len,
             connect: None,
-            new_host: respelled_host(target, host)?.map(<[u8]>::to_vec),
+            new_host: match names_user {
+                Some(_) => respelled_host(target, host)?.or(host).map(<[u8]>::to_vec),
+                None => respelled_host(target, host)?.map(<[u8]>::to_vec),
+            },
             new_target,
+            names_user: names_user == Some(true),
         }))
     }
 }

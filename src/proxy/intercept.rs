@@ -122,7 +122,7 @@ pub(super) async fn serve(
             }
         }
         (Some(_), Scheme::Http) => serve_inside(Box::new(stream), outer_connect, context).await,
-        (Some(first_byte), Scheme::Https) => ratelimited!(
+        (Some(first_byte), Scheme::Https | Scheme::Ftp) => ratelimited!(
             warn, client = %context.connection.client_for_log(), %origin, first_byte,
             "a client sent neither TLS nor HTTP through a CONNECT, so robotgate closed it; to let other protocols \
              pass, add the host to [[https.tunnel]]"

@@ -177,7 +177,7 @@ async fn at_length(
 /// Returns why bots may not connect to `origin`, as far as robotgate knows that before it resolves the name. Returns
 /// `None` if they may.
 pub(super) fn screen(generation: &Generation, origin: &Origin) -> Option<String> {
-    let screened = generation.egress.screen(&origin.host, origin.port);
+    let screened = generation.egress.screen(origin);
     screened.err().map(|prohibited| prohibited.to_string())
 }
 

@@ -271,8 +271,7 @@ impl OwnResponse {
             answer.set("Retry-After", seconds.to_string());
         }
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            // Only robotgate's own pages get here. A response with the status 405 must name the allowed methods (RFC
-            // 9110 §15.5.6).
+            // robotgate's own pages and FTP sites respond with this status (RFC 9110 §15.5.6).
             answer.set("Allow", "GET, HEAD".to_owned());
         }
         answer

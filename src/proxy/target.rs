@@ -5,9 +5,10 @@ use http::{Method, header};
 use pingora_http::RequestHeader;
 
 use super::client_connection::OuterConnect;
-use crate::origin::{HostPort, MAX_METHOD, MAX_TARGET, Origin, Scheme, Target, TargetError, TargetForm};
+use crate::origin::{FtpPath, HostPort, MAX_METHOD, MAX_TARGET, Origin, Scheme, Target, TargetError, TargetForm};
 
-/// Returns the origin and the path of `request`. `outer_connect` is the CONNECT that the request came through, if any.
+/// Returns the target of `request`, which contains no login. `outer_connect` is the CONNECT that it came through, if
+/// any.
 ///
 /// # Errors
 /// Fails if the request does not name them, or if different parsers could find different ones.
@@ -54,9 +55,15 @@ pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterCon
         return Err(TargetError::Scheme);
     }
     check_hosts(request, &origin, outer_connect.is_some())?;
+    let path = match origin.scheme {
+        Scheme::Http | Scheme::Https => origin_form(path, &request.method)?,
+        Scheme::Ftp if !matches!(request.method, Method::GET | Method::HEAD) => return Err(TargetError::FtpMethod),
+        Scheme::Ftp => FtpPath::parse(path)?.into_url(),
+    };
     Ok(Target {
-        path: origin_form(path, &request.method)?,
+        path,
         origin,
+        names_user: false,
     })
 }
 

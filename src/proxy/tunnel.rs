@@ -183,10 +183,7 @@ async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
     let Some(target) = exchange.decision().map(Decision::target) else {
         return Err(Fault::Internal("no decision was taken".to_owned()));
     };
-    let addresses = generation
-        .egress
-        .addresses(&target.origin.host, target.origin.port)
-        .await?;
+    let addresses = generation.egress.addresses(&target.origin).await?;
     let started = Instant::now();
     let total = generation.config.proxy.connect_timeout;
     let mut last = Fault::Unroutable;

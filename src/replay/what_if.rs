@@ -267,7 +267,7 @@ impl Change {
         old: Option<&Config>,
     ) -> Result<Scope, Unknown> {
         let as_it_came = scope(logged, target, config)?;
-        if logged.method == "CONNECT" || self.config.is_none() || target.origin.scheme == Scheme::Http {
+        if logged.method == "CONNECT" || self.config.is_none() || target.origin.scheme != Scheme::Https {
             return Ok(as_it_came);
         }
         let exception_now = exception(logged, target, config)?;

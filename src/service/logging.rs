@@ -137,8 +137,8 @@ impl Visit for EventText {
 /// The filter unless `ROBOTGATE_LOG` sets another. It switches off libraries, which log every client that disconnects,
 /// unusual TLS and odd DNS answers. robotgate itself logs what operators need.
 const DEFAULT: &str = "info,pingora_core=off,pingora_proxy=off,pingora_pool=off,hickory_net=off,hickory_proto=off,\
-                       hickory_resolver=off,h2=off,rustls=off";
-/// The name of the field that has the message of an event.
+                       hickory_resolver=off,h2=off,rustls=off,suppaftp=off";
+/// The field that contains the message of an event.
 const MESSAGE: &str = "message";
 /// What a line begins with if it continues the line above it.
 const INDENT: &str = "    ";

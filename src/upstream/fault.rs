@@ -1,5 +1,7 @@
 //! What can be wrong with a connection to an origin or with its response, as error types of RFC 9209 §2.3.
 
+use std::{io, net::SocketAddr};
+
 use http::StatusCode;
 use pingora::{Error, ErrorSource, ErrorType};
 
@@ -46,6 +48,13 @@ pub enum Fault {
     /// would send its credentials to robotgate.
     #[error("the server answered 407, which only a proxy may do")]
     ProxyAuthentication,
+    #[error("the FTP server does not keep to the protocol: {0}")]
+    Ftp(String),
+    /// The address could be that of another machine, or of another service of the server.
+    #[error(
+        "the FTP server sends data connections to {0}, which robotgate does not allow: only to its own address, and from port 1024"
+    )]
+    DataAddress(SocketAddr),
     #[error("internal error in robotgate: {0}")]
     Internal(String),
 }
@@ -77,9 +86,7 @@ impl Fault {
             // come here.
             ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => Self::TransferCoding,
             ErrorType::Custom("PrematureBodyEnd") => Self::ResponseIncomplete,
-            _ if error.to_string().contains("Too many open files") => {
-                Self::Internal("it has too many files open".to_owned())
-            }
+            _ if error.to_string().contains(TOO_MANY_FILES) => Self::too_many_files(),
             _ => Self::Internal(error.to_string()),
         }
     }
@@ -91,6 +98,20 @@ impl Fault {
             Self::ConnectionTerminated | Self::HttpProtocol | Self::Internal(_) => Self::ResponseIncomplete,
             fault => fault,
         }
+    }
+
+    /// Converts an error from connecting over TCP.
+    pub fn from_connect(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Self::ConnectionRefused,
+            io::ErrorKind::TimedOut => Self::ConnectionTimeout,
+            _ if error.to_string().contains(TOO_MANY_FILES) => Self::too_many_files(),
+            _ => Self::Unroutable,
+        }
+    }
+
+    fn too_many_files() -> Self {
+        Self::Internal("it has too many files open".to_owned())
     }
 
     /// Parses the text of rustls' error, because pingora provides only the text.
@@ -119,7 +140,7 @@ impl Fault {
         match self {
             Self::Egress(EgressError::Resolve(ResolveError::Timeout)) => ProxyError::DnsTimeout,
             Self::Egress(EgressError::Resolve(_)) => ProxyError::DnsError,
-            Self::Egress(EgressError::Prohibited(_)) => ProxyError::DestinationIpProhibited,
+            Self::Egress(EgressError::Prohibited(_)) | Self::DataAddress(_) => ProxyError::DestinationIpProhibited,
             Self::ConnectionRefused => ProxyError::ConnectionRefused,
             Self::ConnectionTimeout => ProxyError::ConnectionTimeout,
             Self::Unroutable => ProxyError::DestinationIpUnroutable,
@@ -130,7 +151,8 @@ impl Fault {
             Self::ReadTimeout => ProxyError::ConnectionReadTimeout,
             Self::WriteTimeout => ProxyError::ConnectionWriteTimeout,
             Self::ResponseIncomplete => ProxyError::HttpResponseIncomplete,
-            Self::HttpProtocol | Self::ProxyAuthentication => ProxyError::HttpProtocolError,
+            // RFC 9209 has no error type for the protocols of other gateways.
+            Self::HttpProtocol | Self::ProxyAuthentication | Self::Ftp(_) => ProxyError::HttpProtocolError,
             Self::TransferCoding => ProxyError::HttpResponseTransferCoding,
             Self::Internal(_) => ProxyError::ProxyInternalError,
         }
@@ -149,7 +171,9 @@ impl Fault {
     }
 }
 
-/// Maximum length in bytes of a server's text in a fault. The cache keeps faults, so the text must be short.
+/// EMFILE and ENFILE.
+const TOO_MANY_FILES: &str = "Too many open files";
+/// Maximum length in bytes of a server's text in a fault. The fault is stored as long as its origin.
 const MAX_DETAIL: usize = 256;
 
 #[cfg(test)]

@@ -15,13 +15,16 @@ use pingora::{
 };
 
 use super::{
-    Fault, Server, connect,
+    Fault, Ftp, Server, connect,
     http2::{Bounds, SharedConnection},
     pool::{Key, Pool},
     share_of,
     sharing::{NextStep, Sharing},
 };
-use crate::origin::{Origin, Scheme};
+use crate::{
+    egress::Listening,
+    origin::{Origin, Scheme},
+};
 
 /// Connections to origins. There is one such set for each file of root certificates.
 pub struct Origins {
@@ -32,6 +35,8 @@ pub struct Origins {
     shared: Sharing,
     /// Whether a task is running that drops connections that can no longer be used.
     is_swept: AtomicBool,
+    /// Where FTP servers must not send a data connection.
+    listening: Listening,
 }
 
 /// Which connections a request can use.
@@ -59,9 +64,10 @@ pub struct OriginConnection {
 // === impl Origins ===
 
 impl Origins {
-    /// Creates an empty set of connections. Certificates are verified against the root certificates in the file
-    /// `roots`. Keeps at most about `max` idle HTTP/1.1 connections, and about as many HTTP/2 connections.
-    pub fn new(roots: String, max: usize) -> Arc<Self> {
+    /// Creates an empty set of connections, whose certificates are verified against the root certificates in the file
+    /// `roots`. Keeps at most about `max` idle HTTP/1.1 connections, and as many HTTP/2 connections. `listening` are the
+    /// addresses of robotgate's own listeners.
+    pub fn new(roots: String, max: usize, listening: Listening) -> Arc<Self> {
         let mut options = ConnectorOptions::new(1);
         options.ca_file = Some(roots);
         Arc::new(Self {
@@ -69,6 +75,7 @@ impl Origins {
             kept: Pool::new(max),
             shared: Sharing::new(max),
             is_swept: AtomicBool::new(false),
+            listening,
         })
     }
 
@@ -123,7 +130,7 @@ impl Origins {
 
     /// Returns an existing connection to `origin` at `address`.
     fn existing(&self, origin: &Origin, address: SocketAddr, wanted: Wanted, now: Instant) -> Option<Server> {
-        if wanted.fresh {
+        if wanted.fresh || origin.scheme == Scheme::Ftp {
             return None;
         }
         let key = Key::new(origin, address);
@@ -146,6 +153,10 @@ impl Origins {
         within: Duration,
         idle: Duration,
     ) -> Result<(Server, bool), Fault> {
+        if origin.scheme == Scheme::Ftp {
+            let ftp = Ftp::connect(address, &self.listening, within).await?;
+            return Ok((Server::Ftp(Box::new(ftp)), false));
+        }
         if !wanted.may_share(origin) {
             let stream = connect(&self.connector, origin, address, ALPN::H1, within).await?;
             return Ok((Server::http1(stream), false));

@@ -1,4 +1,5 @@
-//! Sends one request to an origin and receives its response, over HTTP/1.1 or HTTP/2.
+//! The origin's side of an exchange: sends the request and receives the response, over any version of HTTP, or over FTP
+//! in the form of HTTP.
 
 use std::task::{Context, Poll, ready};
 
@@ -8,7 +9,7 @@ use pingora::protocols::Stream;
 use pingora_http::{RequestHeader, ResponseHeader};
 
 use super::{
-    Fault, Http1,
+    Fault, Ftp, Http1,
     http2::{self, SharedConnection, StreamError},
 };
 use crate::{origin::Target, wire::Wire};
@@ -17,6 +18,7 @@ use crate::{origin::Target, wire::Wire};
 pub enum Server {
     Http1(Box<Http1>),
     Http2(Box<Http2>),
+    Ftp(Box<Ftp>),
 }
 
 /// A request and its response on a shared HTTP/2 connection.
@@ -60,10 +62,10 @@ impl Server {
         }))
     }
 
-    /// Returns the version of HTTP that carries the request.
+    /// Returns the version of HTTP that carries the request. A request over FTP has the form of HTTP/1.1.
     pub fn version(&self) -> Version {
         match self {
-            Self::Http1(_) => Version::HTTP_11,
+            Self::Http1(_) | Self::Ftp(_) => Version::HTTP_11,
             Self::Http2(_) => Version::HTTP_2,
         }
     }
@@ -81,6 +83,7 @@ impl Server {
                 server.stream = Some(sent.map_err(|error| server.failed(error))?);
                 Ok(())
             }
+            Self::Ftp(server) => server.send_head(&head, target),
         }
     }
 
@@ -89,6 +92,7 @@ impl Server {
         match self {
             Self::Http1(server) => server.has_room(),
             Self::Http2(server) => server.stream.as_ref().is_some_and(http2::Stream::has_room),
+            Self::Ftp(_) => true,
         }
     }
 
@@ -97,6 +101,7 @@ impl Server {
         match self {
             Self::Http1(server) => server.poll_sent(cx),
             Self::Http2(server) => server.stream()?.poll_room(cx).map(Ok),
+            Self::Ftp(_) => Poll::Ready(Ok(())),
         }
     }
 
@@ -115,6 +120,7 @@ impl Server {
                 stream.push(content, false);
                 Ok(())
             }
+            Self::Ftp(_) => Err(Fault::ConnectionTerminated),
         }
     }
 
@@ -129,6 +135,7 @@ impl Server {
                 server.stream()?.push(Bytes::new(), true);
                 Ok(())
             }
+            Self::Ftp(_) => Ok(()),
         }
     }
 
@@ -148,14 +155,15 @@ impl Server {
                 server.has_answered |= head.is_ok();
                 Poll::Ready(head.map_err(|error| server.failed(error)))
             }
+            Self::Ftp(server) => server.poll_head(cx),
         }
     }
 
-    /// Returns the number of bytes received on the connection if only this request uses it, or 0 if it is shared.
+    /// Returns the number of bytes received on an HTTP connection if only this request uses it, or 0 if it is shared.
     pub fn bytes_read(&self) -> u64 {
         match self {
             Self::Http1(server) => server.bytes_read(),
-            Self::Http2(_) => 0,
+            Self::Http2(_) | Self::Ftp(_) => 0,
         }
     }
 
@@ -172,13 +180,14 @@ impl Server {
                     .map_ok(|content| content.map(Content::Shared))
                     .map_err(Fault::from)
             }
+            Self::Ftp(server) => server.poll_content(cx).map_ok(|content| content.map(Content::Shared)),
         }
     }
 
     /// Reads the trailers after the content. Over HTTP/1.1, it ignores them.
     pub fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, Fault>> {
         match self {
-            Self::Http1(_) => Poll::Ready(Ok(None)),
+            Self::Http1(_) | Self::Ftp(_) => Poll::Ready(Ok(None)),
             Self::Http2(server) => server.stream()?.poll_trailers(cx).map_err(Fault::from),
         }
     }
@@ -188,6 +197,7 @@ impl Server {
         match self {
             Self::Http1(server) => server.is_ended(),
             Self::Http2(server) => server.stream.as_ref().is_some_and(http2::Stream::has_ended),
+            Self::Ftp(server) => server.is_ended(),
         }
     }
 
@@ -196,19 +206,20 @@ impl Server {
     pub fn into_kept(self) -> Option<Stream> {
         match self {
             Self::Http1(server) => server.into_kept(),
-            // Other requests can use a shared connection from the moment that it was opened, so it needs no keeping.
-            Self::Http2(_) => None,
+            // A shared connection is already kept: it has been available to other requests since it was opened. An FTP
+            // session is for one request.
+            Self::Http2(_) | Self::Ftp(_) => None,
         }
     }
 
     /// Returns the connection of a WebSocket. Call this after the head of the `101` response was read.
     ///
     /// # Errors
-    /// Fails if the connection is HTTP/2, which has no `101`.
+    /// Fails if the connection is HTTP/2 or FTP, which have no `101`.
     pub fn into_websocket(self) -> Result<Wire, Fault> {
         match self {
             Self::Http1(server) => Ok(server.into_websocket()),
-            Self::Http2(_) => Err(Fault::HttpProtocol),
+            Self::Http2(_) | Self::Ftp(_) => Err(Fault::HttpProtocol),
         }
     }
 
@@ -219,6 +230,7 @@ impl Server {
             Self::Http1(server) => (Repeat::Never, server.bytes_read() == 0),
             // If the HTTP/2 connection is still open, the fault concerns only this request.
             Self::Http2(server) => (server.again, !server.has_answered && server.connection.is_closed()),
+            Self::Ftp(_) => (Repeat::Never, false),
         };
         // Most likely, the origin closed the connection before it received the request.
         let is_closed = matches!(fault, Fault::ConnectionTerminated | Fault::ResponseIncomplete);

@@ -29,6 +29,7 @@ mod evidence;
 mod exchanges;
 mod explain;
 mod fleet;
+mod ftp;
 mod harness;
 mod health;
 mod hostile;

@@ -17,7 +17,7 @@ use crate::{
     config::ConfigError,
     copy::{Answer, Fetched, SiteDocument},
     files::Unreadable,
-    origin::{Target, TargetError},
+    origin::{Scheme, Target, TargetError},
     text::plain,
 };
 
@@ -131,7 +131,7 @@ impl From<OsString> for Source {
     fn from(argument: OsString) -> Self {
         let is_url = |text: &str| {
             text.split_once("://")
-                .is_some_and(|(scheme, _)| ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)))
+                .is_some_and(|(scheme, _)| Scheme::parse(scheme.as_bytes()).is_some())
         };
         match argument.to_str() {
             Some("-") => Self::Stdin,

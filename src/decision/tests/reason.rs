@@ -24,6 +24,7 @@ fn every_reason_is_reached_by_some_decision() {
         decide_tunnel(any, &Known::rules(FILE), false),
         connect_refused(any),
         egress(any),
+        names_user(any),
         decide(any, &slow_rules(1000), &slow_path()),
         decide(any, &Known::NoRobots, "/").deferred(Deferral {
             at: at(0),
@@ -107,6 +108,7 @@ fn the_phrase_of_a_denial_begins_with_disallowed() {
         Reason::Unauthenticated,
         Reason::Unverifiable,
         Reason::ConnectRefused,
+        Reason::FtpLogin,
         Reason::Egress,
         Reason::TooComplex,
         Reason::Pace,

@@ -21,7 +21,12 @@ fn guard(allow: &[&str], deny: &[&str]) -> Guard {
         allow: destinations(allow),
         deny: destinations(deny),
         ports: Ports::default(),
+        ftp: true,
     }
+}
+
+fn origin(url: &str) -> Origin {
+    url.parse().expect("an origin")
 }
 
 fn name(name: &str) -> Host {
@@ -277,7 +282,7 @@ fn deny_wins_over_allow_and_allow_over_the_default() {
         ("closed.example", true),
         ("www.closed.example", true),
     ] {
-        let refused = guard.screen(&name(host), 443);
+        let refused = guard.screen(&origin(&format!("https://{host}")));
         let expected = if denied {
             Err(Prohibited::Name(host.into()))
         } else {
@@ -290,31 +295,53 @@ fn deny_wins_over_allow_and_allow_over_the_default() {
 #[test]
 fn addresses_and_ports_are_screened_without_resolving() {
     let guard = Guard::default();
-    let ip = |text: &str| Host::Ip(text.parse().expect("an address"));
-    for (host, port, refusal) in [
-        (name("a.example"), 443, None),
-        (name("localhost"), 80, None),
-        (ip("93.184.215.14"), 8080, None),
+    for (url, refusal) in [
+        ("https://a.example", None),
+        ("http://localhost", None),
+        ("http://93.184.215.14:8080", None),
         (
-            name("a.example"),
-            25,
+            "http://a.example:25",
             Some("port 25 is closed to bots; egress.ports = ['1-65535', 25] would open it too"),
         ),
         (
-            ip("127.0.0.1"),
-            80,
+            "http://127.0.0.1",
             Some("127.0.0.1 is a loopback address, which bots cannot reach unless egress.allow lists it"),
         ),
         (
-            ip("::ffff:169.254.169.254"),
-            80,
+            "http://[::ffff:169.254.169.254]",
             Some(
                 "169.254.169.254 is a link-local address, which bots cannot reach unless egress.allow lists its network",
             ),
         ),
     ] {
-        let screened = guard.screen(&host, port).map_err(|prohibited| prohibited.to_string());
-        assert_eq!(screened.err().as_deref(), refusal, "{host}:{port}");
+        let screened = guard.screen(&origin(url)).map_err(|prohibited| prohibited.to_string());
+        assert_eq!(screened.err().as_deref(), refusal, "{url}");
+    }
+}
+
+#[test]
+fn port_21_is_open_to_ftp_alone() {
+    let closed = |port| format!("port {port} is closed to bots; egress.ports = [443, {port}] would open it too");
+    let guard = Guard {
+        ports: Ports::only(vec![443..=443]),
+        ..Guard::default()
+    };
+    let no_ftp = Guard {
+        ftp: false,
+        ..Guard::default()
+    };
+    let disabled = "ftp URLs are closed to bots; ftp.enabled = true would open them".to_owned();
+    for (guard, url, refusal) in [
+        (&guard, "ftp://a.example", None),
+        (&guard, "ftp://a.example:2121", Some(closed(2121))),
+        (&guard, "http://a.example:21", Some(closed(21))),
+        (&guard, "https://a.example:21", Some(closed(21))),
+        (&no_ftp, "ftp://a.example", Some(disabled.clone())),
+        (&no_ftp, "ftp://a.example:2121", Some(disabled)),
+        (&no_ftp, "https://a.example", None),
+    ] {
+        let screened = guard.screen(&origin(url)).map_err(|prohibited| prohibited.to_string());
+        assert_eq!(screened.err(), refusal, "{url}");
     }
 }
 

@@ -24,6 +24,7 @@ use crate::{
 pub(in crate::proxy) struct Http1 {
     session: HttpSession,
     wire: Wire,
+    names_user: bool,
     /// Whether a response was begun but cannot be completed.
     is_cut: bool,
     bytes_in: u64,
@@ -38,6 +39,7 @@ impl Http1 {
         session.set_keepalive_reuses_remaining(Some(left));
         session.set_pipelining_enabled(true);
         session.set_read_timeout(None);
+        let names_user = head.names_user;
         session.set_pipelined_prefix(head.bytes);
         if session.read_request().await?.is_none() {
             return pingora::Error::e_explain(ErrorType::InvalidHTTPHeader, "no request is read");
@@ -45,6 +47,7 @@ impl Http1 {
         Ok(Self {
             session,
             wire,
+            names_user,
             is_cut: false,
             bytes_in: 0,
             bytes_out: 0,
@@ -53,6 +56,10 @@ impl Http1 {
 
     pub(super) fn head(&self) -> &RequestHeader {
         self.session.req_header()
+    }
+
+    pub(super) fn names_user(&self) -> bool {
+        self.names_user
     }
 
     pub(super) fn asks_to_upgrade(&self) -> bool {

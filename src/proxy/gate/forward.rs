@@ -52,7 +52,7 @@ pub(super) async fn forward(
     let proxy = &generation.config.proxy;
     let started = Instant::now();
     upstream::check_name(origin)?;
-    let addresses = generation.egress.addresses(&origin.host, origin.port).await;
+    let addresses = generation.egress.addresses(origin).await;
     let addresses = addresses.map_err(Fault::from)?;
     let mut wanted = Wanted {
         http2: generation.config.https.upstream_http2 && !client.asks_to_upgrade(),

@@ -2,7 +2,7 @@
 //! pure functions, without I/O.
 
 use super::HeadError;
-use crate::origin::{HostPort, HostPortError, Scheme, TargetForm, unsendable};
+use crate::origin::{HostPort, HostPortError, Scheme, TargetForm, split_login, unsendable};
 
 /// Refuses a request target with a character that robotgate must not forward (see [`unsendable`]).
 pub(super) fn check_target(target: &[u8]) -> Result<(), HeadError> {
@@ -33,7 +33,26 @@ pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
     Some([scheme.as_str().as_bytes(), rest].concat())
 }
 
-/// Returns all values of a field. A request can have a field several times.
+/// Returns the `ftp://` URL without its user information (RFC 1738 §3.2.1), so that no password is kept, and whether it
+/// names a user. `None` if there is none.
+pub(super) fn without_login(target: &[u8]) -> Option<(bool, Vec<u8>)> {
+    let is_ftp = target
+        .get(..6)
+        .is_some_and(|start| start.eq_ignore_ascii_case(b"ftp://"));
+    let TargetForm::Absolute {
+        scheme,
+        authority,
+        path_and_query,
+    } = TargetForm::of(if is_ftp { target } else { b"" })
+    else {
+        return None;
+    };
+    let (names_user, rest) = split_login(Scheme::parse(scheme)?, authority);
+    let is_shorter = rest.len() < authority.len();
+    is_shorter.then(|| (names_user, [scheme, b"://", rest, path_and_query].concat()))
+}
+
+/// Returns all values of a field, which can be sent several times.
 pub(super) fn values_of<'r, 'b>(
     request: &'r httparse::Request<'_, 'b>,
     name: &'r str,

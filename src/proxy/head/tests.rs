@@ -104,6 +104,43 @@ async fn a_ws_url_in_a_websocket_request_becomes_the_http_url() {
 }
 
 #[tokio::test]
+async fn the_login_of_an_ftp_url_is_dropped() {
+    let head = |target: &str, host: &str| format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    for (target, host, read_target, names_user) in [
+        ("ftp://joe:pw@a.example/x@y", "a.example", "ftp://a.example/x@y", true),
+        ("FTP://joe@a.example", "joe@a.example", "ftp://a.example", true),
+        ("ftp://@a.example/", "a.example", "ftp://a.example/", true),
+        (
+            "ftp://anonymous:me@a.example/",
+            "x:y@a.example",
+            "ftp://a.example/",
+            false,
+        ),
+        ("ftp://a.example/x@y", "a.example", "ftp://a.example/x@y", false),
+    ] {
+        let read = read(head(target, host)).await.expect("a head");
+        let read_target = read_target.replace("ftp", &target[..3]);
+        assert_eq!(parts(&read), (&*head(&read_target, "a.example"), ""), "{target}");
+        assert_eq!(read.names_user, names_user, "{target}");
+    }
+    for (target, host) in [
+        ("http://joe:pw@a.example/", "a.example"),
+        ("ftp://joe@pw@a.example/", "a.example"),
+        ("ftp://a.example/", "joe@a.example"),
+    ] {
+        let error = error_of(head(target, host)).await;
+        let user_info = [
+            HeadError::TargetHost(HostPortError::UserInfo),
+            HeadError::Host(HostPortError::UserInfo),
+        ];
+        assert!(
+            error.as_ref().is_some_and(|error| user_info.contains(error)),
+            "{target}: {error:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_head_may_arrive_in_any_pieces() {
     for size in [1, 2, 3, 7, 16, 64, GET.len() - 1, GET.len(), GET.len() + 1] {
         let head = read_in_pieces(GET.as_bytes(), size).await.expect("a head");

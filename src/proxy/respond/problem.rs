@@ -67,6 +67,11 @@ impl Problem<'_> {
             Problem::Target(TargetError::TooLong) => {
                 (StatusCode::URI_TOO_LONG, ProxyError::HttpRequestError, "URI Too Long")
             }
+            Problem::Target(TargetError::FtpMethod) => (
+                StatusCode::METHOD_NOT_ALLOWED,
+                ProxyError::HttpRequestError,
+                "Method Not Allowed",
+            ),
             Problem::Head(_) | Problem::Target(_) | Problem::Request => {
                 (StatusCode::BAD_REQUEST, ProxyError::HttpRequestError, "Bad Request")
             }
@@ -199,7 +204,7 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
         ProxyError::HttpResponseIncomplete => ("The site's response ended early.", "Try again."),
         ProxyError::HttpResponseTransferCoding => ("The chunks of the site's response are malformed.", ""),
         ProxyError::HttpProtocolError => (
-            "The site's response is not valid HTTP, or is a 407, which only a proxy may send.",
+            "The site's response is not valid HTTP or FTP, or is a 407, which only a proxy may send.",
             "",
         ),
         ProxyError::ProxyInternalError => (

@@ -1,7 +1,7 @@
 mod refuse;
 
 use super::*;
-use crate::origin::HostPortError;
+use crate::origin::{FtpPathError, HostPortError};
 
 /// Returns a request with this request target, byte for byte, and these Host fields.
 fn request(method: &str, target: &[u8], hosts: &[&str]) -> RequestHeader {
@@ -61,6 +61,14 @@ fn an_absolute_form_gives_its_origin_and_its_path() {
             "a.example",
             "http://a.example",
             "/%2e%2E//x;y",
+        ),
+        ("FTP://a.example:21", "a.example:21", "ftp://a.example", "/"),
+        ("ftp://a.example/x;type=i", "a.example", "ftp://a.example", "/x"),
+        (
+            "ftp://a.example:2121/x;type=d",
+            "a.example:2121",
+            "ftp://a.example:2121",
+            "/x/",
         ),
         (
             "http://a.example/http://b.example/",

@@ -61,7 +61,7 @@ pub(super) fn check(number: u32, kind: RuleKind, value: &[u8], findings: &mut Fi
 
 /// Returns why no path matches `value`.
 fn never_matches(value: &[u8]) -> (Lint, String) {
-    if begins(value, b"http://") || begins(value, b"https://") {
+    if begins(value, b"http://") || begins(value, b"https://") || begins(value, b"ftp://") {
         let message = format!(
             "Crawlers compare a pattern with the path only, so a whole URL never matches: write {}.",
             quoted(&path_of_url(value))

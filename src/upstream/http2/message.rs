@@ -27,8 +27,9 @@ pub fn request(head: &RequestHeader, target: &Target) -> Result<http::Request<()
     };
     let mut parts = http::uri::Parts::default();
     parts.scheme = Some(match target.origin.scheme {
-        origin::Scheme::Http => Scheme::HTTP,
         origin::Scheme::Https => Scheme::HTTPS,
+        // An ftp origin never gets here.
+        origin::Scheme::Http | origin::Scheme::Ftp => Scheme::HTTP,
     });
     parts.authority = Some(authority);
     parts.path_and_query = Some(path);

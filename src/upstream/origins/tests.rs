@@ -10,7 +10,12 @@ async fn silent() -> (Arc<Origins>, Origin, TcpListener, Roots) {
     let address = listener.local_addr().expect("a bound socket has an address");
     let origin = format!("https://shop.example:{}", address.port());
     let origin = origin.parse().expect("an origin");
-    (Origins::new(roots.path(), 16), origin, listener, roots)
+    (
+        Origins::new(roots.path(), 16, Listening::default()),
+        origin,
+        listener,
+        roots,
+    )
 }
 
 #[tokio::test(start_paused = true)]

@@ -56,6 +56,7 @@ fn question() -> Question {
                 port: 80,
             },
             path: "/shop/items/42?colour=blue".into(),
+            names_user: false,
         },
         scope: Scope::Path { alone: true },
         terms: Terms {

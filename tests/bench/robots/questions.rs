@@ -116,6 +116,7 @@ fn question(file: &File, path: &str) -> (Question, Lookup) {
                 port: 443,
             },
             path: path.into(),
+            names_user: false,
         },
         scope: Scope::Path { alone: true },
         terms,

@@ -100,7 +100,7 @@ async fn a_batch_is_answered_in_order_including_its_errors() {
     let mut requests: Vec<Value> = (0..400).map(good).collect();
     requests[7] = json!({"agent": "TestBot", "url": "/relative"});
     requests[8] = json!({"agent": "Test\u{1}Bot", "url": origin.url("/")});
-    requests[9] = json!({"agent": "TestBot", "url": "ftp://a.example/"});
+    requests[9] = json!({"agent": "TestBot", "url": "gopher://a.example/"});
     let answer = post(&gate, "/api/v1/decide", &json!({ "requests": requests })).await;
     let decisions = answer["decisions"].as_array().unwrap();
     assert_eq!(decisions.len(), requests.len());
@@ -112,7 +112,7 @@ async fn a_batch_is_answered_in_order_including_its_errors() {
         match number {
             7 => assert!(decided["error"].as_str().unwrap().contains("not a whole URL")),
             8 => assert!(decided["error"].as_str().unwrap().contains("control character")),
-            9 => assert!(decided["error"].as_str().unwrap().contains("only http and https")),
+            9 => assert!(decided["error"].as_str().unwrap().contains("only http, https and ftp")),
             _ => assert_eq!(decided["verdict"], "deny", "{number}"),
         }
     }

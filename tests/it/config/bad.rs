@@ -145,7 +145,7 @@ const BAD: &[&str] = &[
     // Expectations.
     "[[expect]]",
     "[[expect]]\nagent = 'a'\nurl = '/page'\nrobots = ''\nverdict = 'denied'",
-    "[[expect]]\nagent = 'a'\nurl = 'ftp://example.com/'\nrobots = ''\nverdict = 'deny'",
+    "[[expect]]\nagent = 'a'\nurl = 'gopher://example.com/'\nrobots = ''\nverdict = 'deny'",
     // Several mistakes in one file, in the file's order.
     "[robots]\nwait = '0s' # none\n\tfetch-timeout = 'ä' # a tab before\n[proxy]\nname = 'ä ö'\nthread = 1\n[cache]\nmax-bytes = {}",
 ];

@@ -355,8 +355,8 @@ async fn bad_input_and_bad_usage_have_different_exit_codes() {
     for (url, error) in [
         ("shop.example/p", "robotgate: this is not a whole URL"),
         (
-            "ftp://shop.example/p",
-            "robotgate: only http and https URLs have a robots.txt",
+            "gopher://shop.example/p",
+            "robotgate: only http, https and ftp URLs have a robots.txt",
         ),
         ("http://a..example/p", "robotgate: the URL's host is not valid"),
         ("http://user@shop.example/", "robotgate: the URL's host is not valid"),

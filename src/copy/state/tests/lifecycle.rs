@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::*;
 use crate::{
     egress::{EgressError, Guard, ResolveError},
-    origin::HostPort,
+    origin::Target,
     upstream::Fault,
 };
 
@@ -109,11 +109,8 @@ fn failure(error: &str) -> Failure {
 
 /// Returns the failure for a redirect to an address that bots may not reach.
 fn refused_hop(to: &str) -> Failure {
-    let url = url::Url::parse(to).expect("a URL");
-    let authority = HostPort::parse(url.authority().as_bytes()).expect("a host");
-    let prohibited = Guard::default()
-        .screen(&authority.host, 80)
-        .expect_err("a private address");
+    let origin = Target::origin_of(to).expect("a URL");
+    let prohibited = Guard::default().screen(&origin).expect_err("a private address");
     FetchError::from(Fault::from(EgressError::from(prohibited))).into()
 }
 

@@ -378,9 +378,9 @@ async fn an_error_shows_the_ascii_spelling_of_a_host() {
         assert!(found.contains(error), "{target} {host}: {found:?}");
     }
     for (target, host) in [
-        ("ftp://a.example/", "b.example"),
+        ("gopher://a.example/", "b.example"),
         ("htt://b?x", "a.example"),
-        ("ftp://bücher.example/", "b.example"),
+        ("gopher://bücher.example/", "b.example"),
         ("ws://bücher.example/", "bücher.example"),
     ] {
         let sent = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");

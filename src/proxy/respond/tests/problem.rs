@@ -90,8 +90,8 @@ fn an_unusable_target_is_a_client_error() {
 
 #[test]
 fn an_upstream_fault_has_the_type_and_status_of_rfc_9209() {
-    let host = Host::Ip([169, 254, 169, 254].into());
-    let prohibited = Guard::default().screen(&host, 80).expect_err("prohibited");
+    let origin = "http://169.254.169.254".parse().expect("an origin");
+    let prohibited = Guard::default().screen(&origin).expect_err("prohibited");
     let resolve = |error| Fault::from(EgressError::from(error));
     let text = || "x".to_owned();
     for (fault, status, error) in [

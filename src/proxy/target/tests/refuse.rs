@@ -51,7 +51,7 @@ fn a_target_that_cannot_be_read_is_refused_with_its_cause() {
         (&b"/p"[..], &["a.example"][..], TargetError::OriginForm),
         (b"?q", &["a.example"], TargetError::OriginForm),
         (b"*", &["a.example"], TargetError::OriginForm),
-        (b"ftp://a.example/", &["a.example"], TargetError::Scheme),
+        (b"gopher://a.example/", &["a.example"], TargetError::Scheme),
         (b"ws://a.example/", &["a.example"], TargetError::Scheme),
         (b"wss://a.example/", &["a.example"], TargetError::Scheme),
         (
@@ -98,7 +98,8 @@ fn inside_a_tunnel_other_target_forms_are_ambiguous() {
         ("GET", b"p", TargetError::Ambiguous),
         ("GET", b"a.example:443", TargetError::Ambiguous),
         ("GET", b"https:/p", TargetError::Ambiguous),
-        ("GET", b"ftp://a.example/", TargetError::Scheme),
+        ("GET", b"gopher://a.example/", TargetError::Scheme),
+        ("GET", b"ftp://a.example/", TargetError::ThroughDiffers),
         ("GET", b"/\xC3", TargetError::Encoding),
     ] {
         let found = read(&request(method, target, &["a.example"]), Some(&tunnel));
@@ -110,7 +111,7 @@ fn inside_a_tunnel_other_target_forms_are_ambiguous() {
 fn each_error_says_what_to_change() {
     for (error, hint) in [
         (TargetError::OriginForm, "http_proxy"),
-        (TargetError::Scheme, "http and https"),
+        (TargetError::Scheme, "http, https and ftp"),
         (
             TargetError::HostPort(HostPortError::UserInfo),
             "send credentials in a header",
@@ -122,6 +123,28 @@ fn each_error_says_what_to_change() {
         (TargetError::Ambiguous, "two ways"),
     ] {
         assert!(error.to_string().contains(hint), "{error:?}: {error}");
+    }
+}
+
+#[test]
+fn an_ftp_url_is_for_a_get_or_head_of_an_unambiguous_path() {
+    for (method, target, error) in [
+        ("PUT", &b"ftp://a.example/x"[..], TargetError::FtpMethod),
+        ("OPTIONS", b"ftp://a.example", TargetError::FtpMethod),
+        (
+            "GET",
+            b"ftp://a.example/x/../y",
+            TargetError::FtpPath(FtpPathError::Segment),
+        ),
+        (
+            "HEAD",
+            b"ftp://a.example/%2Fx",
+            TargetError::FtpPath(FtpPathError::Slash),
+        ),
+        ("GET", b"ftp:/a.example/x", TargetError::Ambiguous),
+    ] {
+        let found = read(&request(method, target, &["a.example"]), None);
+        assert_eq!(found, Err(error), "{method} {}", target.escape_ascii());
     }
 }
 

@@ -4,6 +4,7 @@ fn target(origin: &str, path: impl AsRef<[u8]>) -> Target {
     Target {
         origin: origin.parse().expect("an origin"),
         path: path.as_ref().to_vec(),
+        names_user: false,
     }
 }
 

@@ -1,0 +1,266 @@
+//! A session with an FTP server: the control connection after an anonymous login in binary mode, and the data
+//! connections of its transfers.
+//!
+//! suppaftp reads the replies, each at most 256 KiB long. The caller limits the time.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::SystemTime,
+};
+
+use suppaftp::{
+    Encoding, FtpError, Mode, Status,
+    tokio::{AsyncFtpStream, AsyncNoTlsStream, TransferStream},
+    types::{FileType, Response},
+};
+
+use super::Connected;
+use crate::{text::plain_message, upstream::Fault};
+
+pub(super) struct Session {
+    ftp: AsyncFtpStream,
+    /// Whether the server named the address of the last data connection, so that it knows the command for it.
+    has_dialled: Arc<AtomicBool>,
+    /// The folder of the login, without a slash at its end. The paths of URLs begin there (RFC 1738 §3.2.2).
+    folder: Vec<u8>,
+}
+
+/// The content of a file or the list of a folder. It begins after the server's preliminary reply.
+pub(super) type Transfer = TransferStream<AsyncNoTlsStream>;
+
+/// Why a command has failed.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// The server refuses the command.
+    Refused(Reply),
+    Fault(Fault),
+}
+
+/// A reply that refuses a command (RFC 959 §4.2).
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) code: u16,
+    /// The first line with its code, safe to show.
+    pub(super) text: String,
+}
+
+/// Passes the bytes of paths and names as they are. Servers do not say how their names are encoded.
+#[derive(Debug)]
+struct Bytes;
+
+// === impl Session ===
+
+impl Session {
+    /// Reads the greeting, logs in and chooses the binary type. A reply to the login with 4xx or 5xx is [`Failed::Refused`].
+    ///
+    /// # Errors
+    /// Fails if the server refuses the client, or if it does not keep to the protocol.
+    pub(super) async fn open(connected: Connected) -> Result<Self, Failed> {
+        let has_dialled = Arc::new(AtomicBool::new(false));
+        let (data, dialled) = (connected.data, has_dialled.clone());
+        let ftp = AsyncFtpStream::connect_with_stream(connected.control).await?;
+        let mut ftp = ftp.passive_stream_builder(move |named| {
+            dialled.store(true, Ordering::Relaxed);
+            let data = data.clone();
+            Box::pin(async move {
+                let dialled = data.dial(named).await;
+                dialled.map_err(|fault| FtpError::ConnectionError(io::Error::other(fault)))
+            })
+        });
+        ftp.set_mode(Mode::ExtendedPassive);
+        ftp.set_encoding(Bytes).await;
+        ftp.login(ANONYMOUS, PASSWORD).await.map_err(Failed::of_login)?;
+        ftp.transfer_type(FileType::Binary).await?;
+        let folder = match ftp.pwd().await.map_err(Failed::from) {
+            Ok(folder) => login_folder(&folder),
+            Err(Failed::Refused(_)) => Vec::new(),
+            Err(failed) => return Err(failed),
+        };
+        Ok(Self {
+            ftp,
+            has_dialled,
+            folder,
+        })
+    }
+
+    /// Returns a path of a URL as an absolute path of the server. A relative one could begin with `~`, and some servers
+    /// expand that.
+    fn absolute(&self, path: &[u8]) -> String {
+        text(&[&self.folder, path].concat())
+    }
+
+    /// Returns the size of a file in bytes (RFC 3659 §4).
+    pub(super) async fn size(&mut self, path: &[u8]) -> Result<u64, Failed> {
+        let size = self.ftp.size(self.absolute(path)).await?;
+        Ok(u64::try_from(size).unwrap_or(u64::MAX))
+    }
+
+    /// Returns when a file was last modified (RFC 3659 §3), if the server says so.
+    pub(super) async fn modified(&mut self, path: &[u8]) -> Result<Option<SystemTime>, Failed> {
+        match self.ftp.mdtm(self.absolute(path)).await {
+            Ok(modified) => Ok(Some(modified.and_utc().into())),
+            // Some servers send malformed times.
+            Err(FtpError::UnexpectedResponse(_) | FtpError::BadResponse) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Enters a folder.
+    pub(super) async fn enter(&mut self, path: &[u8]) -> Result<(), Failed> {
+        Ok(self.ftp.cwd(self.absolute(path)).await?)
+    }
+
+    /// Begins to read a file from this byte on. Returns the byte at which the content begins: 0 if the server cannot
+    /// begin elsewhere.
+    pub(super) async fn retrieve(&mut self, path: &[u8], from: u64) -> Result<(Transfer, u64), Failed> {
+        let command = format!("RETR {}", self.absolute(path));
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        if from > 0 {
+            match self.transfer(&command, from).await {
+                Err(Failed::Refused(reply)) if reply.is_unsupported() => {}
+                began => return began.map(|transfer| (transfer, from as u64)),
+            }
+        }
+        Ok((self.transfer(&command, 0).await?, 0))
+    }
+
+    /// Begins to list the folder that was entered last. Returns whether the list is for machines (MLSD, RFC 3659 §7).
+    pub(super) async fn list(&mut self) -> Result<(Transfer, bool), Failed> {
+        match self.transfer("MLSD", 0).await {
+            Err(Failed::Refused(reply)) if reply.is_permanent() => Ok((self.transfer("LIST", 0).await?, false)),
+            began => Ok((began?, true)),
+        }
+    }
+
+    /// Opens a data connection and sends the command for it. If the server does not know EPSV (RFC 2428), uses PASV.
+    async fn transfer(&mut self, command: &str, from: usize) -> Result<Transfer, Failed> {
+        match self.transfer_once(command, from).await {
+            Err(Failed::Refused(reply)) if reply.is_permanent() && !self.has_dialled.load(Ordering::Relaxed) => {
+                self.ftp.set_mode(Mode::Passive);
+                self.transfer_once(command, from).await
+            }
+            began => began,
+        }
+    }
+
+    async fn transfer_once(&mut self, command: &str, from: usize) -> Result<Transfer, Failed> {
+        self.has_dialled.store(false, Ordering::Relaxed);
+        if from > 0 {
+            self.ftp.resume_transfer(from).await?;
+        }
+        let began = self.ftp.custom_data_command(command, &BEGINS).await;
+        Ok(began.map(|(_, transfer)| transfer)?)
+    }
+}
+
+// === impl Failed ===
+
+impl Failed {
+    /// Makes any permanent refusal of a login a 530 (RFC 959 §5.4).
+    fn of_login(error: FtpError) -> Self {
+        match Self::from(error) {
+            Self::Refused(reply) if reply.is_permanent() || reply.code == NEEDS_ACCOUNT => Self::Refused(Reply {
+                code: NOT_LOGGED_IN,
+                ..reply
+            }),
+            failed => failed,
+        }
+    }
+}
+
+impl From<FtpError> for Failed {
+    fn from(error: FtpError) -> Self {
+        match error {
+            FtpError::UnexpectedResponse(response) => match Reply::new(&response) {
+                Some(reply) => Self::Refused(reply),
+                None => Self::Fault(Fault::Ftp("its reply has no code".to_owned())),
+            },
+            FtpError::ConnectionError(error) => Self::Fault(match error.downcast::<Fault>() {
+                Ok(fault) => fault,
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => Fault::Ftp(error.to_string()),
+                Err(_) => Fault::ConnectionTerminated,
+            }),
+            FtpError::BadResponse | FtpError::InvalidAddress(_) => {
+                Self::Fault(Fault::Ftp("a reply is malformed".to_owned()))
+            }
+            error => Self::Fault(Fault::Internal(error.to_string())),
+        }
+    }
+}
+
+impl From<Fault> for Failed {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+// === impl Reply ===
+
+impl Reply {
+    fn new(response: &Response) -> Option<Self> {
+        let line = response.body.split(|byte| matches!(byte, b'\r' | b'\n')).next()?;
+        let code = str::from_utf8(line.get(..3)?).ok()?.parse().ok()?;
+        let text = String::from_utf8_lossy(line);
+        Some(Self {
+            code,
+            text: plain_message(&text, MAX_TEXT).into_owned(),
+        })
+    }
+
+    /// Returns whether the same command will be refused again.
+    pub(super) fn is_permanent(&self) -> bool {
+        (500..600).contains(&self.code)
+    }
+
+    /// Returns whether the server does not know the command, or not this use of it.
+    pub(super) fn is_unsupported(&self) -> bool {
+        (500..=504).contains(&self.code)
+    }
+}
+
+// === impl Bytes ===
+
+impl Encoding for Bytes {
+    fn decode(&self, bytes: &[u8]) -> String {
+        text(bytes)
+    }
+
+    fn encode(&self, text: &str) -> io::Result<Vec<u8>> {
+        let byte = |character| u8::try_from(u32::from(character)).map_err(io::Error::other);
+        text.chars().map(byte).collect()
+    }
+}
+
+/// Parses the folder of the login, as text with one character for each byte. Returns it without a slash at its end. A
+/// name that is not that of a folder as in URLs stands for the root.
+fn login_folder(name: &str) -> Vec<u8> {
+    let folder = name.trim_end_matches('/');
+    let is_safe = |character: char| !character.is_control() && character < '\u{ff}';
+    let is_usual = folder.starts_with('/') && folder.chars().all(is_safe) && folder.len() <= MAX_FOLDER;
+    match is_usual {
+        true => Bytes.encode(folder).unwrap_or_default(),
+        false => Vec::new(),
+    }
+}
+
+/// Returns text with one character for each byte, as [`Bytes`] encodes it.
+pub(super) fn text(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}
+
+/// The user of anonymous FTP (RFC 1635).
+const ANONYMOUS: &str = "anonymous";
+/// Servers ask for an address here, and check at most that it has an `@`.
+const PASSWORD: &str = "anonymous@";
+/// The replies with which a transfer begins.
+const BEGINS: [Status; 2] = [Status::AboutToSend, Status::AlreadyOpen];
+pub(super) const NOT_LOGGED_IN: u16 = 530;
+const NEEDS_ACCOUNT: u16 = 332;
+/// Maximum length of the name of the login's folder. With the longest path, a command has fewer than 512 bytes.
+const MAX_FOLDER: usize = 100;
+/// Maximum length of a reply's text, in bytes.
+const MAX_TEXT: usize = 256;

@@ -1,0 +1,47 @@
+//! `ftp://` origins: files and folders of FTP servers over plain proxy requests, decided like any other request.
+
+mod answers;
+mod attacks;
+mod files;
+mod folders;
+mod paths;
+mod real;
+mod server;
+
+use self::server::{Answer, FtpServer};
+use crate::support::{Gate, Response};
+
+/// A configuration with which no robots.txt is fetched.
+const EXEMPT: &str = "[[bot]]\nname = 'T'\nuser-agents = ['TestBot']\nenforcement = 'exempt'\n";
+const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+
+/// Starts a server with a robots.txt and two files.
+async fn server() -> FtpServer {
+    files().start().await
+}
+
+fn files() -> server::Builder {
+    FtpServer::builder()
+        .file("/robots.txt", ROBOTS)
+        .file("/pub/a.txt", "0123456789")
+        .file("/private/b.txt", "secret")
+}
+
+/// Asserts that the server has been asked for nothing but its robots.txt.
+#[track_caller]
+fn asked_for_robots_txt_alone(server: &FtpServer) {
+    let paths: Vec<_> = server
+        .commands()
+        .into_iter()
+        .filter(|command| command.contains('/'))
+        .collect();
+    assert!(
+        paths.iter().all(|command| command.ends_with(" /robots.txt")),
+        "{paths:?}"
+    );
+}
+
+/// Returns the response to a GET of a path of the server.
+async fn get(gate: &Gate, server: &FtpServer, path: &str) -> Response {
+    gate.get(&server.url(path)).await
+}

@@ -1,0 +1,133 @@
+//! What the replies of a server mean: for its robots.txt, and for a file.
+
+use super::{Answer, EXEMPT, FtpServer, ROBOTS, files, get};
+use crate::support::{CliOutput, Gate, allowed, failed, refused};
+
+/// Returns a server on which a command fails for the robots.txt and all files.
+fn failing(verb: &'static str, reply: &str) -> super::server::Builder {
+    files().reply(verb, reply)
+}
+
+#[tokio::test]
+async fn each_answer_for_the_robots_txt_has_its_meaning() {
+    for (builder, reason, status) in [
+        (FtpServer::builder().file("/a", "b"), "no-robots", Some(404)),
+        (
+            FtpServer::builder().file("/a", "b").file("/robots.txt/x", ""),
+            "no-robots",
+            Some(404),
+        ),
+        (failing("USER", "530 no guests"), "no-robots", Some(403)),
+        (failing("PASS", "530 no guests"), "no-robots", Some(403)),
+        (failing("PASS", "332 which account?"), "no-robots", Some(403)),
+        (failing("PASS", "500 what?"), "no-robots", Some(403)),
+        (failing("", "421 too many users"), "unreachable", Some(503)),
+        (failing("", "120 ready in 5 minutes"), "unreachable", Some(503)),
+        (failing("PASS", "421 go away"), "unreachable", Some(503)),
+        (failing("RETR", "450 busy"), "unreachable", Some(503)),
+        (failing("RETR", "552 too large"), "unreachable", None),
+        (failing("TYPE", "500 what?"), "unreachable", None),
+        (failing("", "hello"), "unreachable", None),
+        (files().on("", Answer::Close), "unreachable", None),
+        (
+            files().on("RETR", Answer::Transfer(b"User-".to_vec(), "226 done")),
+            "unreachable",
+            None,
+        ),
+        (
+            files().on("RETR", Answer::Transfer(ROBOTS.into(), "451 disk")),
+            "unreachable",
+            None,
+        ),
+    ] {
+        let server = builder.start().await;
+        let gate = Gate::start().await;
+        let url = server.url("/none");
+        let response = gate.get(&url).await;
+        let decision = gate.decision_for(&url).await;
+        assert_eq!(decision["reason"], reason, "{decision:#}");
+        assert_eq!(decision["robots_status"], serde_json::json!(status), "{decision:#}");
+        assert_eq!(
+            response.status == 403 && response.field("Proxy-Status").is_some(),
+            reason == "unreachable"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_rules_end_at_500_kib() {
+    let mut robots = "User-agent: *\nDisallow: /private\n#".to_owned();
+    robots += &"x".repeat(600 * 1024);
+    robots += "\nDisallow: /late\n";
+    let server = FtpServer::builder()
+        .file("/robots.txt", robots)
+        .file("/late", "")
+        .start()
+        .await;
+    let gate = Gate::start().await;
+    refused(&get(&gate, &server, "/private").await, "rule");
+    allowed(&get(&gate, &server, "/late").await, "no-rule");
+}
+
+#[tokio::test]
+async fn each_refusal_of_a_file_has_its_status() {
+    for (verb, reply, status) in [
+        ("RETR", "550 not here", 404),
+        ("RETR", "553 bad name", 404),
+        ("RETR", "450 busy", 503),
+        ("RETR", "530 log in", 403),
+        ("SIZE", "421 good night", 503),
+    ] {
+        let server = FtpServer::builder().file("/a", "b").reply(verb, reply).start().await;
+        let gate = Gate::with(EXEMPT).await;
+        let response = get(&gate, &server, "/a").await;
+        assert_eq!(response.status, status, "{verb} {reply}");
+        assert_eq!(response.text(), format!("The FTP server answered: {reply}\n"));
+        assert_eq!(response.decision().value(), "allow");
+    }
+    let server = FtpServer::builder()
+        .file("/a", "b")
+        .reply("RETR", "552 too large")
+        .start()
+        .await;
+    let gate = Gate::with(EXEMPT).await;
+    failed(&get(&gate, &server, "/a").await, 502, &["http_protocol_error"]);
+}
+
+#[tokio::test]
+async fn the_copy_is_logged_kept_and_explained_like_any_other() {
+    let server = files().start().await;
+    let gate = Gate::start().await;
+    refused(&get(&gate, &server, "/private/x").await, "rule");
+    refused(&get(&gate, &server, "/private/y").await, "rule");
+    let origin = server.url("");
+    let fetches = gate.fetches_of(&origin);
+    assert_eq!(fetches.len(), 1, "{fetches:#?}");
+    assert_eq!(
+        (&fetches[0]["status"], &fetches[0]["bytes"]),
+        (&200.into(), &ROBOTS.len().into())
+    );
+    assert_eq!(fetches[0]["robots_url"], server.url("/robots.txt"));
+
+    let known = gate.admin("/api/v1/origins?search=ftp").await;
+    assert!(known.text().contains(&origin), "{known:#?}");
+
+    let config = gate.file("robotgate.toml");
+    let config = config.to_str().expect("a folder of ours");
+    let explained = CliOutput::of(
+        &[
+            "explain",
+            "--config",
+            config,
+            "--agent",
+            "TestBot",
+            &server.url("/private/x"),
+        ],
+        "",
+    )
+    .await;
+    assert_eq!(explained.code, Some(1), "{explained:?}");
+    let linted = CliOutput::of(&["lint", "--config", config, &origin], "").await;
+    assert_eq!(linted.code, Some(0), "{linted:?}");
+    assert!(explained.out.contains("Disallow: /private"), "{explained:?}");
+}
