@@ -8,8 +8,8 @@ use memchr::{memchr, memrchr};
 
 use super::{RuleId, RuleKind, head::Head};
 
-/// A pattern and its rule. `W` is the integer type for offsets into the file. An `Allow` whose pattern ends in
-/// `/index.htm…` has a second entry, for the directory.
+/// A pattern and its rule. `W` is the integer type for offsets into the file. An `Allow` for `/dir/index.html` has a
+/// second entry for `/dir/`, which it allows too.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<W> {
     /// Offset of the normalized pattern in the text.
@@ -19,9 +19,9 @@ pub(super) struct Entry<W> {
     literal: u16,
     /// Length of the normalized pattern, including wildcards.
     length: u16,
-    /// The upper bits contain the rule's kind and the shape. In a table, the lower bits say how many entries before
-    /// this one its parent is (see [`super::index`]). For a pattern with wildcards, they say which bytes a path must
-    /// contain.
+    /// Several values in one integer. The upper bits contain the rule's kind and the shape. For a pattern without
+    /// wildcards, the lower bits say how many entries before this one its parent is (see [`super::index`]). For a
+    /// pattern with wildcards, they say which bytes a path must contain.
     link: u16,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Rank(u64);
 
 /// An integer type in which offsets and counts are stored.
 pub(super) trait Offset: Copy + Into<u32> {
-    /// Returns the offset as an index.
+    /// Returns the offset as a `usize`, to index a slice.
     fn at(self) -> usize {
         let wide: u32 = self.into();
         wide as usize
@@ -209,8 +209,8 @@ impl<W: Offset> Entry<W> {
         let start = self.start.at();
         match self.shape() {
             Shape::Prefix | Shape::Exact => &text[start..start + self.literal_len()],
-            // Cut off the last byte, which is the `$`. For the directory of an index page, it is the byte after the
-            // directory.
+            // Cut off the last byte. It is the `$`, or if this is the directory `/dir/` of an index page, the byte
+            // after it.
             Shape::WildToEnd => &text[start..start + usize::from(self.length) - 1],
             Shape::Wild => {
                 let pattern = &text[start..start + usize::from(self.length)];
