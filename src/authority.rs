@@ -100,7 +100,7 @@ impl Authority {
         }
 
         let lock = pair.lock()?;
-        // While this process waited for the lock, another one can have created the files.
+        // Look again: while this process waited for the lock, another one can have created the files.
         let origin = match pair.presence()? {
             Presence::Both => Provenance::Loaded,
             Presence::Half { present, missing } => {

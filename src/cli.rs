@@ -101,7 +101,7 @@ impl Cli {
 
 /// Loads the configuration from `file`, the environment and `overrides`, without reading the credentials file. For
 /// commands that need no credentials, because their user often has no permission to read that file. Also returns the
-/// sources, to name them.
+/// sources, so that messages can name them.
 fn load(file: Option<&Path>, overrides: &Overrides) -> Result<(Config, Sources), ConfigError> {
     let sources = overrides.sources(file)?;
     Ok((Config::load_without_credentials(&sources)?, sources))

@@ -61,7 +61,7 @@ pub struct Detail {
     #[serde(flatten)]
     pub row: Row,
     pub robots_url: String,
-    /// The profile with which the robots.txt is read here.
+    /// The profile with which this robotgate reads the robots.txt.
     pub profile: Cow<'static, str>,
     /// When the last fetch of the robots.txt was, whether it succeeded or not.
     pub asked: Option<Timestamp>,
@@ -140,8 +140,8 @@ impl Row {
         Self::new(&origin.to_string(), state, bytes, policy, now)
     }
 
-    /// Creates the row for a state that was already converted to `policy`. The text of its last robots.txt copy has
-    /// `bytes` bytes.
+    /// Creates the row for a state that was already read with the profile of `policy`. The text of its last robots.txt
+    /// copy has `bytes` bytes.
     fn new(origin: &str, state: &OriginState, bytes: Option<usize>, policy: &Policy, now: SystemTime) -> Self {
         let answer = state.answer(now, policy);
         let copy = match answer {

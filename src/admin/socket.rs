@@ -1,5 +1,6 @@
-//! The socket next to the cache file, which `robotgate cache` uses while the proxy runs. The proxy answers the same
-//! HTTP requests on it as on the admin listener, and more. Only the proxy's own user and root can open the socket.
+//! The socket next to the cache file, which `robotgate cache` uses while the proxy runs. On the socket, the proxy
+//! answers the same HTTP requests as on the admin listener, and also those that change something. Only the proxy's own
+//! user and root can open the socket.
 //!
 //! Only a process that has the cache file open may create the socket. So if there already is one, a killed proxy left
 //! it.
@@ -76,7 +77,8 @@ impl Serving {
     }
 
     /// Removes the socket and does not wait for clients. A response that has begun is completed. Must be called before
-    /// the cache file is closed, because then another proxy can create a socket with the same name.
+    /// the cache file is closed: once it is closed, another proxy can create a socket with the same name, and this
+    /// would remove that socket.
     pub async fn stop(self) {
         self.stop.cancel();
         // If the task panicked, the panic is already on stderr.

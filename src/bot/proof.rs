@@ -25,7 +25,7 @@ pub struct AcceptedProofs {
     pub networks: Vec<IpNet>,
 }
 
-/// Which kinds of proof a bot accepts. Each is enough.
+/// Which kinds of proof a bot accepts. A client needs only one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProofKinds {
     pub credential: bool,
@@ -222,7 +222,7 @@ impl Bots {
         }
     }
 
-    /// Returns whether this is a proof of any bot in the configuration.
+    /// Returns whether any bot in the configuration accepts `proof`.
     pub fn accept(&self, proof: &Proof<'_>) -> bool {
         self.with_proofs().any(|(index, bot)| proof.covers(index, bot))
     }
@@ -276,7 +276,7 @@ impl Bots {
 // === impl Proof ===
 
 impl<'a> Proof<'a> {
-    /// Returns whether this is a proof of the bot at `index` in the configuration.
+    /// Returns whether the proof is one for `bot`, which is at `index` in the configuration.
     pub(super) fn covers(&self, index: usize, bot: &Bot) -> bool {
         match self {
             Proof::None | Proof::Failed => false,

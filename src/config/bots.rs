@@ -39,7 +39,8 @@ enum Named {
     None,
     /// The content of the credentials file. `None` if it could not be read, which is already reported as a mistake.
     File(Option<Credentials>),
-    /// A credentials file is configured, but this time robotgate does not read it. Every name is accepted.
+    /// A credentials file is configured, but the caller does not want it to be read (`Reads::NoSecrets`). So every name
+    /// is accepted.
     Unread,
 }
 

@@ -14,8 +14,8 @@ use super::units;
 // === impl Config ===
 
 impl Config {
-    /// Returns the JSON Schema (draft 2020-12) of the configuration file. Where JSON has no such type, a value of TOML
-    /// is taken as text, as editors do: a date is the text of the date.
+    /// Returns the JSON Schema (draft 2020-12) of the configuration file. A TOML value whose type JSON does not have,
+    /// such as a date, has the type `string`, as editors expect.
     pub fn schema() -> Value {
         // Defaults that differ between machines are no part of a schema.
         let [keys, others] = [("/var/lib/robotgate", 1), ("/", 2)].map(|(state_dir, cores)| {
@@ -152,7 +152,7 @@ impl<'d> Descriptions<'d> {
         let values = match kind {
             Kind::Duration(range) | Kind::Size(range) => Some(&**range),
             Kind::Text | Kind::Texts | Kind::TextOrTexts | Kind::Date | Kind::Ports => *values,
-            // For the others, the schema itself says what they take.
+            // The schema of any other key already says which values it takes.
             _ => None,
         };
         Some(match values {

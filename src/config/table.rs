@@ -37,7 +37,7 @@ pub(super) struct Table<'c> {
 
 type Value<'c> = Spanned<DeValue<'c>>;
 
-/// The default of a list that is empty.
+/// The empty list, as the default of a key that takes a list.
 pub(super) const NONE: Vec<toml::Value> = Vec::new();
 
 // Descriptions of expected types, for messages.
@@ -127,7 +127,8 @@ impl<'c> Table<'c> {
 
     /// Returns where the table's header is. Returns `None` if the file does not contain the table.
     pub(super) fn span(&self) -> Option<Range<usize>> {
-        // To record all keys, the parser has to read tables that are not written.
+        // To record all keys, the parser must also read the sections that the file lacks. So pretend that the table is
+        // at 0..0.
         let absent = (self.checker.recording == Recording::All).then_some(0..0);
         self.raw.as_ref().map(Spanned::span).or(absent)
     }
@@ -183,7 +184,7 @@ impl<'c> Table<'c> {
         });
     }
 
-    /// Returns the value of a key, of which `kind` says what it takes.
+    /// Returns the value of a key. `kind` says what the key takes, for the list of recorded keys.
     fn value(&self, key: &'static str, kind: impl FnOnce() -> Kind) -> Option<&'c Value<'c>> {
         self.known.borrow_mut().push(key);
         let value = self.raw.as_ref().and_then(|raw| raw.get_ref().get(key));

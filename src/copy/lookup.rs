@@ -53,14 +53,14 @@ pub struct Tally([AtomicU64; 4]);
 // === impl Tally ===
 
 impl Tally {
-    /// Counts one more decision with the verdict of this index.
+    /// Counts one more decision whose verdict, as an integer, is `index`.
     pub fn add(&self, index: usize) {
         if let Some(count) = self.0.get(index) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Returns how many decisions had the verdict of this index.
+    /// Returns how many decisions had the verdict that is `index` as an integer.
     pub fn count(&self, index: usize) -> u64 {
         self.0.get(index).map_or(0, |count| count.load(Ordering::Relaxed))
     }

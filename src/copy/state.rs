@@ -189,8 +189,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the answer at `now`. A response applies until it expires, even if a fetch has failed since. Afterwards,
-    /// nothing is allowed until the next response, or until the origin has failed for
+    /// Returns what applies to the origin at `now`. A response applies until it expires, even if a fetch has failed
+    /// since. Afterwards, nothing is allowed until the next response, or until the origin has failed for
     /// [`deny_for`](super::Unreachable::deny_for).
     pub fn answer(&self, now: SystemTime, policy: &Policy) -> Answer<'_> {
         if let Some(answered) = self.fresh(now, policy) {
@@ -331,7 +331,8 @@ impl OriginState {
         self.answered.as_ref().map(|answered| answered.fetched)
     }
 
-    /// Returns the latest of these times: the expiry of the response, the last fetch, and the receipt of the last copy.
+    /// Returns until when the state can be of use: the latest of the expiry of the response, the last fetch, and the
+    /// receipt of the last copy.
     pub fn useful_until(&self) -> Option<SystemTime> {
         let answered = self.answered.as_ref();
         let answered = answered.and_then(|answered| answered.fetched.checked_add(answered.life));

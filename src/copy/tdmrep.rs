@@ -115,7 +115,7 @@ impl TdmRep {
     }
 }
 
-/// The error for a search that takes too much work.
+/// The error for a search that takes more than its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 

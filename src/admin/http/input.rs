@@ -178,7 +178,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// The part after the value in the error of [`Purpose::from_str`](std::str::FromStr::from_str).
+/// What comes after the value in the error of [`Purpose::from_str`](std::str::FromStr::from_str), which is `VALUE is
+/// not a purpose; …`.
 const NOT_A_PURPOSE: &str = " is not a purpose; ";
 /// Time to send the content of a request.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);

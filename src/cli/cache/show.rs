@@ -56,7 +56,8 @@ impl ShowArgs {
 /// Formats everything about a site, for a person. `policy` says what applies while the site fails.
 fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) -> String {
     let row = &detail.row;
-    // A site may fail while the answer of an earlier fetch is still valid. So look at the answer.
+    // Look at what applies to requests, and not at whether the last fetch failed: after a failure, an earlier
+    // robots.txt can still be valid.
     let fails = matches!(
         &*row.holds,
         "unreachable" | "last-copy" | "unreachable-too-long" | "egress"

@@ -1,4 +1,5 @@
-//! Tests states of an origin after a reload has changed the profile.
+//! Tests what the state of an origin means after a reload has changed the profile, for example from `google` to
+//! `rfc9309`.
 
 use super::*;
 
