@@ -98,7 +98,7 @@ impl Pacer {
         pacer.state().limiter.not_before(now(), &bot.into(), limits)
     }
 
-    /// Records a request that did not ask for a turn. The gap to the next request begins with it too.
+    /// Records a request that did not ask for a turn. The next request has to keep its gap from this one too.
     pub(crate) fn note_request(&self, origin: &Origin) {
         let pacer = self.pacer(origin);
         pacer.note_request();
@@ -177,8 +177,8 @@ impl fmt::Debug for Pacer {
 // === impl Shard ===
 
 impl Shard {
-    /// Removes origins that behave as if they were new. If the shard is still full, removes those without a request or
-    /// a pause, and then all those that no request uses.
+    /// Removes the origins that no longer limit any request. If the shard is still full, removes those without a
+    /// running request or a pause, and then all that no request uses.
     fn make_room(&mut self) {
         if self.pacers.len() < self.sweep_at.max(MIN_SWEEP) {
             return;

@@ -38,7 +38,8 @@ pub(super) struct State {
     is_driven: bool,
 }
 
-/// What the queue holds of a waiting request. The request counts as waiting until this is dropped.
+/// The queue's side of a waiting request, through which the request gets its turn. The request counts as waiting until
+/// this is dropped.
 pub(super) struct Ticket {
     sender: oneshot::Sender<Result<Turn, Later>>,
     _present: Present,
@@ -47,14 +48,16 @@ pub(super) struct Ticket {
 /// Counts a request as waiting until this is dropped.
 pub(super) struct Present(Arc<Waiting>);
 
-/// What a waiting request holds of itself. Dropping it removes the request from the queue.
+/// The waiting request's own side, through which it receives its turn. Dropping this removes the request from the
+/// queue.
 pub(super) struct WaitingRequest {
     pacer: Arc<OriginPacer>,
     number: u64,
     receiver: oneshot::Receiver<Result<Turn, Later>>,
 }
 
-/// The permission to send a request. Dropping it ends the request. If the request was not sent, it does not count.
+/// The permission to send a request. Drop it when the request has ended. If the request was never sent, no gap follows
+/// it.
 pub(crate) struct Turn {
     pacer: Arc<OriginPacer>,
     began: Instant,
@@ -82,8 +85,8 @@ impl OriginPacer {
     fn advance(self: &Arc<Self>) -> Option<Instant> {
         loop {
             let step = self.state().limiter.next(now());
-            // The lock is released here. If the request stops waiting at this moment, `send` drops its turn, and that
-            // takes the lock.
+            // The line above has released its lock. `send` needs that: if the request has just stopped waiting, `send`
+            // drops the turn, and dropping a turn takes the lock.
             match step {
                 Step::Go(ticket) => drop(ticket.sender.send(Ok(Turn::new(self.clone())))),
                 Step::Refuse(ticket, later) => drop(ticket.sender.send(Err(later))),
@@ -118,7 +121,7 @@ impl OriginPacer {
     pub(super) fn release(self: &Arc<Self>) {
         let released: Vec<_> = self.state().limiter.release().collect();
         for ticket in released {
-            // If the request stops waiting at this moment, its turn is dropped.
+            // If the request has just stopped waiting, its turn is dropped here.
             drop(ticket.sender.send(Ok(Turn::new(self.clone()))));
         }
         self.changed.notify_one();
@@ -248,7 +251,8 @@ impl WaitingRequest {
 
 impl Drop for WaitingRequest {
     fn drop(&mut self) {
-        // If a turn was sent but not yet received, dropping `receiver` drops that turn too.
+        // Remove the request from the queue. If it got its turn but has not received it, it is no longer in the queue,
+        // and dropping `receiver` drops the turn.
         let left = self.pacer.state().limiter.leave(self.number);
         if left.is_some() {
             self.pacer.changed.notify_one();

@@ -45,7 +45,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
         .https
         .tunnel_exception(&origin.host.to_string(), SystemTime::now())
         .map(|exception| exception.reason.clone());
-    // `leaves` is `None` unless `https.mode` is `intercept`.
+    // `leaves` issues the certificates for intercepted hosts. It is `None` unless `https.mode` is `intercept`.
     match (&exception, &generation.leaves) {
         (None, Some(leaves)) => match vouch(&generation, &connect, &origin, context).await {
             Ok((credential_record, refused)) => {

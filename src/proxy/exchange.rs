@@ -35,7 +35,8 @@ use crate::{
 };
 
 thread_local! {
-    /// Each thread has its own counter. The ids of a thread are therefore in order, and no thread waits for another.
+    /// Creates the ids of requests. Each thread has its own counter, so the ids of a thread are in order, and no thread
+    /// waits for another.
     static IDS: ContextV7 = const { ContextV7::new() };
 }
 
@@ -84,7 +85,7 @@ struct Decided {
 pub(super) struct Withdrawal {
     /// The decision to refuse. It replaces the logged decision, which was to forward the request.
     decision: Decision,
-    /// What the response says about the use of its content, for which the bot must not get it.
+    /// The statement in the response that forbids the bot's use of the content.
     statement: UseStatement,
     status: StatusCode,
 }
@@ -101,8 +102,8 @@ pub(super) struct Request<'a> {
     pub(super) method: &'a http::Method,
     pub(super) headers: &'a HeaderMap,
     pub(super) client: std::net::SocketAddr,
-    /// Whether the request came through an intercepted CONNECT. A client inside a CONNECT cannot be asked for a
-    /// credential.
+    /// Whether the request came through an intercepted CONNECT. If so, robotgate cannot ask for a credential: clients
+    /// send credentials for the proxy only with the CONNECT.
     pub(super) inside: bool,
 }
 
@@ -155,7 +156,8 @@ impl Exchange {
         let handing_over = Instant::now();
         let meter = &generation.meter;
         let enqueued = generation.audit.enqueue(&line).await;
-        // Record the time even if the log accepted nothing: these attempts waited the longest.
+        // If the audit log did not accept the line, record in the metrics how long that took. Without this, the metrics
+        // would lack the longest waits.
         let enqueued = enqueued.inspect_err(|_| meter.metrics.audit_took(handing_over.elapsed()))?;
         meter.decided(&decision);
         let waited = decision.lookup.as_ref().map(|lookup| lookup.waited);
@@ -368,11 +370,11 @@ impl Exchange {
         None
     }
 
-    /// Logs that the bot does not get the origin's response, and returns the refusal that the bot gets instead. The
-    /// recent refusals, which operators see, get the decision that replaces the logged one.
+    /// Logs that the bot does not get the origin's response, and returns the refusal that the bot gets instead. Adds
+    /// the refusal to the recent refusals that operators see.
     ///
     /// # Errors
-    /// Fails if that cannot be written to the log. The bot must get neither the response nor the refusal then.
+    /// Fails if the audit log cannot be written. The bot must get neither the response nor the refusal then.
     pub(super) async fn withdraw(
         &mut self,
         withdrawal: Withdrawal,
@@ -409,7 +411,8 @@ impl Exchange {
     pub(super) async fn complete(&mut self) {
         if let Some(line) = self.completion_line() {
             let audit = &self.generation.audit;
-            // Wait until the log has room. A slow disk thus slows requests down, but `append` does not wait forever.
+            // Wait until the log has room, so that a slow disk slows requests down instead of losing lines. `append`
+            // gives up after a while. Then hand the line over without waiting.
             if audit.append(&line).await.is_err() {
                 audit.append_now(&line);
             }
@@ -445,7 +448,7 @@ impl Exchange {
     }
 
     pub(super) fn id(&self) -> &str {
-        // A UUID's text form is ASCII.
+        // This cannot fail, because the text form of a UUID is ASCII.
         std::str::from_utf8(&self.id).unwrap_or_default()
     }
 

@@ -103,8 +103,8 @@ async fn with_tdmrep(
     requester: Requester,
     mut decision: Decision,
 ) -> Result<Decision, NoDecision> {
-    // robotgate does not fetch these files if no configured bot needs them. Here, the question itself named a purpose
-    // that would need one.
+    // `None` means that no configured bot needs `tdmrep.json` files, so robotgate does not fetch them. This happens
+    // only if somebody asks how a request would be decided, and names a purpose that no bot has.
     let Some(files) = &generation.tdmrep else {
         return Ok(decision.without_tdmrep());
     };
@@ -175,8 +175,8 @@ async fn look_up(generation: &Generation, requester: Requester, origin: &Origin)
     generation.store.lookup(&query, generation.config.robots.wait).await
 }
 
-/// Returns the requester for operators who ask how a request would be decided. All operators share one limit of
-/// fetches.
+/// Returns the requester for operators who ask how a request would be decided. All operators together have one limit
+/// for the fetches that this causes.
 pub(crate) fn operators(config: &Config) -> Requester {
     Requester {
         name: Name::Operators,

@@ -208,7 +208,8 @@ impl HttpServerApp for Streams {
     }
 }
 
-/// In bytes. This is also the most that robotgate reads from an origin in one read.
+/// Maximum number of bytes of a response that wait to be sent to the client. This is also the most that robotgate reads
+/// from an origin in one read.
 const SEND_BUFFER: usize = 64 * 1024;
 /// Number of bytes of a request's content that a client may send before the origin accepts them.
 const WINDOW: u32 = 256 * 1024;

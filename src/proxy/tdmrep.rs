@@ -206,8 +206,8 @@ impl TdmrepFetcher {
         .line()
     }
 
-    /// Returns the record of a file that was fetched at `at`, without the fields about the response. `states` are the
-    /// states of the origin before and after.
+    /// Returns an audit log record about a fetched `tdmrep.json`, without the fields about the response. `states` are
+    /// what was known of the origin before and after the fetch.
     fn record<'a>(
         &'a self,
         origin: &'a str,

@@ -26,7 +26,7 @@ use crate::{
 /// The configuration file, and a watcher of this file and of the files with secrets that it names.
 pub(super) struct Source {
     file: PathBuf,
-    /// The file, and what environment variables and `--set` set.
+    /// The file, and the settings from environment variables and `--set`.
     sources: Sources,
     watcher: Option<Watcher>,
 }
@@ -151,8 +151,7 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     }
 }
 
-/// Loads the configuration and makes it the current configuration, or returns why that is impossible. Blocks, and needs a
-/// runtime.
+/// Loads the configuration and puts it in force, or returns why that is impossible. Blocks, and needs a Tokio runtime.
 fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<Changes, ReloadError> {
     let config = expect::load(sources)?;
     let Daemon { live, listeners, .. } = daemon;
@@ -168,7 +167,7 @@ fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<Ch
         .open(generation.listening())
         .inspect_err(|_| generation.listening().set(listened.clone()))?;
     let changes = changes::between(&before, &generation, daemon.threads);
-    // From here on, nothing can fail.
+    // From here on, nothing can fail, so a reload never stops half-way.
     let runtime = Handle::current();
     runtime.block_on(listeners.retire(&open));
     generation.log_applied(&before, cause);
@@ -204,8 +203,8 @@ enum ReloadError {
 // === impl Source ===
 
 impl Source {
-    /// Starts to watch the configuration file and its secret files, if there is a file. Blocks while it reads them, so call it before
-    /// anything is served.
+    /// Starts to watch the configuration file and the files with secrets that it names. Returns `None` if there is no
+    /// configuration file. Blocks while it reads these files, so call it before anything is served.
     pub(super) fn begin(sources: &Sources) -> Option<Self> {
         let file = sources.file()?;
         let mut watcher = Watcher::new(file)

@@ -23,7 +23,7 @@ use sd_notify::NotifyState;
 
 use crate::text::plain;
 
-/// Reports to systemd. All clones report as one.
+/// Sends messages to systemd. Clones share the last status line that was sent.
 #[derive(Debug, Clone)]
 pub struct Notifier(Option<Arc<LastSent>>);
 
@@ -222,7 +222,7 @@ fn name_of(address: SocketAddr) -> String {
     address.to_string().replace(':', "_")
 }
 
-/// Maximum bytes of a status.
+/// Maximum length of a status line, in bytes.
 const MAX_STATUS: usize = 400;
 /// Minimum interval between two messages to the watchdog. With a `WatchdogSec` of a microsecond, which is a mistake, a
 /// worker thread would do nothing else.

@@ -220,7 +220,8 @@ impl Server {
             // If the HTTP/2 connection is still open, the fault concerns only this request.
             Self::Http2(server) => (server.again, !server.has_answered && server.connection.is_closed()),
         };
-        // Most likely, the origin closed the connection before it received the request.
+        // If the origin closed the connection without a response, it most likely did so before it received the request.
+        // So the request can be repeated.
         let is_closed = matches!(fault, Fault::ConnectionTerminated | Fault::ResponseIncomplete);
         match again {
             Repeat::Never if may_repeat && is_closed && is_unanswered => Repeat::Always,
