@@ -114,8 +114,8 @@ impl Socket {
         let address = SocketAddrUnix::new(&path).map_err(io::Error::from)?;
         bind(&socket, &address).map_err(io::Error::from)?;
         let made = Self { path };
-        // Until now, other users may have had access to the file. That does no harm, because no client can connect
-        // before `listen`.
+        // Before this line, the file of the socket may have been open to other users. That did no harm, because no
+        // client can connect before `listen`.
         fs::set_permissions(&made.path, fs::Permissions::from_mode(0o600))?;
         listen(&socket, BACKLOG).map_err(io::Error::from)?;
         Ok((made, StdListener::from(socket)))

@@ -193,7 +193,7 @@ impl Taken {
             let Some(pattern) = table.checker.parsed(&item, pattern) else {
                 continue;
             };
-            // If two entries were equal, only the first would ever match.
+            // Two equal entries are a mistake, because only the first would ever match.
             if let Some(first) = self
                 .user_agents
                 .insert(pattern.as_str().to_lowercase(), name.to_owned())

@@ -64,7 +64,8 @@ impl Settings {
         for (index, entry) in entries.into_iter().enumerate() {
             let name = NAMES.iter().find_map(|name| entry.get(name)?.as_str());
             let name = name.map_or_else(|| (index + 1).to_string(), str::to_owned);
-            // Record the order of these entries, because it matters. The order of `[[expect]]` cases does not.
+            // The order of `[[bot]]` and `[[https.tunnel]]` entries matters, so record it. The order of `[[expect]]`
+            // cases does not matter.
             if NAMED.contains(&key) {
                 names.push(name.clone().into());
             }

@@ -42,7 +42,7 @@ pub struct Unreachable {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Then {
-    /// The last copy with rules decides.
+    /// The last robots.txt copy with rules applies.
     #[default]
     LastCopy,
     /// Everything is allowed.

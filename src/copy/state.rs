@@ -205,8 +205,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the answer for a request that stopped waiting for a fetch. An expired copy decides only if the policy
-    /// already uses it from the first failure on. Otherwise, the request is refused.
+    /// Returns the answer for a request that stopped waiting for a fetch. An expired copy is used only if `deny_for` is
+    /// zero, because the policy then uses the last copy from the first failure on. Otherwise, the request is refused.
     pub fn answer_while_pending<'s>(&'s self, late: &'s Failure, policy: &Policy) -> Answer<'s> {
         match self.answer_of_old(late, policy) {
             Answer::LastCopy(copy, late) if policy.unreachable.deny_for.is_zero() => Answer::LastCopy(copy, late),

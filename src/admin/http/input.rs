@@ -161,7 +161,7 @@ fn in_words(why: &str) -> Option<String> {
         let known = known.split_once(" at line ").map_or(known, |(known, _)| known);
         return Some(format!("\"{value}\" is not {}", known.replace('`', "")));
     }
-    // If the text before the colon has no space, it is the name of a parameter.
+    // The error begins with the name of a parameter and a colon, unless there is a space in the text before the colon.
     let (name, why) = why.split_once(": ").filter(|(name, _)| !name.contains(' '))?;
     if why.contains("number too large") {
         return Some(format!("{name} is too large"));

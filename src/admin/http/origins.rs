@@ -196,7 +196,7 @@ pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
         let mut next = Some(String::new());
         while let Some(start) = next {
             let policy = live.generation().config.robots.policy;
-            // Reads the file in parts. Between two parts, the store can close the file after an error and open it
+            // Reads the file in parts. Between two parts, robotgate can close the cache file after an error and open it
             // again.
             let counted = disk.with_file(|file| view::count(file, &start, AT_ONCE, &mut count, &policy));
             next = counted.ok()?;

@@ -141,7 +141,7 @@ fn texts(generation: &Generation, store: Arc<Store>) -> ReadTexts {
             .filter(|sha256| !found.contains_key(*sha256))
             .copied()
             .collect();
-        // If the store cannot be read, its texts are missing, and the answer says so.
+        // If the store of evidence cannot be read, its texts are missing, and the answer says so.
         if let (Some(path), false) = (&evidence, rest.is_empty())
             && let Ok(texts) = EvidenceReader::open(path).and_then(|reader| reader.read(&rest))
         {
