@@ -1,5 +1,5 @@
 //! What bots use content for, and what sites say about that: the purposes, the vocabularies in which sites speak, and
-//! the policy for each vocabulary. Pure.
+//! the policy for each vocabulary. No I/O and no clock.
 //!
 //! Each vocabulary has labels of its own. One table, [`Vocabulary::labels`], says which purposes each label covers.
 //! [`crate::robots`] reads the vocabularies of a robots.txt, [`TdmRep`](crate::copy::TdmRep) a site's `tdmrep.json`, and
@@ -70,7 +70,7 @@ words! {
     }
 }
 
-/// The `[usage]` section.
+/// The `[usage]` section of the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsagePolicy {
     pub content_signal: VocabularyPolicy,
@@ -89,7 +89,7 @@ pub struct Purposes(u8);
 pub struct Label {
     /// The label as sites write it.
     pub name: &'static str,
-    /// The purposes that it covers.
+    /// The purposes that the label is about.
     pub purposes: &'static [Purpose],
 }
 
@@ -104,7 +104,7 @@ pub struct UseStatement {
     pub policy: VocabularyPolicy,
 }
 
-/// Where a site says it.
+/// Where a site says how its content may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseSource {
     /// A line of the robots.txt, from 1.
@@ -120,7 +120,7 @@ pub enum UseSource {
 pub enum UseRefusal {
     /// The site forbids the use.
     Forbidden(UseStatement),
-    /// The site does not allow the use, and `usage.unknown` requires that it does.
+    /// No statement of the site allows the use, and the configuration refuses such requests (`usage.unknown`).
     Unknown(Purpose),
     /// The site's `tdmrep.json`, which can forbid the use, is still being fetched.
     Pending(Purpose),

@@ -19,8 +19,8 @@ use crate::{
 pub struct Replayer {
     read: ReadTexts,
     cores: usize,
-    /// How much memory the parsed robots.txt files may take, in bytes. Above that, all are dropped and read again when
-    /// needed.
+    /// How much memory the parsed robots.txt files may take, in bytes. If they take more, all are dropped, and read
+    /// again when they are needed.
     max_weight: usize,
     configs: HashMap<Sha256, Result<Arc<Config>, Missing>>,
     copies: HashMap<(Sha256, Profile), Arc<RobotsCopy>>,
@@ -147,7 +147,8 @@ impl Replayer {
             .collect())
     }
 
-    /// Returns the configuration and the texts of a decision from the last lines that were replayed.
+    /// Returns the configuration and the texts of a decision. The decision must be from the lines that were replayed
+    /// last, because only their texts are in memory.
     pub fn sources(&self, logged: &LoggedDecision<'_>) -> (Option<&Config>, Texts<'_>) {
         let config = self.config_of(logged, None).ok();
         (config, self.texts_of(logged, config))
@@ -247,7 +248,8 @@ impl Replayer {
         Ok(())
     }
 
-    /// Reads texts in portions of a few thousand. While a portion is read, a running proxy cannot write to the store.
+    /// Reads texts in portions of a few thousand. A running proxy cannot write to the store of evidence while a portion
+    /// is read, so a portion must not take long.
     fn read(&self, digests: BTreeSet<Sha256>) -> Result<Found, FileError> {
         let digests: Vec<_> = digests.into_iter().collect();
         let mut all = Found::with_capacity(digests.len());
@@ -286,5 +288,5 @@ pub(crate) fn in_parallel<'i, I: Sync, O: Send>(
 const MAX_WEIGHT: usize = 512 * 1024 * 1024;
 /// Roughly how much memory the largest robots.txt takes, in bytes.
 const LARGEST: usize = 1024 * 1024;
-/// How many texts to read at a time.
+/// How many texts to read from the store of evidence at a time.
 const AT_ONCE: usize = 2_000;

@@ -46,7 +46,8 @@ impl AnsweredSite {
         if is_refused_before {
             return Ok(None);
         }
-        // Only the configuration that wrote the line says which parameters were left out of it.
+        // Some query parameters may be left out of the log line. Only the configuration that was in force then says
+        // which, so use `config` for this check only if it is that configuration.
         let is_own = logged.config_sha256 == Some(config.canonical.sha256());
         check_whole(logged, Some(config).filter(|_| is_own))?;
         let decision = match ask(logged, config)?.begin(None) {

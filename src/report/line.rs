@@ -9,8 +9,7 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use crate::text::Timestamp;
 
-/// A record of the log, with the fields that a report uses, of all kinds of records. `docs/audit-log.md` describes
-/// them.
+/// A record of the log, of any kind, with all fields that a report uses. `docs/audit-log.md` describes the fields.
 #[derive(Debug, Deserialize)]
 pub(super) struct Record<'a> {
     #[serde(borrow)]
@@ -136,8 +135,8 @@ pub fn time_of(line: &[u8]) -> Option<SystemTime> {
 // === impl Record ===
 
 impl Record<'_> {
-    /// Returns whether the times of the record are between 1970 and 9999. A decision must also have all fields that a
-    /// replay needs.
+    /// Returns whether the record can be counted: its times are between 1970 and 9999, and a decision has all fields
+    /// that every decision has.
     fn is_plausible(&self) -> bool {
         let mut times = [Some(&self.time), self.failing_since.as_ref()].into_iter().flatten();
         let required = [

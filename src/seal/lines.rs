@@ -87,7 +87,7 @@ impl Lines {
     pub(super) fn next_line(&mut self) -> Result<Option<&[u8]>, SealError> {
         self.line.clear();
         let read = (&mut self.input).take(MAX_LINE).read_until(b'\n', &mut self.line);
-        // A sparse or compressed file can contain a line that does not fit into memory.
+        // Refuse a line that is too long. A sparse or compressed file can contain one that does not fit into memory.
         let read = match read {
             Ok(length) if length as u64 == MAX_LINE && !self.line.ends_with(b"\n") => Err(io::Error::new(
                 ErrorKind::InvalidData,

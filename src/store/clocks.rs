@@ -1,4 +1,5 @@
-//! Detects that somebody or NTP set the machine's clock. The store checks this at each lookup, so the check is fast.
+//! Detects that somebody or NTP set the machine's clock. Every lookup of a robots.txt checks this, so the check is
+//! fast.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},

@@ -223,7 +223,8 @@ impl Store {
                 return;
             }
             let found = cached.state.compare_and_swap(&before, after.clone());
-            // If the state is another one now, it was parsed again, read back from disk or forgotten in the meantime.
+            // If the origin's state is no longer the one from before the fetch, it was parsed again, read back from
+            // disk or forgotten in the meantime. Then try again with the new state.
             if Arc::ptr_eq(&found, &before) {
                 let is_remembered = cached.forgotten() == forgotten;
                 if let (Some(fleet), Some(lease)) = (fleet, lease) {
@@ -246,8 +247,8 @@ impl Store {
     }
 
     /// Asks the fleet's server before a fetch. If another robotgate has fetched the document, updates the cached origin
-    /// and returns `Break`. Otherwise, this robotgate has to fetch. The returned lease keeps the others from doing the
-    /// same. There is no lease if the server is not in use.
+    /// and returns `Break`. Otherwise, this robotgate has to fetch it. As long as it has the returned lease, no other
+    /// robotgate fetches the document. There is no lease if the fleet's server cannot be used now.
     async fn take_from_fleet<F: Fetch>(
         &self,
         fleet: &Fleet,

@@ -25,7 +25,7 @@ struct Entry {
     fetch: Arc<InFlightFetch>,
     /// Number of requests that wait for the fetch to begin.
     waiting: usize,
-    /// The permits of the requesters that wait for the fetch.
+    /// The requesters that wait for the fetch, each with its permit to fetch.
     permits: Vec<(Name, Weak<FetchPermit>)>,
 }
 
@@ -76,9 +76,9 @@ pub(super) struct FetchGuard {
 // === impl InFlightFetches ===
 
 impl InFlightFetches {
-    /// Joins the fetch that is queued or runs for `origin`. If there is none and one is still needed, queues a fetch
-    /// for `cached`. If the request has to wait and its requester has not applied for a permit for this fetch, calls
-    /// `enter` to do so.
+    /// Joins the fetch that is queued or runs for `origin`. If there is none, but one is still needed, queues a fetch
+    /// whose result goes into `cached`. A queued fetch needs a permit for its requester: that of an earlier request by
+    /// the same requester for this fetch, or a new one, for which this calls `enter`.
     ///
     /// # Errors
     /// Fails if `enter` fails.
@@ -189,8 +189,8 @@ impl RunningFetch {
 // === impl QueuedFetch ===
 
 impl QueuedFetch {
-    /// Waits until the requester's turn comes. Returns `false` if the fetch has started earlier, in another requester's
-    /// turn.
+    /// Waits until the requester has a permit to run the fetch. Returns `false` if another requester got a permit
+    /// earlier and has started the fetch.
     pub(super) async fn turn(&self) -> bool {
         let mut stage = self.fetch.stage.subscribe();
         tokio::select! {
@@ -200,7 +200,7 @@ impl QueuedFetch {
         }
     }
 
-    /// Starts the fetch in the requester's turn. Returns `None` if the fetch has already started.
+    /// Starts the fetch with the requester's permit. Returns `None` if the fetch has already started.
     pub(super) fn begin(&self) -> Option<(FetchGuard, Arc<FetchPermit>)> {
         let is_first = self.fetch.stage.send_if_modified(|stage| {
             let is_first = *stage == Stage::Queued;

@@ -88,7 +88,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-/// Returns all clients, in the order of the list.
+/// Returns all clients, in the order of `table.toml`.
 pub fn all() -> &'static [Client] {
     &TABLE.client
 }
