@@ -39,8 +39,8 @@ pub(crate) struct Pacer {
     waiting: Arc<Waiting>,
     /// Whether requests are sent without waiting, because a reload removed the limits.
     is_lifted: AtomicBool,
-    /// Tells the requests that wait for a time from the fleet's server that a reload changed the limits. `None` if it
-    /// removed them.
+    /// The limits after the last reload, for requests that wait for a time from the fleet's server. `None` if the
+    /// reload removed the limits.
     reloaded: watch::Sender<Option<Policy>>,
 }
 

@@ -217,7 +217,7 @@ impl Service {
         // An error only means that no task is left to tell.
         let _ = shutdown.send(true);
         let ending = async {
-            // A reload that is running may complete, unless it takes too long.
+            // Let a running reload complete, unless it takes too long.
             let _ = tokio::time::timeout(RELOAD_TO_END, reloading).await;
             if !listeners.drain(live.generation().config.proxy.shutdown_timeout).await {
                 tracing::warn!("ended the exchanges that were still open");

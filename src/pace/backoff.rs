@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// The pauses of one origin. An incident is one time at which the site is too busy, however many responses say so.
+/// The pauses of one origin. An incident is a time during which the site is too busy. However many responses say so, it
+/// is one incident.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     /// When the last incident began. A 429 or 503 to a request that began before that time belongs to this incident.

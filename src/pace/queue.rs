@@ -32,7 +32,8 @@ pub(super) struct Waiter<T> {
     pub(super) owner: T,
 }
 
-/// The gaps of the waiting requests that are sent before a new request.
+/// The gaps of the waiting requests that are sent before a new request. A gap is the minimum time since the previous
+/// request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ahead {
     /// The gap of the request that is sent next.

@@ -80,8 +80,8 @@ pub(crate) struct TooEarly {
 // === impl OriginPacer ===
 
 impl OriginPacer {
-    /// Tells the requests that may be sent now, or that waited too long. Returns when to call this again; `None` if no
-    /// request waits.
+    /// Gives each request that may be sent now its turn, and refuses each that has waited too long. Returns when to
+    /// call this again, or `None` if no request waits.
     fn advance(self: &Arc<Self>) -> Option<Instant> {
         loop {
             let step = self.state().limiter.next(now());

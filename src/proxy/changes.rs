@@ -366,8 +366,8 @@ const MAX_WEIGHT: usize = 64 * 1024 * 1024;
 const MAX_TIME: Duration = Duration::from_secs(2);
 /// Maximum number of requests that the log line of one change lists as examples.
 const MAX_EXAMPLES: usize = 5;
-/// Maximum number of groups that the log line of one change lists. The same maximum applies to statements, and to the
-/// agents and the rules of one group.
+/// Maximum number of groups that the log line of one change lists. The same maximum applies to other lines, such as
+/// `Sitemap`, and to the agents and the rules of one group.
 const MAX_LISTED: usize = 20;
 /// Maximum number of rules that the log line of one change lists, in all groups together.
 const MAX_RULES: usize = 100;

@@ -66,7 +66,8 @@ pub(super) struct Exchange {
     completed: bool,
     /// Counts a tunnel or a WebSocket as open until this guard is dropped.
     tunnel: Option<GaugeGuard>,
-    /// The site's permission, by its pace, to send the request. The exchange holds it while the request runs.
+    /// The permission to send the request, so that the site gets requests no faster than its pace allows. The exchange
+    /// keeps it until the request ends.
     pub(super) turn: Option<Turn>,
     /// How long the request waited until the site's pace allowed it.
     pace_wait: Duration,
@@ -74,7 +75,8 @@ pub(super) struct Exchange {
     said: Vec<UseStatement>,
 }
 
-/// A decision. `field` is the value of `Robots-Decision`, if the origin's response has to get this header field.
+/// A decision. `field` is the value of `Robots-Decision`, if robotgate has to add this header field to the origin's
+/// response.
 struct Decided {
     decision: Decision,
     field: Option<String>,
@@ -182,8 +184,8 @@ impl Exchange {
                 (Some(refusal), None)
             }
         };
-        // Set this only after the log has accepted the decision: each logged decision, and no other, gets a record of
-        // its end.
+        // Set this only after the log has accepted the decision, because the end of the exchange is logged only if this
+        // is set. So no logged decision lacks a record of its end, and no such record lacks a decision.
         self.decided = Some(Decided { decision, field });
         let result = enqueued.wait_until_written().await;
         self.generation.meter.metrics.audit_took(handing_over.elapsed());
@@ -200,13 +202,14 @@ impl Exchange {
         self.decision().is_some_and(|decision| decision.forwarded)
     }
 
-    /// Takes the value of the header field `Robots-Decision`, if the origin's response has to get this field.
+    /// Takes the value of the header field `Robots-Decision`, if robotgate has to add this field to the origin's
+    /// response.
     pub(super) fn take_decision_field(&mut self) -> Option<String> {
         self.decided.as_mut()?.field.take()
     }
 
     /// Returns robotgate's copy of a robots.txt as the response to the bot's own request for that robots.txt. The
-    /// request is then not forwarded. Returns `None` if the copy cannot be the response.
+    /// request is then not forwarded. Returns `None` if there is no copy that may be sent.
     pub(super) fn copy(&mut self, request: &HeaderMap) -> Option<OwnResponse> {
         let Decided { decision, field } = self.decided.as_ref()?;
         let lookup = decision.lookup.as_ref()?;
@@ -223,8 +226,8 @@ impl Exchange {
         OwnResponse::problem(problem, request, &self.generation.config.proxy.name)
     }
 
-    /// Returns the response to a request that robotgate could not decide, for a reason that has nothing to do with the
-    /// site.
+    /// Returns the response to a request that robotgate could not decide. The cause is not the site, but for example
+    /// that the client caused too many fetches.
     pub(super) fn no_decision(
         &mut self,
         error: NoDecision,

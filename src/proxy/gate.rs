@@ -216,7 +216,7 @@ async fn stop_broken(broken: Broken, client: &mut Client, exchange: &mut Exchang
     let problem = match broken {
         Broken::Withdrawn(withdrawal) => {
             let request = for_log(client.head(), &context.connection);
-            // Boxed, so that the future stays small for other requests.
+            // Boxed, so that the future stays small for requests whose response the bot may get.
             match Box::pin(exchange.withdraw(*withdrawal, &request)).await {
                 Ok(refusal) => return refusal.into(),
                 Err(error) => {

@@ -76,7 +76,7 @@ pub struct Generation {
     pub(super) server_tls: Option<ServerTls>,
     /// The latest lines of the audit log, in memory.
     pub(super) recent: Arc<Recent>,
-    /// Limits how many long decisions run at the same time, and shares these places fairly between clients.
+    /// Limits how many decisions that take long run at the same time. Clients share this limit fairly.
     pub(super) long_decisions: Arc<FairSemaphore<Name>>,
     /// `None` without a `[pace]` section.
     pub(super) pacer: Option<SharedPacer>,
@@ -450,7 +450,7 @@ fn is_same_file(before: &Cache, after: &Cache) -> bool {
         let path = cache.path.as_deref()?;
         let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
         let file = folder.and_then(|folder| Some(folder.join(path.file_name()?)));
-        // If the file itself is a symbolic link, follow it too.
+        // `file` follows only symbolic links among the folders. If the file exists, follow a link in its place too.
         Some(path.canonicalize().ok().or(file).unwrap_or_else(|| path.to_owned()))
     };
     before.path == after.path || resolved(before) == resolved(after)
@@ -512,8 +512,8 @@ fn sealer(config: &Config, before: Option<&Generation>) -> Option<Arc<Sealer>> {
 
 /// Maximum number of certificates for intercepted hosts that robotgate keeps in memory.
 const MAX_LEAVES: usize = 10_000;
-/// Returns how many long decisions may run at the same time. Each keeps a core busy, and the rest of the proxy needs
-/// the other cores.
+/// Returns how many decisions that take long may run at the same time. Each keeps a core busy, and the rest of the
+/// proxy needs the other cores.
 fn half_of_the_cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }

@@ -335,7 +335,7 @@ impl HeadLimits {
 // === impl HeadError ===
 
 impl HeadError {
-    /// Returns the limit that the request exceeded, if that is the error.
+    /// Returns the limit that the request exceeded. Returns `None` if the error is a different one.
     pub(super) fn limit(&self) -> Option<Limit> {
         match self {
             Self::Timeout => Some(Limit::HeaderTimeout),

@@ -67,7 +67,8 @@ fn proxy(listener: &Listener, generation: &Generation) -> String {
         false => "http",
     };
     let canonical = |address: &std::net::SocketAddr| {
-        // An IPv4 client that connects to an IPv6 listener knows only the IPv4 form of the address.
+        // If an IPv4 client has connected to an IPv6 listener, name the IPv4 form of the address: the client knows no
+        // other.
         std::net::SocketAddr::new(address.ip().to_canonical(), address.port())
     };
     match address {

@@ -30,7 +30,8 @@ pub(crate) enum NoDecision {
     Overloaded,
 }
 
-/// Returns who sends a request, and by what credential that is proved. Call this only once for each request.
+/// Returns who sends a request, and by what credential that is proved. Call this only once for each request, because
+/// checking a secret takes time.
 pub(super) fn identify<'a>(
     config: &'a Config,
     headers: &'a HeaderMap,
@@ -137,8 +138,8 @@ async fn with_tdmrep(
     }
 }
 
-/// Makes a decision that takes long. Only a few of these run at the same time, so it waits until `requester` gets a
-/// place.
+/// Makes a decision that takes long. Only a few of these may run at the same time. They are shared fairly between
+/// clients, so this may have to wait.
 async fn at_length(
     generation: &Generation,
     requester: Requester,
@@ -156,8 +157,8 @@ pub(super) fn screen(generation: &Generation, origin: &Origin) -> Option<String>
     screened.err().map(|prohibited| prohibited.to_string())
 }
 
-/// Adds the robots.txt copy to a decision that allowed a request without it. If the copy cannot be looked up, returns
-/// the decision unchanged.
+/// Looks up the robots.txt copy after a decision that did not need it, and adds it to the decision. robotgate can then
+/// answer a bot's request for the robots.txt with the copy. If the lookup fails, returns the decision unchanged.
 pub(super) async fn with_copy(generation: &Generation, requester: Requester, decision: Decision) -> Decision {
     match look_up(generation, requester, &decision.target().origin).await {
         Ok(lookup) => decision.with_lookup(lookup),
@@ -184,5 +185,5 @@ pub(crate) fn operators(config: &Config) -> Requester {
     }
 }
 
-/// A long decision that has not begun within this time fails.
+/// A decision that takes long fails if it has not begun within this time.
 const MAX_WAIT: Duration = Duration::from_secs(5);

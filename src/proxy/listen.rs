@@ -50,7 +50,7 @@ pub struct Listeners {
 #[derive(Debug)]
 pub struct Planned {
     sockets: Vec<PlannedSocket>,
-    /// Lets sockets share their ports until this plan is dropped.
+    /// Lets new sockets use the ports of old ones, until this plan is dropped.
     _shared: SharedPorts,
 }
 
@@ -295,8 +295,8 @@ fn wanted(config: &Config) -> impl Iterator<Item = (SocketAddr, Speaks)> {
     let plain = proxy.listen.iter().map(|address| (*address, Speaks::Http));
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
     let admin = config.admin.listen.iter().map(|address| (*address, Speaks::Admin));
-    // Admin listeners come first, so that they are already open when those for bots open. systemd, for example, waits
-    // only for the listeners for bots.
+    // Admin listeners come first, so that they are already open when the first listener for bots opens. A program that
+    // waits for robotgate to start may wait only for a listener for bots.
     admin.chain(plain).chain(tls.map(|address| (*address, Speaks::Tls)))
 }
 

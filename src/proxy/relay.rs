@@ -249,7 +249,7 @@ impl Relay<'_> {
                     Ok(Moved::Some)
                 }
                 Poll::Ready(Err(fault)) => Err(Broken::Server(fault)),
-                // Meanwhile, send any informational response that still waits.
+                // While waiting for the next head, send any informational response that was not sent yet.
                 Poll::Pending => self.poll_taken(cx).map(|_| Moved::Nothing),
             },
             Down::Content => {

@@ -46,8 +46,9 @@ pub(super) struct MemoryShares {
 // === impl TdmrepFiles ===
 
 impl TdmrepFiles {
-    /// Returns the `tdmrep.json` files for `config`, in the store of `before` if there is one. Returns `None` if
-    /// `config` needs none. Fetches for the new store end together with those of the store `robots`.
+    /// Returns the `tdmrep.json` files for `config`, or `None` if `config` needs none. Takes over the store of
+    /// `before`, if there is one. Otherwise creates a store, whose fetches end together with those of the store
+    /// `robots`.
     pub(super) fn new(
         config: &Config,
         before: Option<&Self>,

@@ -136,7 +136,8 @@ async fn reload(daemon: &Arc<Daemon>, sources: &Sources, cause: &'static str) {
     })));
 }
 
-/// Waits until a reload ends, and logs if that takes long, because no other reload can begin before.
+/// Waits until a reload ends, and logs if that takes long. The operator should know, because no other reload can begin
+/// in the meantime.
 async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     tokio::pin!(attempt);
     match tokio::time::timeout(LONG, &mut attempt).await {

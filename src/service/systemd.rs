@@ -43,8 +43,7 @@ struct Socket {
     address: SocketAddr,
     /// `None` after [`Inherited::take`] took the socket.
     listener: Option<TcpListener>,
-    /// Whether robotgate asked systemd to keep the socket. systemd would then keep it open even after robotgate closes
-    /// it.
+    /// Whether robotgate asked systemd to keep the socket. If so, robotgate has to ask it to close the socket too.
     kept: bool,
 }
 
@@ -119,7 +118,7 @@ impl Notifier {
         let Some(within) = sd_notify::watchdog_enabled().filter(|_| self.0.is_some()) else {
             return;
         };
-        // If one message is late, still wait for the whole interval before the next.
+        // If one message is late, still wait for the whole interval before the next one.
         let mut beat = tokio::time::interval((within / 2).max(MIN_BEAT));
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {

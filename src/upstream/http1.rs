@@ -149,7 +149,7 @@ impl Http1 {
 
     /// Returns the connection of a WebSocket. Call this after the head of the `101` response was read.
     pub fn into_websocket(self) -> Wire {
-        // Nothing is lost: the session has read the head and no bytes after it.
+        // Nothing is lost with the session: it has read the head and no bytes after it.
         self.wire
     }
 }

@@ -213,7 +213,7 @@ impl State {
         let guard = self.sender();
         let sender = guard.as_ref().filter(|_| !self.is_away());
         let sender = sender.ok_or_else(StreamError::closed)?.clone();
-        // Count streams only under the lock, so that the task cannot close the connection at the same time.
+        // Keep the lock while counting, so that the task cannot close the connection between the check and the count.
         if !self.has_room(content) {
             return Err(StreamError::closed());
         }
@@ -254,7 +254,7 @@ impl Drop for StreamPermit {
 
 /// Maximum size of a window (RFC 9113 §6.9.1).
 const MAX_WINDOW: u32 = (1 << 31) - 1;
-/// After this many cancelled streams, a connection opens no more.
+/// After this many cancelled streams, a connection opens no more new ones.
 const MAX_CANCELLED: usize = 100;
 /// How long to remember a cancelled stream. The origin may have sent frames before it knew of the cancellation; they
 /// arrive within this time.

@@ -212,7 +212,8 @@ impl Wanted {
     }
 }
 
-/// Drops connections that were idle for too long or closed by their origins, until none are left.
+/// Runs as a task that drops connections which were idle for too long or closed by their origins. Ends when none are
+/// left.
 async fn sweep(origins: Weak<Origins>) {
     loop {
         tokio::time::sleep(SWEEP).await;

@@ -55,7 +55,8 @@ pub(super) fn check(address: SocketAddr, speaks: Speaks) -> Result<bool, ListenE
     match socket(address).and_then(|socket| socket.bind(address)) {
         Ok(()) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(true),
-        // For a low port, robotgate may lack the permission, but systemd may have opened the port for it.
+        // robotgate may lack the permission for a low port, although systemd can open the port for it. So if something
+        // already listens there, report that the address is in use.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && has_listener(address) => Ok(true),
         Err(error) => Err(ListenError::new(address, speaks, error)),
     }
@@ -67,7 +68,7 @@ fn has_listener(address: SocketAddr) -> bool {
         IpAddr::V4(ip) => ("/proc/self/net/tcp", ip.octets().to_vec()),
         IpAddr::V6(ip) => ("/proc/self/net/tcp6", ip.octets().to_vec()),
     };
-    // In this file, an address consists of 32-bit words in the machine's own byte order, in hexadecimal.
+    // In `/proc/net/tcp`, an address consists of 32-bit words in the machine's own byte order, in hexadecimal.
     let words = ip
         .chunks_exact(4)
         .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
