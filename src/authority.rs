@@ -90,8 +90,8 @@ impl Authority {
                 pair.tidy();
                 return Ok((authority, Provenance::Loaded));
             }
-            // One file is missing, and so is its directory. So there is no unfinished file of an interrupted creation
-            // either.
+            // One file is missing, and so is its directory. An interrupted creation would have left the file there
+            // under a temporary name, so there is nothing to complete.
             Presence::Half { present, missing } if !files::folder_of(missing).is_dir() => {
                 return Err(AuthorityError::half(present, missing));
             }

@@ -314,7 +314,7 @@ impl Config {
 
     /// Finds bots whose `user-agents` differ from their name, and that have no `robots-agents`. An example is the bot
     /// `crawler` with the User-Agent `AcmeBot/2`: robotgate looks for `crawler` in a robots.txt, but the site may have
-    /// rules for `AcmeBot`. Returns the name of each bot, and its first such product (`AcmeBot`).
+    /// rules for `AcmeBot`. Returns the name of each bot, and the first product in its `user-agents` (`AcmeBot`).
     pub fn bots_looked_up_by_name(&self) -> Vec<(&str, &str)> {
         let is_set = |bot: &Bot| {
             let key = format!("bot.{}.robots-agents", bot.name);
@@ -362,8 +362,8 @@ impl Config {
             .collect()
     }
 
-    /// Returns a warning if the audit log is in a watched folder, because each of its lines would then wake the
-    /// watcher.
+    /// Returns a warning if the audit log is in a folder that robotgate watches for changes of the configuration. Each
+    /// line of the log would then wake the watcher.
     fn audit_is_watched(&self, file: Option<&Path>) -> Option<String> {
         let Output::File(log) = &self.audit.output else {
             return None;

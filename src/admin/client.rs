@@ -256,8 +256,8 @@ impl Proxy {
         match UnixStream::connect(&socket) {
             Ok(stream) => Ok(Some(Self { socket, stream })),
             Err(error) => match error.kind() {
-                // After a proxy was killed, its socket is still there and refuses connections. `InvalidInput` means
-                // that the path is too long for a socket.
+                // No proxy listens at the socket: there is none, or a killed proxy left it, or its path is too long for
+                // a socket (`InvalidInput`).
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidInput => Ok(None),
                 // This user may not access the socket, or its folder.
                 io::ErrorKind::PermissionDenied => Err(AdminError::Denied(socket)),

@@ -152,8 +152,8 @@ impl Bots {
 
     /// Identifies the sender of a request by its User-Agent fields alone, without a proof.
     ///
-    /// If the field names a configured bot, it is that bot. Otherwise, it is the product token. A request with more
-    /// than one field is unidentified.
+    /// If the field names a configured bot, the sender is that bot. Otherwise, the sender is known only by its product
+    /// token. If a request has more than one field, its sender is unidentified.
     pub fn identify<'h>(&self, user_agents: impl IntoIterator<Item = &'h [u8]>) -> Identity<'h> {
         let mut user_agents = user_agents.into_iter();
         let Some(field) = user_agents.next() else {

@@ -118,7 +118,7 @@ impl Live {
         self.state.last_copy()
     }
 
-    /// Returns the status that decides, and when it expires.
+    /// Returns the status of the fetch, when the fetch ended, and when robotgate would fetch the robots.txt again.
     pub fn source_fetch(&self) -> SourceFetch {
         self.state.source_fetch(self.at, &self.policy)
     }

@@ -100,7 +100,7 @@ impl Settings {
         if let Some(value) = self.0.get(key) {
             return value.clone();
         }
-        // The last dot separates the entry from its key, because only the name of an entry can contain dots.
+        // In `https.tunnel.a.example.until`, the last dot separates the entry, whose name is `a.example`, from its key.
         let (entry, _) = key.rsplit_once('.').unwrap_or_default();
         let is_in = |list: &str| entry.strip_prefix(list).is_some_and(|name| name.starts_with('.'));
         let sets = |name: &str| self.0.contains_key(&format!("{entry}.{name}"));

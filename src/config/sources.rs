@@ -17,7 +17,7 @@ use super::ConfigError;
 pub struct Sources {
     /// The configuration file. Without one, every key that is not overridden has its default.
     pub file: Option<PathBuf>,
-    /// In ascending order of precedence.
+    /// What environment variables and `--set` set, in ascending order of precedence.
     overrides: Vec<Override>,
 }
 

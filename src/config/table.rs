@@ -241,12 +241,13 @@ impl<'c> Table<'c> {
         self.typed(self.value(key, || Kind::Text)?, TEXT, DeValue::as_str)
     }
 
-    /// Reads a path from `raw`, the value of `key`. Without it, returns the path of `file` in the state directory.
+    /// Reads a path from `raw`, which is the value of `key`. If `key` is not set, returns the path of `file` in the
+    /// state directory.
     pub(super) fn path_or_state(&self, key: &'static str, raw: Option<Text<'_>>, file: &str) -> PathBuf {
         self.path_or(key, raw, self.checker.environment.state_dir.join(file))
     }
 
-    /// Reads a path from `raw`, the value of `key`.
+    /// Reads a path from `raw`, which is the value of `key`. If `key` is not set, returns `default`.
     pub(super) fn path_or(&self, key: &'static str, raw: Option<Text<'_>>, default: PathBuf) -> PathBuf {
         self.has_default(key, &*default.to_string_lossy());
         raw.and_then(|raw| self.checker.path(&raw)).unwrap_or(default)
@@ -300,7 +301,7 @@ impl<'c> Table<'c> {
         None
     }
 
-    /// Reads one of the words that the type `T` defines.
+    /// Reads one of the words that the type `T` defines. If the key is not set, returns `default`.
     pub(super) fn choice_or<T: DeserializeOwned + PartialEq>(&self, key: &'static str, default: T) -> T {
         let choice = self.choice(key);
         self.has_choice(key, &default);

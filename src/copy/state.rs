@@ -93,8 +93,8 @@ impl OriginState {
         Self { shared: true, ..self }
     }
 
-    /// Drops failures in a row if the retry after the last one is overdue. The time of the first failure decides for
-    /// how long a site is refused. Another robotgate, with a wrong clock, could have recorded that time.
+    /// Drops the failures of a state from another robotgate if the retry after the last one is overdue. The time of the
+    /// first failure decides for how long a site is refused, and the other robotgate's clock may have been wrong.
     #[must_use]
     pub fn without_old_failures(self, now: SystemTime, policy: &Policy) -> Self {
         let is_recent =

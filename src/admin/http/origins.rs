@@ -58,8 +58,8 @@ pub(super) async fn list(State(context): State<Arc<Context>>, StrictQuery(range)
     let Range { search, after, limit } = range;
     let limit = limit.unwrap_or(USUAL).clamp(1, MOST);
     let search = search.to_ascii_lowercase();
-    // Pending changes are written to disk only before the first page. So a client that reads many pages does not cause
-    // many writes.
+    // Before the first page, wait until the proxy's changes of the cache file are on disk. Not before the other pages,
+    // so that a client that reads many pages does not cause many writes.
     let warning = match after.is_empty() {
         true => context.flush_writes().await,
         false => None,

@@ -98,7 +98,7 @@ impl SharedLog {
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // A pipe can be full for a moment, because its reader is slower.
+                // A pipe is full for a moment if its reader is slower. So try again a little later.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && pauses < MAX_PAUSES => {
                     pauses += 1;
                     std::thread::sleep(PAUSE);
@@ -114,7 +114,7 @@ impl SharedLog {
             state.failing = true;
             let (other, closed) = (state.other.take(), state.closed);
             if closed && other.is_none() {
-                // The lines after this batch are lost as well.
+                // The log closes and this batch cannot be written. The lines after the batch are lost as well.
                 state.ended = true;
                 let bytes = batch.left() + std::mem::take(&mut state.lines).len();
                 drop(state);

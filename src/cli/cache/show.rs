@@ -183,7 +183,7 @@ fn numbered(text: &[u8], paint: Paint) -> String {
     if text.is_empty() {
         return String::new();
     }
-    // If the text ends with a line end, there is no empty line after it.
+    // Remove the line end at the end of the text. Otherwise an empty line would be shown after it.
     let lines = || numbered_lines(text.strip_suffix(b"\n").unwrap_or(text));
     let digits = lines().last().map_or(0, |(number, _)| number.to_string().len());
     lines()
