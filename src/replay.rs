@@ -169,7 +169,7 @@ pub fn is_as_logged(logged: &LoggedDecision<'_>) -> bool {
 /// Decides the request of a log line again.
 ///
 /// # Errors
-/// Fails if the line or the store lacks something that the decision depends on.
+/// Fails if the line or the store of evidence lacks something that the decision depends on.
 pub fn decide(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) -> Result<Decision, Missing> {
     // Parts of the URL may be left out of the log, and a rule or statement may depend on them. If there is no
     // robots.txt and no `tdmrep.json`, nothing can depend on them.
@@ -445,8 +445,8 @@ fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<Difference> 
     );
     let read_as = texts.read_as.as_ref().map(|(_, path)| &**path);
     differ("read_as", logged.read_as.as_deref(), read_as);
-    // A decision that needs no robots.txt copy can still name one in its line. The store may not have that copy any
-    // more, so the fields that come from it are not compared.
+    // A line can name a robots.txt copy that its decision does not need. The store of evidence may not have that copy
+    // any more, so the fields that come from it are not compared.
     if decision.lookup.is_some() || logged.robots_sha256.is_none() {
         differ("agent", logged.agent.as_deref(), texts.agent.as_deref());
         differ("group", logged.group.as_deref(), texts.group.as_deref());

@@ -243,7 +243,7 @@ impl Store {
         if let Some(disk) = &self.disk {
             disk.forget(self.document.name(origin));
         }
-        // A lookup or a fetch may still use this cached origin, so clear it before it is removed from the cache.
+        // A lookup or a fetch may still use this object, so clear its contents before it is removed from the cache.
         let held = self.cache.get(origin).map(|held| held.cached);
         for cached in self.in_flight.of(origin).into_iter().chain(held) {
             cached.forget();
@@ -330,7 +330,7 @@ impl Store {
         }
     }
 
-    /// Applies to a state from disk what has happened since it was written: the clock was set, a reload made failed
+    /// Corrects a state from disk for what has happened since it was written: the clock was set, a reload made failed
     /// fetches due again, or the profile changed.
     async fn brought_up_to_date(&self, earlier: Arc<OriginState>, policy: &Policy) -> Arc<OriginState> {
         let retry_from = Duration::from_micros(self.retry_from.load(Ordering::Relaxed));
@@ -395,7 +395,8 @@ impl Store {
         }
     }
 
-    /// Inserts a cached origin again, so that the cache takes its new weight into account.
+    /// Inserts a cached origin again after its size in memory has changed, because the cache weighs it only when it is
+    /// inserted.
     fn weigh_anew(&self, origin: &Origin, cached: &Arc<CachedOrigin>) {
         // The cache may have evicted `cached`, and may already hold a newer object for the same origin. Then keep the
         // newer one.

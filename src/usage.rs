@@ -180,7 +180,7 @@ impl UsagePolicy {
         }
     }
 
-    /// Returns whether what a site says, or does not say, in these vocabularies can refuse a request.
+    /// Returns whether a request can be refused because of what a site says, or does not say, in these vocabularies.
     #[must_use]
     pub fn can_refuse(&self, vocabularies: &[Vocabulary]) -> bool {
         let is_enforced = |vocabulary: &Vocabulary| self.of(*vocabulary) == VocabularyPolicy::Enforce;

@@ -1,5 +1,5 @@
-//! Decides the requests of many log lines again, on all cores. Reads each text that the lines name from the store only
-//! once.
+//! Decides the requests of many log lines again, on all cores. Reads each text that the lines name from the store of
+//! evidence only once.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -25,13 +25,14 @@ pub struct Replayer {
     configs: HashMap<Sha256, Result<Arc<Config>, Missing>>,
     copies: HashMap<(Sha256, Profile), Arc<RobotsCopy>>,
     tdmreps: HashMap<Sha256, TdmRep>,
-    /// The digests of texts that the store does not have.
+    /// The digests of texts that the store of evidence does not have.
     absent: BTreeSet<Sha256>,
     /// How much memory the parsed robots.txt files take now, in bytes.
     weight: usize,
 }
 
-/// A function that reads texts by their digests. Its result has no entry for a text that the store does not have.
+/// A function that reads texts by their digests. Its result has no entry for a text that the store of evidence does not
+/// have.
 pub type ReadTexts = Box<dyn Fn(&[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, FileError> + Send + Sync>;
 
 /// The result for one line of a log.
@@ -73,7 +74,7 @@ impl Replayer {
     /// at a time, because all texts that they name are in memory together.
     ///
     /// # Errors
-    /// Fails if the store cannot be read.
+    /// Fails if the store of evidence cannot be read.
     pub fn replay<'a>(&mut self, lines: &[&'a [u8]]) -> Result<Vec<Replayed<'a>>, FileError> {
         self.each(lines, None, |replayer, logged| Some(replayer.outcome(logged)))
     }
@@ -82,7 +83,7 @@ impl Replayer {
     /// skipped.
     ///
     /// # Errors
-    /// Fails if the store cannot be read.
+    /// Fails if the store of evidence cannot be read.
     pub fn what_if<'a>(
         &mut self,
         lines: &[&'a [u8]],
@@ -158,7 +159,7 @@ impl Replayer {
     /// names.
     ///
     /// # Errors
-    /// Fails if the store does not have the configuration.
+    /// Fails if the store of evidence does not have the configuration.
     pub fn config_of<'s>(
         &'s self,
         logged: &LoggedDecision<'_>,
@@ -261,7 +262,7 @@ impl Replayer {
     }
 }
 
-/// The text for each digest; `None` if the store does not have it.
+/// The text for each digest; `None` if the store of evidence does not have it.
 type Found = HashMap<Sha256, Option<Vec<u8>>>;
 
 /// Calls `map` for each item, on several cores. Returns the results in the order of the items.

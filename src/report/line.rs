@@ -117,8 +117,8 @@ impl<'a> Line<'a> {
             Ok(record) if record.is_plausible() => Self::Record(Box::new(record)),
             Ok(_) => Self::Unreadable,
             Err(_) if line.trim_ascii().is_empty() => Self::Empty,
-            // A record of an unknown kind may have a field of the same name with a different type. So only `event` and
-            // `time` are parsed.
+            // A record of an unknown kind may have a field with a known name, but with a different type. So parse only
+            // `event` and `time`.
             Err(_) => match serde_json::from_slice::<Any<'_>>(line) {
                 Ok(any) if !KNOWN.contains(&any.event.as_str()) => Self::Other,
                 _ => Self::Unreadable,

@@ -20,14 +20,14 @@ pub struct Changes {
     /// New statements that are no rules, such as sitemaps, in the order of their lines.
     pub statements_added: Vec<ChangedStatement>,
     pub statements_removed: Vec<ChangedStatement>,
-    /// Whether `groups` is incomplete, because a full comparison of these texts would take too long.
+    /// Whether `groups` is incomplete, because comparing the two texts completely would take too long.
     pub is_cut: bool,
 }
 
 /// Agents whose rules changed in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct GroupChange {
-    /// Their names, as the texts first spell them.
+    /// The agents' names, as the texts first spell them.
     pub agents: Vec<String>,
     pub kind: GroupChangeKind,
     /// The rules that the agents gained, in the order of their lines.
@@ -64,7 +64,7 @@ pub struct ChangedStatement {
     pub kind: &'static str,
     /// The value; see [`Statement::value`](super::Statement::value).
     pub value: String,
-    /// The agents that it is for. Empty if it is for the whole file.
+    /// The agents that the statement is for. Empty if it is for the whole file.
     pub agents: Vec<String>,
 }
 

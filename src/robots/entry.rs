@@ -278,7 +278,7 @@ pub(super) fn can_match(pattern: &[u8]) -> bool {
 
 fn short(length: usize) -> u16 {
     debug_assert!(length <= super::line::MAX_LINE * 3);
-    // This fits: MAX_LINE limits the pattern, and escaping makes three bytes of one at most.
+    // The length fits into 16 bits: MAX_LINE limits the pattern, and escaping turns one byte into three at most.
     u16::try_from(length).unwrap_or(u16::MAX)
 }
 

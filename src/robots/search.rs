@@ -103,8 +103,8 @@ impl<'a> Search<'a> {
             at -= distance;
             steps += 1;
             if steps == SHALLOW {
-                // There are many patterns of which each begins with the next. Find out how many bytes of this one
-                // match, because longer ones cannot match.
+                // The pattern has many parents, as `/a/b/c/d` has `/a/b/c`, `/a/b` and `/a`. Find out how many bytes of
+                // this one match, because longer parents cannot match.
                 shared = common_prefix(entry.literal(self.text), self.path);
             }
         }

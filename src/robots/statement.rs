@@ -293,7 +293,7 @@ mod tests {
                 (3, vec![]),
                 (4, vec![2]),
                 (8, vec![5, 6]),
-                // The crawl delay does not separate the user-agents above and below it for the lines about use.
+                // For a line about use, the crawl delay does not separate the user-agents above it from those below it.
                 (9, vec![2, 5, 6]),
                 (10, vec![]),
                 (12, vec![11]),

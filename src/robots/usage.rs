@@ -55,7 +55,7 @@ pub struct SitePreference {
     /// Number of the line, from 1. If lines about all paths and lines about some paths say so, this is a line about all
     /// paths.
     pub line: u32,
-    /// Whether this applies to all paths of the site.
+    /// Whether the site says the same about all of its paths.
     pub everywhere: bool,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct UsageLines {
     lines: Box<[UsageLine]>,
     /// The rows of user-agent lines above the lines about use.
     runs: Box<[Run]>,
-    /// The patterns in these lines, followed by the zeros that [`Head::at`] needs.
+    /// The patterns in the lines about use, followed by the zeros that [`Head::at`] needs.
     patterns: Box<[u8]>,
     /// Number of lines about use plus that of user-agent lines. Each search reads all of them.
     searched: usize,

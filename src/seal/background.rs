@@ -1,5 +1,5 @@
-//! Seals the log of a running proxy, on a thread of its own. The thread only reads the log and no request waits for it.
-//! So requests go on even if its disk hangs, its folder is full or its key is missing.
+//! Seals the log of a running proxy, on a thread of its own. The thread only reads the log, and no request waits for
+//! it. So requests go on even if the disk with the seal hangs or is full, or the key is missing.
 
 use std::{
     path::{Path, PathBuf},

@@ -819,7 +819,7 @@ fn files_are_sealed_in_their_order_even_if_the_clock_was_set_back() {
     assert_eq!(bench.seal().unwrap().new, 3);
     let logs = ["audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"];
     assert_eq!(bench.verify(&logs).findings, []);
-    // Now the names of the files do not tell their order either. Each file is still sealed once.
+    // Now even the names of the files do not tell their order. Each file is still sealed once.
     bench.rotate("audit.jsonl-19700101");
     bench.append(10..12);
     assert_eq!(bench.seal().unwrap().new, 2);

@@ -51,7 +51,7 @@ impl Clocks {
         self.last.store(Arc::new(seen.watch));
         let jump = jump?;
         // Every state that is read from disk is corrected by each of these jumps. Keep only the last few: if a clock is
-        // set more often, its times mean nothing anyway.
+        // set more often, the times that it showed mean nothing anyway.
         seen.jumps.truncate(MAX_JUMPS - 1);
         seen.jumps.push(jump);
         drop(seen);

@@ -39,15 +39,15 @@ use crate::{
 pub struct Disk {
     shared: Arc<SharedDisk>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    /// Limits how many threads read at the same time.
+    /// Limits how many threads read the file at the same time.
     readers: Arc<Semaphore>,
 }
 
 /// Limits of the file with the robots.txt copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// How long to remember an origin after its robots.txt has expired. A request by a bot fetches it again, so the
-    /// time starts anew.
+    /// How long to remember an origin after its robots.txt has expired. If a bot sends another request to the origin,
+    /// the robots.txt is fetched again, and the time starts anew.
     pub keep: Duration,
     /// Maximum size of what the file stores, in bytes. Above it, robotgate forgets the origins first whose robots.txt
     /// expired first.

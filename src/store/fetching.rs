@@ -34,8 +34,8 @@ struct Begun<'a, F: Fetch> {
 }
 
 impl Store {
-    /// Fetches a robots.txt in the background when it is the requester's turn. Does nothing if the requester has
-    /// reached its limit of fetches. A later request then starts the refresh.
+    /// Fetches a robots.txt in the background, as soon as the requester has a permit to fetch. Does nothing if the
+    /// requester has reached its limit of fetches: a later request then starts the fetch.
     pub(super) fn refresh<F: Fetch>(self: &Arc<Self>, cached: &Arc<CachedOrigin>, query: &Query<'_, F>) {
         if cached.fetching.load(Ordering::Relaxed) {
             return;
@@ -67,7 +67,7 @@ impl Store {
             FetchHandle::Running(running) => (running, CacheStatus::Collapsed),
             FetchHandle::Queued(queued) if timeout_at(deadline, queued.turn()).await.is_err() => {
                 let running = queued.join();
-                // The fetch may have started just now, when it was another requester's turn.
+                // Another requester may just have started the fetch.
                 let status = match running.has_begun() {
                     true => CacheStatus::Collapsed,
                     false => CacheStatus::Queued,
@@ -190,7 +190,7 @@ impl Store {
         let now = SystemTime::now();
         self.watch_clock(now);
         let (status, freshness) = (traced.fetched.status(), traced.fetched.freshness());
-        // Parse a large robots.txt on a blocking thread, because it would delay other requests.
+        // Parse a large robots.txt on a blocking thread. On this thread, it would delay other requests.
         let understood = at_leisure(traced.fetched.is_large(), move || {
             let meaning = F::meaning(&traced.fetched, &policy, now);
             (traced, meaning)

@@ -231,7 +231,7 @@ impl Drop for QueuedFetch {
         let Some(entry) = in_flight.get_mut(&self.origin) else {
             return;
         };
-        // If this fetch has ended, the entry can already belong to the origin's next fetch.
+        // If this fetch has ended, the entry can already belong to the origin's next fetch. Then leave it as it is.
         if !Arc::ptr_eq(&entry.fetch, &self.fetch) {
             return;
         }
@@ -289,8 +289,8 @@ mod tests {
         let (in_flight, limiter) = (Arc::<InFlightFetches>::default(), Arc::new(FetchLimiter::new(1)));
         let origin = Origin::new(Scheme::Https, HostPort::parse(b"a.example").expect("a host"));
         let [first, second] = [1, 2].map(|client| queued(&in_flight, &limiter, &origin, client));
-        // Two handles can be dropped at the same moment: each then still sees the reference of the other. Here, this
-        // clone is that other reference.
+        // Two handles can be dropped at the same moment, and each then still sees that the other refers to the fetch.
+        // Here, this clone is that other reference.
         let held_by_first = first.fetch.clone();
         drop(first);
         assert_eq!(in_flight.len(), 1, "one waits still");

@@ -204,7 +204,8 @@ mod tests {
         assert_eq!(note(59), None);
         assert_eq!(note(60), Some(4));
         assert_eq!(note(61), None);
-        // The clock was set back from second 61 to second 5. The rejection is logged at once.
+        // The clock was set back, from second 61 to second 5. The rejection is logged, because nobody knows how long
+        // ago the last one was logged.
         assert_eq!(note(5), Some(6));
         let other = rejections.note(ip("10.0.0.7"), None, "https://a.example", RejectionKind::Closed, at(61));
         assert_eq!(other, Some(1), "another kind is told of");

@@ -1,4 +1,4 @@
-//! Tests that decisions about the use of content are decided again, also with changes.
+//! Tests that decisions about the use of content are decided again, with the same configuration and with a changed one.
 
 use super::*;
 
