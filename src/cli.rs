@@ -1,7 +1,7 @@
 //! The subcommands, one file each. They read arguments, call the library and print. They contain no logic.
 //!
-//! They share the modules `live` (fetching a robots.txt for a person), `source` (reading a robots.txt file), `overrides`
-//! (`--set`), `complaint` (errors on stderr) and `progress` (signs of progress).
+//! They share the modules `live` (fetching a robots.txt for a person), `source` (reading a robots.txt file),
+//! `overrides` (`--set`), `complaint` (errors on stderr) and `progress` (signs of progress).
 
 pub mod ca;
 pub mod cache;

@@ -81,8 +81,8 @@ pub struct Detail {
     pub usage: Vec<SiteUse>,
 }
 
-/// What a line of a robots.txt or an entry of a `tdmrep.json` says about the use of content. robotgate shows a `License`
-/// line, but does not act on it.
+/// What a line of a robots.txt or an entry of a `tdmrep.json` says about the use of content. robotgate shows a
+/// `License` line, but does not act on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteUse {
     /// The line of the robots.txt, or the number of the entry in the `tdmrep.json`, from 1.

@@ -1,5 +1,5 @@
-//! Fetches a robots.txt or a `tdmrep.json` for a person in the same way as the proxy does: with the same fetcher, egress, trusted
-//! root certificates and interpretation.
+//! Fetches a robots.txt or a `tdmrep.json` for a person in the same way as the proxy does: with the same fetcher,
+//! egress, trusted root certificates and interpretation.
 //!
 //! This module keeps nothing, and decides nothing about a bot.
 

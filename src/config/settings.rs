@@ -8,9 +8,9 @@ use std::fmt;
 
 use toml::{Table, Value};
 
-/// The keys that a configuration file, environment variables and `--set` set: each as a dotted name, with its value in TOML. Two `Settings` always
-/// compare equal, so that configurations with the same meaning are equal however they are written. To compare the keys,
-/// use [`Settings::changes`].
+/// The keys that a configuration file, environment variables and `--set` set: each as a dotted name, with its value in
+/// TOML. Two `Settings` always compare equal, so that configurations with the same meaning are equal however they are
+/// written. To compare the keys, use [`Settings::changes`].
 #[derive(Clone, Debug, Default)]
 pub struct Settings(BTreeMap<String, String>);
 
