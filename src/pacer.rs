@@ -31,7 +31,7 @@ use crate::{
     pace::{Later, Limits, MAX_GAP, Policy},
 };
 
-/// The limiters of all origins.
+/// One pace limiter for each origin.
 pub(crate) struct Pacer {
     shards: Box<[Mutex<Shard>]>,
     /// Chooses the shard of an origin.

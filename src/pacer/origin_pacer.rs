@@ -38,8 +38,8 @@ pub(super) struct State {
     is_driven: bool,
 }
 
-/// The queue's side of a waiting request, through which the request gets its turn. The request counts as waiting until
-/// this is dropped.
+/// In the queue, this stands for a waiting request, and sends it its turn. The request counts as waiting until this is
+/// dropped.
 pub(super) struct Ticket {
     sender: oneshot::Sender<Result<Turn, Later>>,
     _present: Present,
@@ -48,8 +48,7 @@ pub(super) struct Ticket {
 /// Counts a request as waiting until this is dropped.
 pub(super) struct Present(Arc<Waiting>);
 
-/// The waiting request's own side, through which it receives its turn. Dropping this removes the request from the
-/// queue.
+/// A request that is in the queue and will receive its turn. Dropping this removes the request from the queue.
 pub(super) struct WaitingRequest {
     pacer: Arc<OriginPacer>,
     number: u64,
@@ -145,7 +144,7 @@ impl OriginPacer {
         self.changed.notify_one();
     }
 
-    /// Records a 429 or 503. Returns the random number (0 to 1) that sets the jitter of the pause.
+    /// Records that a request got a 429 or 503. Returns the random number (0 to 1) that sets the jitter of the pause.
     pub(super) fn note_busy(&self, began: Instant, asked: Option<Duration>) -> f64 {
         // Each `RandomState` hashes differently, so the hash is a random number.
         let spread = RandomState::new().hash_one(began) as f64 / u64::MAX as f64;
@@ -226,7 +225,7 @@ impl WaitingRequest {
     /// Waits until the request may be sent.
     ///
     /// # Errors
-    /// Fails if the request has waited too long, or would have to.
+    /// Fails if the request has waited too long, or would have to wait too long.
     pub(super) async fn turn(mut self) -> Result<Turn, TooEarly> {
         if self.pacer.advance().is_some() {
             self.pacer.drive();

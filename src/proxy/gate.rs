@@ -168,7 +168,7 @@ async fn admit(
         false => decision,
         true => {
             let gone = std::future::poll_fn(|cx| client.poll_gone(cx));
-            // Boxed, so that the future stays small for requests that need not wait.
+            // Boxed, so that the future stays small for requests that the site's pace does not delay.
             match Box::pin(wait_for_turn(exchange, requester, decision, gone)).await {
                 Ok(decision) => decision,
                 Err(Unpaced::NoDecision(error)) => {

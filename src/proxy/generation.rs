@@ -115,8 +115,8 @@ pub enum SetupError {
 // === impl Generation ===
 
 impl Generation {
-    /// Builds the first generation from `config`. `listening` contains the addresses on which robotgate listens, and
-    /// `log_format` is the format of the audit log on standard output.
+    /// Builds everything for the first configuration, `config`. `listening` contains the addresses on which robotgate
+    /// listens, and `log_format` is the format of the audit log on standard output.
     ///
     /// # Errors
     /// Fails if a file or another resource that the configuration names is not available.
@@ -124,9 +124,9 @@ impl Generation {
         Self::build(config, None, false, listening, log_format)
     }
 
-    /// Builds the next generation from `config`, and takes over everything that has not changed. With `anew`, opens and
-    /// reads all files again, even if their names are the same: certificates, keys and the audit log. Someone may have
-    /// replaced or renamed them.
+    /// Builds everything for the new configuration `config`, and takes over what has not changed since this one. With
+    /// `anew`, opens and reads all files again, even if their names are the same: certificates, keys and the audit log.
+    /// Someone may have replaced or renamed them.
     ///
     /// # Errors
     /// Fails if a file or another resource that the configuration names is not available. Nothing has changed then.

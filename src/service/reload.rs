@@ -180,7 +180,7 @@ fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<Ch
     daemon.have_sockets_kept(&listened);
     if !Arc::ptr_eq(before.store(), generation.store()) {
         runtime.block_on(daemon.answer_on_socket());
-        // Limit the wait for closing, because the disk can block forever.
+        // Close the old cache file. Limit the wait for this, because a disk can block forever.
         let store = before.store().clone();
         let closing = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
         let _ = runtime.block_on(tokio::time::timeout(MAX_WAIT, closing));

@@ -67,7 +67,7 @@ impl Notifier {
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.notify(&[NotifyState::Reloading, now]),
-            // Report nothing: a newer systemd ends a service that reports a reload without the time.
+            // Without the time, report nothing: a newer systemd ends a service that reports a reload without its time.
             Err(error) => tracing::debug!(%error, "cannot tell systemd about a reload"),
         }
     }

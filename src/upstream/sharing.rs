@@ -207,8 +207,8 @@ impl Drop for OpeningGuard<'_> {
     }
 }
 
-/// A request waits this often for another request's connection that turns out to have no room. If it waited more often,
-/// many requests would get their connections one after the other.
+/// How many times a request waits for a connection that another request opens, if that turns out to have no room. With
+/// more waits, many requests would get their connections one after the other.
 const MAX_WAITS: usize = 2;
 /// How long a server is assumed to support only HTTP/1.1. New connections still offer it HTTP/2.
 const HTTP1_FOR: Duration = Duration::from_secs(60);

@@ -85,7 +85,8 @@ fn silent(address: SocketAddr, all: &[Socket], leaving: &[Socket], shared: &mut 
     let bound = socket(address).and_then(|socket| socket.bind(address).map(|()| socket));
     let has_port = |socket: &&Socket| socket.address.port() == address.port();
     match bound {
-        // For example, 0.0.0.0:3128 can be bound next to 127.0.0.1:3128 only if both sockets share the port.
+        // A socket that is about to be closed still has the port. Make it share the port with the new one, as is
+        // necessary for example to bind 0.0.0.0:3128 next to 127.0.0.1:3128.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && leaving.iter().any(|socket| has_port(&socket)) => {
             for socket in all.iter().filter(has_port) {
                 shared.share(&socket.socket)?;
