@@ -194,8 +194,8 @@ impl Copies {
     /// Makes the proxy forget everything about an origin, or removes it from the cache file.
     ///
     /// # Errors
-    /// Fails if the origin cannot be forgotten, or if the cache file still contains it, so that a restart would bring it
-    /// back.
+    /// Fails if the origin cannot be forgotten, or if the cache file still contains it, so that a restart would bring
+    /// it back.
     pub fn forget(self, origin: &Origin) -> Result<Forgot, AdminError> {
         let (name, has_fleet) = (origin.to_string(), self.has_fleet);
         self.ask(
