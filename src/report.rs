@@ -46,7 +46,7 @@ pub struct Period {
     pub until: Option<SystemTime>,
 }
 
-/// A number of requests, by their outcome.
+/// Numbers of requests by their outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) requests: u64,

@@ -44,7 +44,7 @@ pub use self::{
 };
 use crate::files::SecretError;
 
-/// Where to seal a log, and its name: `evidence.seal-path` and `evidence.seal-origin`.
+/// Where to store the seal of a log, and the name of the log: `evidence.seal-path` and `evidence.seal-origin`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealOptions {
     /// The folder for the tree, the checkpoint and the keys. It may not exist yet.

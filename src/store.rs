@@ -119,9 +119,9 @@ impl Store {
         }
     }
 
-    /// Creates a store of another document. It keeps about `max_bytes` in memory, and shares the file on disk of
-    /// `robots`, whose memory includes the page cache of the file. [`end_fetches`](Self::end_fetches) of `robots` ends
-    /// the fetches of both.
+    /// Creates a store of another document. It keeps about `max_bytes` in memory, and uses the same file on disk as
+    /// `robots`. The page cache of that file counts as memory of `robots`. [`end_fetches`](Self::end_fetches) of
+    /// `robots` ends the fetches of both.
     pub fn beside(robots: &Self, document: &'static SiteDocument, max_bytes: u64) -> Self {
         Self {
             document,

@@ -301,7 +301,7 @@ impl UseStatement {
         (self.vocabulary, self.label, self.purpose) == (other.vocabulary, other.label, other.purpose)
     }
 
-    /// Returns whether the statement forbids an enforced use.
+    /// Returns whether the statement forbids the use, and the configuration enforces what this vocabulary says.
     #[must_use]
     pub fn refuses(&self) -> bool {
         !self.allowed && self.policy == VocabularyPolicy::Enforce

@@ -63,8 +63,8 @@ impl Entry<u32> {
             _ => (pattern, false),
         };
         let stars = body.iter().rev().take_while(|byte| **byte == b'*').count();
-        // Drop each `*` at the end, because a pattern matches every continuation anyway. In `/a*$`, it makes the `$`
-        // meaningless.
+        // Drop each `*` at the end, because a pattern matches every continuation anyway. In `/a*$`, the `*` makes the
+        // `$` meaningless.
         let to_end = dollar && stars == 0;
         Self::of_body(start, &body[..body.len() - stars], to_end, length, line, kind)
     }
@@ -175,7 +175,7 @@ impl<W: Offset> Entry<W> {
     }
 
     /// Returns whether the literal comes before `path` in byte order, or equals it. `head` has the first bytes of
-    /// `path` as one number. Comparing these is sufficient in nearly all cases.
+    /// `path` as one number. Comparing this number is sufficient in nearly all cases.
     pub(super) fn is_up_to(&self, text: &[u8], path: &[u8], head: Head) -> bool {
         let start = self.start.at();
         let length = self.literal_len();

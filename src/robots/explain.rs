@@ -39,7 +39,7 @@ pub struct Explanation<'a> {
 pub struct Group<'a> {
     /// The user-agent lines, at least one.
     pub agents: Vec<AgentLine<'a>>,
-    /// Number of rules.
+    /// Number of rules in the group.
     pub rules: usize,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Layout<'t> {
 // === impl Layout ===
 
 impl<'t> Layout<'t> {
-    /// Creates an empty layout. Patterns are parts of `text`. `patterns` is about how many of them there are.
+    /// Creates an empty layout. Patterns are parts of `text`. `patterns` is their approximate number.
     pub(super) fn new(text: &'t [u8], patterns: usize) -> Self {
         Self {
             text,
@@ -161,7 +161,7 @@ impl<'t> Layout<'t> {
         }
         self.entries.extend(paired.iter().map(|(_, entry)| *entry));
         self.ranges.push(Range {
-            // The number that this table gets when it is added to `tables`, after this.
+            // The number that this table gets when it is added to `tables` later.
             table: offset(self.tables.len()),
             end: offset(self.buckets.len()),
         });

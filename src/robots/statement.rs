@@ -131,8 +131,8 @@ pub fn which_apply<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> i
 #[derive(Default)]
 struct Run<'a> {
     open: Vec<AgentLine<'a>>,
-    /// The last complete row of user-agent lines. Statements share this list, because a file can have thousands of
-    /// both.
+    /// The last complete row of user-agent lines. All statements below it share this list, because a file can have
+    /// thousands of statements and of user-agent lines.
     ended: Arc<[AgentLine<'a>]>,
 }
 

@@ -52,7 +52,7 @@ pub struct Preference {
 pub struct SitePreference {
     /// `false` if any line forbids the use.
     pub allowed: bool,
-    /// Number of the line, from 1. If lines about all paths and lines about some paths say so, this is a line about all
+    /// Number of a line that says so, from 1: a line about all paths if there is one, otherwise a line about some
     /// paths.
     pub line: u32,
     /// Whether the site says the same about all of its paths.

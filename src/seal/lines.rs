@@ -210,7 +210,8 @@ pub(super) fn identify(path: &Path) -> Result<Option<LogFile>, SealError> {
         let line = match lines.next_line() {
             Ok(Some(line)) => line,
             Ok(None) => break,
-            // A file that is still being compressed is incomplete. A later sealing reads it again.
+            // A file that is still being compressed is incomplete, so reading it can fail. Leave it out: a later
+            // sealing reads it again.
             Err(_) if is_gz(path) => break,
             Err(error) => return Err(error),
         };

@@ -706,7 +706,7 @@ fn a_proof_names_the_line_its_entry_and_the_checkpoint() {
 #[test]
 fn a_rotation_while_older_lines_are_sealed_skips_no_file() {
     let bench = Bench::new();
-    // This is more than one round of sealing takes.
+    // These are more lines than one round of sealing takes.
     let backlog = 66_000;
     bench.append(0..backlog);
     bench.rotate("audit.jsonl.1");

@@ -1,4 +1,4 @@
-//! What memory holds about an origin, and the weight of that in the cache.
+//! What the cache keeps in memory about an origin, and how much memory that takes.
 
 use std::sync::{
     Arc,
@@ -13,7 +13,7 @@ use crate::{
     origin::{Host, Origin},
 };
 
-/// What memory holds about one origin and its robots.txt.
+/// What the cache keeps in memory about one origin and its robots.txt.
 #[derive(Debug)]
 pub(super) struct CachedOrigin {
     pub(super) state: ArcSwap<OriginState>,

@@ -49,8 +49,8 @@ pub struct DiskOptions {
     /// How long to remember an origin after its robots.txt has expired. If a bot sends another request to the origin,
     /// the robots.txt is fetched again, and the time starts anew.
     pub keep: Duration,
-    /// Maximum size of what the file stores, in bytes. Above it, robotgate forgets the origins first whose robots.txt
-    /// expired first.
+    /// Maximum size of what the file stores, in bytes. If it stores more, robotgate forgets the origins whose
+    /// robots.txt expired first.
     pub max_bytes: u64,
 }
 

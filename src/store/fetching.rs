@@ -1,5 +1,5 @@
-//! Gets a lookup its robots.txt fetch: joins the fetch that is queued or runs for the origin, or queues a new one, and
-//! waits for it.
+//! Gives a lookup the fetch of the robots.txt that it needs: joins the fetch that is queued or runs for the origin, or
+//! queues a new one, and waits for it.
 
 use std::{
     hash::BuildHasher as _,

@@ -1,7 +1,7 @@
 //! The robots.txt fetches that are queued or running. An origin has at most one, and later requests join it.
 //!
-//! A queued fetch is cancelled when no request waits for it any longer. It starts as soon as it is the turn of one of
-//! the requesters that wait for it. A running fetch continues even if nobody waits.
+//! A queued fetch is cancelled when no request waits for it any longer. It starts as soon as one of the requesters that
+//! wait for it gets a permit. A running fetch continues even if nobody waits.
 
 use std::{
     collections::HashMap,

@@ -119,8 +119,8 @@ impl Rejections {
         let mut trusting = self.trusting.lock().unwrap_or_else(PoisonError::into_inner);
         if trusting.len() >= MAX_TRUSTING {
             trusting.retain(|_, since| is_recent(*since, now));
-            // If more than half of the entries are still recent, all are forgotten. Otherwise this search of the whole
-            // table could run for each new connection.
+            // If more than half of the programs were seen recently, all are forgotten. Otherwise, this search of the
+            // whole table could run for each new connection.
             if trusting.len() > MAX_TRUSTING / 2 {
                 trusting.clear();
             }

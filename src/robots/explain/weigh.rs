@@ -1,8 +1,8 @@
 //! Compares the rules of one agent with one path, and measures how much of each rule matches (RFC 9309 §2.2.2 and
 //! §2.2.3). The longest matching rule wins, then an `Allow`, then the earlier rule.
 //!
-//! It does not know groups. It never goes back in a path, because after a `*`, it is always right to take the leftmost
-//! match of what follows. So the time is proportional to the length of pattern and path.
+//! This module does not deal with groups. Matching never goes back in a path, because after a `*`, it is always right
+//! to take the leftmost match of what follows. So the time is proportional to the length of pattern and path.
 
 use std::{borrow::Cow, cmp::Reverse};
 

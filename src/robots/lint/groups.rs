@@ -230,8 +230,8 @@ impl UserAgent {
     }
 }
 
-/// Checks a user-agent name. `token` is the part that Google's parser reads. `name` is the whole word, if it is a valid
-/// name and longer.
+/// Checks a user-agent name. `token` is the part that Google's parser reads. `name` is the whole word, if it is longer
+/// than `token` and a valid name.
 fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings: &mut Findings) {
     let (rest, read_as) = (&value[token.len()..], quoted(token.as_bytes()));
     if value.is_empty() {

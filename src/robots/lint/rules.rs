@@ -204,7 +204,7 @@ impl<'a> Scope<'a> {
         for rule in rules.iter().filter(|rule| rule.pattern.is_empty()) {
             let message = match rule.kind {
                 RuleKind::Allow => "An empty `Allow` does nothing: write `Allow: /` if you mean everything.",
-                // Do not report it: as the only rule, an empty `Disallow` says that everything is allowed.
+                // Do not report an empty `Disallow` that is the only rule: it says that everything is allowed.
                 RuleKind::Disallow if self.rules.is_empty() => continue,
                 RuleKind::Disallow => "An empty `Disallow` disallows nothing, and does not cancel other rules.",
             };
@@ -244,8 +244,8 @@ fn samples(pattern: &str) -> Vec<Vec<u8>> {
     if rest.len() == open.len() {
         return vec![filled(&open)];
     }
-    // All paths begin with a slash. For a pattern that begins with `*`, it can be in place of the `*`, or come after
-    // it.
+    // All paths begin with a slash. If the pattern begins with `*`, the `*` can match this slash, or a slash after the
+    // `*` can.
     let mut paths = vec![filled(&format!("/{open}"))];
     if rest.starts_with('/') {
         paths.push(filled(rest));

@@ -259,7 +259,7 @@ impl CopyFile {
 pub struct Collected {
     pub seen: usize,
     pub forgotten: usize,
-    /// Where to continue, or `None` at the end of the file.
+    /// The name of the origin at which the next pass has to continue, or `None` at the end of the file.
     pub next: Option<String>,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Queue {
     writing: Arc<HashMap<String, Change>>,
     /// Size of the states in `waiting`, in bytes. Includes memory that the cache uses too.
     bytes: usize,
-    /// Callers of `flush`, who are notified when everything that waits now is written.
+    /// Callers of `flush`, who are notified when the changes that are waiting now are written.
     flushing: Vec<oneshot::Sender<()>>,
     /// Whether an origin's state did not fit into the queue since the last write.
     overflowed: bool,
