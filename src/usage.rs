@@ -2,8 +2,8 @@
 //! the policy for each vocabulary. No I/O and no clock.
 //!
 //! Each vocabulary has labels of its own. One table, [`Vocabulary::labels`], says which purposes each label covers.
-//! [`crate::robots`] reads the vocabularies of a robots.txt, [`TdmRep`](crate::copy::TdmRep) a site's `tdmrep.json`, and
-//! [`crate::decision`] the fields of a response.
+//! [`crate::robots`] reads the vocabularies of a robots.txt, [`TdmRep`](crate::copy::TdmRep) a site's `tdmrep.json`,
+//! and [`crate::decision`] the fields of a response.
 
 use std::fmt;
 
@@ -107,11 +107,11 @@ pub struct UseStatement {
 /// Where a site says how its content may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseSource {
-    /// A line of the robots.txt, from 1.
+    /// The number of a line of the robots.txt, from 1.
     Line(u32),
-    /// An entry of the `tdmrep.json`, from 1.
+    /// The number of an entry of the `tdmrep.json`, from 1.
     Entry(u32),
-    /// A field of the response.
+    /// The name of a field of the response.
     Field(&'static str),
 }
 

@@ -35,7 +35,7 @@ impl AnsweredSite {
     }
 
     /// Decides the request of a log line as if the site had this robots.txt. Returns `None` if the request was refused
-    /// before that matters: because of the host's address or the client's credential.
+    /// for a reason that comes before the robots.txt: the host's address or the client's credential.
     ///
     /// # Errors
     /// Fails if the line does not say enough about the request.

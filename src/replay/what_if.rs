@@ -54,7 +54,7 @@ pub struct Assumed {
     pub forwarded: bool,
     /// The rule that decides, written as in the log.
     pub rule: Option<String>,
-    /// The bot that would be identified.
+    /// The bot that would be identified with the change.
     pub bot: Option<String>,
     /// The group of the robots.txt that applies to the bot.
     pub group: Option<String>,

@@ -61,7 +61,7 @@ pub(super) struct Record<'a> {
     #[serde(default)]
     pub(super) new_text: bool,
     pub(super) failing_since: Option<Timestamp>,
-    // Fields of the records of changes.
+    // Fields of the records of changes of a robots.txt.
     #[serde(borrow)]
     pub(super) robots_sha256_before: Option<Text<'a>>,
     #[serde(borrow)]

@@ -55,7 +55,7 @@ pub struct SitePreference {
     /// Number of a line that says so, from 1: a line about all paths if there is one, otherwise a line about some
     /// paths.
     pub line: u32,
-    /// Whether the site says the same about all of its paths.
+    /// Whether `allowed` is what the site says about all of its paths.
     pub everywhere: bool,
 }
 

@@ -231,7 +231,7 @@ fn is_gz(path: &Path) -> bool {
 const ERASED: &[u8] = b"{\"event\":\"erased\",\"sha256\":\"";
 /// How many lines at the start of a file to search for one that has a time.
 const MAX_WITHOUT_TIME: usize = 10_000;
-/// How often to list the files again because a rotation changed them.
+/// How many times to list the files again if a rotation changed them.
 const MAX_TRIES: usize = 10;
 const BUFFER: usize = 256 * 1024;
 /// Maximum length of a line, in bytes. Lines of the log are far shorter.

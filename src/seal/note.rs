@@ -165,6 +165,8 @@ impl Note {
         })
     }
 
+    /// Parses a text and its signatures.
+    ///
     /// # Errors
     /// Fails if the bytes are no note.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, NoteError> {

@@ -46,7 +46,7 @@ struct Writer<'a> {
 /// The place in the log up to which lines are sealed. A file in the folder keeps it. Only sealing needs that file.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Position {
-    /// Number of sealed lines up to this place.
+    /// Number of sealed lines before this position.
     size: u64,
     /// The name of the log file, for error messages.
     file: String,

@@ -68,7 +68,7 @@ impl Clocks {
         Some(jump)
     }
 
-    /// Returns the remembered jumps, oldest first.
+    /// Returns the remembered jumps of the clock, the oldest first.
     pub(super) fn jumps(&self) -> Vec<Jump> {
         self.lock().jumps.clone()
     }
@@ -85,5 +85,5 @@ fn running() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }
 
-/// Maximum number of jumps to remember.
+/// Maximum number of jumps of the clock to remember.
 const MAX_JUMPS: usize = 16;

@@ -140,7 +140,7 @@ impl Disk {
         self.shared.failures.load(Ordering::Relaxed)
     }
 
-    /// Changes the limits.
+    /// Changes the limits of the file.
     pub fn set_options(&self, options: DiskOptions) {
         *self.shared.keep.lock().unwrap_or_else(PoisonError::into_inner) = options.keep;
         self.shared.max_bytes.store(options.max_bytes, Ordering::Relaxed);

@@ -144,7 +144,7 @@ impl Store {
         Ok((running, CacheStatus::Miss))
     }
 
-    /// Fetches, and stores the result.
+    /// Fetches the robots.txt, and stores the result in the cache.
     async fn fetch<F: Fetch>(
         &self,
         guard: &FetchGuard,

@@ -238,7 +238,7 @@ fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings
         let message = "The user-agent has no name: write `*` for every bot.";
         findings.add(line, Lint::EmptyUserAgent, message);
     } else if rest.is_empty() || token.is_empty() {
-        // Report nothing. If the name is only a token, it is correct. If Google's parser reads nothing of it,
+        // Report nothing. If Google's parser reads the whole name, it is correct. If the parser reads nothing of it,
         // `check_reach` reports that.
     } else if let [b',' | b';' | b'|' | b'&', ..] = trim(rest) {
         let message = format!("Google reads only the first name, {read_as}: write a User-agent line for each agent.");
