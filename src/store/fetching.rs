@@ -34,8 +34,8 @@ struct Begun<'a, F: Fetch> {
 }
 
 impl Store {
-    /// Fetches a robots.txt in the background, as soon as the requester has a permit to fetch. Does nothing if the
-    /// requester has reached its limit of fetches: a later request then starts the fetch.
+    /// Fetches a robots.txt in the background, as soon as the fetch limiter lets the requester start a fetch. Does
+    /// nothing if the requester has reached its limit of fetches: a later request then starts the fetch.
     pub(super) fn refresh<F: Fetch>(self: &Arc<Self>, cached: &Arc<CachedOrigin>, query: &Query<'_, F>) {
         if cached.fetching.load(Ordering::Relaxed) {
             return;
@@ -119,7 +119,7 @@ impl Store {
             .join_or_queue(query.origin, cached, is_due, query.requester.name, enter)
     }
 
-    /// Starts the fetch when it has a permit and there is room in the audit log for its record.
+    /// Starts the fetch when the fetch limiter allows it and the audit log has room for the record of the fetch.
     async fn begin<F: Fetch>(
         self: &Arc<Self>,
         queued: &QueuedFetch,

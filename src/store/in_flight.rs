@@ -1,7 +1,7 @@
 //! The robots.txt fetches that are queued or running. An origin has at most one, and later requests join it.
 //!
-//! A queued fetch is cancelled when no request waits for it any longer. It starts as soon as one of the requesters that
-//! wait for it gets a permit. A running fetch continues even if nobody waits.
+//! A queued fetch is cancelled when no request waits for it any longer. It starts as soon as the fetch limiter lets one
+//! of the requesters that wait for it start a fetch. A running fetch continues even if nobody waits.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ struct Entry {
     fetch: Arc<InFlightFetch>,
     /// Number of requests that wait for the fetch to begin.
     waiting: usize,
-    /// The requesters that wait for the fetch, each with its permit to fetch.
+    /// The requesters that wait for the fetch, each with its place in the fetch limiter.
     permits: Vec<(Name, Weak<FetchPermit>)>,
 }
 
@@ -77,8 +77,9 @@ pub(super) struct FetchGuard {
 
 impl InFlightFetches {
     /// Joins the fetch that is queued or runs for `origin`. If there is none, but one is still needed, queues a fetch
-    /// whose result goes into `cached`. A queued fetch needs a permit for its requester: that of an earlier request by
-    /// the same requester for this fetch, or a new one, for which this calls `enter`.
+    /// whose result goes into `cached`. While the fetch is queued, its requester needs a place in the fetch limiter:
+    /// the place that an earlier request by the same requester got for this fetch, or a new one, for which this calls
+    /// `enter`.
     ///
     /// # Errors
     /// Fails if `enter` fails.
@@ -189,8 +190,8 @@ impl RunningFetch {
 // === impl QueuedFetch ===
 
 impl QueuedFetch {
-    /// Waits until the requester has a permit to run the fetch. Returns `false` if another requester got a permit
-    /// earlier and has started the fetch.
+    /// Waits until the fetch limiter lets this requester start the fetch. Returns `false` if another requester has
+    /// started it before.
     pub(super) async fn turn(&self) -> bool {
         let mut stage = self.fetch.stage.subscribe();
         tokio::select! {
@@ -200,7 +201,7 @@ impl QueuedFetch {
         }
     }
 
-    /// Starts the fetch with the requester's permit. Returns `None` if the fetch has already started.
+    /// Starts the fetch for this requester. Returns `None` if the fetch has already started.
     pub(super) fn begin(&self) -> Option<(FetchGuard, Arc<FetchPermit>)> {
         let is_first = self.fetch.stage.send_if_modified(|stage| {
             let is_first = *stage == Stage::Queued;
