@@ -90,8 +90,8 @@ impl Authority {
                 pair.tidy();
                 return Ok((authority, Provenance::Loaded));
             }
-            // One file is missing, and so is its directory. So there is no unfinished file of an interrupted creation
-            // either.
+            // One file is missing, and so is its directory. An interrupted creation would have left the file there
+            // under a temporary name, so there is nothing to complete.
             Presence::Half { present, missing } if !files::folder_of(missing).is_dir() => {
                 return Err(AuthorityError::half(present, missing));
             }
@@ -100,7 +100,7 @@ impl Authority {
         }
 
         let lock = pair.lock()?;
-        // While this process waited for the lock, another one can have created the files.
+        // Look again: while this process waited for the lock, another one can have created the files.
         let origin = match pair.presence()? {
             Presence::Both => Provenance::Loaded,
             Presence::Half { present, missing } => {
@@ -179,8 +179,9 @@ impl Authority {
         &self.chain.subject
     }
 
-    /// Returns what RFC 5280 §4.2.1 requires of an authority's certificates and these lack. Most clients do not check
-    /// it, but strict ones refuse the leaf certificates. Empty for a certificate that robotgate created.
+    /// Returns what RFC 5280 §4.2.1 requires of an authority's certificates and the certificates of the file lack. Most
+    /// clients do not check it, but strict ones refuse the leaf certificates. Empty for a certificate that robotgate
+    /// created.
     pub fn lacks(&self) -> &[&'static str] {
         &self.chain.lacks
     }

@@ -1,7 +1,7 @@
 //! The subcommands, one file each. They read arguments, call the library and print. They contain no logic.
 //!
-//! They share the modules `live` (fetching a robots.txt for a person), `source` (reading a robots.txt file), `overrides`
-//! (`--set`), `complaint` (errors on stderr) and `progress` (signs of progress).
+//! They share the modules `live` (fetching a robots.txt for a person), `source` (reading a robots.txt file),
+//! `overrides` (`--set`), `complaint` (errors on stderr) and `progress` (signs of progress).
 
 pub mod ca;
 pub mod cache;
@@ -101,7 +101,7 @@ impl Cli {
 
 /// Loads the configuration from `file`, the environment and `overrides`, without reading the credentials file. For
 /// commands that need no credentials, because their user often has no permission to read that file. Also returns the
-/// sources, to name them.
+/// sources, so that messages can name them.
 fn load(file: Option<&Path>, overrides: &Overrides) -> Result<(Config, Sources), ConfigError> {
     let sources = overrides.sources(file)?;
     Ok((Config::load_without_credentials(&sources)?, sources))

@@ -25,7 +25,8 @@ pub(crate) fn columns_of(output: impl AsFd) -> usize {
 
 /// Escapes `text` for a terminal and truncates it to `columns`.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
-    // `plain` limits bytes, not columns. Few characters take more than four bytes for each column.
+    // `plain` limits bytes, not columns. Four bytes for each column are enough for nearly every text, so this keeps
+    // `plain` from escaping far more than is shown.
     cut_end(&plain(text, 4 * columns), columns).into_owned()
 }
 

@@ -115,7 +115,7 @@ pub struct Config {
     pub expect: Vec<Expectation>,
     /// The keys that the file, environment variables and `--set` set.
     pub settings: Settings,
-    /// Everything that they set, as one text in a fixed form, and its digest.
+    /// Everything that the file, environment variables and `--set` set, as one text in a fixed form, and its digest.
     pub canonical: Canonical,
 }
 
@@ -153,8 +153,9 @@ impl Config {
         Self::load_by(sources, Reads::Nothing)
     }
 
-    /// Like [`Config::load_alone`], but ignores the mistakes in the configuration. A key with a mistake has its default.
-    /// For a question to a running proxy, which may still have an older configuration.
+    /// Like [`Config::load_alone`], but ignores the mistakes in the configuration. A key with a mistake has its
+    /// default. `robotgate health` uses this to find the running proxy, which may use the configuration from before the
+    /// mistakes.
     ///
     /// # Errors
     ///
@@ -312,9 +313,9 @@ impl Config {
             .collect()
     }
 
-    /// Finds bots that a site may mean by a name for which robotgate does not look in its robots.txt. These bots have
-    /// no `robots-agents`, and all names in their `user-agents` differ from the bot's own name. Returns each with the
-    /// first of its `user-agents`.
+    /// Finds bots whose `user-agents` differ from their name, and that have no `robots-agents`. An example is the bot
+    /// `crawler` with the User-Agent `AcmeBot/2`: robotgate looks for `crawler` in a robots.txt, but the site may have
+    /// rules for `AcmeBot`. Returns the name of each bot, and the first product in its `user-agents` (`AcmeBot`).
     pub fn bots_looked_up_by_name(&self) -> Vec<(&str, &str)> {
         let is_set = |bot: &Bot| {
             let key = format!("bot.{}.robots-agents", bot.name);
@@ -362,8 +363,8 @@ impl Config {
             .collect()
     }
 
-    /// Returns a warning if the audit log is in a watched folder, because each of its lines would then wake the
-    /// watcher.
+    /// Returns a warning if the audit log is in a folder that robotgate watches for changes of the configuration. Each
+    /// line of the log would then wake the watcher.
     fn audit_is_watched(&self, file: Option<&Path>) -> Option<String> {
         let Output::File(log) = &self.audit.output else {
             return None;

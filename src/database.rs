@@ -115,7 +115,7 @@ fn move_aside<T>(kind: &Kind<T>, path: &Path, damaged: &File, what: &str) -> Res
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let there = fs::metadata(path).ok().map(identity);
     if there != Some(identity(damaged.metadata()?)) {
-        // The path already names another file, so another process has renamed the damaged one.
+        // The path already names another file: another process has renamed the damaged one, so there is nothing to do.
         return Ok(());
     }
     let mut beside = path.as_os_str().to_owned();
@@ -260,7 +260,7 @@ from_parts!(DatabaseError, TransactionError, TableError, StorageError, CommitErr
 
 /// How long to wait after the first failed write.
 const RETRY: Duration = Duration::from_secs(1);
-/// How often the wait is doubled at most.
+/// How many times the wait after a failed write is doubled at most.
 const MAX_DOUBLINGS: u32 = 4;
 /// Maximum number of renamed damaged files in the folder. Without a limit, a failing disk could fill up with them.
 const MAX_ASIDE: usize = 8;

@@ -25,7 +25,7 @@ pub enum LoadError {
 /// The cases that a configuration does not meet. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
-    /// The file, or what stands for it.
+    /// The name of the configuration file, or words such as "the built-in configuration" if there is no file.
     place: String,
     /// Line number of each failed case, and how its decision differs.
     cases: Vec<(usize, String)>,

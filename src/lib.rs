@@ -102,7 +102,7 @@
 //! - [`usage`], [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket.
 //!   No module imports a module that imports it. [`decision::Question::begin`] and
 //!   [`decision::Question::before_interception`] are the only functions that begin a [`decision::Decision`].
-//!   `tests/it/modules.rs` checks the first two.
+//!   `tests/it/modules.rs` checks the first two of these three rules.
 //! - While robotgate runs, it never uses an older robots.txt copy in place of the last fetch. After a restart, a copy
 //!   from disk that has not expired can be older than the last fetch, if that fetch could not be written to disk. A
 //!   copy that cannot be read from disk is fetched again.

@@ -20,11 +20,11 @@ use crate::text::words;
 words! {
     /// Which limit makes a request wait.
     pub enum Cause {
-        /// The gap that `pace.delay` configures.
+        /// `pace.delay`: the minimum time between two requests to a site.
         Delay = "delay",
-        /// The gap that the `delay` of the bot configures.
+        /// The bot's own `delay`: the minimum time between two requests to a site.
         BotDelay = "bot-delay",
-        /// The gap that the site's `Crawl-delay` asks for.
+        /// The site's `Crawl-delay`: the time that the site asks bots to wait between two requests.
         CrawlDelay = "crawl-delay",
         /// A pause, because the site responded to a request with 429 or 503.
         Pause = "pause",

@@ -31,7 +31,7 @@ use crate::{
     pace::{Later, Limits, MAX_GAP, Policy},
 };
 
-/// The limiters of all origins.
+/// One pace limiter for each origin.
 pub(crate) struct Pacer {
     shards: Box<[Mutex<Shard>]>,
     /// Chooses the shard of an origin.
@@ -39,8 +39,8 @@ pub(crate) struct Pacer {
     waiting: Arc<Waiting>,
     /// Whether requests are sent without waiting, because a reload removed the limits.
     is_lifted: AtomicBool,
-    /// Tells the requests that wait for a time from the fleet's server that a reload changed the limits. `None` if it
-    /// removed them.
+    /// The limits after the last reload, for requests that wait for a time from the fleet's server. `None` if the
+    /// reload removed the limits.
     reloaded: watch::Sender<Option<Policy>>,
 }
 
@@ -98,7 +98,7 @@ impl Pacer {
         pacer.state().limiter.not_before(now(), &bot.into(), limits)
     }
 
-    /// Records a request that did not ask for a turn. The gap to the next request begins with it too.
+    /// Records a request that did not ask for a turn. The next request has to keep its gap from this one too.
     pub(crate) fn note_request(&self, origin: &Origin) {
         let pacer = self.pacer(origin);
         pacer.note_request();
@@ -177,8 +177,8 @@ impl fmt::Debug for Pacer {
 // === impl Shard ===
 
 impl Shard {
-    /// Removes origins that behave as if they were new. If the shard is still full, removes those without a request or
-    /// a pause, and then all those that no request uses.
+    /// Removes the origins that no longer limit any request. If the shard is still full, removes those without a
+    /// running request or a pause, and then all that no request uses.
     fn make_room(&mut self) {
         if self.pacers.len() < self.sweep_at.max(MIN_SWEEP) {
             return;

@@ -18,8 +18,8 @@ pub(crate) struct EventCounter {
     last_logged: AtomicU64,
 }
 
-/// Logs like the macro of `tracing` for that level, but at most once a second for each place in the source. Adds the
-/// field `total`, which is the number of events since the program started.
+/// Logs like the macro of `tracing` for the level `$level`, but at most once a second for each place in the source.
+/// Adds the field `total`, which is the number of events since the program started.
 macro_rules! ratelimited {
     ($level:ident, $($line:tt)+) => {{
         static COUNT: $crate::ratelimited::EventCounter = $crate::ratelimited::EventCounter::new();

@@ -88,7 +88,8 @@ pub enum Missing {
     Malformed(&'static str),
 }
 
-/// The robots.txt and the `tdmrep.json` that a log line names by their digests. `None` if the store does not have one.
+/// The robots.txt and the `tdmrep.json` that a log line names by their digests. Each is `None` if the line names none,
+/// or if the store of evidence does not have it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Texts<'t> {
     /// The robots.txt, parsed with the profile of the configuration that is used now.
@@ -137,7 +138,8 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
     let mut differences = contradictions(logged, config);
     let is_pace = logged.reason == Reason::Pace.as_str();
     let decided = match is_as_logged(logged) {
-        // The request came too early. It only had to wait because the robots.txt allows it. That part is decided again.
+        // The request had to wait because it came too early. But first, the robots.txt had allowed it, and that part
+        // can be decided again.
         true if is_pace && logged.robots_sha256.is_some() => decide(logged, config, texts).map(Some),
         true => Ok(None),
         false => decide(logged, config, texts).map(Some),
@@ -167,7 +169,7 @@ pub fn is_as_logged(logged: &LoggedDecision<'_>) -> bool {
 /// Decides the request of a log line again.
 ///
 /// # Errors
-/// Fails if the line or the store lacks something that the decision depends on.
+/// Fails if the line or the store of evidence lacks something that the decision depends on.
 pub fn decide(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) -> Result<Decision, Missing> {
     // Parts of the URL may be left out of the log, and a rule or statement may depend on them. If there is no
     // robots.txt and no `tdmrep.json`, nothing can depend on them.
@@ -230,7 +232,8 @@ fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) -> Result<(
     }
     let hides_value = match config {
         Some(config) => config.audit.privacy.redact_query.hides_value(&logged.url),
-        // The parameter's real value could also be `redacted`. The line does not tell, so this is treated as left out.
+        // The client may have sent the value `redacted` itself. The line does not tell, so the value counts as left
+        // out.
         None => logged.url.contains("=redacted"),
     };
     match hides_value {
@@ -239,7 +242,7 @@ fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) -> Result<(
     }
 }
 
-/// Returns the `[[https.tunnel]]` entry of `config` that was valid for the host at the time of the line.
+/// Returns the `[[https.tunnel]]` entry of `config` that was valid for the host when the line was logged.
 fn exception(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> Result<Option<Arc<str>>, Missing> {
     if config.https.tunnels.is_empty() {
         return Ok(None);
@@ -255,8 +258,8 @@ fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> Resul
         let exception = exception(logged, target, config)?;
         return Ok(Scope::Tunnel { exception });
     }
-    // Whether this request was only for the robots.txt depends on header fields that the log does not have. So this
-    // looks at the logged reason.
+    // Whether this request was only for the robots.txt depends on header fields that the log does not have. The logged
+    // reason tells it instead.
     Ok(Scope::Path {
         alone: [Reason::RobotsFile, Reason::Pace]
             .iter()
@@ -299,21 +302,24 @@ fn pending_fetch(logged: &LoggedDecision<'_>) -> Option<CacheStatus> {
     found.map(|(_, status)| status)
 }
 
-/// Builds what the proxy knew of the origin's robots.txt at that time, as far as the log line says.
+/// Builds what the proxy knew of the origin's robots.txt when it decided the request, as far as the log line says.
 fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<RobotsCopy>>) -> Result<Lookup, Missing> {
     let is = |reason: Reason| reason.as_str() == logged.reason;
-    // Returns whether the line has this reason or `usage`. A use is refused only after the robots.txt, or the lack of
-    // one, has let the request through.
+    // Returns whether the robots.txt, or the lack of one, led to this result. A line with the reason `usage` counts
+    // too: a use is refused only after the robots.txt has let the request through, and the line does not say for which
+    // reason it did.
     let lets_through = |reason| is(reason) || is(Reason::Usage);
     let status = logged.robots_status.unwrap_or(0);
     let unknown = OriginState::unknown();
     let start = SystemTime::UNIX_EPOCH + START;
     let after = |state: &OriginState, meaning| state.after(meaning, status, Freshness::default(), start, 0.0, policy);
     let failed = || Meaning::Failed(FetchError::Earlier("it could not be fetched".to_owned()).into());
-    // A time so late that every robots.txt has expired, and failures have lasted longer than `unreachable.deny_for`.
+    // The time of the decision if the site had been failing for long. It is so late that every robots.txt has expired,
+    // and that failures have lasted longer than `unreachable.deny_for`.
     let late = start + policy.unreachable.deny_for + YEARS;
     let pending = pending_fetch(logged);
-    // With the reason `pace`, `robots_error` says that the Crawl-delay is too long. The robots.txt was fetched.
+    // With the reason `pace`, `robots_error` does not mean that the fetch failed. It says that the Crawl-delay is too
+    // long.
     let is_failing = logged.robots_error.is_some() && !is(Reason::Pace);
     let (state, at) = match (text, logged.robots_sha256) {
         (Some(copy), _) => {
@@ -336,7 +342,7 @@ fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<Robots
         (None, None) if (500..=599).contains(&status) && lets_through(Reason::Soft404) && policy.soft_404 => {
             (after(&unknown, Meaning::Soft404), start)
         }
-        // A last status of 3xx means that there were too many redirects, which counts as no robots.txt.
+        // If the last status is 3xx, there were too many redirects. This counts as no robots.txt.
         (None, None) if (300..=399).contains(&status) => (after(&unknown, Meaning::NoRobots), start),
         (None, None) if status != 0 => {
             let received = Received {
@@ -349,8 +355,8 @@ fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<Robots
                 redirected: false,
             };
             match Meaning::of(&received, policy, start) {
-                // This status would have given rules, and then the line would have their digest. So the line is
-                // malformed.
+                // With this status, a site has rules, and a line then names the digest of their text. This line names
+                // none, so it is malformed.
                 Meaning::Rules(_) => return Err(Missing::Malformed("robots_sha256")),
                 meaning => (after(&unknown, meaning), start),
             }
@@ -368,7 +374,7 @@ fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<Robots
     })
 }
 
-/// Returns the fields that contradict other fields of the same line, whatever the decision was.
+/// Returns the fields that contradict other fields of the same line. This needs no new decision.
 fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Vec<Difference> {
     let mut differences = Vec::new();
     let mut differ = |field, logged: Option<&str>, now: Option<&str>| {
@@ -444,8 +450,8 @@ fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<Difference> 
     );
     let read_as = texts.read_as.as_ref().map(|(_, path)| &**path);
     differ("read_as", logged.read_as.as_deref(), read_as);
-    // A decision that needs no robots.txt copy can still name one in its line. The store may not have that copy any
-    // more, so the fields that come from it are not compared.
+    // A line can name a robots.txt copy that its decision does not need. The store of evidence may not have that copy
+    // any more, so the fields that come from it are not compared.
     if decision.lookup.is_some() || logged.robots_sha256.is_none() {
         differ("agent", logged.agent.as_deref(), texts.agent.as_deref());
         differ("group", logged.group.as_deref(), texts.group.as_deref());
@@ -454,7 +460,8 @@ fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<Difference> 
     differences
 }
 
-/// Compares what the site says about the purposes of the bot, and why a purpose is refused.
+/// Compares two things of the logged and the new decision: what the site says about the purposes of the bot, and why a
+/// purpose is refused.
 fn differences_of_usage(logged: Option<&LoggedUsage>, now: Option<&UsageReport>) -> Vec<Difference> {
     if logged.is_none() && now.is_none() {
         return Vec::new();
@@ -478,8 +485,8 @@ fn differences_of_usage(logged: Option<&LoggedUsage>, now: Option<&UsageReport>)
     .collect()
 }
 
-/// The time at which a replay assumes that the robots.txt was fetched, counted from 1970. The decision does not depend
-/// on it, but failures are counted only from a plausible time.
+/// The time at which a replay assumes that the robots.txt was fetched, counted from 1970. Every time after 2025 gives
+/// the same decision. An earlier time would count as that of a wrong clock, from which failures are not counted.
 const START: Duration = Duration::from_secs(2_000_000_000);
 /// So long that every robots.txt copy has expired after it.
 const YEARS: Duration = Duration::from_secs(20 * 365 * 24 * 60 * 60);

@@ -46,7 +46,7 @@ pub struct Period {
     pub until: Option<SystemTime>,
 }
 
-/// A number of requests, by their outcome.
+/// Numbers of requests by their outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) requests: u64,
@@ -243,8 +243,8 @@ impl Report {
         }
     }
 
-    /// Counts a request as refused that was counted as forwarded: the site's response forbids the use, so the bot did
-    /// not get the response.
+    /// Counts a request as refused instead of forwarded, because the site's response forbids the use: robotgate did not
+    /// pass the response on to the bot.
     fn withdraw(&mut self, record: &Record<'_>) {
         let Some(request) = self.forwarded.remove(record) else {
             return;

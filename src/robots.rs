@@ -98,7 +98,7 @@ pub struct RobotsTxt {
     crawl_delays: OnceLock<CrawlDelays>,
     /// The lines that say how content may be used, such as `Content-Usage`. They are parsed when they are first needed.
     usage: OnceLock<UsageLines>,
-    /// The most memory that the lines about use can take once parsed, in bytes.
+    /// The most memory that the lines in `usage` can take once they are parsed, in bytes.
     usage_weight: usize,
 }
 

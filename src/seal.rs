@@ -2,8 +2,8 @@
 //!
 //! The SHA-256 of each line is an entry of a Merkle tree (RFC 6962 §2.1). A folder holds the tree as tiles
 //! (c2sp.org/tlog-tiles), with a checkpoint that an Ed25519 key signs (c2sp.org/tlog-checkpoint). The lines stay in the
-//! log. Somebody who has the key could change the log and seal it anew. But the new tree does not fit a checkpoint that
-//! was handed out before.
+//! log. Somebody who has the key could change the log and seal it anew. But then the tree does not fit the checkpoints
+//! that were handed out before, so anybody who has one of these can prove the change.
 //!
 //! - `tree`, `note` and `compare` do no I/O. They contain the tree and its tiles, signed notes, and the comparison of a
 //!   log with the entries.
@@ -44,7 +44,7 @@ pub use self::{
 };
 use crate::files::SecretError;
 
-/// Where to seal a log, and its name: `evidence.seal-path` and `evidence.seal-origin`.
+/// Where to store the seal of a log, and the name of the log: `evidence.seal-path` and `evidence.seal-origin`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealOptions {
     /// The folder for the tree, the checkpoint and the keys. It may not exist yet.

@@ -88,12 +88,12 @@ pub enum ServiceError {
 // === impl Service ===
 
 impl Service {
-    /// Runs with the configuration from `sources` until a signal ends it. An audit log on standard
-    /// output is written in `log_format`.
+    /// Runs with the configuration from `sources` until a signal ends it. An audit log on standard output is written in
+    /// `log_format`.
     ///
     /// # Errors
-    /// Fails if the configuration is invalid or a file or another resource that it names is not available. In these
-    /// cases, nothing was served, except with [`ServiceError::Listening`].
+    /// Fails if the configuration is invalid, or a file or another resource that it names is not available. Nothing was
+    /// served then. Fails with [`ServiceError::Listening`] if a listener fails later.
     pub fn run(sources: &Sources, log_format: LogFormat) -> Result<(), ServiceError> {
         // This comes first, because it changes the environment, which is only allowed in a single-threaded process.
         let inherited = Inherited::from_env();
@@ -122,7 +122,7 @@ impl Service {
             .build()
             .map_err(ServiceError::Runtime)?;
         let ended = runtime.block_on(Self::serve(config, source, log_format, inherited, notifier));
-        // The tasks that still run have had their time to end.
+        // Do not wait for the tasks that still run: they have had their time to end.
         runtime.shutdown_background();
         ended
     }
@@ -134,7 +134,7 @@ impl Service {
         mut inherited: Inherited,
         notifier: &Notifier,
     ) -> Result<(), ServiceError> {
-        // Do this before anything slow, so that no signal is missed.
+        // Begin to receive signals before anything that takes long, so that no signal is missed.
         let mut stop = Stop::new().map_err(ServiceError::Signals)?;
         let hangup = signal(SignalKind::hangup()).map_err(ServiceError::Signals)?;
         let rotate = signal(SignalKind::user_defined1()).map_err(ServiceError::Signals)?;
@@ -177,7 +177,7 @@ impl Service {
             operators,
             ..
         } = &*daemon;
-        // Open the socket before the daemon reports that it is ready.
+        // Open the Unix socket for `robotgate cache` before the daemon reports that it is ready.
         daemon.answer_on_socket().await;
         announce(live, source.as_ref().map(Source::file));
         let generation = live.generation();
@@ -220,7 +220,7 @@ impl Service {
         // An error only means that no task is left to tell.
         let _ = shutdown.send(true);
         let ending = async {
-            // A reload that is running may complete, unless it takes too long.
+            // Let a running reload complete, unless it takes too long.
             let _ = tokio::time::timeout(RELOAD_TO_END, reloading).await;
             if !listeners.drain(live.generation().config.proxy.shutdown_timeout).await {
                 tracing::warn!("ended the exchanges that were still open");
@@ -298,8 +298,8 @@ async fn log_slow_opening() {
 /// configuration, so log rotation works even if the configuration file has a mistake.
 async fn reopen_logs(live: Arc<Live>, mut requests: Signal) {
     while requests.recv().await.is_some() {
-        // Reopen only the log of the current generation. Those of earlier generations write their remaining lines to
-        // their old files.
+        // Reopen only the log of the configuration in force. Logs of earlier configurations get only the remaining
+        // lines of requests that began before a reload, and these belong in the old files.
         let generation = live.generation();
         // Reopening accesses the disk. So do not do it on a thread that serves requests.
         let reopening = tokio::task::spawn_blocking(move || generation.reopen_audit_log());

@@ -51,9 +51,10 @@ pub struct Store {
     running: TaskTracker,
     stopping: CancellationToken,
     disk: Option<Arc<Disk>>,
-    /// Why there is no `disk` although the configuration asks for copies on disk.
+    /// Why copies are not stored on disk although the configuration asks for it.
     without_disk: Option<String>,
-    /// A reload sets this time. Fetches that failed before it are retried at the next request. Microseconds since 1970.
+    /// When a reload last made failed fetches due, in microseconds since 1970. A fetch that failed before this time is
+    /// retried at the next request for its origin.
     retry_from: AtomicU64,
     clocks: Clocks,
     spread: RandomState,
@@ -65,7 +66,8 @@ pub struct Query<'a, F> {
     pub origin: &'a Origin,
     pub fetcher: &'a Arc<F>,
     pub policy: &'a Policy,
-    /// The client or operator who asks. If the lookup needs a fetch, the limit on their fetches applies.
+    /// The client or operator who asks. If the lookup needs a fetch, it counts towards the limit on this requester's
+    /// fetches.
     pub requester: Requester,
 }
 
@@ -117,9 +119,9 @@ impl Store {
         }
     }
 
-    /// Creates a store of another document. It keeps about `max_bytes` in memory, and shares the file on disk of
-    /// `robots`, whose memory includes the page cache of the file. [`end_fetches`](Self::end_fetches) of `robots` ends
-    /// the fetches of both.
+    /// Creates a store of another document. It keeps about `max_bytes` in memory, and uses the same file on disk as
+    /// `robots`. The page cache of that file counts as memory of `robots`. [`end_fetches`](Self::end_fetches) of
+    /// `robots` ends the fetches of both.
     pub fn beside(robots: &Self, document: &'static SiteDocument, max_bytes: u64) -> Self {
         Self {
             document,
@@ -144,7 +146,7 @@ impl Store {
         usize::try_from(share).unwrap_or(usize::MAX)
     }
 
-    /// Makes every failed fetch due: the next request for such an origin retries it.
+    /// Makes every failed fetch due: the next request for the origin fetches its robots.txt again.
     pub fn retry_failures(&self) {
         self.retry_from
             .store(micros_since_1970(SystemTime::now()), Ordering::Relaxed);
@@ -153,7 +155,8 @@ impl Store {
         }
     }
 
-    /// Records why there is no disk although the configuration asks for one, and what people can do about it.
+    /// Records why copies are not stored on disk although the configuration asks for it, and what people can do about
+    /// it.
     #[must_use]
     pub fn without_disk(mut self, why: String) -> Self {
         self.without_disk = Some(why);
@@ -249,7 +252,7 @@ impl Store {
         if let Some(disk) = &self.disk {
             disk.forget(self.document.name(origin));
         }
-        // A lookup or a fetch may still use this cached origin, so clear it before it is removed from the cache.
+        // A lookup or a fetch may still use this object, so clear its contents before it is removed from the cache.
         let held = self.cache.get(origin).map(|held| held.cached);
         for cached in self.in_flight.of(origin).into_iter().chain(held) {
             cached.forget();
@@ -261,7 +264,8 @@ impl Store {
     /// that at most `wait`.
     ///
     /// # Errors
-    /// Fails if a fetch was needed but could not start, and the origin is not the cause.
+    /// Fails if a fetch was needed but could not start, for example because the requester has reached its limit of
+    /// fetches or the audit log cannot be written.
     pub async fn lookup<F: Fetch>(
         self: &Arc<Self>,
         query: &Query<'_, F>,
@@ -335,7 +339,7 @@ impl Store {
         }
     }
 
-    /// Applies to a state from disk what has happened since it was written: the clock was set, a reload made failed
+    /// Corrects a state from disk for what has happened since it was written: the clock was set, a reload made failed
     /// fetches due again, or the profile changed.
     async fn brought_up_to_date(&self, earlier: Arc<OriginState>, policy: &Policy) -> Arc<OriginState> {
         let retry_from = Duration::from_micros(self.retry_from.load(Ordering::Relaxed));
@@ -389,7 +393,7 @@ impl Store {
         for (origin, cached) in held.chain(self.in_flight.cache()) {
             let before = cached.state.rcu(|state| state.after_jump(&jump));
             let state = cached.state.load_full();
-            // Correct the file too, before it is read at the next start.
+            // Correct the state on disk too. Otherwise, the next start would read uncorrected times.
             if let Some(disk) = self
                 .disk
                 .as_ref()
@@ -400,9 +404,11 @@ impl Store {
         }
     }
 
-    /// Inserts a cached origin again, so that the cache takes its new weight into account.
+    /// Inserts a cached origin again after its size in memory has changed, because the cache weighs it only when it is
+    /// inserted.
     fn weigh_anew(&self, origin: &Origin, cached: &Arc<CachedOrigin>) {
-        // The cache may have evicted this one, and may already have a new one for the origin. Then keep the new one.
+        // The cache may have evicted `cached`, and may already hold a newer object for the same origin. Then keep the
+        // newer one.
         let is_another = |held: Held| !Arc::ptr_eq(&held.cached, cached);
         if !self.cache.peek(origin).is_some_and(is_another) {
             self.cache.insert(origin.clone(), Held::new(origin, cached.clone()));
@@ -413,7 +419,8 @@ impl Store {
         if let Some(held) = self.cache.get(origin) {
             return held.cached;
         }
-        // An origin can be evicted while its fetch runs. Use the cached origin that this fetch will update.
+        // An origin can be evicted from the cache while its robots.txt is fetched. Then use the object that the fetch
+        // will update, so that its result is not lost.
         let fetching = self.in_flight.of(origin);
         let cached = fetching.unwrap_or_else(|| Arc::new(CachedOrigin::new(self.disk.is_none())));
         let made = self
@@ -438,7 +445,7 @@ async fn at_leisure<T: Send + 'static>(takes_long: bool, work: impl FnOnce() -> 
 const MAX_DISK_WAIT: Duration = Duration::from_secs(1);
 /// Minimum memory for the pages of the file on disk, in bytes.
 const MIN_PAGES: u64 = 64 * 1024;
-/// Maximum memory for them.
+/// Maximum memory for the pages of the file on disk, in bytes.
 const MAX_PAGES: u64 = 32 * 1024 * 1024;
 /// Memory of an origin with a typical robots.txt, in bytes. It serves to estimate how many origins the cache will hold.
 const TYPICAL_WEIGHT: u64 = 4096;

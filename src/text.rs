@@ -123,7 +123,7 @@ pub(crate) fn is_plain(character: char) -> bool {
         )
 }
 
-/// An escape begins with this.
+/// The beginning of an escape such as `\u{1b}`.
 const ESCAPE: &str = "\\u{";
 
 /// Converts a duration to microseconds. If it is longer than half a million years, it does not fit, and the result is

@@ -1,9 +1,9 @@
 //! What bots use content for, and what sites say about that: the purposes, the vocabularies in which sites speak, and
-//! the policy for each vocabulary. Pure.
+//! the policy for each vocabulary. No I/O and no clock.
 //!
 //! Each vocabulary has labels of its own. One table, [`Vocabulary::labels`], says which purposes each label covers.
-//! [`crate::robots`] reads the vocabularies of a robots.txt, [`TdmRep`](crate::copy::TdmRep) a site's `tdmrep.json`, and
-//! [`crate::decision`] the fields of a response.
+//! [`crate::robots`] reads the vocabularies of a robots.txt, [`TdmRep`](crate::copy::TdmRep) a site's `tdmrep.json`,
+//! and [`crate::decision`] the fields of a response.
 
 use std::fmt;
 
@@ -70,7 +70,7 @@ words! {
     }
 }
 
-/// The `[usage]` section.
+/// The `[usage]` section of the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsagePolicy {
     pub content_signal: VocabularyPolicy,
@@ -89,7 +89,7 @@ pub struct Purposes(u8);
 pub struct Label {
     /// The label as sites write it.
     pub name: &'static str,
-    /// The purposes that it covers.
+    /// The purposes that the label is about.
     pub purposes: &'static [Purpose],
 }
 
@@ -104,14 +104,14 @@ pub struct UseStatement {
     pub policy: VocabularyPolicy,
 }
 
-/// Where a site says it.
+/// Where a site says how its content may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseSource {
-    /// A line of the robots.txt, from 1.
+    /// The number of a line of the robots.txt, from 1.
     Line(u32),
-    /// An entry of the `tdmrep.json`, from 1.
+    /// The number of an entry of the `tdmrep.json`, from 1.
     Entry(u32),
-    /// A field of the response.
+    /// The name of a field of the response.
     Field(&'static str),
 }
 
@@ -120,7 +120,7 @@ pub enum UseSource {
 pub enum UseRefusal {
     /// The site forbids the use.
     Forbidden(UseStatement),
-    /// The site does not allow the use, and `usage.unknown` requires that it does.
+    /// No statement of the site allows the use, and the configuration refuses such requests (`usage.unknown`).
     Unknown(Purpose),
     /// The site's `tdmrep.json`, which can forbid the use, is still being fetched.
     Pending(Purpose),
@@ -180,7 +180,7 @@ impl UsagePolicy {
         }
     }
 
-    /// Returns whether what a site says, or does not say, in these vocabularies can refuse a request.
+    /// Returns whether a request can be refused because of what a site says, or does not say, in these vocabularies.
     #[must_use]
     pub fn can_refuse(&self, vocabularies: &[Vocabulary]) -> bool {
         let is_enforced = |vocabulary: &Vocabulary| self.of(*vocabulary) == VocabularyPolicy::Enforce;
@@ -301,7 +301,7 @@ impl UseStatement {
         (self.vocabulary, self.label, self.purpose) == (other.vocabulary, other.label, other.purpose)
     }
 
-    /// Returns whether the statement forbids an enforced use.
+    /// Returns whether the statement forbids the use, and the configuration enforces what this vocabulary says.
     #[must_use]
     pub fn refuses(&self) -> bool {
         !self.allowed && self.policy == VocabularyPolicy::Enforce

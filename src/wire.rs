@@ -419,7 +419,7 @@ impl GetSocketDigest for Wire {
 const AT_ONCE: usize = 4096;
 /// Maximum number of bytes that a session reads in one read.
 const MAX_READ: u64 = 16 * 1024;
-/// How many bytes to keep, at most, of a client that continues to send while robotgate serves it.
+/// Maximum number of bytes to keep of what a client sends while robotgate still serves its last request.
 const MAX_AHEAD: usize = 4 * AT_ONCE;
 /// Maximum number of slices in one write. The next write takes the others.
 const SLICES: usize = 8;

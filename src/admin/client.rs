@@ -1,8 +1,8 @@
 //! Gets cached robots.txt files for the command `robotgate cache`: from the running proxy, through its socket, or from
 //! the cache file if no proxy runs.
 //!
-//! It reads everything before the command shows anything. Otherwise the cache file would stay open for as long as a
-//! person reads the output, and no proxy could start meanwhile. It blocks.
+//! It reads everything before the command shows anything. Only one process can open the cache file, so if it stayed
+//! open while a person reads the output, no proxy could start meanwhile. All calls block.
 
 use std::{
     io,
@@ -31,7 +31,8 @@ use crate::{
     store::{CopyFile, Disk, FileError},
 };
 
-/// Gives access to the cached robots.txt files of a configuration, for one query.
+/// Access to the cached robots.txt files for one query, such as `robotgate cache list`: through the running proxy, or
+/// in the cache file.
 pub struct Copies {
     /// The path of the cache file.
     path: PathBuf,
@@ -54,7 +55,7 @@ struct Proxy {
     stream: UnixStream,
 }
 
-/// A connection that sends queries to a proxy, one after the other.
+/// Sends queries to the proxy over one connection, one after the other.
 struct Talk {
     socket: PathBuf,
     sender: SendRequest<String>,
@@ -98,7 +99,7 @@ pub enum AdminError {
     Proxy(String),
 }
 
-/// An error response of the proxy (RFC 9457), with the part of it that is read.
+/// An error response of the proxy (RFC 9457). Only its `detail`, which is a sentence for people, is read.
 #[derive(Deserialize)]
 struct Problem {
     detail: String,
@@ -107,8 +108,8 @@ struct Problem {
 // === impl Copies ===
 
 impl Copies {
-    /// Finds the running proxy, or the cache file if none is running. Calls `warn` with what else the user should know,
-    /// now or during the query.
+    /// Finds the running proxy, or the cache file if none is running. Passes warnings for the user to `warn`, both now
+    /// and during the query.
     ///
     /// # Errors
     /// Fails if robots.txt copies are not kept on disk, or cannot be accessed.
@@ -193,7 +194,8 @@ impl Copies {
     /// Makes the proxy forget everything about an origin, or removes it from the cache file.
     ///
     /// # Errors
-    /// Fails if the origin cannot be forgotten, or could be back after a restart.
+    /// Fails if the origin cannot be forgotten, or if the cache file still contains it, so that a restart would bring
+    /// it back.
     pub fn forget(self, origin: &Origin) -> Result<Forgot, AdminError> {
         let (name, has_fleet) = (origin.to_string(), self.has_fleet);
         self.ask(
@@ -201,7 +203,7 @@ impl Copies {
                 Ok(Forgot {
                     forgotten: file.forget(origin)?,
                     origin: name.clone(),
-                    // Only a running proxy is connected to it.
+                    // No proxy runs, and only a proxy can tell the fleet's server to forget the origin.
                     fleet_told: has_fleet.then_some(false),
                 })
             },
@@ -255,8 +257,8 @@ impl Proxy {
         match UnixStream::connect(&socket) {
             Ok(stream) => Ok(Some(Self { socket, stream })),
             Err(error) => match error.kind() {
-                // After a proxy was killed, its socket is still there and refuses connections. `InvalidInput` means
-                // that the path is too long for a socket.
+                // No proxy listens at the socket: there is none, or a killed proxy left it, or its path is too long for
+                // a socket (`InvalidInput`).
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidInput => Ok(None),
                 // This user may not access the socket, or its folder.
                 io::ErrorKind::PermissionDenied => Err(AdminError::Denied(socket)),
@@ -356,10 +358,11 @@ fn of_http(error: hyper::Error) -> AdminError {
 /// How long to wait if another process has the cache file open.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Time limit for an answer. It must be longer than the proxy waits for its pending writes to reach the disk.
+/// Time limit for an answer. Before it answers, the proxy waits until its changes of the cache file are on disk. The
+/// time limit must be longer than that wait.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum size of an answer, in bytes. The largest is a robots.txt of 500 KiB that is not UTF-8. The answer has it as
-/// text, where JSON can escape a byte as up to six, and once more in base64.
+/// Maximum size of an answer, in bytes. The largest answer has a robots.txt of 500 KiB that is not UTF-8. It contains
+/// this file twice: as text, where a byte can take six bytes (`\u0000`), and in base64.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
 /// Maximum length of an origin in bytes: a scheme, a name of 253 bytes and a port.
 const MAX_ORIGIN: usize = 300;

@@ -60,14 +60,15 @@ pub struct AdminServer {
     socket: Endpoint,
 }
 
-/// One of the two ways to reach the server: its routes and its connection limiter.
+/// The routes and the connection limiter of one of the two ways to reach the server: the admin listener or the socket.
 #[derive(Debug)]
 struct Endpoint {
     routes: Router,
     limiter: ConnectionLimiter,
 }
 
-/// What responses about the state need to know from the service around the proxy.
+/// What the proxy itself does not know, but responses show: its listeners, the result of the last reload, and the
+/// configuration file.
 pub struct ServiceInfo {
     pub listeners: Arc<Listeners>,
     /// Returns the result of the last reload, if there was one. It must not block.
@@ -77,13 +78,13 @@ pub struct ServiceInfo {
 
 /// The state that the handlers of requests use.
 struct Context {
-    /// Limits how many requests go through all origins at the same time, such as those for metrics, because they take
-    /// time and memory.
+    /// Limits how many requests read all origins at the same time, such as those for metrics, because each takes time
+    /// and memory.
     counting: Arc<Semaphore>,
     live: Arc<Live>,
     service_info: ServiceInfo,
     started: SystemTime,
-    /// Limits how many decisions run at the same time, for requests that ask for many.
+    /// Limits how many decisions run at the same time for requests that ask for many decisions.
     deciding: Semaphore,
     /// Limits how many explanations run at the same time, because each takes a thread.
     explaining: Arc<Semaphore>,
@@ -178,8 +179,8 @@ impl Context {
         working.await.ok().flatten().ok_or(Problem::Disk)
     }
 
-    /// Waits until pending changes are on disk, so that the response has the latest state. If that takes longer than
-    /// [`WRITE_TIMEOUT`], returns a warning for the response.
+    /// Waits until the proxy's changes of the cache file are on disk. The response reads that file, so it then shows
+    /// the latest state. If this takes longer than [`WRITE_TIMEOUT`], returns a warning for the response.
     async fn flush_writes(&self) -> Option<Warning> {
         let store = self.live.store();
         let disk = store.disk().filter(|disk| disk.waiting() > 0)?;
@@ -188,13 +189,13 @@ impl Context {
     }
 }
 
-/// Maximum number of requests that go through all origins at the same time.
+/// Maximum number of requests that read all origins at the same time.
 const COUNTS: usize = 2;
-/// Maximum number of decisions that run at the same time for requests that ask for many.
+/// Maximum number of decisions that run at the same time for requests that ask for many decisions.
 const DECISIONS: usize = 64;
 /// Maximum number of explanations that run at the same time.
 const EXPLANATIONS: usize = 4;
-/// How long a request waits until pending changes are on disk.
+/// How long a request waits until the proxy's changes of the cache file are on disk.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 /// A value for the Warning field (RFC 7234 §5.5): the response may not show the latest changes.
 const NOT_LATEST: &str = r#"199 robotgate "the disk cannot be written now; this may not be the latest""#;

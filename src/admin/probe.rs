@@ -22,7 +22,7 @@ use tokio::{
 use super::socket::path_beside;
 use crate::config::Config;
 
-/// What to ask.
+/// What to ask a running robotgate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Probe {
     /// Whether the process answers.
@@ -41,7 +41,7 @@ pub enum Endpoint {
 /// The answer of a running robotgate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Whether it is what was asked.
+    /// Whether robotgate is alive or ready, whichever was asked.
     pub is_yes: bool,
     /// The answer in its own words, on one line.
     pub text: String,
@@ -86,7 +86,7 @@ pub fn from_here(address: SocketAddr) -> SocketAddr {
 impl Endpoint {
     /// Returns where a robotgate with this configuration answers, in the order in which to try.
     pub fn of(config: &Config) -> Vec<Self> {
-        // The system chose the port of an address with port 0.
+        // For an address with port 0, the system has chosen a port that is not known here. So leave that address out.
         let listeners = config.admin.listen.iter().filter(|address| address.port() != 0);
         let listeners = listeners.map(|address| Self::Listener(from_here(*address)));
         let socket = config.cache.path.as_deref().map(path_beside).map(Self::Socket);
@@ -142,7 +142,7 @@ impl Probe {
             Self::Ready => ("/readyz", "ready"),
         };
         let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
-        // If the connection fails, the request fails too and reports it.
+        // An error of the connection can be ignored here: it also makes the request fail, which reports it.
         tokio::spawn(connection);
         let mut request = Request::new(String::new());
         *request.uri_mut() = http::Uri::from_static(path);

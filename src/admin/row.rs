@@ -25,8 +25,8 @@ pub struct Row {
     /// for the fetch) or `now`.
     pub due: Due,
     pub status: Option<u16>,
-    /// When the robots.txt copy that decides was received or last confirmed. If no copy decides, when the last fetch
-    /// ended.
+    /// When the robots.txt copy that applies now was received, or last confirmed with a 304. If no copy applies, when
+    /// the last fetch ended.
     pub fetched: Option<Timestamp>,
     /// From this time on, the robots.txt is fetched again when a request needs it.
     pub expires: Option<Timestamp>,
@@ -36,14 +36,15 @@ pub struct Row {
     pub error: Option<String>,
     /// When the origin last answered a fetch, even if that answer is not used any more.
     pub answered: Option<Timestamp>,
-    /// Size in bytes of the robots.txt copy that decides, or that decided before it expired.
+    /// Size in bytes of the robots.txt copy that applies now, or that applied before it expired.
     pub bytes: Option<usize>,
-    /// Digest of the last robots.txt copy with rules, even if it does not decide.
+    /// Digest of the last robots.txt copy with rules, even if it does not apply any more.
     pub sha256: Option<Sha256>,
     /// `fleet` if another robotgate of the fleet made the last fetch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Cow<'static, str>>,
-    /// Numbers of decisions since the proxy has this origin in memory; `None` if no proxy runs.
+    /// How many requests to this origin got each verdict since the proxy has the origin in memory; `None` if no proxy
+    /// runs.
     pub verdicts: Option<VerdictCounts>,
 }
 
@@ -66,13 +67,13 @@ pub struct Detail {
     #[serde(flatten)]
     pub row: Row,
     pub robots_url: String,
-    /// The profile with which the robots.txt is read here.
+    /// The profile with which this robotgate reads the robots.txt.
     pub profile: Cow<'static, str>,
     /// When the last fetch of the robots.txt was, whether it succeeded or not.
     pub asked: Option<Timestamp>,
     /// The ETag that the next fetch sends, to get the robots.txt only if it has changed.
     pub etag: Option<String>,
-    /// The last robots.txt copy with rules, even if it does not decide.
+    /// The last robots.txt copy with rules, even if it does not apply any more.
     pub last_copy: Option<LastCopy>,
     /// The text of the last robots.txt copy. Bytes that are not UTF-8 are replaced.
     pub robots: Option<String>,
@@ -85,8 +86,8 @@ pub struct Detail {
     pub usage: Vec<SiteUse>,
 }
 
-/// What a line of a robots.txt or an entry of a `tdmrep.json` says about the use of content. robotgate shows a `License`
-/// line, but does not act on it.
+/// What a line of a robots.txt or an entry of a `tdmrep.json` says about the use of content. robotgate shows a
+/// `License` line, but does not act on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteUse {
     /// The line of the robots.txt, or the number of the entry in the `tdmrep.json`, from 1.
@@ -145,8 +146,8 @@ impl Row {
         Self::new(&origin.to_string(), state, bytes, policy, now)
     }
 
-    /// Creates the row for a state that was already converted to `policy`. The text of its last robots.txt copy has
-    /// `bytes` bytes.
+    /// Creates the row for a state that was already read with the profile of `policy`. The text of its last robots.txt
+    /// copy has `bytes` bytes.
     fn new(origin: &str, state: &OriginState, bytes: Option<usize>, policy: &Policy, now: SystemTime) -> Self {
         let answer = state.answer(now, policy);
         let copy = match answer {
@@ -165,7 +166,7 @@ impl Row {
             failing_since: state.failing_since().map(Timestamp),
             error: error.map(|error| plain_message(&error, MAX_ERROR).into_owned()),
             answered: state.answered().map(Timestamp),
-            // `bytes` is the size of the last robots.txt copy, and only that copy can decide.
+            // `bytes` is the size of the last robots.txt copy with rules. If any copy applies, it is this one.
             bytes: bytes.filter(|_| copy.is_some()),
             sha256: state.last_copy().map(|copy| copy.sha256),
             source: state.is_shared().then_some(Cow::Borrowed("fleet")),

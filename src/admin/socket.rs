@@ -1,5 +1,6 @@
-//! The socket next to the cache file, which `robotgate cache` uses while the proxy runs. The proxy answers the same
-//! HTTP requests on it as on the admin listener, and more. Only the proxy's own user and root can open the socket.
+//! The socket next to the cache file, which `robotgate cache` uses while the proxy runs. On the socket, the proxy
+//! answers the same HTTP requests as on the admin listener, and also those that change something. Only the proxy's own
+//! user and root can open the socket.
 //!
 //! Only a process that has the cache file open may create the socket. So if there already is one, a killed proxy left
 //! it.
@@ -76,7 +77,8 @@ impl Serving {
     }
 
     /// Removes the socket and does not wait for clients. A response that has begun is completed. Must be called before
-    /// the cache file is closed, because then another proxy can create a socket with the same name.
+    /// the cache file is closed: once it is closed, another proxy can create a socket with the same name, and this
+    /// would remove that socket.
     pub async fn stop(self) {
         self.stop.cancel();
         // If the task panicked, the panic is already on stderr.
@@ -112,8 +114,8 @@ impl Socket {
         let address = SocketAddrUnix::new(&path).map_err(io::Error::from)?;
         bind(&socket, &address).map_err(io::Error::from)?;
         let made = Self { path };
-        // Until now, other users may have had access to the file. That does no harm, because no client can connect
-        // before `listen`.
+        // Before this line, the file of the socket may have been open to other users. That did no harm, because no
+        // client can connect before `listen`.
         fs::set_permissions(&made.path, fs::Permissions::from_mode(0o600))?;
         listen(&socket, BACKLOG).map_err(io::Error::from)?;
         Ok((made, StdListener::from(socket)))

@@ -33,7 +33,7 @@ pub struct Count {
     pub origins: u64,
     /// Numbers of origins by what is known of their robots.txt; see [`Row::holds`](super::Row::holds).
     pub holds: BTreeMap<Cow<'static, str>, u64>,
-    /// Number of origins whose last fetch failed, even if an earlier robots.txt copy still decides.
+    /// Number of origins whose last fetch failed, even if an earlier robots.txt copy still applies.
     pub failing: u64,
     /// Number of origins with a robots.txt text. Several origins can have the same text.
     pub origins_with_text: u64,

@@ -30,7 +30,7 @@ pub struct RequestFacts<'a> {
     pub generation: &'a GenerationFields,
 }
 
-/// Builds the log line of `decision`. `texts` contains the same values formatted as text.
+/// Builds the log line of `decision`. `texts` contains the decision's values, formatted as text.
 pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &RequestFacts<'_>) -> Line {
     let target = decision.target();
     let subject = &decision.question.subject;

@@ -16,7 +16,7 @@ pub struct GenerationFields(Box<[u8]>);
 
 impl Instance {
     pub fn random() -> Self {
-        // The last 32 bits of a UUIDv7 are random (RFC 9562 §5.7).
+        // Take the last 32 bits of a UUIDv7, because these are random (RFC 9562 §5.7).
         let random = uuid::Uuid::now_v7().as_u128() as u32;
         let mut text = [0; 8];
         data_encoding::HEXLOWER.encode_mut(&random.to_be_bytes(), &mut text);

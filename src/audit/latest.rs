@@ -10,8 +10,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The log lines of the latest decisions. Holds between [`MAX_DECISIONS`] decisions and one block more. If their lines
-/// are long, it holds fewer.
+/// The log lines of the latest decisions. Once full, it holds at least [`MAX_DECISIONS`] decisions, and at most one
+/// block more. If their lines are long, `MAX_BYTES` applies instead, and it holds fewer.
 #[derive(Debug, Default)]
 pub struct LatestDecisions(Mutex<Blocks>);
 

@@ -82,7 +82,7 @@ impl ClientMask {
 
     /// Masks an address. An IPv4 address in IPv6 form (`::ffff:192.0.2.1`) is masked as IPv4.
     pub fn ip(self, client: IpAddr) -> IpAddr {
-        // If no bit is kept, the shift would be by all bits, for which `checked_shl` returns `None`.
+        // A mask that keeps no bit would shift by all bits. For such a shift, `checked_shl` returns `None`, so use 0.
         match client.to_canonical() {
             IpAddr::V4(address) => {
                 let mask = u32::MAX.checked_shl(u32::from(32 - self.ipv4.min(32))).unwrap_or(0);

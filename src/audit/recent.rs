@@ -79,7 +79,7 @@ impl Recent {
     pub fn tail(&self, after: Option<u64>, limit: usize) -> Tail {
         let ring = lock(&self.refused);
         let oldest = ring.newest + 1 - ring.lines.len() as u64;
-        // If no line had this number yet, it comes from an earlier run of robotgate, and is ignored.
+        // Ignore a number that no line has had yet: the client got it from an earlier run of robotgate.
         let after = after.filter(|after| *after <= ring.newest);
         let (first, missed) = match after {
             Some(after) => (oldest.max(after + 1), oldest.saturating_sub(after + 1)),

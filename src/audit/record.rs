@@ -110,7 +110,8 @@ record! {
         pub not_before: Option<Timestamp>,
         /// Which limit of `[pace]` refused the request; `null` if none did.
         pub pace_cause: Option<&'static str>,
-        /// What the site says about the purposes that the bot has; `null` if it has none, or if they did not matter.
+        /// What the site says about the purposes that the bot has; `null` if the bot has none, or if something else
+        /// decided before, such as a `Disallow` rule.
         pub usage: Option<Json<&'a UsageReport>>,
     }
 }
@@ -215,11 +216,13 @@ record! {
         pub time: Timestamp,
         pub origin: &'a str,
         pub tdmrep_url: &'a str,
-        /// `site`, or `fleet` if another gate fetched it. The record of that fetch is in that gate's log.
+        /// `site`, or `fleet` if another robotgate fetched the file. The record of that fetch is in the other
+        /// robotgate's log.
         pub source: &'static str,
         /// When the fetch ended.
         pub fetched: Option<Timestamp>,
-        /// As in a [`RobotsRecord`], up to `error`. For a file from the fleet, empty or `null`.
+        /// The fields from here to `error` mean the same as in a [`RobotsRecord`]. For a file from the fleet, they are
+        /// empty or `null`.
         pub redirects: Vec<Redirect<'a>>,
         pub status: Option<u16>,
         pub upstream: Option<String>,

@@ -563,7 +563,7 @@ impl Refused {
     }
 }
 
-/// Width of the first column, for the verdict. `unverifiable` is longer.
+/// Minimum width of the column for the verdict. `unverifiable` is wider, so its lines are not aligned with the others.
 const LABEL: usize = 6;
 /// Maximum width of a bot's name, in columns of the terminal.
 const MAX_BOT: usize = 24;

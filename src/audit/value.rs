@@ -126,7 +126,7 @@ impl Value for [SocketAddr] {
     }
 }
 
-/// Uses serde, which is slower, because few fetches are redirected.
+/// Uses serde. It is slower than code written by hand, but few fetches are redirected.
 impl Value for Vec<Redirect<'_>> {
     fn write(&self, line: &mut Vec<u8>) {
         // Serialising strings and numbers into memory cannot fail.

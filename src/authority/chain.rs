@@ -9,7 +9,7 @@ use x509_parser::{certificate::X509Certificate, extensions::ParsedExtension, pre
 use super::{error::AuthorityError, leaf::Validity};
 use crate::{pem, text::Second};
 
-/// The certificate that signs leaf certificates, and those between it and the root certificate that clients trust.
+/// The certificate that signs leaf certificates, and the certificates between it and the root that clients trust.
 pub(super) struct Chain {
     /// The certificates in the order of the file; never empty.
     pub(super) certificates: Vec<CertificateDer<'static>>,
@@ -123,8 +123,8 @@ fn check_authority(certificate: &X509Certificate<'_>) -> Result<(), &'static str
         Ok(Some(_)) => return Err("its keyUsage lacks keyCertSign"),
         Err(_) => return Err("its keyUsage cannot be read"),
     }
-    // RFC 5280 does not define `extendedKeyUsage` for authorities. But clients accept a leaf for a purpose only if each
-    // authority above it that has this extension allows the purpose.
+    // RFC 5280 does not define `extendedKeyUsage` for authorities. But if an authority has this extension, clients
+    // accept its leaves for TLS servers only if the extension contains `serverAuth`.
     match certificate.extended_key_usage() {
         Ok(None) => Ok(()),
         Ok(Some(usage)) if usage.value.any || usage.value.server_auth => Ok(()),

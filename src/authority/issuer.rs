@@ -24,7 +24,8 @@ pub(super) struct Issuer {
     algorithm: &'static SignatureAlgorithm,
 }
 
-/// Takes the place of the key when rcgen builds a certificate. The signature is empty, and is made afterwards.
+/// Takes the place of the key while rcgen builds a certificate, and signs with an empty signature. `Issuer::sign`
+/// replaces that with the real one.
 struct Unsigned(&'static SignatureAlgorithm);
 
 // === impl Issuer ===

@@ -131,7 +131,7 @@ fn params(name: &Host, serial: &[u8], validity: Validity) -> Result<CertificateP
         params.distinguished_name.push(DnType::CommonName, text);
     }
     params.subject_alt_names = vec![alternative];
-    // `ExplicitNoCa` also writes the subject key identifier, which `NoCa` does not.
+    // Not `NoCa`, because only with `ExplicitNoCa` does rcgen write the subject key identifier.
     params.is_ca = IsCa::ExplicitNoCa;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -160,7 +160,7 @@ impl Validity {
                 not_after: Second(authority.not_after),
             });
         }
-        // A time that overflows is outside the authority's validity anyway. Then the authority's own limit is used.
+        // If the time overflows, take the authority's own limit. The leaf may not be valid beyond that limit anyway.
         let not_before = now.checked_sub(BACKDATE).unwrap_or(authority.not_before);
         let not_after = now.checked_add(LEAF_LIFE).unwrap_or(authority.not_after);
         Ok(Self {

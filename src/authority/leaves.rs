@@ -40,8 +40,8 @@ struct SharedLeaves {
     cache: Cache<Host, Leaf>,
     provider: Arc<CryptoProvider>,
     clock: Box<dyn Fn() -> SystemTime + Send + Sync>,
-    /// Limits how many leaves are issued at the same time. So a burst of new names does not take all blocking threads,
-    /// which files also need.
+    /// Limits how many leaves are issued at the same time. Without a limit, many new names at once could take all
+    /// blocking threads of the runtime, which also read and write files.
     turns: Semaphore,
     minted: Arc<AtomicU64>,
 }
@@ -160,12 +160,13 @@ impl SharedLeaves {
                 EntryAction::ReplaceWithGuard
             }
         };
-        // Only one call for a name gets the guard. The others wait here until it is used. If the guard is dropped
-        // without a value, because of an error, one of them gets it.
+        // Only one call for a name gets the guard. Other calls for the name wait here until the leaf is inserted with
+        // the guard. If the guard is dropped without a leaf, because of an error, one of the other calls gets the
+        // guard.
         let guard = match self.cache.entry_async(&name, check).await {
             EntryResult::Retained(config) => return Ok(config),
             EntryResult::Vacant(guard) | EntryResult::Replaced(guard, _) => guard,
-            // This does not happen, because `check` asks neither for removal nor for a time limit.
+            // This does not happen, because `check` never asks to remove an entry, and no time limit is set.
             EntryResult::Removed(..) | EntryResult::Timeout => return Err(MintError::Interrupted),
         };
 

@@ -70,7 +70,8 @@ impl<'a> Pair<'a> {
     pub(super) fn settled_presence(&self) -> Result<Presence<'a>, AuthorityError> {
         let presence = self.presence()?;
         if let Presence::Half { .. } = presence {
-            // If the lock cannot be taken, the result may be a moment too old. That is better than an error.
+            // The lock waits for a process that is creating the files. If the lock cannot be taken, look without it: a
+            // result that may be outdated is better than an error.
             let _lock = self.lock();
             return self.presence();
         }

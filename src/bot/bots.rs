@@ -152,8 +152,8 @@ impl Bots {
 
     /// Identifies the sender of a request by its User-Agent fields alone, without a proof.
     ///
-    /// If the field names a configured bot, it is that bot. Otherwise, it is the product token. A request with more
-    /// than one field is unidentified.
+    /// If the field names a configured bot, the sender is that bot. Otherwise, the sender is known only by its product
+    /// token. If a request has more than one field, its sender is unidentified.
     pub fn identify<'h>(&self, user_agents: impl IntoIterator<Item = &'h [u8]>) -> Identity<'h> {
         let mut user_agents = user_agents.into_iter();
         let Some(field) = user_agents.next() else {
@@ -223,13 +223,13 @@ impl Bots {
     }
 }
 
-/// Indexes the names and product tokens of these bots.
+/// Indexes the names and product tokens of the bots at `indices`.
 fn claims(bots: &[Arc<Bot>], indices: &[usize]) -> Box<[Vec<Name>]> {
     let mut claims = vec![Vec::new(); if indices.is_empty() { 0 } else { 256 }];
     for &index in indices {
         for token in bots.get(index).into_iter().flat_map(|bot| bot.goes_by()) {
-            // Of a token in a robots.txt, Google's parser reads only the letters at its start. A client that sends only
-            // these would get the bot's rules, so only the bot may use them either.
+            // Of `MJ12bot` in a robots.txt, Google's parser reads only `MJ`. So a client that calls itself `MJ` would
+            // get the rules for `MJ12bot`. That is why this short form needs the bot's proof, too.
             for text in [token, letters(token)] {
                 if let Some(first) = text.bytes().next() {
                     let text = text.as_bytes().into();

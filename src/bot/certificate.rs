@@ -82,7 +82,8 @@ impl ClientCertificate {
         Ok(read)
     }
 
-    /// Returns whether the certificate has not expired. When it was verified, TLS checked that it was already valid.
+    /// Returns whether the certificate has not expired. Its first day of validity need not be checked again: TLS did
+    /// that when the client connected.
     pub fn holds(&self, now: SystemTime) -> bool {
         now <= self.not_after
     }

@@ -1,7 +1,7 @@
 //! The credentials that clients can present: the hashes of the secrets for each name, and their verification.
 //!
-//! The caller reads the file. This module keeps no secret and prints no hash. An unknown name takes it as long as a
-//! known one.
+//! The caller reads the file. This module keeps no secret and prints no hash. Checking an unknown name takes as long as
+//! checking a known one, so the time does not reveal which names exist.
 //!
 //! The hash is one SHA-256 over a salt and the secret. A fast hash is safe, because a secret has 256 random bits and
 //! cannot be guessed. A slow one would slow down each request.
@@ -69,7 +69,7 @@ impl Credentials {
             .and_then(|name| self.by_name.get(name))
             .filter(|known| !known.bots.is_empty());
         let mut found = None;
-        // Compare the same number of hashes for each name, so that the time reveals nothing.
+        // Compare the same number of hashes for each name, so that the time does not reveal which names exist.
         for index in 0..self.most {
             let candidate = known.and_then(|known| Some((known, known.secrets.get(index)?)));
             let compared = candidate.map_or(&*DUMMY_HASH, |(_, secret)| secret);

@@ -85,8 +85,9 @@ pub(super) fn name_at(name: &[u8], field: &[u8], at: usize) -> bool {
         && (end == field.len() || may_begin(field, end))
 }
 
-/// Returns whether the pattern matches the whole text. Where it does not, this lets the last `*` stand for one more
-/// byte and tries again. Changing an earlier `*` would not help. So the work is at most the product of both lengths.
+/// Returns whether the pattern matches the whole text. At a byte that does not match, this lets the last `*` stand for
+/// one more byte and tries again. Changing an earlier `*` would not help, so the work is at most the product of both
+/// lengths.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut last_star = None;

@@ -25,7 +25,7 @@ pub struct AcceptedProofs {
     pub networks: Vec<IpNet>,
 }
 
-/// Which kinds of proof a bot accepts. Each is enough.
+/// Which kinds of proof a bot accepts. A client needs only one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProofKinds {
     pub credential: bool,
@@ -118,7 +118,7 @@ impl AcceptedProofs {
 // === impl ProofKinds ===
 
 impl ProofKinds {
-    /// Returns what a person can do to give one of these proofs. Empty if there are none.
+    /// Returns what a person can do so that their client gives one of these proofs. Empty if the bot accepts no proof.
     pub fn what_to_do(self) -> String {
         let all = [
             (
@@ -180,7 +180,8 @@ impl Bots {
         {
             return proof;
         }
-        // On an IPv6 listener, the address of an IPv4 client has the form `::ffff:192.0.2.1`. Convert it to IPv4.
+        // On an IPv6 listener, the address of an IPv4 client has the form `::ffff:192.0.2.1`. Convert it to IPv4, so
+        // that it matches `192.0.2.0/24`.
         let address = presented.address.map(|address| address.to_canonical());
         if let Some(proof) = address.map(Proof::Network)
             && self.by_network().any(|(index, bot)| proof.covers(index, bot))
@@ -222,7 +223,7 @@ impl Bots {
         }
     }
 
-    /// Returns whether this is a proof of any bot in the configuration.
+    /// Returns whether any bot in the configuration accepts `proof`.
     pub fn accept(&self, proof: &Proof<'_>) -> bool {
         self.with_proofs().any(|(index, bot)| proof.covers(index, bot))
     }
@@ -276,7 +277,7 @@ impl Bots {
 // === impl Proof ===
 
 impl<'a> Proof<'a> {
-    /// Returns whether this is a proof of the bot at `index` in the configuration.
+    /// Returns whether the proof is one for `bot`, which is at `index` in the configuration.
     pub(super) fn covers(&self, index: usize, bot: &Bot) -> bool {
         match self {
             Proof::None | Proof::Failed => false,
@@ -304,8 +305,8 @@ impl<'a> Proof<'a> {
         }
     }
 
-    /// Returns the name of the entry in the configuration that the proof matched: an entry of `bot`, or without a bot,
-    /// of the first bot that has one. The name contains nothing that the client sent.
+    /// Returns the name of the entry in the configuration that the proof matched. It is an entry of `bot`; if that is
+    /// `None`, of the first bot that has a matching entry. The name contains nothing that the client sent.
     pub fn name(&self, bots: &Bots, bot: Option<&Arc<Bot>>) -> Option<String> {
         let first = || {
             bots.with_proofs()
@@ -378,7 +379,8 @@ impl fmt::Debug for PresentedCredential<'_> {
 // === impl Basic ===
 
 impl Basic {
-    /// Parses the value of a field. Returns `None` if it is malformed or has another scheme.
+    /// Parses the value of a Proxy-Authorization field. Returns `None` if the value is malformed or has another scheme
+    /// than Basic.
     ///
     /// The case of the scheme does not matter, and the base64 padding can be missing. The name must not be empty, and
     /// ends at the first colon. Everything after it is the secret, including other colons.

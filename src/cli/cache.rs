@@ -113,7 +113,7 @@ impl CacheArgs {
         load(self.config.as_deref(), &self.overrides)
     }
 
-    /// Runs `ask` on the copies that belong to the configuration of the arguments.
+    /// Runs `ask` on the stored robots.txt copies of the configuration that the arguments name.
     fn ask<T>(&self, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         self.ask_of(&self.load()?.0, ask)
     }

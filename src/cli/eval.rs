@@ -53,7 +53,7 @@ struct Outcome {
 pub fn run(args: &EvalArgs) -> ExitCode {
     prompt_for("one JSON object a line (robotgate eval --help shows one)");
     let read = Arc::<AtomicU64>::default();
-    // At a terminal, the answers themselves show the progress.
+    // If the answers go to a terminal, they show the progress themselves, so show none.
     let progress = (!io::stdout().is_terminal()).then(|| {
         let (read, all) = (read.clone(), size_of_input());
         Progress::begin(move || progress_text(read.load(Ordering::Relaxed), all))

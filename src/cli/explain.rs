@@ -117,8 +117,8 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
     }
 }
 
-/// Decides by the robots.txt in `file`. Without a file, decides by the robots.txt that the proxy would fetch, and
-/// fetches it if the proxy would.
+/// Decides by the robots.txt in `file`. Without a file, decides as the proxy would, and fetches the site's robots.txt
+/// if the proxy would need it.
 fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(Decision, Source), SourceError> {
     let policy = &config.robots.policy;
     let prohibited = config.screen(&question.target.origin).err();
@@ -144,8 +144,8 @@ fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(D
     }
 }
 
-/// Completes a decision with the site's `tdmrep.json` if the proxy would ask for it. With a robots.txt from a file, asks
-/// the site for nothing. Returns the fetch, if there was one.
+/// Completes a decision with the site's `tdmrep.json`, which it fetches if the proxy would. If the robots.txt is from a
+/// file, fetches nothing. Returns the fetch, if there was one.
 fn with_tdmrep(config: &Config, decision: Decision, source: &Source) -> Result<(Decision, Option<Live>), SourceError> {
     if !decision.wants_tdmrep() || source.file().is_some() {
         return Ok((decision.without_tdmrep(), None));
@@ -163,7 +163,7 @@ fn with_tdmrep(config: &Config, decision: Decision, source: &Source) -> Result<(
     Ok((decision, Some(live)))
 }
 
-/// Reads a purpose; the help lists them.
+/// Parses the name of a purpose. `--help` lists all names.
 fn purpose() -> impl TypedValueParser<Value = Purpose> {
     PossibleValuesParser::new(Purpose::ALL.map(Purpose::as_str)).try_map(|text| text.parse::<Purpose>())
 }

@@ -53,7 +53,8 @@ impl HealthArgs {
         if let Some(address) = self.address {
             return Ok(vec![Endpoint::Listener(address)]);
         }
-        // The proxy keeps its configuration if a new one has mistakes, and stays ready.
+        // Ignore mistakes in the configuration: they may be new in the file, and the running proxy then still uses the
+        // configuration from before and is ready.
         let config = Config::load_in_part(&self.overrides.sources(self.config.as_deref())?)?;
         Ok(Endpoint::of(&config))
     }

@@ -1,5 +1,5 @@
-//! Fetches a robots.txt or a `tdmrep.json` for a person in the same way as the proxy does: with the same fetcher, egress, trusted
-//! root certificates and interpretation.
+//! Fetches a robots.txt or a `tdmrep.json` for a person in the same way as the proxy does: with the same fetcher,
+//! egress, trusted root certificates and interpretation.
 //!
 //! This module keeps nothing, and decides nothing about a bot.
 
@@ -33,7 +33,8 @@ pub struct Live {
     state: Arc<OriginState>,
 }
 
-/// Why robotgate could not start a fetch. A fetch that fails is no such error, because robotgate decides by its result.
+/// Why robotgate could not start a fetch. A fetch that was started and then failed is no such error: robotgate decides
+/// by its result.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     #[error(transparent)]
@@ -94,7 +95,7 @@ impl Live {
         }
     }
 
-    /// Returns what the proxy would know after the same fetch.
+    /// Returns what a lookup in the proxy's cache would return if the proxy had made this fetch.
     pub(super) fn lookup(&self) -> Lookup {
         Lookup {
             state: self.state.clone(),
@@ -106,8 +107,8 @@ impl Live {
         }
     }
 
-    /// Returns what the fetch means for requests: rules, no robots.txt, or unreachable. Nothing was known of the origin
-    /// before.
+    /// Returns what the fetch means for requests: rules, no robots.txt, or unreachable. This is the meaning for a proxy
+    /// that knew nothing of the origin before.
     pub fn answer(&self) -> Answer<'_> {
         self.state.answer(self.at, &self.policy)
     }
@@ -117,7 +118,7 @@ impl Live {
         self.state.last_copy()
     }
 
-    /// Returns the status that decides, and when it expires.
+    /// Returns the status of the fetch, when the fetch ended, and when robotgate would fetch the robots.txt again.
     pub fn source_fetch(&self) -> SourceFetch {
         self.state.source_fetch(self.at, &self.policy)
     }
@@ -127,8 +128,8 @@ impl Live {
         self.rules().map(|received| &*received.body)
     }
 
-    /// Returns the robots.txt and the bytes after it that were read. If the robots.txt is longer than
-    /// [`LIMIT`](crate::robots::LIMIT), so is this.
+    /// Returns all bytes that were read of the robots.txt. If it is longer than [`LIMIT`](crate::robots::LIMIT), they
+    /// include some that robotgate does not use.
     pub fn body_as_read(&self) -> Option<Vec<u8>> {
         self.rules()
             .map(|received| [&*received.body, &received.cut_off].concat())

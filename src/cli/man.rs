@@ -87,8 +87,8 @@ impl<'a> Line<'a> {
         let Some(comment) = line.strip_prefix('#') else {
             return match line {
                 "" => Line::Blank,
-                // `[proxy]` becomes a heading. `[[bot]]`, which begins one of several tables, would say too little as a
-                // heading.
+                // `[proxy]` becomes a heading. `[[bot]]` does not: it begins one of several bots, and as a heading it
+                // would not say which.
                 _ if line.starts_with('[') && !line.starts_with("[[") => Line::Section(line),
                 _ => Line::Verbatim(line),
             };
@@ -97,7 +97,7 @@ impl<'a> Line<'a> {
             None if comment.is_empty() => Line::Blank,
             // No space after `#`: a key with its default, such as `#threads = 4`.
             None => Line::Verbatim(comment),
-            // Indented, or a key: an example, a list, or a key without a default.
+            // Text that is indented is an example or a list. Text of the form `key = value` is a key without a default.
             Some(text) if text.starts_with("  ") || is_key(text) => Line::Verbatim(text),
             Some(text) => Line::Text(text),
         }

@@ -1,5 +1,5 @@
-//! `--set`, and the environment variables for the same: the sources of a configuration beside its file, for all commands
-//! that read one.
+//! The sources of a configuration in addition to its file: `--set`, and the environment variables that set keys. All
+//! commands that read a configuration use this.
 
 use std::{
     env,
@@ -24,8 +24,8 @@ pub(super) struct Overrides {
 // === impl Overrides ===
 
 impl Overrides {
-    /// Returns the sources of the configuration: `file`, or the one that the environment names, what the environment
-    /// sets, and the options.
+    /// Returns the sources of the configuration. These are `file`, or else the file that `ROBOTGATE_CONFIG` names; the
+    /// environment variables that set keys; and each `--set`.
     pub(super) fn sources(&self, file: Option<&Path>) -> Result<Sources, ConfigError> {
         Sources::new(file.map(PathBuf::from), env::vars_os(), &self.set)
     }
@@ -48,6 +48,7 @@ pub(super) fn config_options(sources: &Sources) -> String {
 
 /// Returns an option and its value, quoted for a shell, with a space before them.
 pub(super) fn option(name: &str, value: &str) -> String {
-    // A shell script can have the options in a comment, and a line break in a value would end the comment.
+    // Escape line breaks: a shell script can have the options in a comment, and a line break in a value would end the
+    // comment.
     format!(" --{name} {}", shell_word(&plain(value, usize::MAX)))
 }

@@ -84,7 +84,7 @@ pub(super) fn prompt_for(what: &str) {
 }
 
 fn print(text: &str) {
-    // An error means that stderr cannot be written, so nobody would see the progress.
+    // Ignore an error: if stderr cannot be written, nobody sees the progress anyway.
     let _ = stderr().write_all(text.as_bytes());
 }
 

@@ -1,6 +1,6 @@
 //! Reads a robots.txt from disk or standard input, up to a size limit.
 //!
-//! The parser decides which of the bytes it uses.
+//! It can read more bytes than the parser then uses.
 
 use std::{
     fs::File,
@@ -28,5 +28,6 @@ fn read(input: impl Read) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// Maximum number of bytes to read. The parser uses the first 500 KiB. Some commands also show the line after these.
+/// Maximum number of bytes to read. The parser uses the first 500 KiB. The bytes after them are read because some
+/// commands show the line that the parser no longer sees.
 const MAX_READ: u64 = LIMIT as u64 + 64 * 1024;

@@ -39,7 +39,8 @@ enum Named {
     None,
     /// The content of the credentials file. `None` if it could not be read, which is already reported as a mistake.
     File(Option<Credentials>),
-    /// A credentials file is configured, but this time robotgate does not read it. Every name is accepted.
+    /// A credentials file is configured, but the caller does not want it to be read (`Reads::NoSecrets`). So every name
+    /// is accepted.
     Unread,
 }
 
@@ -192,7 +193,7 @@ impl Taken {
             let Some(pattern) = table.checker.parsed(&item, pattern) else {
                 continue;
             };
-            // If two entries were equal, only the first would ever match.
+            // Two equal entries are a mistake, because only the first would ever match.
             if let Some(first) = self
                 .user_agents
                 .insert(pattern.as_str().to_lowercase(), name.to_owned())

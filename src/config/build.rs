@@ -19,7 +19,7 @@ use crate::{
 // === impl Config ===
 
 impl Config {
-    /// Returns the settings that decisions depend on, for generation number `generation`.
+    /// Returns the settings that decisions depend on. `generation` is the number of this loaded configuration.
     pub fn terms(&self, generation: u64) -> Terms {
         Terms {
             https_mode: self.https.mode,
@@ -64,7 +64,8 @@ impl Config {
         all.copied().collect()
     }
 
-    /// Returns the egress: it resolves names with `resolver`, and never connects to an address in `listening`.
+    /// Returns the `Egress`, which connects to origins. It resolves names with `resolver`, and never connects to an
+    /// address in `listening`.
     pub fn way_out(&self, resolver: Resolver, listening: Listening) -> Egress {
         Egress {
             resolver,

@@ -9,10 +9,9 @@ use toml::Table;
 
 use crate::copy::Sha256;
 
-/// Everything that a configuration file, environment variables and `--set` set, as TOML with sorted keys and without comments. Two files that differ only
-/// in comments, in spacing or in the order of their keys have the same canonical text, and so the same digest. Values
-/// are as written, the order of entries and lists is kept, and defaults are not filled in. [`super::Config::parse`]
-/// reads the text like a configuration file. The built-in configuration has the empty text.
+/// Everything that a configuration file, environment variables and `--set` set, as TOML with sorted keys and without
+/// comments. Two files that differ only in comments, in spacing or in the order of their keys have the same canonical
+/// text, and so the same digest. The built-in configuration has the empty text.
 ///
 /// Values are as written, entries and lists keep their order, and defaults are not filled in. [`super::Config::parse`]
 /// reads the text like a configuration file.
@@ -139,7 +138,8 @@ default-ttl = "24h"
         assert_eq!(config.canonical.sha256(), Sha256::of(CANONICAL.as_bytes()));
         let mut again = parse(CANONICAL);
         assert_eq!(again.canonical.text(), config.canonical.text());
-        // Each case contains its line number, which differs between the two files. So compare only the texts.
+        // Each `[[expect]]` case contains its line number, which differs between the two files. So compare only the
+        // texts of the cases.
         assert_eq!(again.expect[0].robots, config.expect[0].robots);
         config.expect.clear();
         again.expect.clear();

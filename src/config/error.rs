@@ -83,7 +83,7 @@ pub(super) struct Complaint {
 /// A search for the innermost key or value that encloses a range of bytes.
 struct Search<'s> {
     span: &'s Range<usize>,
-    /// The dotted key at which the search is now.
+    /// The dotted key that the search is looking at.
     here: String,
     /// The smallest range so far that encloses `span`: its width and its dotted key.
     best: Option<(usize, String)>,
@@ -278,7 +278,7 @@ impl Search<'_> {
     /// so far. If both are equally wide, the later, deeper key wins: a list of tables and its first item share one
     /// header.
     fn offer(&mut self, range: Range<usize>) {
-        // A value that is not written in the text, such as an implicit table, has the range 0..0.
+        // Ignore the range 0..0, which means that a table is not written in the text. An example is `a` in `[a.b]`.
         let somewhere = range != (0..0);
         let around = range.start <= self.span.start && self.span.end <= range.end;
         if somewhere && around && self.best.as_ref().is_none_or(|(width, _)| range.len() <= *width) {

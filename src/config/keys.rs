@@ -1,4 +1,5 @@
-//! The keys of the configuration, as its parser reports them while it reads. So there is no second list of them.
+//! The keys of the configuration. The parser reports each key while it reads, so there is no separate list of keys that
+//! could differ from it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,7 +11,7 @@ use toml::Value;
 pub(super) struct Key {
     /// The dotted name of its table, without list indexes; empty for the file itself.
     pub table: String,
-    /// The entry, from 0, if the table is one of a list.
+    /// The index of the table in its list, from 0. `None` if the table is not in a list.
     pub entry: Option<usize>,
     pub name: &'static str,
     pub kind: Kind,
@@ -76,8 +77,8 @@ impl Key {
 // === impl Kind ===
 
 impl Kind {
-    /// Returns whether a value without quotes can only be meant as a text. A time is none, because a number as its value
-    /// lacks a unit.
+    /// Returns whether a value without quotes can only be meant as a text. A duration is not such a text: `30` is a
+    /// number without its unit, which is a mistake.
     fn is_text(&self) -> bool {
         matches!(self, Self::Text | Self::Word(_))
     }

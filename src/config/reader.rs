@@ -104,7 +104,7 @@ pub(super) fn unknown_choice(name: &str, message: &str) -> String {
     )
 }
 
-/// Returns the choices in serde's message for an unknown one.
+/// Returns the valid choices, which serde lists in its message for an unknown choice.
 pub(super) fn choices(message: &str) -> impl Iterator<Item = &str> {
     let (_, choices) = message.rsplit_once(", expected ").unwrap_or_default();
     choices.split('`').skip(1).step_by(2)

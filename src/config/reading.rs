@@ -22,7 +22,7 @@ pub(super) struct Reading<'t> {
     pub document: DeTable<'t>,
     pub config: Config,
     pub complaints: Vec<Complaint>,
-    /// The keys that were recorded.
+    /// The keys that the parser recorded.
     pub keys: Vec<Key>,
 }
 
@@ -107,7 +107,8 @@ impl SourceText {
 /// Returns the error for a configuration file that is not UTF-8, the only encoding of TOML.
 fn not_text(name: &str, bytes: &[u8], valid_up_to: usize) -> ConfigError {
     let text = SourceText::new(name, &String::from_utf8_lossy(bytes), Path::new("/"), &[]);
-    // Up to this offset, the lossy text has the same bytes as the file.
+    // `valid_up_to` is an offset in the file. It is also the right one in the lossy text, because the two are equal up
+    // to there.
     let complaint = Complaint {
         span: valid_up_to..valid_up_to + 1,
         missing: None,

@@ -20,7 +20,7 @@ impl Config {
             https.retain(|key: &str, _| HTTPS.contains(&key));
         }
         if let Some(Value::Table(audit)) = table.get_mut("audit") {
-            // These two keys say which URLs and User-Agents in the log are incomplete.
+            // A replay needs only these two keys: they say which parts of URLs and User-Agents the log lacks.
             audit.retain(|key: &str, _| key == "redact-query" || key == "user-agent");
         }
         if let Some(Value::Table(identity)) = table.get_mut("identity") {

@@ -14,10 +14,11 @@ use super::units;
 // === impl Config ===
 
 impl Config {
-    /// Returns the JSON Schema (draft 2020-12) of the configuration file. Where JSON has no such type, a value of TOML
-    /// is taken as text, as editors do: a date is the text of the date.
+    /// Returns the JSON Schema (draft 2020-12) of the configuration file. A TOML value whose type JSON does not have,
+    /// such as a date, has the type `string`, as editors expect.
     pub fn schema() -> Value {
-        // Defaults that differ between machines are no part of a schema.
+        // Leave out the defaults that depend on the machine. To find them, compare the defaults in two different
+        // environments.
         let [keys, others] = [("/var/lib/robotgate", 1), ("/", 2)].map(|(state_dir, cores)| {
             all_keys(&Environment {
                 state_dir: state_dir.into(),
@@ -93,7 +94,7 @@ fn value(kind: &Kind) -> Value {
             let text = json!({ "type": "string", "pattern": units::size_pattern() });
             json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, text] })
         }
-        // The caller handles tables.
+        // The caller makes the schema of a table itself.
         Kind::Table | Kind::Tables => json!({}),
     }
 }
@@ -118,7 +119,7 @@ struct Description<'d> {
 // === impl Descriptions ===
 
 impl<'d> Descriptions<'d> {
-    /// Reads the tables of keys, and the first paragraph of each section.
+    /// Reads the documentation page: its tables of keys, and the first paragraph of each section.
     fn read(page: &'d str) -> Self {
         let mut descriptions = BTreeMap::new();
         let mut section = None;
@@ -130,7 +131,7 @@ impl<'d> Descriptions<'d> {
                 text.push_str(if text.is_empty() { "" } else { " " });
                 text.push_str(line);
             } else if line.is_empty() && section.is_some_and(|name| descriptions.contains_key(name)) {
-                // The first paragraph has ended.
+                // The section's first paragraph has ended. Do not read the others.
                 section = None;
             }
             let cells: Vec<&str> = line.split(" | ").collect();
@@ -152,7 +153,7 @@ impl<'d> Descriptions<'d> {
         let values = match kind {
             Kind::Duration(range) | Kind::Size(range) => Some(&**range),
             Kind::Text | Kind::Texts | Kind::TextOrTexts | Kind::Date | Kind::Ports => *values,
-            // For the others, the schema itself says what they take.
+            // The schema of any other key already says which values it takes.
             _ => None,
         };
         Some(match values {
@@ -170,7 +171,7 @@ fn without_links(text: &str) -> String {
         let Some((target, after)) = after.split_once(')') else {
             break;
         };
-        // The text of a link can contain brackets, as in "[`[pace]`](#pace)".
+        // The text of a link can itself begin with a bracket, as in "[`[pace]`](#pace)". So look for that first.
         let open = before
             .rfind("[`[")
             .or_else(|| before.rfind('['))

@@ -22,7 +22,7 @@ const LIMITS: (RangeInclusive<u64>, &str) = (1 << 20..=1 << 40, "from 1MiB to 1T
 /// probably has the wrong unit.
 const DISK_LIMITS: (RangeInclusive<u64>, &str) = (16 << 20..=1 << 50, "from 16MiB to 1024TiB");
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Allowed times to keep a copy that no request uses. It must survive a night without requests. More than ten years
+/// Allowed times to keep a copy that no request uses. A copy must survive a night without requests. More than ten years
 /// probably has the wrong unit.
 const KEEPS: RangeInclusive<Duration> = DAY..=Duration::from_secs(3650 * 24 * 60 * 60);
 

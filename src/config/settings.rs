@@ -8,9 +8,9 @@ use std::fmt;
 
 use toml::{Table, Value};
 
-/// The keys that a configuration file, environment variables and `--set` set: each as a dotted name, with its value in TOML. Two `Settings` always
-/// compare equal, so that configurations with the same meaning are equal however they are written. To compare the keys,
-/// use [`Settings::changes`].
+/// The keys that a configuration file, environment variables and `--set` set: each as a dotted name, with its value in
+/// TOML. Two `Settings` always compare equal, so that configurations with the same meaning are equal however they are
+/// written. To compare the keys, use [`Settings::changes`].
 #[derive(Clone, Debug, Default)]
 pub struct Settings(BTreeMap<String, String>);
 
@@ -64,7 +64,8 @@ impl Settings {
         for (index, entry) in entries.into_iter().enumerate() {
             let name = NAMES.iter().find_map(|name| entry.get(name)?.as_str());
             let name = name.map_or_else(|| (index + 1).to_string(), str::to_owned);
-            // Record the order of these entries, because it matters. The order of `[[expect]]` cases does not.
+            // The order of `[[bot]]` and `[[https.tunnel]]` entries matters, so record it. The order of `[[expect]]`
+            // cases does not matter.
             if NAMED.contains(&key) {
                 names.push(name.clone().into());
             }
@@ -99,7 +100,7 @@ impl Settings {
         if let Some(value) = self.0.get(key) {
             return value.clone();
         }
-        // The last dot separates the entry from its key, because only the name of an entry can contain dots.
+        // In `https.tunnel.a.example.until`, the last dot separates the entry, whose name is `a.example`, from its key.
         let (entry, _) = key.rsplit_once('.').unwrap_or_default();
         let is_in = |list: &str| entry.strip_prefix(list).is_some_and(|name| name.starts_with('.'));
         let sets = |name: &str| self.0.contains_key(&format!("{entry}.{name}"));

@@ -1,4 +1,4 @@
-//! What is in force, as TOML, and where each value comes from.
+//! Writes the configuration in force as TOML, with a comment behind each value that says where it comes from.
 
 use std::fmt::Write as _;
 
@@ -192,14 +192,14 @@ delay = "5s"
                 Config::parse_in(&environment(), "a.toml", text, Path::new("/")).unwrap_or_else(|e| panic!("{e}"))
             };
             let shown = show(text, set);
-            // `show` also sets this key.
+            // The test's own function `show` sets this key too, so set it here.
             let set = set.iter().chain(&["robots.wait=2s"]).map(|set| set.parse().unwrap());
             let sources = Sources::new(None, [], &set.collect::<Vec<_>>()).unwrap();
             let text = SourceText::new("a.toml", text, Path::new("/"), sources.overrides());
             let meant = Reading::of(&environment(), &text, Reads::NoSecrets, Recording::Nothing);
             let mut meant = meant.checked(&text).unwrap_or_else(|error| panic!("{error}"));
             let mut read = parse(&shown);
-            // The cases contain their line numbers.
+            // `[[expect]]` cases contain their line numbers, which differ. So do not compare them.
             (meant.expect, read.expect) = (Vec::new(), Vec::new());
             assert_eq!(read, meant, "{shown}");
         }

@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use super::ConfigError;
 
-/// The sources of a configuration. They stay the same while a process runs, so that a reload reads them all again.
+/// The sources of a configuration. They are kept while the process runs, so that each reload reads the file again and
+/// applies the same environment variables and options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
     /// The configuration file. Without one, every key that is not overridden has its default.
     pub file: Option<PathBuf>,
-    /// In ascending order of precedence.
+    /// What environment variables and `--set` set, in ascending order of precedence.
     overrides: Vec<Override>,
 }
 
@@ -80,7 +81,8 @@ impl Sources {
             let setting = Setting { key, value };
             overrides.push(Override { place, setting });
         }
-        // The environment has no order of its own. In this one, a key of a table follows the table.
+        // Sort the variables, because the environment has no fixed order. A variable for a table then comes before one
+        // for a key of this table, and does not undo it.
         overrides.sort_by(|one, other| one.setting.key.cmp(&other.setting.key));
         overrides.extend(set.iter().map(|setting| Override {
             place: SET_OPTION.into(),
@@ -151,8 +153,8 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Returns whether the environment variable is about the configuration. Kubernetes sets others that begin with
-/// `ROBOTGATE_`, for a service of that name.
+/// Returns whether the environment variable is about the configuration. Other variables that begin with `ROBOTGATE_`
+/// are ignored: Kubernetes sets some for a service that is called `robotgate`.
 fn is_ours(name: &str) -> bool {
     name == FILE_VARIABLE || name.starts_with(SET_PREFIX)
 }

@@ -37,7 +37,7 @@ pub(super) struct Table<'c> {
 
 type Value<'c> = Spanned<DeValue<'c>>;
 
-/// The default of a list that is empty.
+/// The empty list, as the default of a key that takes a list.
 pub(super) const NONE: Vec<toml::Value> = Vec::new();
 
 // Descriptions of expected types, for messages.
@@ -127,7 +127,8 @@ impl<'c> Table<'c> {
 
     /// Returns where the table's header is. Returns `None` if the file does not contain the table.
     pub(super) fn span(&self) -> Option<Range<usize>> {
-        // To record all keys, the parser has to read tables that are not written.
+        // To record all keys, the parser must also read the sections that the file lacks. So pretend that the table is
+        // at 0..0.
         let absent = (self.checker.recording == Recording::All).then_some(0..0);
         self.raw.as_ref().map(Spanned::span).or(absent)
     }
@@ -183,7 +184,7 @@ impl<'c> Table<'c> {
         });
     }
 
-    /// Returns the value of a key, of which `kind` says what it takes.
+    /// Returns the value of a key. `kind` says what the key takes, for the list of recorded keys.
     fn value(&self, key: &'static str, kind: impl FnOnce() -> Kind) -> Option<&'c Value<'c>> {
         self.known.borrow_mut().push(key);
         let value = self.raw.as_ref().and_then(|raw| raw.get_ref().get(key));
@@ -240,12 +241,13 @@ impl<'c> Table<'c> {
         self.typed(self.value(key, || Kind::Text)?, TEXT, DeValue::as_str)
     }
 
-    /// Reads a path from `raw`, the value of `key`. Without it, returns the path of `file` in the state directory.
+    /// Reads a path from `raw`, which is the value of `key`. If `key` is not set, returns the path of `file` in the
+    /// state directory.
     pub(super) fn path_or_state(&self, key: &'static str, raw: Option<Text<'_>>, file: &str) -> PathBuf {
         self.path_or(key, raw, self.checker.environment.state_dir.join(file))
     }
 
-    /// Reads a path from `raw`, the value of `key`.
+    /// Reads a path from `raw`, which is the value of `key`. If `key` is not set, returns `default`.
     pub(super) fn path_or(&self, key: &'static str, raw: Option<Text<'_>>, default: PathBuf) -> PathBuf {
         self.has_default(key, &*default.to_string_lossy());
         raw.and_then(|raw| self.checker.path(&raw)).unwrap_or(default)
@@ -299,7 +301,7 @@ impl<'c> Table<'c> {
         None
     }
 
-    /// Reads one of the words that the type `T` defines.
+    /// Reads one of the words that the type `T` defines. If the key is not set, returns `default`.
     pub(super) fn choice_or<T: DeserializeOwned + PartialEq>(&self, key: &'static str, default: T) -> T {
         let choice = self.choice(key);
         self.has_choice(key, &default);

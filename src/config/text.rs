@@ -1,5 +1,5 @@
-//! The text that a configuration is read from: that of the file, followed by what environment variables and `--set`
-//! set. So a range of bytes says in which of them a value is.
+//! The text that a configuration is read from. It is the text of the file, followed by a line `key=value` for each
+//! environment variable and each `--set`. So the range of a value's bytes says which of these it comes from.
 //!
 //! It knows no key. What a key takes is passed in.
 
@@ -24,7 +24,7 @@ pub(super) struct SourceText {
     file: Arc<str>,
     /// Where relative paths in the file start.
     base_dir: PathBuf,
-    /// The part of each override.
+    /// Where each environment variable and `--set` is in `text`.
     parts: Vec<Part>,
 }
 
@@ -35,7 +35,8 @@ struct Part {
     /// The length of the key.
     key: usize,
     place: Arc<str>,
-    /// The same text at the same place after white space, so that a parser of it alone returns ranges of the whole.
+    /// The text `key=value`, with white space in place of everything before it. If only this is parsed, the ranges that
+    /// the parser returns are still those of the whole text.
     padded: String,
 }
 
@@ -119,14 +120,15 @@ impl SourceText {
     pub(super) fn range(&self, at: usize) -> Range<usize> {
         match (self.part(at), self.parts.first()) {
             (Some(part), _) => part.range.clone(),
-            // A line break separates the two.
+            // The text of the file ends before the line break that separates it from the first override.
             (None, Some(first)) => 0..first.range.start - 1,
             (None, None) => 0..self.text.len(),
         }
     }
 
-    /// Returns the absolute path for the one that is written at `at`. Paths in a file start at its folder, and others at
-    /// the working directory, as those of other options do.
+    /// Makes `path`, which is written at `at`, absolute. A relative path in the file starts at the file's folder. A
+    /// relative path in an environment variable or `--set` starts at the working directory, like the path of any
+    /// option.
     pub(super) fn path(&self, path: &str, at: usize) -> PathBuf {
         match self.part(at) {
             // This fails if there is no working directory. The path then stays as it is.
@@ -135,8 +137,8 @@ impl SourceText {
         }
     }
 
-    /// Sets the keys of the overrides in `document`, which is that of the file. `texts` are the keys that take only
-    /// text. Returns the mistakes.
+    /// Sets the keys of the overrides in `document`, which was parsed from the file. `texts` are the keys that take
+    /// only text. Returns the mistakes.
     pub(super) fn apply<'t>(&'t self, document: &mut DeTable<'t>, texts: &BTreeSet<String>) -> Vec<Complaint> {
         let mut complaints = Vec::new();
         for part in &self.parts {
@@ -192,8 +194,8 @@ impl Part {
     }
 }
 
-/// Returns whether a value that is not TOML was meant to be. Such a value is an error and not a text. The address
-/// `[::1]:3128` has a bracket, but no quotes.
+/// Returns whether a value that is not valid TOML was meant as TOML, so that it is a mistake and not a text without
+/// quotes. `["a", "b` is a mistake, because it has a bracket and quotes. The address `[::1]:3128` is a text.
 fn is_meant_as_toml(word: &str) -> bool {
     word.starts_with(['"', '\'', '{']) || word.starts_with('[') && word.contains(['"', '\''])
 }

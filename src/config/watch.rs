@@ -22,8 +22,8 @@ use crate::files;
 const QUIET: Duration = Duration::from_millis(100);
 /// Maximum number of symbolic links to follow, as when Linux itself opens a file. More links are probably a loop.
 const MAX_LINKS: usize = 40;
-/// How often to look for the directories again if they have moved in the meantime. After that, watches are set on them,
-/// so further moves are noticed.
+/// How often to find and watch the directories again if some moved before they were watched. Whatever moves later is
+/// noticed by the watches.
 const MAX_ROUNDS: usize = 4;
 
 /// Waits for the content of files to change.
@@ -37,8 +37,8 @@ pub struct Watcher {
     watched: BTreeSet<PathBuf>,
     debouncer: Debouncer<RecommendedWatcher, RecommendedCache>,
     stirred: mpsc::Receiver<()>,
-    /// Whether the system reported a change since the contents were last compared. This is a field, so that nothing is
-    /// lost if the future of [`Watcher::changed`] is dropped while it waits.
+    /// Whether the system reported a change since the contents were last compared. It is a field and not a local
+    /// variable, so that the report is kept if the future of [`Watcher::changed`] is dropped while it waits.
     dirty: bool,
 }
 
@@ -90,7 +90,7 @@ impl Watcher {
         let debouncer = new_debouncer(QUIET, None, move |result: DebounceEventResult| {
             let worth_a_look = match &result {
                 Ok(events) => events.iter().any(|event| may_change_content(&event.kind)),
-                // Some events may have been lost, so read the files.
+                // The system may have lost events. So treat this error as a change, and read the files.
                 Err(_) => true,
             };
             if worth_a_look {
@@ -218,7 +218,7 @@ impl Watcher {
     /// their name now.
     fn watch_all(&mut self, directories: &BTreeSet<PathBuf>) -> Result<(), WatchError> {
         for gone in self.watched.difference(directories) {
-            // An error means that the directory or its watch no longer exists.
+            // An error only means that the directory or its watch no longer exists, so there is nothing to remove.
             let _ = self.debouncer.unwatch(gone);
         }
         self.watched.clone_from(directories);

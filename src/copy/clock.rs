@@ -53,7 +53,8 @@ impl ClockReadings {
             return Some(Jump::Back { ahead: expected });
         }
         let by = wall.duration_since(expected).ok().filter(|by| *by > SLACK && learns)?;
-        // The caller adds `by` to the recorded times. `began` moves too, so that the next jump moves those times again.
+        // The caller adds `by` to all times that were recorded since `began`. Moving `began` by as much keeps these
+        // times after it, so that the next jump corrects them again.
         self.began += by;
         Some(Jump::Forward { from, to: expected, by })
     }

@@ -107,7 +107,8 @@ impl Failure {
                 kind: NetworkError::Internal,
                 ..
             } => LOCAL_RETRY,
-            // Such a retry only resolves the host name again. It does not contact the origin.
+            // Bots may not reach the address. A retry burdens no server, because it only resolves the host name again,
+            // so the delay need not grow.
             FetchError::Prohibited(_) => retry.first.min(retry.longest),
             FetchError::Status(429 | 503) => retry.busy.min(retry.longest),
             _ => (retry.first)

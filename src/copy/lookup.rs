@@ -68,14 +68,14 @@ pub struct Tallied {
 // === impl Tally ===
 
 impl Tally {
-    /// Counts one more decision with the verdict of this index.
+    /// Counts one more decision whose verdict, as an integer, is `index`.
     pub fn add(&self, index: usize) {
         if let Some(count) = self.counts[..VERDICTS].get(index) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Returns how many decisions had the verdict of this index.
+    /// Returns how many decisions had the verdict that is `index` as an integer.
     pub fn count(&self, index: usize) -> u64 {
         let count = self.counts[..VERDICTS].get(index);
         count.map_or(0, |count| count.load(Ordering::Relaxed))

@@ -75,7 +75,8 @@ impl Fetched {
     /// Returns what the fetch of a `tdmrep.json` says about the origin. A file longer than `max_bytes` counts as if
     /// there were none, because its beginning alone can mean something else than the whole file.
     pub fn meaning_as_tdmrep(&self, max_bytes: usize, policy: &Policy, at: SystemTime) -> Meaning {
-        // Do not look for "not found" in the page of a server error: a failing server must not end a reservation.
+        // Do not take a server error whose page says "not found" for a missing file: a site that reserves its rights
+        // must not lose them because its server fails.
         let policy = Policy {
             soft_404: false,
             ..*policy

@@ -15,7 +15,7 @@ pub struct Policy {
     pub profile: Profile,
     /// How long a robots.txt is used if its response does not say (RFC 9309 §2.4).
     pub default_ttl: Duration,
-    /// How long it counts that a site has no robots.txt, if the response does not say.
+    /// How long robotgate remembers that a site has no robots.txt, if the response does not say.
     pub no_robots_ttl: Duration,
     /// The shortest and longest lifetime. A response can specify a lifetime between them.
     pub min_ttl: Duration,
@@ -32,7 +32,8 @@ pub struct Unreachable {
     pub deny_for: Duration,
     /// What applies to an origin that has failed for longer than `deny_for`.
     pub then: Then,
-    /// What applies to such an origin if `then` is [`Then::LastCopy`], but its robots.txt was never fetched.
+    /// What applies to an origin that has failed for longer than `deny_for` if `then` is [`Then::LastCopy`], but its
+    /// robots.txt was never fetched.
     pub without_copy: WithoutCopy,
     pub retry: Retry,
 }
@@ -41,7 +42,7 @@ pub struct Unreachable {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Then {
-    /// The last copy with rules decides.
+    /// The last robots.txt copy with rules applies.
     #[default]
     LastCopy,
     /// Everything is allowed.

@@ -25,7 +25,7 @@ pub struct RobotsCopy {
     pub tdmrep: Option<Arc<TdmRep>>,
 }
 
-/// A SHA-256 digest, written in lower-case hex. By it, an auditor can find the robots.txt that decided even months
+/// A SHA-256 digest, written in lower-case hex. With it, an auditor can find the robots.txt of a decision even months
 /// later.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sha256(pub [u8; 32]);
@@ -76,7 +76,7 @@ impl RobotsCopy {
 
     /// Returns the memory that the copy uses, in bytes.
     pub fn weight(&self) -> usize {
-        // `RobotsTxt::weight` already includes the size of the `RobotsTxt` itself.
+        // Subtract the size of the `RobotsTxt`, because `RobotsTxt::weight` includes it.
         let overhead = size_of::<Self>() - size_of::<RobotsTxt>();
         let tdmrep = self.tdmrep.as_deref().map_or(0, TdmRep::weight);
         overhead + self.robots.weight() + self.etag.as_deref().map_or(0, str::len) + tdmrep

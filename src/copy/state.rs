@@ -93,8 +93,8 @@ impl OriginState {
         Self { shared: true, ..self }
     }
 
-    /// Drops failures in a row if the retry after the last one is overdue. The time of the first failure decides for
-    /// how long a site is refused. Another robotgate, with a wrong clock, could have recorded that time.
+    /// Drops the failures of a state from another robotgate if the retry after the last one is overdue. The time of the
+    /// first failure decides for how long a site is refused, and the other robotgate's clock may have been wrong.
     #[must_use]
     pub fn without_old_failures(self, now: SystemTime, policy: &Policy) -> Self {
         let is_recent =
@@ -189,8 +189,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the answer at `now`. A response applies until it expires, even if a fetch has failed since. Afterwards,
-    /// nothing is allowed until the next response, or until the origin has failed for
+    /// Returns what applies to the origin at `now`. A response applies until it expires, even if a fetch has failed
+    /// since. Afterwards, nothing is allowed until the next response, or until the origin has failed for
     /// [`deny_for`](super::Unreachable::deny_for).
     pub fn answer(&self, now: SystemTime, policy: &Policy) -> Answer<'_> {
         if let Some(answered) = self.fresh(now, policy) {
@@ -205,8 +205,8 @@ impl OriginState {
         }
     }
 
-    /// Returns the answer for a request that stopped waiting for a fetch. An expired copy decides only if the policy
-    /// already uses it from the first failure on. Otherwise, the request is refused.
+    /// Returns the answer for a request that stopped waiting for a fetch. An expired copy is used only if `deny_for` is
+    /// zero, because the policy then uses the last copy from the first failure on. Otherwise, the request is refused.
     pub fn answer_while_pending<'s>(&'s self, late: &'s Failure, policy: &Policy) -> Answer<'s> {
         match self.answer_of_old(late, policy) {
             Answer::LastCopy(copy, late) if policy.unreachable.deny_for.is_zero() => Answer::LastCopy(copy, late),
@@ -331,7 +331,8 @@ impl OriginState {
         self.answered.as_ref().map(|answered| answered.fetched)
     }
 
-    /// Returns the latest of these times: the expiry of the response, the last fetch, and the receipt of the last copy.
+    /// Returns until when the state can be of use: the latest of the expiry of the response, the last fetch, and the
+    /// receipt of the last copy.
     pub fn useful_until(&self) -> Option<SystemTime> {
         let answered = self.answered.as_ref();
         let answered = answered.and_then(|answered| answered.fetched.checked_add(answered.life));

@@ -115,7 +115,7 @@ impl TdmRep {
     }
 }
 
-/// The error for a search that takes too much work.
+/// The error for a search that takes more than its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
 
@@ -208,7 +208,8 @@ impl<'de> Visitor<'de> for RawEntry<'de> {
 mod tests {
     use super::*;
 
-    /// Returns what the file says about the path: the number of the entry, and whether it reserves.
+    /// Returns what the file says about the path: the number of the entry that matches it, and whether this entry
+    /// reserves the right to mining.
     fn find(file: &str, path: &str) -> Option<(u32, bool)> {
         let found = TdmRep::parse(file.as_bytes()).find(path.as_bytes(), &mut usize::MAX.clone());
         found

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-/// The pauses of one origin. An incident is one time at which the site is too busy, however many responses say so.
+/// The pauses of one origin. An incident is a time during which the site is too busy. However many responses say so, it
+/// is one incident.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
-    /// When the last incident began. If a request began before that, a 429 or 503 to it belongs to the same incident.
+    /// When the last incident began. A 429 or 503 to a request that began before that time belongs to this incident.
     began: Option<Instant>,
     until: Option<Instant>,
     /// Number of incidents in a row in which the site sent no `Retry-After`.
@@ -99,8 +100,8 @@ mod tests {
     /// When the request began, when its response came, and the response's `Retry-After`, in seconds.
     type Answer = (u64, u64, Option<u64>);
 
-    /// The cases of the test. In a fleet, a script on the server computes the same, so a test of the fleet uses them
-    /// too.
+    /// The cases of the test. In a fleet, a script on the server computes these pauses, so a test of the fleet uses the
+    /// same cases.
     pub(crate) const INCIDENTS: &[Case] = &[
         ("Retry-After counts", &[(0, 1, Some(120))], &[121]),
         ("but no longer than a day", &[(0, 1, Some(9_999_999_999))], &[1 + DAY]),

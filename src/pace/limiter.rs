@@ -81,7 +81,7 @@ impl<K: Eq, T> Limiter<K, T> {
     pub fn reconfigure(&mut self, policy: &Policy) {
         for waiter in self.queue.iter_mut() {
             let limits = waiter.limits.under(policy);
-            // Adds first and subtracts then, because an `Instant` cannot go below the start of the clock.
+            // Add before subtracting, because an `Instant` cannot go below the start of the clock.
             waiter.deadline = waiter.deadline + limits.max_wait - waiter.limits.max_wait;
             waiter.limits = limits;
         }
@@ -147,7 +147,8 @@ impl<K: Eq, T> Limiter<K, T> {
         self.note_request(now);
     }
 
-    /// Reports a request that did not ask for a turn, such as the fetch of a robots.txt. The gap begins with it too.
+    /// Reports a request that did not ask for a turn, such as the fetch of a robots.txt. The next request has to keep
+    /// its gap from this one too.
     pub fn note_request(&mut self, now: Instant) {
         self.last = self.last.max(Some(now));
     }

@@ -32,7 +32,8 @@ pub(super) struct Waiter<T> {
     pub(super) owner: T,
 }
 
-/// The gaps of the waiting requests that are sent before a new request.
+/// The gaps of the waiting requests that are sent before a new request. A gap is the minimum time since the previous
+/// request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ahead {
     /// The gap of the request that is sent next.
@@ -129,9 +130,9 @@ impl<K: Eq, T> Queue<K, T> {
         self.ahead_of(place.unwrap_or(self.lines.len()))
     }
 
-    /// Does the same as [`ahead`](Self::ahead) for a new request at the end of the line at `place`. All requests of
-    /// that line are sent before it. Bots take turns, so the same number of requests of each other line is sent before
-    /// it as well. Lines further in front send one more.
+    /// Returns the gaps of the requests that are sent before a new request at the end of the line at `place`. First
+    /// come all requests of that line. Bots take turns, so as many requests of each other line are sent too, and one
+    /// more of each line further in front.
     fn ahead_of(&self, place: usize) -> Option<Ahead> {
         let own = self.lines.get(place).map_or(0, |line| line.waiting.len());
         let lines = self.lines.iter().enumerate();

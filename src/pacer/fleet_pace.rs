@@ -37,8 +37,8 @@ pub(super) struct FleetSlot {
     gap: Duration,
 }
 
-/// The turn of a request that waits for its reserved slot. If the client stops waiting, the turn is still kept until
-/// that time. So a robotgate never has more than one future slot at an origin.
+/// The turn of a request that waits for its reserved slot. If the client leaves, this keeps the turn until the slot's
+/// time nevertheless. So a robotgate never has more than one future slot at an origin.
 struct HeldTurn {
     /// The turn. `None` after `take` has moved it out.
     turn: Option<Turn>,
@@ -60,8 +60,8 @@ struct Wait<'p> {
 // === impl FleetPace ===
 
 impl FleetPace {
-    /// Waits for the turn of a request in this robotgate, then reserves a slot on the fleet's server and waits for
-    /// that. If the caller stops waiting, the next request gets the turn, and the slot is not used.
+    /// Waits for the turn of a request in this robotgate. Then reserves a slot on the fleet's server, and waits until
+    /// its time. If the caller stops waiting, the next request gets the turn, and the slot is not used.
     ///
     /// # Errors
     /// Fails if the request would have to wait too long, or too many requests wait.
@@ -87,8 +87,8 @@ impl FleetPace {
                 turn.waited = wait.waited();
                 return Ok(turn);
             }
-            // Another robotgate can have reported a pause while this request waited, so it first waits for the end of
-            // that.
+            // While this request waited for its turn, another robotgate may have reported a pause. Wait until the pause
+            // ends.
             wait.until(turn.earliest(Duration::ZERO), Cause::Pause).await?;
             if turn.earliest(Duration::ZERO) > now() {
                 continue;
@@ -106,8 +106,9 @@ impl FleetPace {
                     wait.until_slot(held.until).await?;
                     turn = held.take();
                     if turn.earliest(Duration::ZERO) <= now() {
-                        // The fleet's server meant a time between this one and the arrival of its answer. The earliest
-                        // one is used, so that this robotgate is never slower than the fleet requires.
+                        // `slot` counts from when the server answered, which is after `asked`. Nevertheless, let the
+                        // gap to the next request begin at `asked + slot`, so that this robotgate is not slower than
+                        // the fleet requires.
                         break Some(asked + slot);
                     }
                 }
@@ -124,8 +125,7 @@ impl FleetPace {
                         false => alone.gap_cause,
                     };
                     wait.until(turn.earliest(alone.gap), cause).await?;
-                    // A pause can have begun during the wait, or a reload can have changed the limits. Then the loop
-                    // starts again.
+                    // If a pause has begun or a reload has changed the limits during this wait, begin the loop again.
                     let alone = self.without_server(wait.limits).ok_or(wait.too_early(no_server()))?;
                     if turn.earliest(alone.gap) <= now() {
                         break None;
@@ -177,8 +177,9 @@ impl FleetPace {
 // === impl FleetSlot ===
 
 impl FleetSlot {
-    /// Called when the request is sent. Returns when the gap to the next request begins: at the slot, if the request is
-    /// sent in time. Otherwise it begins now: returns `None`, and tells the fleet's server of the request.
+    /// Called when the request is sent. Returns when the gap to the next request begins. This is the slot's time if the
+    /// request is sent for the first time and not too late. Otherwise the gap begins now: this returns `None`, and
+    /// tells the fleet's server that the request was sent.
     pub(super) fn sent(&self, sent_before: bool) -> Option<Instant> {
         let slack = (self.gap / SLACK).max(LEAST_SLACK);
         let is_in_time = |at: &Instant| self.gap.is_zero() || now() <= *at + slack;
@@ -208,7 +209,7 @@ impl HeldTurn {
 
 impl Drop for HeldTurn {
     fn drop(&mut self) {
-        // At the end of the process, there is no runtime any more, and the turn is dropped at once.
+        // At the end of the process, no runtime can keep the turn until its slot. The turn is then dropped at once.
         if let (Some(turn), Ok(runtime)) = (self.turn.take(), Handle::try_current()) {
             let until = self.until;
             runtime.spawn(async move {
@@ -260,8 +261,8 @@ impl<'p> Wait<'p> {
     /// the difference.
     async fn until_slot(&mut self, mut at: Instant) -> Result<(), TooEarly> {
         while at > now() && !self.pacer.is_lifted() {
-            // This fails only if a reload has moved the deadline before the slot. The slot was reserved before the old
-            // deadline.
+            // This fails only if a reload has made `max_wait` shorter, so that the deadline is now before the slot. The
+            // server gives no slot after the deadline.
             let Limits { gap, gap_cause, .. } = self.limits;
             self.until(at, gap_cause).await?;
             at = at.checked_sub(gap.saturating_sub(self.limits.gap)).unwrap_or(at);

@@ -38,7 +38,8 @@ pub(super) struct State {
     is_driven: bool,
 }
 
-/// What the queue holds of a waiting request. The request counts as waiting until this is dropped.
+/// In the queue, this stands for a waiting request, and sends it its turn. The request counts as waiting until this is
+/// dropped.
 pub(super) struct Ticket {
     sender: oneshot::Sender<Result<Turn, Later>>,
     _present: Present,
@@ -47,14 +48,15 @@ pub(super) struct Ticket {
 /// Counts a request as waiting until this is dropped.
 pub(super) struct Present(Arc<Waiting>);
 
-/// What a waiting request holds of itself. Dropping it removes the request from the queue.
+/// A request that is in the queue and will receive its turn. Dropping this removes the request from the queue.
 pub(super) struct WaitingRequest {
     pacer: Arc<OriginPacer>,
     number: u64,
     receiver: oneshot::Receiver<Result<Turn, Later>>,
 }
 
-/// The permission to send a request. Dropping it ends the request. If the request was not sent, it does not count.
+/// The permission to send a request. Drop it when the request has ended. If the request was never sent, no gap follows
+/// it.
 pub(crate) struct Turn {
     pacer: Arc<OriginPacer>,
     began: Instant,
@@ -77,13 +79,13 @@ pub(crate) struct TooEarly {
 // === impl OriginPacer ===
 
 impl OriginPacer {
-    /// Tells the requests that may be sent now, or that waited too long. Returns when to call this again; `None` if no
-    /// request waits.
+    /// Gives each request that may be sent now its turn, and refuses each that has waited too long. Returns when to
+    /// call this again, or `None` if no request waits.
     fn advance(self: &Arc<Self>) -> Option<Instant> {
         loop {
             let step = self.state().limiter.next(now());
-            // The lock is released here. If the request stops waiting at this moment, `send` drops its turn, and that
-            // takes the lock.
+            // The line above has released its lock. `send` needs that: if the request has just stopped waiting, `send`
+            // drops the turn, and dropping a turn takes the lock.
             match step {
                 Step::Go(ticket) => drop(ticket.sender.send(Ok(Turn::new(self.clone())))),
                 Step::Refuse(ticket, later) => drop(ticket.sender.send(Err(later))),
@@ -118,7 +120,7 @@ impl OriginPacer {
     pub(super) fn release(self: &Arc<Self>) {
         let released: Vec<_> = self.state().limiter.release().collect();
         for ticket in released {
-            // If the request stops waiting at this moment, its turn is dropped.
+            // If the request has just stopped waiting, its turn is dropped here.
             drop(ticket.sender.send(Ok(Turn::new(self.clone()))));
         }
         self.changed.notify_one();
@@ -142,7 +144,7 @@ impl OriginPacer {
         self.changed.notify_one();
     }
 
-    /// Records a 429 or 503. Returns the random number (0 to 1) that sets the jitter of the pause.
+    /// Records that a request got a 429 or 503. Returns the random number (0 to 1) that sets the jitter of the pause.
     pub(super) fn note_busy(&self, began: Instant, asked: Option<Duration>) -> f64 {
         // Each `RandomState` hashes differently, so the hash is a random number.
         let spread = RandomState::new().hash_one(began) as f64 / u64::MAX as f64;
@@ -223,7 +225,7 @@ impl WaitingRequest {
     /// Waits until the request may be sent.
     ///
     /// # Errors
-    /// Fails if the request has waited too long, or would have to.
+    /// Fails if the request has waited too long, or would have to wait too long.
     pub(super) async fn turn(mut self) -> Result<Turn, TooEarly> {
         if self.pacer.advance().is_some() {
             self.pacer.drive();
@@ -248,7 +250,8 @@ impl WaitingRequest {
 
 impl Drop for WaitingRequest {
     fn drop(&mut self) {
-        // If a turn was sent but not yet received, dropping `receiver` drops that turn too.
+        // Remove the request from the queue. If it got its turn but has not received it, it is no longer in the queue,
+        // and dropping `receiver` drops the turn.
         let left = self.pacer.state().limiter.leave(self.number);
         if left.is_some() {
             self.pacer.changed.notify_one();

@@ -21,7 +21,8 @@ pub(crate) struct SharedPacer {
 // === impl SharedPacer ===
 
 impl SharedPacer {
-    /// Does the same as [`Pacer::turn`], for the whole fleet.
+    /// Waits until a request of `bot` may be sent, like [`Pacer::turn`]. In a fleet, also waits for a time from its
+    /// server.
     pub(crate) async fn turn(&self, origin: &Origin, bot: &str, limits: Limits) -> Result<Turn, TooEarly> {
         match &self.fleet {
             Some(fleet) => fleet.turn(&self.local, origin, bot, limits).await,
@@ -29,7 +30,7 @@ impl SharedPacer {
         }
     }
 
-    /// Does the same as [`Pacer::not_before`], for the whole fleet.
+    /// Returns when a request of `bot` could be sent, like [`Pacer::not_before`]. In a fleet, also asks its server.
     pub(crate) async fn not_before(&self, origin: &Origin, bot: &str, limits: &Limits) -> Option<Later> {
         match &self.fleet {
             Some(fleet) => fleet.not_before(&self.local, origin, bot, limits).await,
@@ -37,7 +38,7 @@ impl SharedPacer {
         }
     }
 
-    /// Does the same as [`Pacer::note_request`], for the whole fleet.
+    /// Records a request that did not ask for a turn, here and on the fleet's server.
     pub(crate) fn note_request(&self, origin: &Origin) {
         self.local.note_request(origin);
         if let Some(FleetPace { fleet, .. }) = &self.fleet {
@@ -45,7 +46,8 @@ impl SharedPacer {
         }
     }
 
-    /// Does the same as [`Pacer::note_busy`], for the whole fleet.
+    /// Records a 429 or 503 of the origin, here and on the fleet's server. For the parameters, see
+    /// [`Pacer::note_busy`].
     pub(crate) fn note_busy(&self, origin: &Origin, began: Instant, asked: Option<Duration>) {
         let spread = self.local.note_busy(origin, began, asked);
         if let Some(FleetPace { fleet, .. }) = &self.fleet {

@@ -55,7 +55,7 @@ pub(super) struct Change {
     pub(super) metrics: Arc<Metrics>,
     pub(super) recent: Arc<Recent>,
     pub(super) config: Arc<Config>,
-    /// The number of the configuration's generation. Each reload begins a new generation.
+    /// Number of the configuration that was loaded at the time: 1 at the start, and one more with each reload.
     pub(super) generation: u64,
     pub(super) instance: Instance,
 }
@@ -103,7 +103,8 @@ impl ChangeNotes {
     /// Records all waiting changes without comparing them, and returns when that is done.
     pub(super) async fn finish(&self) {
         loop {
-            // Begin to wait before `is_running` is read, because a notification in between would be missed.
+            // Register for the notification before reading `is_running`. Otherwise, if the thread ended between the
+            // two, its notification would be missed and the wait would never end.
             let idle = self.idle.notified();
             tokio::pin!(idle);
             idle.as_mut().enable();
@@ -119,8 +120,8 @@ impl ChangeNotes {
     }
 
     fn work(&self) {
-        // When this is dropped, it notes that the work has ended, even if a comparison panics. The next change then
-        // starts another thread.
+        // When this function returns or a comparison panics, this value is dropped and marks the thread as ended. The
+        // next change then starts another thread.
         let _ended = Ended(self);
         while let Some((change, is_closing)) = self.next() {
             let compared = (!is_closing).then(|| change.compare());
@@ -313,7 +314,8 @@ fn lines_on<'d>(origin: &Origin, decisions: &'d [u8]) -> impl Iterator<Item = &'
     })
 }
 
-/// Returns the changed groups as the log shows them. Sets `cut` if the log does not show all.
+/// Returns, for the log, the groups of a robots.txt in which rules were added or removed. Sets `cut` to true if some
+/// are left out, because the log shows only a limited number.
 fn groups<'f>(found: &'f Changes, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
     let mut left = MAX_RULES;
     let mut rules = |rules: &[ChangedRule]| -> (Vec<ChangedRule>, bool) {
@@ -341,7 +343,8 @@ fn groups<'f>(found: &'f Changes, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
     listed.collect()
 }
 
-/// Returns the changed statements as the log shows them. Sets `cut` if the log does not show all.
+/// Returns, for the log, the lines other than rules, such as `Sitemap`, that were added to a robots.txt or removed from
+/// it. Sets `cut` to true if some are left out, because the log shows only a limited number.
 fn statements(all: &[ChangedStatement], cut: &mut bool) -> Vec<ChangedStatement> {
     *cut |= all.len() > MAX_LISTED;
     let listed = all.iter().take(MAX_LISTED).map(|statement| ChangedStatement {
@@ -359,12 +362,12 @@ fn statements(all: &[ChangedStatement], cut: &mut bool) -> Vec<ChangedStatement>
 const MAX_WAITING: usize = 1000;
 /// Maximum memory of the robots.txt copies in waiting changes, in bytes.
 const MAX_WEIGHT: usize = 64 * 1024 * 1024;
-/// How long robotgate decides recent requests again for one changed robots.txt, at most.
+/// Maximum time for finding out, after a robots.txt changed, which recent requests would now be decided differently.
 const MAX_TIME: Duration = Duration::from_secs(2);
 /// Maximum number of requests that the log line of one change lists as examples.
 const MAX_EXAMPLES: usize = 5;
-/// Maximum number of groups that the log line of one change lists. The same maximum applies to statements, and to the
-/// agents and the rules of one group.
+/// Maximum number of groups that the log line of one change lists. The same maximum applies to other lines, such as
+/// `Sitemap`, and to the agents and the rules of one group.
 const MAX_LISTED: usize = 20;
 /// Maximum number of rules that the log line of one change lists, in all groups together.
 const MAX_RULES: usize = 100;

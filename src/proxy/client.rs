@@ -215,7 +215,7 @@ impl Client {
             self.send(Content::Shared(content))?;
             self.finish()?;
         }
-        // Most responses are sent immediately. Only the others start a timer.
+        // `timeout` tries to send before it starts a timer. Most responses are sent at once, so they need no timer.
         let sent = std::future::poll_fn(|cx| self.poll_sent(cx));
         tokio::time::timeout(within, sent)
             .await

@@ -84,7 +84,8 @@ impl ClientConnection {
         self.guard.for_log(self.client)
     }
 
-    /// Describes `outer_connect`, which the client sent on this connection.
+    /// Describes the tunnel that `outer_connect` opened on this connection. Requests in the tunnel have the same client
+    /// and the same listener.
     pub(super) fn inside(&self, outer_connect: Arc<OuterConnect>) -> Self {
         Self {
             outer_connect: Some(outer_connect),
@@ -101,8 +102,8 @@ impl ClientConnection {
         Some(&vouched.certificate).filter(|certificate| trusted && certificate.holds(now()))
     }
 
-    /// Counts a request that the client cancelled. This is limited, because over HTTP/2 a client can cancel requests at
-    /// no cost.
+    /// Counts a request in the tunnel that the client cancelled. A client that cancels too many is disconnected,
+    /// because over HTTP/2 cancelling costs the client nothing, but the proxy work.
     pub(super) fn count_reset(&self) {
         if let Some(outer_connect) = &self.outer_connect {
             outer_connect.resets.count(Instant::now());
@@ -129,15 +130,16 @@ impl OuterConnect {
         }
     }
 
-    /// Notes the server name that the client requests in the tunnel's TLS handshake, if that is not the CONNECT's host.
-    /// The requests in the tunnel then cannot be decided, because robotgate and the origin could disagree on their
-    /// host.
+    /// Notes the server name that the client requests in the tunnel's TLS handshake, if it differs from the CONNECT's
+    /// host. robotgate then refuses to decide the requests in the tunnel, because it and the origin could disagree on
+    /// their host.
     ///
     /// A handshake without a name does no harm: robotgate decides the requests for the CONNECT's host, and names that
     /// host to the site.
     pub(super) fn note_server_name(&self, name: &str) {
         if !self.origin.host.matches(name) {
-            // A TLS handshake requests only one name, so this is set only once.
+            // `set` fails only if a name is already set. That cannot happen, because a TLS handshake requests only one
+            // name.
             let _ = self.other_name.set(name.into());
         }
     }

@@ -33,7 +33,7 @@ pub(super) struct ClientStream {
     lender: Option<Lender>,
 }
 
-/// The task that lent the connection to its current owner, and gets it back.
+/// The task that lent the connection to the code that owns it now. That task gets the connection back afterwards.
 #[derive(Debug)]
 struct Lender {
     /// Sends the connection back when its owner drops it.
@@ -152,7 +152,7 @@ impl UniqueID for ClientStream {
     }
 }
 
-/// Returns the properties of the TLS connection that this stream reads from, if it is one.
+/// Returns the properties of the TLS connection, or `None` if the client connected without TLS.
 impl Ssl for ClientStream {
     fn get_ssl(&self) -> Option<&TlsRef> {
         self.inner.get_ssl()

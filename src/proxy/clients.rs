@@ -32,8 +32,8 @@ pub(super) struct Clients {
     tally: Tally,
     /// How clients' addresses are shown in the operational log.
     mask: ArcSwapOption<ClientMask>,
-    /// A permit is needed to tell a client why its connection is refused. Without a permit, the connection closes
-    /// without a response.
+    /// To tell a client why its connection is refused, robotgate needs one of these permits. If none is left, it closes
+    /// the connection without a response.
     pub(super) early_error: Arc<Semaphore>,
     /// Upper limit for a client's connections, requests and fetches. It is lower than the configured limits only if the
     /// process may open few files.
@@ -48,7 +48,7 @@ struct Table {
     /// Maximum number of connections for which the process may open files. A client's connection takes two files: its
     /// own socket, and the socket of a connection to an origin.
     room: usize,
-    /// When the table has this many clients, robotgate removes the entries that it no longer needs.
+    /// When the table has this many clients, robotgate removes those that it no longer needs to remember.
     sweep_at: usize,
 }
 
@@ -56,7 +56,8 @@ struct Table {
 struct Client {
     connections: AtomicUsize,
     requests: AtomicUsize,
-    /// How many certificates for new hosts the client may still cause. `None` if it has caused none yet.
+    /// How many new certificates robotgate may still issue for hosts that this client connects to. `None` if it has
+    /// issued none for this client yet.
     leaves: Mutex<Option<Allowance>>,
 }
 
@@ -210,7 +211,8 @@ impl Clients {
 // === impl Client ===
 
 impl Client {
-    /// Returns whether the entry can be evicted, because a new entry for the client would be the same.
+    /// Returns whether the table can forget this client: it has no connection, and has its full allowance of
+    /// certificates, like a client that was never seen.
     fn is_forgettable(&self, limits: &Limits, now: Instant) -> bool {
         let is_full = |leaves: Allowance| leaves.is_full(limits.client_leaves, MINUTE, now);
         self.connections.load(Ordering::Relaxed) == 0 && self.leaves().is_none_or(is_full)
@@ -230,7 +232,7 @@ impl ConnectionGuard {
     /// Fails if the client has reached its limit of requests at the same time.
     pub(super) fn begin_request(self: &Arc<Self>, limits: &Limits) -> Result<RequestGuard, Limit> {
         let before = self.client.requests.fetch_add(1, Ordering::Relaxed);
-        // Create the guard before the check, because dropping it restores the count.
+        // The guard takes this request off the count when it is dropped. So create it before the check, which may fail.
         let request_guard = RequestGuard(self.clone());
         if before >= limits.client_requests.min(self.clients.share) {
             return Err(Limit::ClientRequests);
@@ -306,7 +308,8 @@ pub(super) fn kept_connections(files: usize) -> usize {
 fn files_for(connections: usize) -> usize {
     let without_kept = connections.saturating_mul(2).saturating_add(OTHER_FILES);
     let mut files = without_kept;
-    // With more files, more idle connections are kept, but only up to a maximum, so this loop ends.
+    // The more files are allowed, the more idle connections are kept, and these need files too. So compute both again
+    // until they fit. This ends, because the number of idle connections has a maximum.
     loop {
         let needed = without_kept.saturating_add(2 * kept_connections(files));
         if needed == files {
@@ -327,12 +330,12 @@ fn key_of(address: IpAddr) -> IpAddr {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// While the table has fewer clients than this, it keeps all entries.
+/// While the table has fewer clients than this, it forgets none.
 const MANY: usize = 1024;
 /// Number of files that the process opens for other purposes than client connections: logs, the file of robots.txt
 /// copies, name servers and fetches.
 const OTHER_FILES: usize = 64;
-/// One client may have this fraction, one quarter, of the connections for which the process may open files.
+/// One client may have 1/`SHARES`, a quarter, of the connections for which the process may open files.
 const SHARES: usize = 4;
 /// Maximum number of clients that are sent a response at the same time because they have reached a limit.
 const TURNED_AWAY: usize = 256;

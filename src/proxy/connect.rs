@@ -45,7 +45,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
         .https
         .tunnel_exception(&origin.host.to_string(), SystemTime::now())
         .map(|exception| exception.reason.clone());
-    // `leaves` is `None` unless `https.mode` is `intercept`.
+    // `leaves` issues the certificates for intercepted hosts. It is `None` unless `https.mode` is `intercept`.
     match (&exception, &generation.leaves) {
         (None, Some(leaves)) => match vouch(&generation, &connect, &origin, context).await {
             Ok((credential_record, refused)) => {
@@ -85,9 +85,9 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
 /// credential, because the requests in the tunnel cannot present one. Everything else is decided for each request in
 /// the tunnel.
 ///
-/// If bots must not reach the destination, the CONNECT is logged as refused, and its exchange is returned too.
-/// robotgate still intercepts this CONNECT: most clients do not show the text of a refused CONNECT, but all of them
-/// show refusals in the tunnel. robotgate never connects to such a destination.
+/// A CONNECT to a destination that bots must not reach is logged as refused, but intercepted nevertheless. Then its
+/// exchange is returned too. robotgate never connects to such a destination. It intercepts so that clients show why
+/// they are refused: most do not show the text of a refused CONNECT, but all show refusals in the tunnel.
 async fn vouch(
     generation: &Arc<Generation>,
     connect: &ConnectHead,

@@ -38,7 +38,8 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
         let mut head = match head {
             Ok(head) => head,
             Err(HeadError::Gone) => {
-                // If this was to be the first head, the client sent nothing at all on this connection.
+                // If no request has been read yet, the client closed the connection without sending anything. In an
+                // intercepted CONNECT, this may mean that it does not trust robotgate's certificate.
                 if left + 1 == most {
                     rejections::log_silent_close(begun.elapsed(), context).await;
                 }
@@ -53,9 +54,11 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             if context.connection.outer_connect.is_some() {
                 return reject(wire, &HeadError::NestedConnect, context).await;
             }
-            // Some clients begin TLS without waiting for the response, so there can be bytes after the head.
+            // Some clients begin TLS without waiting for the response to their CONNECT. Put the bytes after the head
+            // back, for the code that serves the tunnel.
             wire.unread(head.bytes.split_off(head.len));
-            // A client that has sent its next request has read the last response, so all bytes have been sent.
+            // `None` means that responses to earlier requests are still unsent. That does not happen: a client that has
+            // sent its next request has read the last response.
             let Some((stream, early)) = wire.into_stream() else {
                 return;
             };

@@ -27,7 +27,8 @@ impl Content {
 
     /// Stops keeping content. Call this when it is certain that the request will not be sent again.
     pub(super) fn forget(&mut self) {
-        // Parts from `next` on were read from the client and still have to be sent.
+        // Drop the parts that were sent. Keep those from `next` on, which were read from the client and still have to
+        // be sent.
         self.kept.drain(..self.next);
         self.next = 0;
         self.is_gone = true;

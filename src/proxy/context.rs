@@ -75,8 +75,8 @@ impl Running {
         }
     }
 
-    /// Returns a copy for the tasks of one connection. The copy has its own token, because a token is locked each time
-    /// a task checks it, and all connections would share the lock.
+    /// Returns a copy for the tasks of one connection. The copy has its own cancellation token, because a token is
+    /// locked each time a task checks it. With a shared token, connections would wait for each other's checks.
     pub(super) fn of_connection(&self) -> Self {
         Self {
             tasks: self.tasks.clone(),
@@ -87,7 +87,8 @@ impl Running {
     /// Runs `task` until it ends or is cut off. A task that is cut off is dropped, and its exchange logs that it was
     /// cut off.
     pub(super) async fn track<T>(&self, task: impl Future<Output = T>) -> Option<T> {
-        // Use a separate token, because a shared token is locked each time a task checks it.
+        // Use a separate cancellation token, because a token is locked each time a task checks it, and tasks would wait
+        // for each other's checks.
         let cut_off = self.cut_off.child_token();
         self.tasks.track_future(cut_off.run_until_cancelled(task)).await
     }
@@ -96,7 +97,8 @@ impl Running {
         let running = self.clone();
         // Boxed, because a future that contains another future by value would reserve memory for it twice.
         let serving = Box::pin(serving);
-        // This token makes a stop wait for the task. Take it now, because the task begins a little later.
+        // While this token exists, a stop waits for the task. Take it here, because the task itself begins a little
+        // later, when a stop may already have found no tasks.
         let token = self.tasks.token();
         tokio::spawn(async move {
             running.track(serving).await;

@@ -35,7 +35,8 @@ use crate::{
 };
 
 thread_local! {
-    /// Each thread has its own counter. The ids of a thread are therefore in order, and no thread waits for another.
+    /// Creates the ids of requests. Each thread has its own counter, so the ids of a thread are in order, and no thread
+    /// waits for another.
     static IDS: ContextV7 = const { ContextV7::new() };
 }
 
@@ -65,7 +66,8 @@ pub(super) struct Exchange {
     completed: bool,
     /// Counts a tunnel or a WebSocket as open until this guard is dropped.
     tunnel: Option<GaugeGuard>,
-    /// The site's permission, by its pace, to send the request. The exchange holds it while the request runs.
+    /// The permission to send the request, so that the site gets requests no faster than its pace allows. The exchange
+    /// keeps it until the request ends.
     pub(super) turn: Option<Turn>,
     /// How long the request waited until the site's pace allowed it.
     pace_wait: Duration,
@@ -73,7 +75,8 @@ pub(super) struct Exchange {
     said: Vec<UseStatement>,
 }
 
-/// A decision. `field` is the value of `Robots-Decision`, if the origin's response has to get this header field.
+/// A decision. `field` is the value of `Robots-Decision`, if robotgate has to add this header field to the origin's
+/// response.
 struct Decided {
     decision: Decision,
     field: Option<String>,
@@ -84,7 +87,7 @@ struct Decided {
 pub(super) struct Withdrawal {
     /// The decision to refuse. It replaces the logged decision, which was to forward the request.
     decision: Decision,
-    /// What the response says about the use of its content, for which the bot must not get it.
+    /// The statement in the response that forbids the bot's use of the content.
     statement: UseStatement,
     status: StatusCode,
 }
@@ -101,8 +104,8 @@ pub(super) struct Request<'a> {
     pub(super) method: &'a http::Method,
     pub(super) headers: &'a HeaderMap,
     pub(super) client: std::net::SocketAddr,
-    /// Whether the request came through an intercepted CONNECT. A client inside a CONNECT cannot be asked for a
-    /// credential.
+    /// Whether the request came through an intercepted CONNECT. If so, robotgate cannot ask for a credential: clients
+    /// send credentials for the proxy only with the CONNECT.
     pub(super) inside: bool,
 }
 
@@ -155,7 +158,8 @@ impl Exchange {
         let handing_over = Instant::now();
         let meter = &generation.meter;
         let enqueued = generation.audit.enqueue(&line).await;
-        // Record the time even if the log accepted nothing: these attempts waited the longest.
+        // If the audit log did not accept the line, record in the metrics how long that took. Without this, the metrics
+        // would lack the longest waits.
         let enqueued = enqueued.inspect_err(|_| meter.metrics.audit_took(handing_over.elapsed()))?;
         meter.decided(&decision);
         let waited = decision.lookup.as_ref().map(|lookup| lookup.waited);
@@ -180,8 +184,8 @@ impl Exchange {
                 (Some(refusal), None)
             }
         };
-        // Set this only after the log has accepted the decision: each logged decision, and no other, gets a record of
-        // its end.
+        // Set this only after the log has accepted the decision, because the end of the exchange is logged only if this
+        // is set. So no logged decision lacks a record of its end, and no such record lacks a decision.
         self.decided = Some(Decided { decision, field });
         let result = enqueued.wait_until_written().await;
         self.generation.meter.metrics.audit_took(handing_over.elapsed());
@@ -198,13 +202,14 @@ impl Exchange {
         self.decision().is_some_and(|decision| decision.forwarded)
     }
 
-    /// Takes the value of the header field `Robots-Decision`, if the origin's response has to get this field.
+    /// Takes the value of the header field `Robots-Decision`, if robotgate has to add this field to the origin's
+    /// response.
     pub(super) fn take_decision_field(&mut self) -> Option<String> {
         self.decided.as_mut()?.field.take()
     }
 
     /// Returns robotgate's copy of a robots.txt as the response to the bot's own request for that robots.txt. The
-    /// request is then not forwarded. Returns `None` if the copy cannot be the response.
+    /// request is then not forwarded. Returns `None` if there is no copy that may be sent.
     pub(super) fn copy(&mut self, request: &HeaderMap) -> Option<OwnResponse> {
         let Decided { decision, field } = self.decided.as_ref()?;
         let lookup = decision.lookup.as_ref()?;
@@ -221,8 +226,8 @@ impl Exchange {
         OwnResponse::problem(problem, request, &self.generation.config.proxy.name)
     }
 
-    /// Returns the response to a request that robotgate could not decide, for a reason that has nothing to do with the
-    /// site.
+    /// Returns the response to a request that robotgate could not decide. The cause is not the site, but for example
+    /// that the client caused too many fetches.
     pub(super) fn no_decision(
         &mut self,
         error: NoDecision,
@@ -368,11 +373,11 @@ impl Exchange {
         None
     }
 
-    /// Logs that the bot does not get the origin's response, and returns the refusal that the bot gets instead. The
-    /// recent refusals, which operators see, get the decision that replaces the logged one.
+    /// Logs that the bot does not get the origin's response, and returns the refusal that the bot gets instead. Adds
+    /// the refusal to the recent refusals that operators see.
     ///
     /// # Errors
-    /// Fails if that cannot be written to the log. The bot must get neither the response nor the refusal then.
+    /// Fails if the audit log cannot be written. The bot must get neither the response nor the refusal then.
     pub(super) async fn withdraw(
         &mut self,
         withdrawal: Withdrawal,
@@ -409,7 +414,8 @@ impl Exchange {
     pub(super) async fn complete(&mut self) {
         if let Some(line) = self.completion_line() {
             let audit = &self.generation.audit;
-            // Wait until the log has room. A slow disk thus slows requests down, but `append` does not wait forever.
+            // Wait until the log has room, so that a slow disk slows requests down instead of losing lines. `append`
+            // gives up after a while. Then hand the line over without waiting.
             if audit.append(&line).await.is_err() {
                 audit.append_now(&line);
             }
@@ -464,7 +470,7 @@ impl Exchange {
     }
 
     pub(super) fn id(&self) -> &str {
-        // A UUID's text form is ASCII.
+        // This cannot fail, because the text form of a UUID is ASCII.
         std::str::from_utf8(&self.id).unwrap_or_default()
     }
 

@@ -35,7 +35,7 @@ pub(super) struct LoggedFetcher {
     pub(super) evidence_required: bool,
     /// Which parts of URL queries the log leaves out.
     pub(super) redact_query: RedactQuery,
-    /// The number of the configuration's generation.
+    /// Number of the loaded configuration: 1 at the start, and one more with each reload.
     pub(super) config: u64,
     pub(super) seen_texts: Arc<SeenTexts>,
     /// The next four fields are used to record what a changed robots.txt means for recent requests.
@@ -70,7 +70,7 @@ impl Fetch for LoggedFetcher {
         let stored = evidence.put(copy.sha256, copy.robots.body()).await;
         match stored {
             Err(_) if self.evidence_required => Err(LookupError::NotStored),
-            // The evidence store logs its failures itself.
+            // Do not log a failure here, because the evidence store logs it.
             _ => Ok(()),
         }
     }
@@ -98,7 +98,7 @@ impl Fetch for LoggedFetcher {
     }
 
     fn learned(&self, learned: &Learned<'_>) {
-        // A failed fetch does not say whether the robots.txt changed.
+        // Return if the fetch failed: it then does not say whether the robots.txt changed.
         let Some(after) = learned
             .after
             .last_answer()
@@ -136,7 +136,8 @@ impl Fetch for LoggedFetcher {
 // === impl LoggedFetcher ===
 
 impl LoggedFetcher {
-    /// Fetches a document of `origin`. Counts the request for the pace of the site.
+    /// Fetches a robots.txt or a `tdmrep.json` from `origin`. Counts the fetch as a request to the site, which delays
+    /// the requests after it.
     pub(super) async fn trace(
         &self,
         permit: &FetchPermit,
@@ -198,7 +199,8 @@ impl LoggedFetcher {
             duration_us: micros(traced.took),
             error: error.as_deref().map(|error| plain_message(error, MAX_ERROR)).as_deref(),
             held: before.is_known().then(|| held.holds().as_str()),
-            // If the first fetch of this origin was cut off, there is no earlier answer that could have expired.
+            // If the first fetch of this origin was cut off, nothing is known of the origin. Decisions then treat it as
+            // unreachable.
             holds: match after.is_known() {
                 true => holds.holds().as_str(),
                 false => AnswerKind::Unreachable.as_str(),
@@ -259,7 +261,7 @@ fn sighting(origin: &Origin, answer: &LastAnswer<'_>) -> Sighting {
         origin: origin.to_string().into(),
         text: answer.copy.map(|copy| SeenText {
             sha256: copy.sha256,
-            // A text is never longer than the size limit of a robots.txt.
+            // This number always fits, because the size of a robots.txt is limited.
             bytes: u32::try_from(copy.robots.body().len()).unwrap_or(u32::MAX),
         }),
         status: answer.status,
@@ -271,11 +273,15 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
     answer.copy.map(|copy| copy.sha256)
 }
 
-/// Records the request of a fetch at its origin. If the last response asks for a pause, records the pause at the origin
-/// that sent this response. A redirect to another site must not let a site hold up any other: it delays no request to
-/// that site, and it can pause that site only if it leads to the site's own document.
+/// Records for the pace of `origin` that a fetch sent it a request. If the last response asks for a pause, records the
+/// pause too.
+///
+/// A redirect must not let one site slow down requests to another. So robotgate does not count the redirected request
+/// for the other site. It records a pause there only if the redirect led to that site's own document, for example its
+/// robots.txt.
 fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, traced: &Traced, began: Instant) {
-    // Record the request again, because connecting may have taken a while.
+    // The caller recorded the request before the fetch. Record it again, because it was sent later than that if
+    // connecting took a while.
     pacer.note_request(origin);
     if let Fetched::Received(received) = &traced.fetched
         && matches!(received.status, 429 | 503)

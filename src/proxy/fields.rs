@@ -105,7 +105,7 @@ pub(super) fn only_length(headers: &HeaderMap) -> Option<HeaderValue> {
 }
 
 /// Returns whether every client can find the end of the response. The response must have no transfer coding, or only
-/// `chunked`, which HTTP/1.0 does not have (RFC 9112 §6.1).
+/// `chunked`. It must not have `chunked` if it came over HTTP/1.0, which does not know this coding (RFC 9112 §6.1).
 pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {

@@ -169,7 +169,7 @@ async fn admit(
         false => decision,
         true => {
             let gone = std::future::poll_fn(|cx| client.poll_gone(cx));
-            // Boxed, so that the future stays small for requests that need not wait.
+            // Boxed, so that the future stays small for requests that the site's pace does not delay.
             match Box::pin(wait_for_turn(exchange, requester, decision, gone)).await {
                 Ok(decision) => decision,
                 Err(Unpaced::NoDecision(error)) => {
@@ -217,7 +217,7 @@ async fn stop_broken(broken: Broken, client: &mut Client, exchange: &mut Exchang
     let problem = match broken {
         Broken::Withdrawn(withdrawal) => {
             let request = for_log(client.head(), &context.connection);
-            // Boxed, so that the future stays small for other requests.
+            // Boxed, so that the future stays small for requests whose response the bot may get.
             match Box::pin(exchange.withdraw(*withdrawal, &request)).await {
                 Ok(refusal) => return refusal.into(),
                 Err(error) => {

@@ -47,16 +47,16 @@ pub struct Generation {
     pub number: u64,
     pub made: SystemTime,
     pub config: Arc<Config>,
-    /// The parts of `config` that decisions depend on.
+    /// The settings in `config` that decisions depend on.
     pub(crate) terms: Terms,
     pub(super) egress: Egress,
     pub(super) fetcher: Arc<LoggedFetcher>,
     pub(super) audit: Arc<AuditLog>,
-    /// The fields of every logged decision that are the same for all decisions of this generation.
+    /// The fields of a logged decision that are the same for all decisions under this configuration.
     pub(super) audit_fields: GenerationFields,
     pub(super) instance: Instance,
-    /// The audit log of the current generation. Code that handles messages of the fleet uses it, because a message can
-    /// arrive after a reload.
+    /// The audit log of the configuration that is in force. Code that handles a message from another robotgate of the
+    /// fleet writes to this log, because a reload may have replaced the configuration since that code was set up.
     pub(super) audit_in_force: Arc<ArcSwapOption<AuditLog>>,
     seen_texts: Arc<SeenTexts>,
     changes: Arc<ChangeNotes>,
@@ -65,8 +65,9 @@ pub struct Generation {
     pub(super) store: Arc<Store>,
     /// `None` if no bot needs the `tdmrep.json` files of sites.
     pub(super) tdmrep: Option<TdmrepFiles>,
-    /// The store of `tdmrep.json` files in the current generation. Code that handles messages of the fleet uses it,
-    /// because a message can arrive after a reload.
+    /// The store of `tdmrep.json` files of the configuration that is in force. Code that handles a message from another
+    /// robotgate of the fleet uses this store, because a reload may have replaced the configuration since that code was
+    /// set up.
     pub(super) tdmrep_in_force: Arc<ArcSwapOption<Store>>,
     pub(super) meter: Meter,
     /// `None` if no CONNECT is intercepted.
@@ -75,7 +76,7 @@ pub struct Generation {
     pub(super) server_tls: Option<ServerTls>,
     /// The latest lines of the audit log, in memory.
     pub(super) recent: Arc<Recent>,
-    /// Limits how many long decisions run at the same time, and shares these places fairly between clients.
+    /// Limits how many decisions that take long run at the same time. Clients share this limit fairly.
     pub(super) long_decisions: Arc<FairSemaphore<Name>>,
     /// `None` without a `[pace]` section.
     pub(super) pacer: Option<SharedPacer>,
@@ -114,8 +115,8 @@ pub enum SetupError {
 // === impl Generation ===
 
 impl Generation {
-    /// Builds the first generation from `config`. `listening` contains the addresses on which robotgate listens, and
-    /// `log_format` is the format of the audit log on standard output.
+    /// Builds everything for the first configuration, `config`. `listening` contains the addresses on which robotgate
+    /// listens, and `log_format` is the format of the audit log on standard output.
     ///
     /// # Errors
     /// Fails if a file or another resource that the configuration names is not available.
@@ -123,9 +124,9 @@ impl Generation {
         Self::build(config, None, false, listening, log_format)
     }
 
-    /// Builds the next generation from `config`, and takes over everything that has not changed. With `anew`, opens and
-    /// reads all files again, even if their names are the same: certificates, keys and the audit log. Someone may have
-    /// replaced or renamed them.
+    /// Builds everything for the new configuration `config`, and takes over what has not changed since this one. With
+    /// `anew`, opens and reads all files again, even if their names are the same: certificates, keys and the audit log.
+    /// Someone may have replaced or renamed them.
     ///
     /// # Errors
     /// Fails if a file or another resource that the configuration names is not available. Nothing has changed then.
@@ -165,7 +166,8 @@ impl Generation {
             Some(before) => before.server_tls.clone(),
             None => config.proxy.tls.as_ref().map(server_tls::build).transpose()?,
         };
-        // Keep the limiter even if `anew` is set, so that fetches which run or wait still count against the limit.
+        // Keep the limiter even if everything is to be opened anew, so that fetches that run or wait still count
+        // against the limit.
         let limiter = match before.filter(|before| before.config.robots.max_fetches == config.robots.max_fetches) {
             Some(before) => before.limiter.clone(),
             None => config.fetch_limiter(),
@@ -255,8 +257,8 @@ impl Generation {
         let instance = before.map_or_else(Instance::random, |before| before.instance);
         let seen_texts = before.map(|before| before.seen_texts.clone()).unwrap_or_default();
         let privacy = &config.audit.privacy;
-        // After a change of the privacy settings, start a new list. Requests that began before may still add lines to
-        // the old list, and these show what this configuration leaves out.
+        // If the privacy settings changed, start a new list of recent log lines, without the parts that the settings
+        // now leave out. Requests that began before may still add lines to the old list.
         let recent = before.map(|before| match *privacy == before.config.audit.privacy {
             true => before.recent.clone(),
             false => Arc::new(before.recent.successor()),
@@ -339,7 +341,8 @@ impl Generation {
         Ok(self.config.audit.output != Output::Stdout)
     }
 
-    /// Returns the addresses on which robotgate listens. All generations share them.
+    /// Returns the addresses on which robotgate listens. A reload changes this same list, so requests that began before
+    /// the reload see the change too.
     pub fn listening(&self) -> &Listening {
         &self.egress.listening
     }
@@ -350,17 +353,18 @@ impl Generation {
         self.server_tls.as_ref().map(|tls| tls.certificate)
     }
 
-    /// Returns whether both generations allow the same destinations and trust the same root certificates.
+    /// Returns whether both configurations allow the same destinations and trust the same root certificates.
     pub(super) fn reaches_like(&self, other: &Generation) -> bool {
         self.config.egress == other.config.egress && self.trusts_like(other)
     }
 
-    /// Returns whether both generations verify origins' certificates against the same root certificates.
+    /// Returns whether both configurations verify origins' certificates against the same root certificates.
     pub(super) fn trusts_like(&self, other: &Generation) -> bool {
         Arc::ptr_eq(&self.roots, &other.roots)
     }
 
-    /// From now on, messages of the fleet use the audit log and the `tdmrep.json` files of this generation.
+    /// From now on, code that handles messages from the fleet uses the audit log and the `tdmrep.json` files of this
+    /// configuration.
     pub(super) fn note_in_force(&self) {
         self.audit_in_force.store(Some(self.audit.clone()));
         let tdmrep = self.tdmrep.as_ref().map(|files| files.store.clone());
@@ -380,7 +384,7 @@ impl Generation {
         self.tdmrep.as_ref()?.store.held(origin)
     }
 
-    /// Returns the store of the copies.
+    /// Returns the store of the robots.txt copies.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
@@ -400,8 +404,8 @@ impl Generation {
         self.sealer.as_ref()
     }
 
-    /// Returns whether a new robots.txt cannot be used, because its text has to be stored as evidence and the store
-    /// fails.
+    /// Returns whether robotgate cannot use a new robots.txt, because it has to store the text as evidence first and
+    /// the evidence store fails.
     pub fn evidence_is_stalled(&self) -> bool {
         self.fetcher.check_evidence().is_err()
     }
@@ -446,7 +450,7 @@ fn is_same_file(before: &Cache, after: &Cache) -> bool {
         let path = cache.path.as_deref()?;
         let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
         let file = folder.and_then(|folder| Some(folder.join(path.file_name()?)));
-        // If the file itself is a symbolic link, follow it too.
+        // `file` follows only symbolic links among the folders. If the file exists, follow a link in its place too.
         Some(path.canonicalize().ok().or(file).unwrap_or_else(|| path.to_owned()))
     };
     before.path == after.path || resolved(before) == resolved(after)
@@ -508,8 +512,8 @@ fn sealer(config: &Config, before: Option<&Generation>) -> Option<Arc<Sealer>> {
 
 /// Maximum number of certificates for intercepted hosts that robotgate keeps in memory.
 const MAX_LEAVES: usize = 10_000;
-/// Returns how many long decisions may run at the same time. Each keeps a core busy, and the rest of the proxy needs
-/// the other cores.
+/// Returns how many decisions that take long may run at the same time. Each keeps a core busy, and the rest of the
+/// proxy needs the other cores.
 fn half_of_the_cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }

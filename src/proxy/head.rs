@@ -49,7 +49,7 @@ pub(super) struct ConnectHead {
 /// Why no head could be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HeadError {
-    /// The connection ended, or the client sent nothing between two requests. The client needs no response.
+    /// The connection ended, or the client did not begin a request in time. The client needs no response.
     #[error("the connection ended")]
     Gone,
     #[error("the request did not arrive in time")]
@@ -134,7 +134,7 @@ impl Head {
         if bytes.first() == Some(&TLS_HANDSHAKE) {
             return Err(HeadError::Tls);
         }
-        // Most heads arrive in one piece. Only the others start a timer.
+        // Most heads arrive in one piece. Only if a part is missing, wait for it and start a timer.
         let head = match Self::parse(&mut bytes, limits)? {
             Some(head) => head,
             None => {
@@ -148,7 +148,7 @@ impl Head {
 
     async fn read_rest(wire: &Wire, mut bytes: BytesMut, limits: HeadLimits) -> Result<Self, HeadError> {
         loop {
-            // A head within the limit would be complete by now.
+            // These bytes contain no complete head, so the head is longer than the limit.
             if bytes.len() > limits.bytes {
                 return Err(HeadError::TooLarge(limits.bytes));
             }
@@ -174,7 +174,7 @@ impl Head {
             let mut fields = [httparse::EMPTY_HEADER; USUAL_FIELDS];
             ScannedHead::in_front(bytes, &mut fields[..limits.fields], limits)?
         } else {
-            // The stack has room only for the usual number of fields, so allocate.
+            // The array on the stack is too small for this limit, so allocate a larger one.
             let mut fields = vec![httparse::EMPTY_HEADER; limits.fields];
             ScannedHead::in_front(bytes, &mut fields, limits)?
         };
@@ -354,7 +354,7 @@ impl HeadLimits {
 // === impl HeadError ===
 
 impl HeadError {
-    /// Returns the limit that the request exceeded, if that is the error.
+    /// Returns the limit that the request exceeded. Returns `None` if the error is a different one.
     pub(super) fn limit(&self) -> Option<Limit> {
         match self {
             Self::Timeout => Some(Limit::HeaderTimeout),

@@ -46,8 +46,9 @@ enum LeafError {
 /// Serves the requests inside a CONNECT to `origin`. Their scheme is https, unless the first byte in the tunnel shows
 /// plain HTTP.
 ///
-/// `refused` is set if the log says that the CONNECT was refused, but the client is to see refusals in the tunnel. That
-/// exchange ends with the response to the CONNECT, and each request in the tunnel is refused on its own.
+/// `refused` is the exchange of a CONNECT that was logged as refused, although robotgate accepts it, so that the client
+/// sees the refusals in the tunnel. The exchange ends with the response to the CONNECT. Then each request in the tunnel
+/// is refused on its own.
 pub(super) async fn serve(
     mut stream: ClientStream,
     origin: Origin,

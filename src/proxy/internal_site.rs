@@ -1,9 +1,8 @@
 //! `http://robotgate.internal/`: robotgate's own pages, for clients that use robotgate as their proxy. One of them is
 //! the certificate of the certificate authority, so every client that may connect can get it.
 //!
-//! The host is recognised in the same target on which every decision is based. It is not an origin: robotgate resolves
-//! no name, forwards nothing, and makes and logs no decision. No pages exist under another scheme or port, or through a
-//! CONNECT.
+//! A request is for this site if its parsed target names this host. robotgate then resolves no name, forwards nothing,
+//! and makes and logs no decision. No pages exist under another scheme or port, or through a CONNECT.
 
 mod problems;
 
@@ -41,7 +40,7 @@ pub(super) fn answer(
         true => Form::Html,
         false => Form::Text,
     };
-    // A target is always valid UTF-8.
+    // Nothing is replaced here, because a target is always valid UTF-8.
     let path = String::from_utf8_lossy(&target.path);
     if path.split('?').next() == Some("/problems") {
         let document = problems::page(form);
@@ -68,7 +67,8 @@ fn proxy(listener: &Listener, generation: &Generation) -> String {
         false => "http",
     };
     let canonical = |address: &std::net::SocketAddr| {
-        // An IPv4 client that connects to an IPv6 listener knows only the IPv4 form of the address.
+        // If an IPv4 client has connected to an IPv6 listener, name the IPv4 form of the address: the client knows no
+        // other.
         std::net::SocketAddr::new(address.ip().to_canonical(), address.port())
     };
     match address {

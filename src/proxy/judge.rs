@@ -33,7 +33,8 @@ pub(crate) enum NoDecision {
     Overloaded,
 }
 
-/// Returns who sends a request, and by what credential that is proved. Call this only once for each request.
+/// Returns who sends a request, and by what credential that is proved. Call this only once for each request, because
+/// checking a secret takes time.
 pub(super) fn identify<'a>(
     config: &'a Config,
     headers: &'a HeaderMap,
@@ -128,8 +129,8 @@ async fn with_tdmrep(
     requester: Requester,
     mut decision: Decision,
 ) -> Result<Decision, NoDecision> {
-    // robotgate does not fetch these files if no configured bot needs them. Here, the question itself named a purpose
-    // that would need one.
+    // `None` means that no configured bot needs `tdmrep.json` files, so robotgate does not fetch them. This happens
+    // only if somebody asks how a request would be decided, and names a purpose that no bot has.
     let Some(files) = &generation.tdmrep else {
         return Ok(decision.without_tdmrep());
     };
@@ -162,8 +163,8 @@ async fn with_tdmrep(
     }
 }
 
-/// Makes a decision that takes long. Only a few of these run at the same time, so it waits until `requester` gets a
-/// place.
+/// Makes a decision that takes long. Only a few of these may run at the same time. They are shared fairly between
+/// clients, so this may have to wait.
 async fn at_length(
     generation: &Generation,
     requester: Requester,
@@ -181,8 +182,8 @@ pub(super) fn screen(generation: &Generation, origin: &Origin) -> Option<String>
     screened.err().map(|prohibited| prohibited.to_string())
 }
 
-/// Adds the robots.txt copy to a decision that allowed a request without it. If the copy cannot be looked up, returns
-/// the decision unchanged.
+/// Looks up the robots.txt copy after a decision that did not need it, and adds it to the decision. robotgate can then
+/// answer a bot's request for the robots.txt with the copy. If the lookup fails, returns the decision unchanged.
 pub(super) async fn with_copy(generation: &Generation, requester: Requester, decision: Decision) -> Decision {
     match look_up(generation, requester, &decision.target().origin).await {
         Ok(lookup) => decision.with_lookup(lookup),
@@ -200,8 +201,8 @@ async fn look_up(generation: &Generation, requester: Requester, origin: &Origin)
     generation.store.lookup(&query, generation.config.robots.wait).await
 }
 
-/// Returns the requester for operators who ask how a request would be decided. All operators share one limit of
-/// fetches.
+/// Returns the requester for operators who ask how a request would be decided. All operators together have one limit
+/// for the fetches that this causes.
 pub(crate) fn operators(config: &Config) -> Requester {
     Requester {
         name: Name::Operators,
@@ -209,5 +210,5 @@ pub(crate) fn operators(config: &Config) -> Requester {
     }
 }
 
-/// A long decision that has not begun within this time fails.
+/// A decision that takes long fails if it has not begun within this time.
 const MAX_WAIT: Duration = Duration::from_secs(5);

@@ -224,9 +224,9 @@ mod tests {
         let mut allowance = Allowance::full(3, start);
         let mut take = |seconds| allowance.take(3, MINUTE, start + Duration::from_secs(seconds));
         assert_eq!([0, 0, 0, 0].map(&mut take), [true, true, true, false]);
-        // The allowance regains one every 20 seconds.
+        // One of the three comes back every 20 seconds.
         assert_eq!([19, 20, 21].map(&mut take), [false, true, false]);
-        // The allowance never exceeds three.
+        // There are never more than three.
         assert_eq!([600, 600, 600, 600].map(&mut take), [true, true, true, false]);
         assert!(!allowance.is_full(3, MINUTE, start + Duration::from_secs(659)));
         assert!(allowance.is_full(3, MINUTE, start + Duration::from_secs(660)));

@@ -45,12 +45,12 @@ pub struct Listeners {
     failed: CancellationToken,
 }
 
-/// The sockets of a configuration that robotgate does not use yet. Some are in use already. The others are bound, but
-/// clients cannot connect to them yet.
+/// The sockets for a configuration that is not in force yet. Some already accept connections for the configuration in
+/// force. The others are bound but do not listen, so clients cannot connect to them yet.
 #[derive(Debug)]
 pub struct Planned {
     sockets: Vec<PlannedSocket>,
-    /// Lets sockets share their ports until this plan is dropped.
+    /// Lets new sockets use the ports of old ones, until this plan is dropped.
     _shared: SharedPorts,
 }
 
@@ -141,7 +141,8 @@ impl Listeners {
         all.extend(self.inherited().iter().cloned());
         let mut others = all.clone();
         let exact = |(named, speaks)| {
-            // Two protocols may both have the same address with port 0. Each then needs its own socket.
+            // For example, HTTP and TLS may both have the address 127.0.0.1:0, where port 0 means any free port. Each
+            // then needs its own socket.
             let is_same = |socket: &Socket| match socket.named == named {
                 true => socket.speaks == speaks || named.port() != 0,
                 false => socket.address == named,
@@ -247,7 +248,8 @@ impl Listeners {
         };
         *self.lock() = for_operators;
         for listener in for_bots {
-            // If the task panicked, that has already been reported. The tasks of the connections continue.
+            // Ignore an error: the task has panicked, which was already reported. The tasks of the connections
+            // continue.
             let _ = listener.accepting.await;
         }
         self.running.drain(bound).await
@@ -293,8 +295,8 @@ fn wanted(config: &Config) -> impl Iterator<Item = (SocketAddr, Speaks)> {
     let plain = proxy.listen.iter().map(|address| (*address, Speaks::Http));
     let tls = proxy.tls.iter().flat_map(|tls| &tls.listen);
     let admin = config.admin.listen.iter().map(|address| (*address, Speaks::Admin));
-    // Admin listeners come first, so that they are already open when those for bots open. systemd, for example, waits
-    // only for the listeners for bots.
+    // Admin listeners come first, so that they are already open when the first listener for bots opens. A program that
+    // waits for robotgate to start may wait only for a listener for bots.
     admin.chain(plain).chain(tls.map(|address| (*address, Speaks::Tls)))
 }
 
@@ -361,7 +363,7 @@ impl Socket {
 impl Listener {
     async fn end(&mut self) {
         self.retire.cancel();
-        // If the task panicked, that has already been reported.
+        // Ignore an error: the task has panicked, which was already reported.
         let _ = (&mut self.accepting).await;
     }
 }

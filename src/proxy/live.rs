@@ -1,4 +1,4 @@
-//! The current generation, which a reload replaces as a whole, and the state that survives a reload.
+//! The configuration in force, which a reload replaces as a whole, and the state that survives a reload.
 
 use std::{
     sync::{
@@ -25,7 +25,7 @@ use crate::{
     trust::Rejections,
 };
 
-/// The current generation, and the state that survives a reload.
+/// The configuration in force with everything built from it, and the state that survives a reload.
 pub struct Live {
     current: ArcSwap<Generation>,
     pub(super) clients: Arc<Clients>,
@@ -64,7 +64,8 @@ impl Live {
         }))
     }
 
-    /// Makes `generation` the current one. The caller has built it to follow the generation that is current now.
+    /// Puts the configuration of `generation` in force. The caller has built it to follow the configuration that is in
+    /// force now.
     pub fn put_in_force(&self, generation: Arc<Generation>) {
         let before = self.generation();
         let cache = &generation.config.cache;
@@ -90,7 +91,7 @@ impl Live {
             _ => {}
         }
         if !generation.reaches_like(&before) {
-            // With the new configuration, robotgate may reach sites that it could not reach before.
+            // The new configuration may allow sites that were out of reach before. So try their failed fetches again.
             generation.store.retry_failures();
             if let Some(files) = &generation.tdmrep {
                 files.store.retry_failures();
@@ -158,12 +159,12 @@ impl Live {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the current generation behind a guard. Use this only for a short time.
+    /// Returns the configuration in force behind a guard. Use this only for a short time.
     pub(super) fn current(&self) -> arc_swap::Guard<Arc<Generation>> {
         self.current.load()
     }
 
-    /// Returns the current generation, to keep for as long as needed.
+    /// Returns the configuration in force, to keep for as long as needed.
     pub fn generation(&self) -> Arc<Generation> {
         self.current.load_full()
     }

@@ -82,8 +82,8 @@ impl Generation {
     /// forwarded or has no limits.
     fn pace_of(&self, decision: &Decision) -> Option<(&SharedPacer, Limits)> {
         let pacer = self.pacer.as_ref().filter(|_| decision.forwarded)?;
-        // If the `Crawl-delay` of the site is too long, the decision is not to forward the request, so this has no
-        // error.
+        // `limits` fails only if the `Crawl-delay` of the site is too long. Such a request is not forwarded, so it does
+        // not get here.
         Some((pacer, decision.limits().ok()??))
     }
 

@@ -249,7 +249,7 @@ impl Relay<'_> {
                     Ok(Moved::Some)
                 }
                 Poll::Ready(Err(fault)) => Err(Broken::Server(fault)),
-                // Meanwhile, send any informational response that still waits.
+                // While waiting for the next head, send any informational response that was not sent yet.
                 Poll::Pending => self.poll_taken(cx).map(|_| Moved::Nothing),
             },
             Down::Content => {
@@ -353,14 +353,14 @@ impl Relay<'_> {
             if state.informational > MAX_INFORMATIONAL {
                 return Err(Broken::Server(Fault::HttpProtocol));
             }
-            // HTTP/1.0 has no informational responses (RFC 9110 §15.2).
+            // Drop an informational response for a client with HTTP/1.0, which has none (RFC 9110 §15.2).
             if received != Version::HTTP_10 {
                 rewrite::to_client(&mut head, received, &proxy.name, None).map_err(internal)?;
                 self.client.send_head(head, false)?;
             }
             return Ok(Down::Head);
         }
-        // The origin has responded, so the request will not be sent again.
+        // The origin has responded, so the request will not be sent again, and its content need not be kept.
         self.content.forget();
         let has_content =
             request.method != Method::HEAD && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);

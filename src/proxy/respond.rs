@@ -320,7 +320,7 @@ impl OwnResponse {
         answer.set("Cache-Control", format!("max-age={life}"));
         let found = match cached.found {
             CacheStatus::Hit | CacheStatus::Stale => "hit",
-            // A queued lookup has no copy, so `Queued` does not occur here.
+            // With `Queued`, the fetch has not begun, so there is no copy to send, and this does not occur here.
             CacheStatus::Miss | CacheStatus::Queued => "fwd=miss; stored",
             CacheStatus::Collapsed => "fwd=miss; collapsed",
         };

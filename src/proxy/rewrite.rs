@@ -57,8 +57,8 @@ pub(super) fn to_origin(
         request.insert_header(header::COOKIE, cookie)?;
     }
     if has_content && request.version != Version::HTTP_2 {
-        // An origin that does not read the content could take it for the next request, which robotgate would not have
-        // decided. So no other request may follow on this connection: with this field, pingora does not keep it.
+        // An origin that ignores the content could read it as the next request on the connection, which robotgate would
+        // not have decided. So no other request may follow: with this field, pingora does not keep the connection.
         request.insert_header(header::CONNECTION, "close")?;
         if !request.headers.contains_key(header::CONTENT_LENGTH) {
             request.insert_header(header::TRANSFER_ENCODING, "chunked")?;

@@ -9,7 +9,7 @@ use crate::{copy::Sha256, origin::Origin};
 /// The robots.txt texts that each origin has had since the start. The memory is limited, so a text that robotgate has
 /// not seen for long can count as new again.
 pub(super) struct SeenTexts {
-    /// Each entry is a hash of two values together: an origin, and the digest of one of its texts.
+    /// Each key is a hash of two values together: an origin, and the digest of one of its texts.
     seen: Cache<u64, ()>,
     hasher: DefaultHashBuilder,
 }

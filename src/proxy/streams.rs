@@ -128,7 +128,8 @@ impl Streams {
         }
     }
 
-    /// Returns when no request has run for `idle`, or when the client has not begun one within `first`.
+    /// Returns when the client has not begun its first request within `first`, or later when no request has run for
+    /// `idle`.
     async fn silence(&self, first: Duration, idle: Duration) {
         let mut within = first;
         loop {
@@ -187,7 +188,7 @@ impl HttpServerApp for Streams {
             self.timers().push(timer);
         }
         self.end();
-        // An HTTP/2 stream carries only one request.
+        // Return no connection for a next request, because an HTTP/2 stream carries only one.
         None
     }
 
@@ -208,7 +209,8 @@ impl HttpServerApp for Streams {
     }
 }
 
-/// In bytes. This is also the most that robotgate reads from an origin in one read.
+/// Maximum number of bytes of a response that wait to be sent to the client. This is also the most that robotgate reads
+/// from an origin in one read.
 const SEND_BUFFER: usize = 64 * 1024;
 /// Number of bytes of a request's content that a client may send before the origin accepts them.
 const WINDOW: u32 = 256 * 1024;

@@ -41,14 +41,14 @@ pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterCon
             }
             (origin, path_and_query)
         }
-        // Some parsers read the target `?q` as `/?q`, others find no path in it (RFC 9112 §3.2.1).
+        // Refuse a target such as `?q`: some parsers read it as `/?q`, others find no path in it (RFC 9112 §3.2.1).
         (TargetForm::Other, Some(_)) if matches!(raw.first(), Some(b'?' | b'#')) => {
             return Err(TargetError::Ambiguous);
         }
         (TargetForm::Other, Some(outer_connect)) => (outer_connect.origin.clone(), raw),
         (TargetForm::Other, None) => return Err(TargetError::OriginForm),
     };
-    // HTTP/2 names the scheme in a separate field (RFC 9113 §8.3.1).
+    // An HTTP/2 request also names its scheme in a field of its own (RFC 9113 §8.3.1). It must be the origin's scheme.
     if let Some(scheme) = request.uri.scheme_str()
         && Scheme::parse(scheme.as_bytes()) != Some(origin.scheme)
     {

@@ -46,8 +46,9 @@ pub(super) struct MemoryShares {
 // === impl TdmrepFiles ===
 
 impl TdmrepFiles {
-    /// Returns the `tdmrep.json` files for `config`, in the store of `before` if there is one. Returns `None` if
-    /// `config` needs none. Fetches for the new store end together with those of the store `robots`.
+    /// Returns the `tdmrep.json` files for `config`, or `None` if `config` needs none. Takes over the store of
+    /// `before`, if there is one. Otherwise creates a store, whose fetches end together with those of the store
+    /// `robots`.
     pub(super) fn new(
         config: &Config,
         before: Option<&Self>,
@@ -206,8 +207,8 @@ impl TdmrepFetcher {
         .line()
     }
 
-    /// Returns the record of a file that was fetched at `at`, without the fields about the response. `states` are the
-    /// states of the origin before and after.
+    /// Returns an audit log record about a fetched `tdmrep.json`, without the fields about the response. `states` are
+    /// what was known of the origin before and after the fetch.
     fn record<'a>(
         &'a self,
         origin: &'a str,

@@ -1,4 +1,5 @@
-//! One timer for all the waits of a connection. Most deadlines are never reached, so it costs nothing to postpone one.
+//! One timer for all the waits of a connection. Each wait moves the deadline of this timer, which costs less than to
+//! create a timer for each.
 
 use std::{
     pin::Pin,

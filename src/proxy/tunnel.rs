@@ -1,5 +1,5 @@
-//! A blind tunnel: connects to the address that was checked, and passes bytes both ways. Before that, other code has
-//! decided that the tunnel may be opened, and has logged this decision.
+//! A blind tunnel: connects to an address that the egress guard has checked, and passes bytes both ways. Other code has
+//! already decided that the tunnel may be opened, and has logged this decision.
 
 mod hello;
 mod pass;

@@ -1,5 +1,5 @@
-//! Decides the requests of many log lines again, on all cores. Reads each text that the lines name from the store only
-//! once.
+//! Decides the requests of many log lines again, on all cores. Reads each text that the lines name from the store of
+//! evidence only once.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -19,19 +19,20 @@ use crate::{
 pub struct Replayer {
     read: ReadTexts,
     cores: usize,
-    /// How much memory the parsed robots.txt files may take, in bytes. Above that, all are dropped and read again when
-    /// needed.
+    /// How much memory the parsed robots.txt files may take, in bytes. If they take more, all are dropped, and read
+    /// again when they are needed.
     max_weight: usize,
     configs: HashMap<Sha256, Result<Arc<Config>, Missing>>,
     copies: HashMap<(Sha256, Profile), Arc<RobotsCopy>>,
     tdmreps: HashMap<Sha256, TdmRep>,
-    /// The digests of texts that the store does not have.
+    /// The digests of texts that the store of evidence does not have.
     absent: BTreeSet<Sha256>,
     /// How much memory the parsed robots.txt files take now, in bytes.
     weight: usize,
 }
 
-/// A function that reads texts by their digests. Its result has no entry for a text that the store does not have.
+/// A function that reads texts by their digests. Its result has no entry for a text that the store of evidence does not
+/// have.
 pub type ReadTexts = Box<dyn Fn(&[Sha256]) -> Result<HashMap<Sha256, Vec<u8>>, FileError> + Send + Sync>;
 
 /// The result for one line of a log.
@@ -73,7 +74,7 @@ impl Replayer {
     /// at a time, because all texts that they name are in memory together.
     ///
     /// # Errors
-    /// Fails if the store cannot be read.
+    /// Fails if the store of evidence cannot be read.
     pub fn replay<'a>(&mut self, lines: &[&'a [u8]]) -> Result<Vec<Replayed<'a>>, FileError> {
         self.each(lines, None, |replayer, logged| Some(replayer.outcome(logged)))
     }
@@ -82,7 +83,7 @@ impl Replayer {
     /// skipped.
     ///
     /// # Errors
-    /// Fails if the store cannot be read.
+    /// Fails if the store of evidence cannot be read.
     pub fn what_if<'a>(
         &mut self,
         lines: &[&'a [u8]],
@@ -147,7 +148,8 @@ impl Replayer {
             .collect())
     }
 
-    /// Returns the configuration and the texts of a decision from the last lines that were replayed.
+    /// Returns the configuration and the texts of a decision. The decision must be from the lines that were replayed
+    /// last, because only their texts are in memory.
     pub fn sources(&self, logged: &LoggedDecision<'_>) -> (Option<&Config>, Texts<'_>) {
         let config = self.config_of(logged, None).ok();
         (config, self.texts_of(logged, config))
@@ -157,7 +159,7 @@ impl Replayer {
     /// names.
     ///
     /// # Errors
-    /// Fails if the store does not have the configuration.
+    /// Fails if the store of evidence does not have the configuration.
     pub fn config_of<'s>(
         &'s self,
         logged: &LoggedDecision<'_>,
@@ -247,7 +249,8 @@ impl Replayer {
         Ok(())
     }
 
-    /// Reads texts in portions of a few thousand. While a portion is read, a running proxy cannot write to the store.
+    /// Reads texts in portions of a few thousand. A running proxy cannot write to the store of evidence while a portion
+    /// is read, so a portion must not take long.
     fn read(&self, digests: BTreeSet<Sha256>) -> Result<Found, FileError> {
         let digests: Vec<_> = digests.into_iter().collect();
         let mut all = Found::with_capacity(digests.len());
@@ -259,7 +262,7 @@ impl Replayer {
     }
 }
 
-/// The text for each digest; `None` if the store does not have it.
+/// The text for each digest; `None` if the store of evidence does not have it.
 type Found = HashMap<Sha256, Option<Vec<u8>>>;
 
 /// Calls `map` for each item, on several cores. Returns the results in the order of the items.
@@ -286,5 +289,5 @@ pub(crate) fn in_parallel<'i, I: Sync, O: Send>(
 const MAX_WEIGHT: usize = 512 * 1024 * 1024;
 /// Roughly how much memory the largest robots.txt takes, in bytes.
 const LARGEST: usize = 1024 * 1024;
-/// How many texts to read at a time.
+/// How many texts to read from the store of evidence at a time.
 const AT_ONCE: usize = 2_000;

@@ -16,8 +16,8 @@ use crate::{
     text::plain_message,
 };
 
-/// `[[expect]]` cases for decisions, one for each bot, site and rule. The configuration that a case was made with meets
-/// the case.
+/// `[[expect]]` cases for decisions, one for each bot, site and rule. A case says what the configuration decides now,
+/// so the configuration meets it.
 #[derive(Debug, Default)]
 pub struct Cases {
     done: HashSet<Key>,
@@ -26,7 +26,7 @@ pub struct Cases {
     text: String,
 }
 
-/// Each different value of this gets one case.
+/// What a case is about. Decisions with the same key share one case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     bot: Option<String>,

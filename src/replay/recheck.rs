@@ -35,7 +35,7 @@ impl AnsweredSite {
     }
 
     /// Decides the request of a log line as if the site had this robots.txt. Returns `None` if the request was refused
-    /// before that matters: because of the host's address or the client's credential.
+    /// for a reason that comes before the robots.txt: the host's address or the client's credential.
     ///
     /// # Errors
     /// Fails if the line does not say enough about the request.
@@ -46,7 +46,8 @@ impl AnsweredSite {
         if is_refused_before {
             return Ok(None);
         }
-        // Only the configuration that wrote the line says which parameters were left out of it.
+        // Some query parameters may be left out of the log line. Only the configuration that was in force then says
+        // which, so use `config` for this check only if it is that configuration.
         let is_own = logged.config_sha256 == Some(config.canonical.sha256());
         check_whole(logged, Some(config).filter(|_| is_own))?;
         let decision = match ask(logged, config)?.begin(None) {
@@ -61,7 +62,7 @@ impl AnsweredSite {
         }
     }
 
-    /// Returns what robotgate would know of the site.
+    /// Returns what robotgate would know of this site when it decides a request.
     pub(super) fn lookup(&self, config: &Config) -> Lookup {
         Lookup::at_once(self.state.clone(), self.at, &config.robots.policy, &Arc::default())
     }

@@ -21,7 +21,8 @@ pub struct Summary {
     /// Numbers of decisions whose result with the change is not known, by the reason for that.
     pub unknown: BTreeMap<String, u64>,
     pub unreadable_lines: u64,
-    /// Whether the change has other `[pace]` limits. Their effect is not computed.
+    /// Whether the change has other `[pace]` limits than the configuration that decided. The effect of these limits is
+    /// not computed.
     pub pace_changes: bool,
     /// Number of changed decisions that are in no group, because there are too many groups.
     pub ungrouped: u64,
@@ -44,7 +45,7 @@ pub struct Group {
     pub example: Example,
 }
 
-/// The parts of a decision in which a change can show.
+/// The parts of a decision that a change can affect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Outline {
     pub verdict: String,

@@ -64,7 +64,7 @@ fn line(config: &Config, agent: &str, method: &str, url: &str, found: &Found) ->
     line_with(config, agent, method, url, found, None)
 }
 
-/// Does the same as [`line`], for a site that has this `tdmrep.json`.
+/// Decides a request and returns the log line, like [`line`], for a site that has this `tdmrep.json`.
 fn line_with(config: &Config, agent: &str, method: &str, url: &str, found: &Found, tdmrep: Option<&str>) -> Value {
     let policy = &config.robots.policy;
     let now = SystemTime::now();

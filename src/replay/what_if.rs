@@ -54,7 +54,7 @@ pub struct Assumed {
     pub forwarded: bool,
     /// The rule that decides, written as in the log.
     pub rule: Option<String>,
-    /// The bot that would be identified.
+    /// The bot that would be identified with the change.
     pub bot: Option<String>,
     /// The group of the robots.txt that applies to the bot.
     pub group: Option<String>,
@@ -109,9 +109,9 @@ pub enum Unknown {
     UserAgent,
 }
 
-/// Decides the request of a log line again, as if `change` had been in force. `old` is the configuration that decided
-/// it, and `texts` are those that decided it. Their robots.txt must be parsed with the profile of the configuration
-/// that decides now; it is not needed if the change names another one.
+/// Decides the request of a log line again, as if `change` had been in force. `old` and `texts` are the configuration
+/// and the texts of the logged decision. The robots.txt in `texts` must be parsed with the profile of the configuration
+/// that decides now. It may be missing if `change` has a new robots.txt for the site.
 pub fn what_if(
     logged: &LoggedDecision<'_>,
     change: &Change,

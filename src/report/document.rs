@@ -36,7 +36,7 @@ pub(super) struct Column {
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) cells: Vec<Cell>,
-    /// The counts from which HTML draws a bar in this row.
+    /// The counts from which the HTML report draws a bar in this row.
     pub(super) counts: Option<Counts>,
 }
 

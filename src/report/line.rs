@@ -9,8 +9,7 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use crate::text::Timestamp;
 
-/// A record of the log, with the fields that a report uses, of all kinds of records. `docs/audit-log.md` describes
-/// them.
+/// A record of the log, of any kind, with all fields that a report uses. `docs/audit-log.md` describes the fields.
 #[derive(Debug, Deserialize)]
 pub(super) struct Record<'a> {
     #[serde(borrow)]
@@ -62,7 +61,7 @@ pub(super) struct Record<'a> {
     #[serde(default)]
     pub(super) new_text: bool,
     pub(super) failing_since: Option<Timestamp>,
-    // Fields of the records of changes.
+    // Fields of the records of changes of a robots.txt.
     #[serde(borrow)]
     pub(super) robots_sha256_before: Option<Text<'a>>,
     #[serde(borrow)]
@@ -118,8 +117,8 @@ impl<'a> Line<'a> {
             Ok(record) if record.is_plausible() => Self::Record(Box::new(record)),
             Ok(_) => Self::Unreadable,
             Err(_) if line.trim_ascii().is_empty() => Self::Empty,
-            // A record of an unknown kind may have a field of the same name with a different type. So only `event` and
-            // `time` are parsed.
+            // A record of an unknown kind may have a field with a known name, but with a different type. So parse only
+            // `event` and `time`.
             Err(_) => match serde_json::from_slice::<Any<'_>>(line) {
                 Ok(any) if !KNOWN.contains(&any.event.as_str()) => Self::Other,
                 _ => Self::Unreadable,
@@ -136,8 +135,8 @@ pub fn time_of(line: &[u8]) -> Option<SystemTime> {
 // === impl Record ===
 
 impl Record<'_> {
-    /// Returns whether the times of the record are between 1970 and 9999. A decision must also have all fields that a
-    /// replay needs.
+    /// Returns whether the record can be counted: its times are between 1970 and 9999, and a decision has all fields
+    /// that every decision has.
     fn is_plausible(&self) -> bool {
         let mut times = [Some(&self.time), self.failing_since.as_ref()].into_iter().flatten();
         let required = [

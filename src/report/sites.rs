@@ -72,8 +72,8 @@ impl Outages {
                     open.error = kept(error.as_str());
                 }
             }
-            // These failures began after the last failure that is known. So a fetch succeeded in between, which is not
-            // in this log.
+            // The site has been failing only since a time after the last failure that is known. So in between, a fetch
+            // succeeded that is not in this log, and this is a new outage.
             (Some(_), Some(since)) => {
                 self.end(&key, since);
                 self.begin(key, record, since);
@@ -217,6 +217,6 @@ fn run(record: &Record<'_>, log: usize) -> String {
 const MAX_OPEN: usize = 50_000;
 const MAX_ENDED: usize = 5_000;
 const MAX_CHANGES: usize = 5_000;
-/// A change may already be listed, because the record of its fetch came first. It is searched for among this many of
-/// the last changes.
+/// A change may already be in the list, because the record of its fetch came first. To find it there, this many of the
+/// last changes are searched.
 const NEAR: usize = 64;

@@ -18,7 +18,7 @@ pub(super) enum WaitFor {
     Robots,
 }
 
-/// A request that waited.
+/// A request that had to wait, for its turn at the site or for the site's robots.txt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) waited: Duration,

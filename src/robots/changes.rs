@@ -15,19 +15,19 @@ use super::{
 /// The changes from an old text of a robots.txt to a new one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The groups that changed, in the order of the new text. Agents that only the old text names come last.
+    /// The groups that changed, in the order of the new text. Groups whose agents only the old text names come last.
     pub groups: Vec<GroupChange>,
     /// New statements that are no rules, such as sitemaps, in the order of their lines.
     pub statements_added: Vec<ChangedStatement>,
     pub statements_removed: Vec<ChangedStatement>,
-    /// Whether `groups` is incomplete, because a full comparison of these texts would take too long.
+    /// Whether `groups` is incomplete, because comparing the two texts completely would take too long.
     pub is_cut: bool,
 }
 
 /// Agents whose rules changed in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct GroupChange {
-    /// Their names, as the texts first spell them.
+    /// The agents' names, as the texts first spell them.
     pub agents: Vec<String>,
     pub kind: GroupChangeKind,
     /// The rules that the agents gained, in the order of their lines.
@@ -64,7 +64,7 @@ pub struct ChangedStatement {
     pub kind: &'static str,
     /// The value; see [`Statement::value`](super::Statement::value).
     pub value: String,
-    /// The agents that it is for. Empty if it is for the whole file.
+    /// The agents that the statement is for. Empty if it is for the whole file.
     pub agents: Vec<String>,
 }
 
@@ -104,7 +104,7 @@ pub fn changes(profile: Profile, before: &[u8], after: &[u8]) -> Changes {
 #[derive(Default)]
 struct Comparison<'t> {
     rules: HashMap<(RuleKind, std::borrow::Cow<'t, str>), u32>,
-    /// The numbers of the sets of rules. Two groups with the same rules have the same number.
+    /// For each set of rules, its number. Two groups with the same rules have the same number.
     sets: HashMap<Vec<u32>, u32>,
 }
 
@@ -125,9 +125,11 @@ struct IndexedAgent {
     groups: Vec<usize>,
 }
 
-/// The numbers of the sets of rules of an agent's groups. `None` if the text does not name the agent.
+/// Which rules an agent has: the number of the set of rules of each of its groups. `None` if the text does not name the
+/// agent.
 type SetsOfRules = Option<Vec<u32>>;
-/// The rules of an agent. Maps the number of each rule to its position in the text: the group, and the index there.
+/// The rules of an agent from all its groups. Maps the number of each rule to the place where the text has it: the
+/// index of the group, and the index of the rule in the group.
 type Merged = BTreeMap<u32, (usize, usize)>;
 
 // === impl Comparison ===
@@ -197,7 +199,7 @@ impl Index<'_> {
         Some(&self.agents[*at].groups)
     }
 
-    /// Returns the numbers of the sets of rules of these groups.
+    /// Returns the numbers of the sets of rules that these groups have, sorted and each once.
     fn sets_of(&self, groups: &[usize]) -> Vec<u32> {
         let mut sets: Vec<u32> = groups.iter().map(|group| self.sets[*group]).collect();
         sets.sort_unstable();
@@ -205,7 +207,7 @@ impl Index<'_> {
         sets
     }
 
-    /// Merges the rules of these groups.
+    /// Puts the rules of these groups into one map, in which each rule occurs once. Adds the number of rules to `work`.
     fn merged(&self, groups: &[usize], work: &mut usize) -> Merged {
         let mut merged = Merged::new();
         for &group in groups {
@@ -240,7 +242,8 @@ fn changed_groups(before: &Index<'_>, after: &Index<'_>) -> (Vec<GroupChange>, b
         .iter()
         .filter(|agent| after.groups_of(&agent.name).is_none());
     let mut changed: Vec<GroupChange> = Vec::new();
-    // For a pair of old and new sets: the index of the change, or `None` if the merged rules are equal.
+    // Agents with the same old and the same new rules have the same change. For each such pair of rules, this is the
+    // index of the change in `changed`, or `None` if the rules of both groups together are equal.
     let mut known: HashMap<(SetsOfRules, SetsOfRules), Option<usize>> = HashMap::new();
     let mut work = 0;
     for agent in after.agents.iter().chain(only_before) {
@@ -281,7 +284,8 @@ fn changed_groups(before: &Index<'_>, after: &Index<'_>) -> (Vec<GroupChange>, b
 
 fn changed_statements(profile: Profile, before: &[u8], after: &[u8]) -> (Vec<ChangedStatement>, Vec<ChangedStatement>) {
     let (before, after) = (statements(profile, before), statements(profile, after));
-    // Many statements can share a long list of agents. So give each list a number, and compare these.
+    // Many statements can have the same long list of agents. So give each different list a number, and compare the
+    // numbers instead of the lists.
     let mut lists: HashMap<Vec<String>, u32> = HashMap::new();
     let mut keys = |all: &[super::Statement<'_>]| -> Vec<(StatementKind, String, u32)> {
         let mut last = None;
@@ -327,7 +331,8 @@ fn changed_statements(profile: Profile, before: &[u8], after: &[u8]) -> (Vec<Cha
 // === impl Changes ===
 
 impl Changes {
-    /// Returns whether rules or groups changed. Also true if the comparison is incomplete, because they may have.
+    /// Returns whether rules or groups changed. Also true if the comparison is incomplete, because a change may be in
+    /// the part that was not compared.
     #[must_use]
     pub fn has_rules(&self) -> bool {
         !self.groups.is_empty() || self.is_cut

@@ -21,8 +21,8 @@ struct ForAgent {
 // === impl CrawlDelays ===
 
 impl CrawlDelays {
-    /// Collects the `Crawl-delay` values among `statements`. Their texts must be parts of `body`. If an agent has
-    /// several values, the longest delay applies.
+    /// Collects the `Crawl-delay` values among `statements`, which must have been parsed from `body` itself and not
+    /// from a copy of it. If an agent has several values, the longest delay applies.
     pub(super) fn new(body: &[u8], statements: &[Statement<'_>]) -> Self {
         let mut delays = Vec::new();
         let stated = statements

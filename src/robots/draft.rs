@@ -27,7 +27,7 @@ pub(super) struct Draft<'a> {
     pub(super) patterns: Vec<Entry<u32>>,
     /// Index in `patterns` of the first pattern of each group.
     pub(super) groups: Vec<usize>,
-    /// The groups for `*`.
+    /// The numbers of the groups for `*`.
     pub(super) everyone: Vec<u32>,
     pub(super) tokens: Vec<Mention>,
     /// The full user-agent names of which Google's parser reads only the beginning, such as `MJ12bot`.

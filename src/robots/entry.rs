@@ -8,8 +8,8 @@ use memchr::{memchr, memrchr};
 
 use super::{RuleId, RuleKind, head::Head};
 
-/// A pattern and its rule. `W` is the integer type for offsets into the file. An `Allow` whose pattern ends in
-/// `/index.htm…` has a second entry, for the directory.
+/// A pattern and its rule. `W` is the integer type for offsets into the file. An `Allow` for `/dir/index.html` has a
+/// second entry for `/dir/`, which it allows too.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<W> {
     /// Offset of the normalized pattern in the text.
@@ -19,9 +19,9 @@ pub(super) struct Entry<W> {
     literal: u16,
     /// Length of the normalized pattern, including wildcards.
     length: u16,
-    /// The upper bits contain the rule's kind and the shape. In a table, the lower bits say how many entries before
-    /// this one its parent is (see [`super::index`]). For a pattern with wildcards, they say which bytes a path must
-    /// contain.
+    /// Several values in one integer. The upper bits contain the rule's kind and the shape. For a pattern without
+    /// wildcards, the lower bits say how many entries before this one its parent is (see [`super::index`]). For a
+    /// pattern with wildcards, they say which bytes a path must contain.
     link: u16,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Rank(u64);
 
 /// An integer type in which offsets and counts are stored.
 pub(super) trait Offset: Copy + Into<u32> {
-    /// Returns the offset as an index.
+    /// Returns the offset as a `usize`, to index a slice.
     fn at(self) -> usize {
         let wide: u32 = self.into();
         wide as usize
@@ -63,8 +63,8 @@ impl Entry<u32> {
             _ => (pattern, false),
         };
         let stars = body.iter().rev().take_while(|byte| **byte == b'*').count();
-        // Drop each `*` at the end, because a pattern matches every continuation anyway. In `/a*$`, it makes the `$`
-        // meaningless.
+        // Drop each `*` at the end, because a pattern matches every continuation anyway. In `/a*$`, the `*` makes the
+        // `$` meaningless.
         let to_end = dollar && stars == 0;
         Self::of_body(start, &body[..body.len() - stars], to_end, length, line, kind)
     }
@@ -175,7 +175,7 @@ impl<W: Offset> Entry<W> {
     }
 
     /// Returns whether the literal comes before `path` in byte order, or equals it. `head` has the first bytes of
-    /// `path` as one number. Comparing these is sufficient in nearly all cases.
+    /// `path` as one number. Comparing this number is sufficient in nearly all cases.
     pub(super) fn is_up_to(&self, text: &[u8], path: &[u8], head: Head) -> bool {
         let start = self.start.at();
         let length = self.literal_len();
@@ -209,8 +209,8 @@ impl<W: Offset> Entry<W> {
         let start = self.start.at();
         match self.shape() {
             Shape::Prefix | Shape::Exact => &text[start..start + self.literal_len()],
-            // Cut off the last byte, which is the `$`. For the directory of an index page, it is the byte after the
-            // directory.
+            // Cut off the last byte. It is the `$`, or if this is the directory `/dir/` of an index page, the byte
+            // after it.
             Shape::WildToEnd => &text[start..start + usize::from(self.length) - 1],
             Shape::Wild => {
                 let pattern = &text[start..start + usize::from(self.length)];
@@ -278,7 +278,7 @@ pub(super) fn can_match(pattern: &[u8]) -> bool {
 
 fn short(length: usize) -> u16 {
     debug_assert!(length <= super::line::MAX_LINE * 3);
-    // This fits: MAX_LINE limits the pattern, and escaping makes three bytes of one at most.
+    // The length fits into 16 bits: MAX_LINE limits the pattern, and escaping turns one byte into three at most.
     u16::try_from(length).unwrap_or(u16::MAX)
 }
 

@@ -27,9 +27,10 @@ pub struct Explanation<'a> {
     /// The groups that apply to the agent, in the order of the file: all that name it, or if there is none, all for
     /// `*`.
     pub groups: Vec<Group<'a>>,
-    /// Number of rules in these groups. 0 if the profile always allows the path.
+    /// Number of rules in these groups. 0 if no rule can forbid the path, such as `/robots.txt` in the RFC profile.
     pub considered: usize,
-    /// The rules that lost. They match, or would have won or tied if they matched. The nearest to winning comes first.
+    /// The rules that lost, except those that neither match nor would have won if they matched. The nearest to winning
+    /// comes first.
     pub competitors: Vec<Competitor<'a>>,
 }
 
@@ -38,7 +39,7 @@ pub struct Explanation<'a> {
 pub struct Group<'a> {
     /// The user-agent lines, at least one.
     pub agents: Vec<AgentLine<'a>>,
-    /// Number of rules.
+    /// Number of rules in the group.
     pub rules: usize,
 }
 

@@ -12,7 +12,7 @@ use super::{
     record::{Key, Record},
 };
 
-/// Whose rules apply.
+/// For whom the rules of a robots.txt are looked up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Choice<'a> {
     /// The agent of this name, as [`RobotsTxt::agent`](super::RobotsTxt::agent) finds it.

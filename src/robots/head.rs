@@ -1,7 +1,7 @@
-//! The first bytes of a string (a path, a pattern or a name) as one number. Most strings differ in these bytes, so
-//! comparing the two numbers is sufficient.
+//! The first eight bytes of a string (a path, a pattern or a name) as one number. Most strings differ in these bytes,
+//! so comparing the two numbers is sufficient.
 //!
-//! Two strings can differ although these bytes are equal.
+//! If the numbers are equal, the rest of the strings can still differ, and callers have to compare it.
 
 /// The first [`BYTES`](Head::BYTES) bytes of a string as a number, padded with zeros. Numbers sort as their strings do,
 /// if the strings contain no NUL.
@@ -11,7 +11,8 @@ pub(super) struct Head(u64);
 // === impl Head ===
 
 impl Head {
-    /// Size of a head in bytes. As many zeros follow the text of a file, so that a head can be read at any offset.
+    /// Size of a head in bytes. The text of a file ends with this number of zeros, so that eight bytes can be read at
+    /// any offset in the file.
     pub(super) const BYTES: usize = size_of::<u64>();
 
     pub(super) fn of(string: &[u8]) -> Self {

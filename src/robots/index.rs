@@ -1,13 +1,13 @@
 //! The patterns of a file, arranged so that a decision inspects only the few that can match.
 //!
-//! It does not allocate once it is built. There is one table of patterns for each combination of groups that applies to
-//! some agent. A table begins with the patterns without wildcards, sorted as bytes. The patterns with wildcards follow,
-//! highest precedence first. If there are many of them, they are grouped by two neighbouring bytes that a path must
-//! contain ([`Buckets`]).
+//! An index does not allocate once it is built. It has one table of patterns for each combination of groups that
+//! applies to some agent. A table begins with the patterns without wildcards, sorted as bytes. The patterns with
+//! wildcards follow, highest precedence first. If there are many of them, they are grouped by two neighbouring bytes
+//! that a path must contain ([`Buckets`]).
 //!
 //! Each pattern without wildcards has a parent: the longest other pattern that it begins with, such as `/a` for `/a/b`.
-//! A pattern that could never win against its parent is left out. So of a pattern, its parent, the parent of that and
-//! so on, the first one that matches wins.
+//! A pattern that could never win against its parent is left out. So a search goes from a pattern to its parent, then
+//! to the parent's parent, and so on: the first one that matches wins.
 
 use super::{
     entry::{Entry, Offset},

@@ -11,7 +11,7 @@ use super::{
     prefilter::{Classes, PairFilter},
 };
 
-/// The tables that are built so far.
+/// The tables of patterns that are built so far.
 pub(super) struct Layout<'t> {
     text: &'t [u8],
     entries: Vec<Entry<u32>>,
@@ -27,7 +27,7 @@ pub(super) struct Layout<'t> {
 // === impl Layout ===
 
 impl<'t> Layout<'t> {
-    /// Creates an empty layout. Patterns are parts of `text`. `patterns` is about how many of them there are.
+    /// Creates an empty layout. Patterns are parts of `text`. `patterns` is their approximate number.
     pub(super) fn new(text: &'t [u8], patterns: usize) -> Self {
         Self {
             text,
@@ -161,12 +161,12 @@ impl<'t> Layout<'t> {
         }
         self.entries.extend(paired.iter().map(|(_, entry)| *entry));
         self.ranges.push(Range {
-            // The number of this table, which is added to `tables` later.
+            // The number that this table gets when it is added to `tables` later.
             table: offset(self.tables.len()),
             end: offset(self.buckets.len()),
         });
     }
 }
 
-/// Tables with more wildcard patterns than this use buckets.
+/// Maximum number of wildcard patterns that a table can have without buckets.
 const MANY: usize = 32;

@@ -109,8 +109,8 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 /// RFC 9309 §2.5. The rest is not read.
 pub const LIMIT: usize = 500 * 1024;
 
-/// How many bytes after the limit have to be read to know whether the file is longer: a line end of two bytes, which
-/// still counts, and one more.
+/// How many bytes after the limit have to be read to know whether the file is longer: two for the line end of a line
+/// that ends exactly at the limit, and one that shows that more follows.
 pub const BEYOND: usize = 3;
 
 /// Maximum length of a line in bytes, as in Google's parser: eight URLs of 2,083 bytes each, the longest that browsers

@@ -1,8 +1,8 @@
 //! An index of a path. It is for files with so many patterns that searching the path for each of them takes too long.
 //! The index rejects a pattern if the path lacks some of its bytes or has them in a different order.
 //!
-//! It rejects no pattern that matches, but does not find every one that does not match. It is large, so a search builds
-//! one, on its stack, only if it takes long.
+//! It rejects no pattern that matches, but may keep one that does not match, so a pattern that it keeps still has to be
+//! matched. An index takes 130 KiB of stack, so only a search that takes long builds one.
 
 /// Which sequences of three, four and eight bytes a path contains, and where each byte is first and last.
 pub(super) struct PathIndex {
@@ -46,7 +46,7 @@ impl PathIndex {
             let [head, ..] = piece else {
                 continue;
             };
-            // The piece between two `*` cannot begin earlier than here.
+            // The earliest place at which this piece, which is between two `*`, can begin.
             let start = from.max(self.first[usize::from(*head)] as usize);
             let last = |(at, byte): (usize, &u8)| self.last[usize::from(*byte)] as usize >= start + at;
             if !piece.iter().enumerate().all(last) || !self.has_runs_of(piece) {
@@ -94,7 +94,8 @@ fn spread(run: u64) -> usize {
 /// How many pieces between `*` to check. Checking more can take longer than the search that it saves.
 const PIECES: usize = 16;
 
-/// The number of bits, as a power of two. A path of 60 KiB sets a sixth of them.
+/// The size of the set `runs`: two to this power bits. A path of 60 KiB sets a sixth of them, so most sequences that it
+/// lacks are recognised.
 const BITS: u32 = 20;
 const WORDS: usize = 1 << (BITS - 6);
 const NOWHERE: u32 = u32::MAX;

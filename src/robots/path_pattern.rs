@@ -1,4 +1,4 @@
-//! A pattern for paths, for other files than robots.txt that use the same syntax.
+//! A pattern for paths in a file other than a robots.txt, such as a `tdmrep.json`, that uses the same syntax.
 
 use memchr::memchr;
 

@@ -82,7 +82,8 @@ impl PairFilter {
         }
     }
 
-    /// Returns false if the path cannot match a pattern with this text, because it lacks one of its pairs.
+    /// Returns false if the path cannot match a pattern with this text, because the path lacks two neighbouring bytes
+    /// that the text has.
     pub(super) fn may_match(&self, body: &[u8]) -> bool {
         Pair::all(body).all(|pair| self.has(pair))
     }

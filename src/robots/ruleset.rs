@@ -24,8 +24,8 @@ pub(super) struct Ruleset<W> {
     pub(super) tokens: Names<W>,
     /// The full user-agent names of which Google's parser reads only the beginning, such as `MJ12bot`.
     pub(super) words: Names<W>,
-    /// The sets of rules that consist of several tables. A set with one table has the number of that table. The numbers
-    /// of these sets come after those.
+    /// The sets of rules that consist of several tables. The number of such a set is the number of tables plus its
+    /// index here. The number of a set with one table is the number of that table.
     unions: Box<[Box<[u32]>]>,
 }
 
@@ -36,7 +36,8 @@ struct TableBuilder<'d> {
     table_of_group: Vec<Option<u32>>,
     set_of_groups: HashMap<Box<[u32]>, u32>,
     unions: Vec<Box<[u32]>>,
-    /// How many more patterns can be put into a second table, before the memory limit is reached.
+    /// How many more patterns can be copied into tables for agents with several groups, before the memory limit is
+    /// reached.
     spare: usize,
 }
 
@@ -46,7 +47,7 @@ impl Ruleset<u32> {
     pub(super) fn new(mut draft: Draft<'_>) -> (Self, Box<[u8]>) {
         let (tokens, words) = (take(&mut draft.tokens), take(&mut draft.words));
         let mut binder = TableBuilder::new(&draft);
-        // Build the set for `*` first. Memory suffices then, so it always has only one table.
+        // Build the set for `*` first. The memory limit is not reached yet, so this set always has only one table.
         let mut everyone = (!draft.everyone.is_empty()).then(|| binder.bind(&draft.everyone));
         let mut tokens = Names::new(tokens, &draft.text, |groups| binder.bind(groups));
         let mut words = Names::new(words, &draft.text, |groups| binder.bind(groups));
@@ -169,10 +170,11 @@ impl<'d> TableBuilder<'d> {
     }
 }
 
-/// How often, on average, a pattern can be in more than one table, so that agents with several groups have one table of
-/// their own. Without this limit, memory could grow with the square of the file's size: thousands of agents can share a
-/// large group, and each have a small one too.
+/// The memory limit for agents with several groups. Each gets one table with the patterns of all its groups, until
+/// these copies contain this many times the patterns of the file. Without this limit, memory could grow with the square
+/// of the file's size: thousands of agents can share a large group, and each have a small one too.
 const SPARE: usize = 4;
 
-/// Marks the number of a set with several tables, as long as the number of tables is not known.
+/// Marks the number of a set with several tables while the tables are being built. At the end, the mark is removed and
+/// the number of tables is added.
 const UNION: u32 = 1 << 31;

@@ -25,7 +25,7 @@ pub(super) struct Search<'a> {
     /// tables.
     classes: Option<Classes>,
     filter: Option<PairFilter>,
-    /// Set for a search that takes long.
+    /// An index of the path. It is built only if the search takes long.
     path_index: Option<&'a PathIndex>,
     /// Number of bytes that were searched for wildcards.
     searched: usize,
@@ -103,8 +103,8 @@ impl<'a> Search<'a> {
             at -= distance;
             steps += 1;
             if steps == SHALLOW {
-                // There are many patterns of which each begins with the next. Find out how many bytes of this one
-                // match, because longer ones cannot match.
+                // The pattern has many parents, as `/a/b/c/d` has `/a/b/c`, `/a/b` and `/a`. Find out how many bytes of
+                // this one match, because longer parents cannot match.
                 shared = common_prefix(entry.literal(self.text), self.path);
             }
         }
@@ -183,11 +183,12 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Up to this number of bytes, searching takes less time than building a [`PathIndex`].
+/// A search of up to this number of bytes takes less time than building a [`PathIndex`].
 const LONG: usize = 1 << 17;
 
-/// How many patterns that begin with each other are compared one by one.
+/// How many parents of a pattern to compare one by one. If there are more, `shared` tells which of them cannot match.
 const SHALLOW: usize = 4;
 
-/// Looking up one pair of bytes takes as long as testing this many buckets in turn.
+/// Looking up one pair of bytes takes as long as testing this many buckets in turn. So pairs are looked up only if
+/// there are far more buckets than pairs in the path.
 const STEPS: usize = 8;

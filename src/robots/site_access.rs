@@ -39,7 +39,7 @@ impl HighestRanks {
         allow: Rank::NONE,
     };
 
-    /// Takes another pattern into account.
+    /// Returns the ranks after taking another pattern into account.
     pub(super) fn with<W: Offset>(mut self, entry: &Entry<W>, text: &[u8]) -> Self {
         let rank = entry.rank();
         if is_universal(entry, text) {

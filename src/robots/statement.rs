@@ -44,8 +44,8 @@ pub enum StatementKind {
 ///
 /// A statement such as `Crawl-delay` applies to the user-agent lines in a row above it. A rule or another such
 /// statement ends this row. So in `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`, `Disallow: /`, the delay applies
-/// only to `a`, as its author intends, but the rule to both. One exception: for a line about use, a `Crawl-delay` does
-/// not end the row, because the drafts that define such lines do not know it.
+/// only to `a`, as its author intends, but the rule to both. One exception: for `Content-Signal` and `Content-Usage`, a
+/// `Crawl-delay` does not end the row, because the specifications of these two do not mention `Crawl-delay`.
 ///
 /// ```
 /// use robotgate::robots::{Choice, Profile, StatementKind, statements};
@@ -113,7 +113,7 @@ pub(super) fn raw_statements(profile: Profile, body: &[u8]) -> Vec<RawStatement<
 /// Iterates over `statements`, and returns for each whether it applies to the agents of `choice`.
 ///
 /// This does the same as [`Statement::applies_to`], but looks only once at user-agent lines that several statements
-/// share. There can be many of both.
+/// share. A file can have thousands of statements and thousands of user-agent lines.
 pub fn which_apply<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> impl Iterator<Item = bool> + 's {
     let mut last = None;
     statements.iter().map(move |statement| match last {
@@ -131,8 +131,8 @@ pub fn which_apply<'s>(statements: &'s [Statement<'_>], choice: Choice<'s>) -> i
 #[derive(Default)]
 struct Run<'a> {
     open: Vec<AgentLine<'a>>,
-    /// The last complete row of user-agent lines. Statements share this list, because a file can have thousands of
-    /// both.
+    /// The last complete row of user-agent lines. All statements below it share this list, because a file can have
+    /// thousands of statements and of user-agent lines.
     ended: Arc<[AgentLine<'a>]>,
 }
 
@@ -198,7 +198,8 @@ impl StatementKind {
 fn read(profile: Profile, line: &[u8]) -> Option<(StatementKind, &[u8])> {
     let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
     let kind = StatementKind::of_key(profile, key)?;
-    // Google's parser accepts white space in place of the colon. A line about use needs the colon.
+    // In other lines that Google's parser reads, white space can replace the colon, but not in `Content-Signal` and
+    // `Content-Usage`.
     let is_about_use = matches!(kind, StatementKind::ContentSignal | StatementKind::ContentUsage);
     (!is_about_use || text.contains(&b':')).then_some((kind, value))
 }
@@ -292,7 +293,7 @@ mod tests {
                 (3, vec![]),
                 (4, vec![2]),
                 (8, vec![5, 6]),
-                // The crawl delay does not separate the user-agents above and below it for the lines about use.
+                // For a line about use, the crawl delay does not separate the user-agents above it from those below it.
                 (9, vec![2, 5, 6]),
                 (10, vec![]),
                 (12, vec![11]),

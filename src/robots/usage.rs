@@ -1,9 +1,10 @@
 //! How a site allows its content to be used, according to its robots.txt: `Content-Usage` (draft-ietf-aipref-attach-05
 //! with the labels of draft-ietf-aipref-vocab-07) and `Content-Signal` (contentsignals.org, which defines no grammar).
 //!
-//! The lines apply to the same agents as rules in their place would. Only one thing differs: a line about use also ends
-//! the user-agent lines in a row above it. For a path that a rule disallows, such a line means nothing. The caller
-//! checks that first.
+//! A line about use applies to the agents that a rule in its place would apply to, with one exception: it ends the row
+//! of user-agent lines above it. So in `User-agent: a`, `Content-Usage: …`, `User-agent: b`, `Content-Usage: …`, the
+//! last line applies only to `b`, but a rule in its place would apply to both. For a path that a rule disallows, a line
+//! about use means nothing, so callers first check that the path is allowed.
 
 use std::sync::Arc;
 
@@ -51,10 +52,10 @@ pub struct Preference {
 pub struct SitePreference {
     /// `false` if any line forbids the use.
     pub allowed: bool,
-    /// Number of the line, from 1. If lines about all paths and lines about some paths say so, this is a line about all
+    /// Number of a line that says so, from 1: a line about all paths if there is one, otherwise a line about some
     /// paths.
     pub line: u32,
-    /// Whether this applies to all paths of the site.
+    /// Whether `allowed` is what the site says about all of its paths.
     pub everywhere: bool,
 }
 
@@ -62,9 +63,9 @@ pub struct SitePreference {
 #[derive(Debug, Default)]
 pub(super) struct UsageLines {
     lines: Box<[UsageLine]>,
-    /// The user-agent lines above these lines.
+    /// The rows of user-agent lines above the lines about use.
     runs: Box<[Run]>,
-    /// The patterns in these lines, followed by the zeros that [`Head::at`] needs.
+    /// The patterns in the lines about use, followed by the zeros that [`Head::at`] needs.
     patterns: Box<[u8]>,
     /// Number of lines about use plus that of user-agent lines. Each search reads all of them.
     searched: usize,
@@ -163,7 +164,7 @@ impl UsageBound {
         self.agents += 1;
     }
 
-    /// Takes into account a line that is neither a rule nor a user-agent line.
+    /// Counts a line that is neither a rule nor a user-agent line, if it can be a line about the use of content.
     pub(super) fn add_other(&mut self, line: &[u8]) {
         let line = trim(line);
         if begins(line, b"content-") {
@@ -172,13 +173,13 @@ impl UsageBound {
         }
     }
 
-    /// Returns the most memory that the lines can take, in bytes.
+    /// Returns the most memory that the lines about use can take once they are parsed, in bytes.
     pub(super) fn weight(&self) -> usize {
         if self.lines == 0 {
             return 0;
         }
         let runs = self.lines.min(self.agents) * size_of::<Run>() + self.agents * size_of::<(u32, u32)>();
-        // Each byte of a pattern takes at most three after escaping.
+        // Escaping turns one byte of a pattern into at most three.
         self.lines * size_of::<UsageLine>() + runs + 3 * self.bytes + Head::BYTES
     }
 }
@@ -263,8 +264,8 @@ impl UsageLines {
         lines
     }
 
-    /// Calls `add` for each line that applies. The `bool` is true if the line's pattern is longer than that of all
-    /// `Content-Usage` lines so far, so that it replaces them.
+    /// Calls `add` for each line that applies to the agents of `choice` and matches `path`. If its `bool` is true, the
+    /// line has a longer pattern than all `Content-Usage` lines so far, and replaces them.
     fn search(
         &self,
         body: &[u8],

@@ -1,5 +1,5 @@
-//! Seals the log of a running proxy, on a thread of its own. The thread only reads the log and no request waits for it.
-//! So requests go on even if its disk hangs, its folder is full or its key is missing.
+//! Seals the log of a running proxy, on a thread of its own. The thread only reads the log, and no request waits for
+//! it. So requests go on even if the disk with the seal hangs or is full, or the key is missing.
 
 use std::{
     path::{Path, PathBuf},
@@ -73,7 +73,8 @@ impl Sealer {
 
     pub fn state(&self) -> SealState {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        // The thread ends only after `close`, which takes it out of `running`, or with a panic.
+        // A thread that ends as it should is no longer in `running`, because `close` takes it out first. So a thread in
+        // `running` that has ended has panicked.
         let has_panicked = running.as_ref().is_some_and(|(_, thread)| thread.is_finished());
         SealState {
             lines: self.shared.lines.load(Ordering::Relaxed),
@@ -162,7 +163,7 @@ fn after_failure(error: &SealError, last: Duration) -> Duration {
 const EVERY: Duration = Duration::from_secs(10);
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 const MAX_AFTER_FAILURE: Duration = Duration::from_secs(60 * 60);
-/// Maximum pause between two rounds of one sealing.
+/// Sealing a long log takes several rounds. This is the maximum pause between two of them.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

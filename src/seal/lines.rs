@@ -87,7 +87,7 @@ impl Lines {
     pub(super) fn next_line(&mut self) -> Result<Option<&[u8]>, SealError> {
         self.line.clear();
         let read = (&mut self.input).take(MAX_LINE).read_until(b'\n', &mut self.line);
-        // A sparse or compressed file can contain a line that does not fit into memory.
+        // Refuse a line that is too long. A sparse or compressed file can contain one that does not fit into memory.
         let read = match read {
             Ok(length) if length as u64 == MAX_LINE && !self.line.ends_with(b"\n") => Err(io::Error::new(
                 ErrorKind::InvalidData,
@@ -210,7 +210,8 @@ pub(super) fn identify(path: &Path) -> Result<Option<LogFile>, SealError> {
         let line = match lines.next_line() {
             Ok(Some(line)) => line,
             Ok(None) => break,
-            // A file that is still being compressed is incomplete. A later sealing reads it again.
+            // A file that is still being compressed is incomplete, so reading it can fail. Leave it out: a later
+            // sealing reads it again.
             Err(_) if is_gz(path) => break,
             Err(error) => return Err(error),
         };
@@ -230,7 +231,7 @@ fn is_gz(path: &Path) -> bool {
 const ERASED: &[u8] = b"{\"event\":\"erased\",\"sha256\":\"";
 /// How many lines at the start of a file to search for one that has a time.
 const MAX_WITHOUT_TIME: usize = 10_000;
-/// How often to list the files again because a rotation changed them.
+/// How many times to list the files again if a rotation changed them.
 const MAX_TRIES: usize = 10;
 const BUFFER: usize = 256 * 1024;
 /// Maximum length of a line, in bytes. Lines of the log are far shorter.

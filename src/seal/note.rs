@@ -165,6 +165,8 @@ impl Note {
         })
     }
 
+    /// Parses a text and its signatures.
+    ///
     /// # Errors
     /// Fails if the bytes are no note.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, NoteError> {
@@ -249,7 +251,7 @@ impl fmt::Display for Checkpoint {
 
 /// The signature type of Ed25519.
 const ED25519_TYPE: u8 = 1;
-/// The extension line with a new key begins with this.
+/// The beginning of the extension line that contains a new key.
 const NEXT_KEY: &str = "next-key ";
 /// Maximum size of a note, in bytes. Each witness may add a cosignature of up to 5 kB.
 const MAX_NOTE: usize = 1024 * 1024;

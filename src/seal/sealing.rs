@@ -46,7 +46,7 @@ struct Writer<'a> {
 /// The place in the log up to which lines are sealed. A file in the folder keeps it. Only sealing needs that file.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Position {
-    /// Number of sealed lines up to this place.
+    /// Number of sealed lines before this position.
     size: u64,
     /// The name of the log file, for error messages.
     file: String,
@@ -174,8 +174,9 @@ impl<'a> Writer<'a> {
         }
         let checkpoint = match chain.checkpoint(folder) {
             Ok((_, checkpoint, _)) => Some(checkpoint),
-            // There is a position or a rotation, and both are written only after a checkpoint. So somebody removed the
-            // checkpoint. A new tree would contradict the checkpoints that were handed out before.
+            // The folder has the file of the position in the log, or the file of a key rotation. Both are written only
+            // after a checkpoint, so somebody removed the checkpoint. A new tree would contradict the checkpoints that
+            // were handed out before.
             Err(SealError::Empty(_)) if folder.read(POSITION)?.is_some() || !chain.rotations.is_empty() => {
                 return Err(SealError::Damaged(folder.path(CHECKPOINT)));
             }
@@ -233,7 +234,8 @@ impl<'a> Writer<'a> {
             }
         };
         let saved = saved.filter(|(position, _)| !go_on || position.size <= self.sealed);
-        // There is no position if the program was killed before it wrote the first one. Then all lines are compared.
+        // If the program was killed before it first wrote the position in the log, there is none. Then all lines are
+        // compared with the entries.
         let Some((position, done)) = saved else {
             return Ok((Walk::new(files, Vec::new()), 0));
         };
@@ -259,7 +261,7 @@ impl<'a> Writer<'a> {
         let mut lines = Lines::open(&file.path, position.offset.saturating_sub(position.last))?;
         let is_last = lines.next_line()?.is_some_and(|line| entry_of(line).0 == position.hash);
         if !is_last || lines.offset != position.offset {
-            // The last sealed line is not at its place: lines were erased or changed. Compares the whole file with its
+            // The last sealed line is not at its place: lines were erased or changed. Compare the whole file with its
             // entries.
             return Ok((walk, position.entry));
         }
@@ -326,7 +328,7 @@ impl<'a> Writer<'a> {
 // === impl Walk ===
 
 impl Walk {
-    /// Starts before the first line of all files that are not in `done`.
+    /// Creates a reader of all files that are not in `done`. It starts before the first line of the oldest one.
     fn new(mut files: Vec<LogFile>, done: Vec<Sha256>) -> Self {
         files.retain(|file| !done.contains(&file.first));
         Self {

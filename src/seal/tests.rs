@@ -592,7 +592,7 @@ fn a_kill_at_any_step_of_sealing_leaves_one_history() {
                 assert_eq!(bench.checkpoint().root, root(size), "after {steps} steps");
                 assert_eq!(bench.verify(&["audit.jsonl"]).findings, [], "after {steps} steps");
             }
-            // Seals two more lines. So a tile that was left by the kill is written again with other contents.
+            // Seals two more lines. So a tile that was written before the kill is written again with other contents.
             bench.append(after..after + 2);
             bench.seal().unwrap();
             assert_eq!(bench.checkpoint().root, root(after + 2), "after {steps} steps");
@@ -706,7 +706,7 @@ fn a_proof_names_the_line_its_entry_and_the_checkpoint() {
 #[test]
 fn a_rotation_while_older_lines_are_sealed_skips_no_file() {
     let bench = Bench::new();
-    // This is more than one round of sealing takes.
+    // These are more lines than one round of sealing takes.
     let backlog = 66_000;
     bench.append(0..backlog);
     bench.rotate("audit.jsonl.1");
@@ -819,7 +819,7 @@ fn files_are_sealed_in_their_order_even_if_the_clock_was_set_back() {
     assert_eq!(bench.seal().unwrap().new, 3);
     let logs = ["audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"];
     assert_eq!(bench.verify(&logs).findings, []);
-    // Now the names of the files do not tell their order either. Each file is still sealed once.
+    // Now even the names of the files do not tell their order. Each file is still sealed once.
     bench.rotate("audit.jsonl-19700101");
     bench.append(10..12);
     assert_eq!(bench.seal().unwrap().new, 2);

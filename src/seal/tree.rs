@@ -79,7 +79,7 @@ impl Tree {
         }
     }
 
-    /// Returns the partial tiles that are new since the tree had the size `since`.
+    /// Returns the partial tiles that have changed since the tree had the size `since`.
     pub(super) fn partial_tiles(&self, since: u64) -> impl Iterator<Item = (TileName, &[Sha256])> {
         (0_u8..).zip(&self.levels).filter_map(move |(level, hashes)| {
             let name = TileName {

@@ -46,8 +46,8 @@ pub fn init() {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(stderr)
-        // stderr may accept nothing, for example if its terminal was closed. To report that error on stderr would
-        // panic.
+        // Do not report a failed write to stderr on stderr: that would panic. Writes fail, for example, after the
+        // terminal was closed.
         .log_internal_errors(false);
     if stderr().is_terminal() {
         let lines = ForPerson::new(Paint::for_output(&stderr()));

@@ -26,7 +26,7 @@ use crate::{
 /// The configuration file, and a watcher of this file and of the files with secrets that it names.
 pub(super) struct Source {
     file: PathBuf,
-    /// The file, and what environment variables and `--set` set.
+    /// The file, and the settings from environment variables and `--set`.
     sources: Sources,
     watcher: Option<Watcher>,
 }
@@ -136,7 +136,8 @@ async fn reload(daemon: &Arc<Daemon>, sources: &Sources, cause: &'static str) {
     })));
 }
 
-/// Waits until a reload ends, and logs if that takes long, because no other reload can begin before.
+/// Waits until a reload ends, and logs if that takes long. The operator should know, because no other reload can begin
+/// in the meantime.
 async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     tokio::pin!(attempt);
     match tokio::time::timeout(LONG, &mut attempt).await {
@@ -151,8 +152,7 @@ async fn log_if_slow<T>(attempt: impl Future<Output = T>) -> T {
     }
 }
 
-/// Loads the configuration and makes it the current configuration, or returns why that is impossible. Blocks, and needs a
-/// runtime.
+/// Loads the configuration and puts it in force, or returns why that is impossible. Blocks, and needs a Tokio runtime.
 fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<Changes, ReloadError> {
     let config = expect::load(sources)?;
     let Daemon { live, listeners, .. } = daemon;
@@ -168,7 +168,7 @@ fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<Ch
         .open(generation.listening())
         .inspect_err(|_| generation.listening().set(listened.clone()))?;
     let changes = changes::between(&before, &generation, daemon.threads);
-    // From here on, nothing can fail.
+    // From here on, nothing can fail, so a reload never stops half-way.
     let runtime = Handle::current();
     runtime.block_on(listeners.retire(&open));
     generation.log_applied(&before, cause);
@@ -180,7 +180,7 @@ fn attempt(daemon: &Daemon, sources: &Sources, cause: &'static str) -> Result<Ch
     daemon.have_sockets_kept(&listened);
     if !Arc::ptr_eq(before.store(), generation.store()) {
         runtime.block_on(daemon.answer_on_socket());
-        // Limit the wait for closing, because the disk can block forever.
+        // Close the old cache file. Limit the wait for this, because a disk can block forever.
         let store = before.store().clone();
         let closing = tokio::task::spawn_blocking(move || store.disk().map(Disk::close));
         let _ = runtime.block_on(tokio::time::timeout(MAX_WAIT, closing));
@@ -204,8 +204,8 @@ enum ReloadError {
 // === impl Source ===
 
 impl Source {
-    /// Starts to watch the configuration file and its secret files, if there is a file. Blocks while it reads them, so call it before
-    /// anything is served.
+    /// Starts to watch the configuration file and the files with secrets that it names. Returns `None` if there is no
+    /// configuration file. Blocks while it reads these files, so call it before anything is served.
     pub(super) fn begin(sources: &Sources) -> Option<Self> {
         let file = sources.file()?;
         let mut watcher = Watcher::new(file)

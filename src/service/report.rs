@@ -1,6 +1,6 @@
 //! Reports what the daemon does. systemd gets the status line for `systemctl status`, each reload with its result, and
-//! the end of the daemon, which waits for open exchanges. The log gets such a wait if it takes long. This module does
-//! not itself reload or wait for exchanges.
+//! the beginning of a stop, which waits for open exchanges. If this wait takes long, the log says so. This module
+//! itself neither reloads nor waits for exchanges.
 
 use std::{
     fmt,

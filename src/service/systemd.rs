@@ -23,7 +23,7 @@ use sd_notify::NotifyState;
 
 use crate::text::plain;
 
-/// Reports to systemd. All clones report as one.
+/// Sends messages to systemd. Clones share the last status line that was sent.
 #[derive(Debug, Clone)]
 pub struct Notifier(Option<Arc<LastSent>>);
 
@@ -43,8 +43,7 @@ struct Socket {
     address: SocketAddr,
     /// `None` after [`Inherited::take`] took the socket.
     listener: Option<TcpListener>,
-    /// Whether robotgate asked systemd to keep the socket. systemd would then keep it open even after robotgate closes
-    /// it.
+    /// Whether robotgate asked systemd to keep the socket. If so, robotgate has to ask it to close the socket too.
     kept: bool,
 }
 
@@ -68,7 +67,7 @@ impl Notifier {
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.notify(&[NotifyState::Reloading, now]),
-            // Report nothing: a newer systemd ends a service that reports a reload without the time.
+            // Without the time, report nothing: a newer systemd ends a service that reports a reload without its time.
             Err(error) => tracing::debug!(%error, "cannot tell systemd about a reload"),
         }
     }
@@ -119,7 +118,7 @@ impl Notifier {
         let Some(within) = sd_notify::watchdog_enabled().filter(|_| self.0.is_some()) else {
             return;
         };
-        // If one message is late, still wait for the whole interval before the next.
+        // If one message is late, still wait for the whole interval before the next one.
         let mut beat = tokio::time::interval((within / 2).max(MIN_BEAT));
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -222,7 +221,7 @@ fn name_of(address: SocketAddr) -> String {
     address.to_string().replace(':', "_")
 }
 
-/// Maximum bytes of a status.
+/// Maximum length of a status line, in bytes.
 const MAX_STATUS: usize = 400;
 /// Minimum interval between two messages to the watchdog. With a `WatchdogSec` of a microsecond, which is a mistake, a
 /// worker thread would do nothing else.

@@ -1,4 +1,4 @@
-//! What memory holds about an origin, and the weight of that in the cache.
+//! What the cache keeps in memory about an origin, and how much memory that takes.
 
 use std::sync::{
     Arc,
@@ -13,7 +13,7 @@ use crate::{
     origin::{Host, Origin},
 };
 
-/// What memory holds about one origin and its robots.txt.
+/// What the cache keeps in memory about one origin and its robots.txt.
 #[derive(Debug)]
 pub(super) struct CachedOrigin {
     pub(super) state: ArcSwap<OriginState>,
@@ -21,8 +21,8 @@ pub(super) struct CachedOrigin {
     recalled: AtomicBool,
     /// How many times the origin was forgotten.
     forgotten: AtomicU64,
-    /// Whether a fetch is running, or waits in the background for its turn. Only a hint that often saves taking a lock.
-    /// [`InFlightFetches`](super::in_flight::InFlightFetches) knows for certain.
+    /// Whether a fetch is running, or waits in the background until it may start. Only a hint, which often saves taking
+    /// a lock. [`InFlightFetches`](super::in_flight::InFlightFetches) knows for certain.
     pub(super) fetching: AtomicBool,
     /// Counts the verdicts of decisions that were based on the state.
     pub(super) tally: Arc<Tally>,

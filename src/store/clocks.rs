@@ -1,4 +1,5 @@
-//! Detects that somebody or NTP set the machine's clock. The store checks this at each lookup, so the check is fast.
+//! Detects that somebody or NTP set the machine's clock. Every lookup of a robots.txt checks this, so the check is
+//! fast.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -50,7 +51,7 @@ impl Clocks {
         self.last.store(Arc::new(seen.watch));
         let jump = jump?;
         // Every state that is read from disk is corrected by each of these jumps. Keep only the last few: if a clock is
-        // set more often, its times mean nothing anyway.
+        // set more often, the times that it showed mean nothing anyway.
         seen.jumps.truncate(MAX_JUMPS - 1);
         seen.jumps.push(jump);
         drop(seen);
@@ -67,7 +68,7 @@ impl Clocks {
         Some(jump)
     }
 
-    /// Returns the remembered jumps, oldest first.
+    /// Returns the remembered jumps of the clock, the oldest first.
     pub(super) fn jumps(&self) -> Vec<Jump> {
         self.lock().jumps.clone()
     }
@@ -84,5 +85,5 @@ fn running() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }
 
-/// Maximum number of jumps to remember.
+/// Maximum number of jumps of the clock to remember.
 const MAX_JUMPS: usize = 16;

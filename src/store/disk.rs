@@ -39,18 +39,18 @@ use crate::{
 pub struct Disk {
     shared: Arc<SharedDisk>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    /// Limits how many threads read at the same time.
+    /// Limits how many threads read the file at the same time.
     readers: Arc<Semaphore>,
 }
 
 /// Limits of the file with the robots.txt copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// How long to remember an origin after its robots.txt has expired. A request by a bot fetches it again, so the
-    /// time starts anew.
+    /// How long to remember an origin after its robots.txt has expired. If a bot sends another request to the origin,
+    /// the robots.txt is fetched again, and the time starts anew.
     pub keep: Duration,
-    /// Maximum size of what the file stores, in bytes. Above it, robotgate forgets the origins first whose robots.txt
-    /// expired first.
+    /// Maximum size of what the file stores, in bytes. If it stores more, robotgate forgets the origins whose
+    /// robots.txt expired first.
     pub max_bytes: u64,
 }
 
@@ -140,7 +140,7 @@ impl Disk {
         self.shared.failures.load(Ordering::Relaxed)
     }
 
-    /// Changes the limits.
+    /// Changes the limits of the file.
     pub fn set_options(&self, options: DiskOptions) {
         *self.shared.keep.lock().unwrap_or_else(PoisonError::into_inner) = options.keep;
         self.shared.max_bytes.store(options.max_bytes, Ordering::Relaxed);
@@ -157,7 +157,7 @@ impl Disk {
                 Some(Change::Keep { state, complete: true }) => return Ok(Some(state.clone())),
                 Some(Change::Keep { state, complete: false }) => Some(state.clone()),
                 Some(Change::Forget) => return Ok(None),
-                // The writer thread has ended or is about to end, and closes the file.
+                // The writer thread has ended or is about to end. It closes the file, so nothing can be read from it.
                 None if queue.closed => return Ok(None),
                 None => None,
             }
@@ -169,7 +169,8 @@ impl Disk {
         let turn = turn.map_err(|_| FileError::Closed)?;
         let shared = self.shared.clone();
         let reading = tokio::task::spawn_blocking(move || {
-            // Hold the permit until the read has ended, even if the request no longer waits for it.
+            // Hold this thread's permit to read until the read has ended, even if the request no longer waits for it.
+            // Otherwise, more threads than `MAX_READERS` could read at once.
             let _turn = turn;
             shared.read_file(|file| file.read(&name))
         });
@@ -181,8 +182,8 @@ impl Disk {
         })
     }
 
-    /// Queues a state for writing under `name`. `complete` is whether the state includes everything in the file. If
-    /// not, the writer merges it with the state in the file.
+    /// Queues an origin's state for writing under `name`. `complete` says whether the state includes everything that
+    /// the file says about the origin. If not, the writer merges it with the state in the file.
     pub(super) fn keep(&self, name: String, state: Arc<OriginState>, complete: bool) {
         self.change(name, Change::Keep { state, complete });
     }

@@ -1,5 +1,5 @@
-//! Gets a lookup its robots.txt fetch: joins the fetch that is queued or runs for the origin, or queues a new one, and
-//! waits for it.
+//! Gives a lookup the fetch of the robots.txt that it needs: joins the fetch that is queued or runs for the origin, or
+//! queues a new one, and waits for it.
 
 use std::{
     hash::BuildHasher as _,
@@ -34,8 +34,8 @@ struct Begun<'a, F: Fetch> {
 }
 
 impl Store {
-    /// Fetches a robots.txt in the background when it is the requester's turn. Does nothing if the requester has
-    /// reached its limit of fetches. A later request then starts the refresh.
+    /// Fetches a robots.txt in the background, as soon as the fetch limiter lets the requester start a fetch. Does
+    /// nothing if the requester has reached its limit of fetches: a later request then starts the fetch.
     pub(super) fn refresh<F: Fetch>(self: &Arc<Self>, cached: &Arc<CachedOrigin>, query: &Query<'_, F>) {
         if cached.fetching.load(Ordering::Relaxed) {
             return;
@@ -67,7 +67,7 @@ impl Store {
             FetchHandle::Running(running) => (running, CacheStatus::Collapsed),
             FetchHandle::Queued(queued) if timeout_at(deadline, queued.turn()).await.is_err() => {
                 let running = queued.join();
-                // The fetch may have started just now, when it was another requester's turn.
+                // Another requester may just have started the fetch.
                 let status = match running.has_begun() {
                     true => CacheStatus::Collapsed,
                     false => CacheStatus::Queued,
@@ -119,7 +119,7 @@ impl Store {
             .join_or_queue(query.origin, cached, is_due, query.requester.name, enter)
     }
 
-    /// Starts the fetch when it has a permit and there is room in the audit log for its record.
+    /// Starts the fetch when the fetch limiter allows it and the audit log has room for the record of the fetch.
     async fn begin<F: Fetch>(
         self: &Arc<Self>,
         queued: &QueuedFetch,
@@ -144,7 +144,7 @@ impl Store {
         Ok((running, CacheStatus::Miss))
     }
 
-    /// Fetches, and stores the result.
+    /// Fetches the robots.txt, and stores the result in the cache.
     async fn fetch<F: Fetch>(
         &self,
         guard: &FetchGuard,
@@ -190,7 +190,7 @@ impl Store {
         let now = SystemTime::now();
         self.watch_clock(now);
         let (status, freshness) = (traced.fetched.status(), traced.fetched.freshness());
-        // Parse a large robots.txt on a blocking thread, because it would delay other requests.
+        // Parse a large robots.txt on a blocking thread. On this thread, it would delay other requests.
         let understood = at_leisure(traced.fetched.is_large(), move || {
             let meaning = F::meaning(&traced.fetched, &policy, now);
             (traced, meaning)
@@ -223,7 +223,8 @@ impl Store {
                 return;
             }
             let found = cached.state.compare_and_swap(&before, after.clone());
-            // If the state is another one now, it was parsed again, read back from disk or forgotten in the meantime.
+            // If the origin's state is no longer the one from before the fetch, it was parsed again, read back from
+            // disk or forgotten in the meantime. Then try again with the new state.
             if Arc::ptr_eq(&found, &before) {
                 let is_remembered = cached.forgotten() == forgotten;
                 if let (Some(fleet), Some(lease)) = (fleet, lease) {
@@ -246,8 +247,8 @@ impl Store {
     }
 
     /// Asks the fleet's server before a fetch. If another robotgate has fetched the document, updates the cached origin
-    /// and returns `Break`. Otherwise, this robotgate has to fetch. The returned lease keeps the others from doing the
-    /// same. There is no lease if the server is not in use.
+    /// and returns `Break`. Otherwise, this robotgate has to fetch it. As long as it has the returned lease, no other
+    /// robotgate fetches the document. There is no lease if the fleet's server cannot be used now.
     async fn take_from_fleet<F: Fetch>(
         &self,
         fleet: &Fleet,

@@ -1,7 +1,7 @@
 //! The robots.txt fetches that are queued or running. An origin has at most one, and later requests join it.
 //!
-//! A queued fetch is cancelled when no request waits for it any longer. It starts as soon as it is the turn of one of
-//! the requesters that wait for it. A running fetch continues even if nobody waits.
+//! A queued fetch is cancelled when no request waits for it any longer. It starts as soon as the fetch limiter lets one
+//! of the requesters that wait for it start a fetch. A running fetch continues even if nobody waits.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ struct Entry {
     fetch: Arc<InFlightFetch>,
     /// Number of requests that wait for the fetch to begin.
     waiting: usize,
-    /// The permits of the requesters that wait for the fetch.
+    /// The requesters that wait for the fetch, each with its place in the fetch limiter.
     permits: Vec<(Name, Weak<FetchPermit>)>,
 }
 
@@ -76,9 +76,10 @@ pub(super) struct FetchGuard {
 // === impl InFlightFetches ===
 
 impl InFlightFetches {
-    /// Joins the fetch that is queued or runs for `origin`. If there is none and one is still needed, queues a fetch
-    /// for `cached`. If the request has to wait and its requester has not applied for a permit for this fetch, calls
-    /// `enter` to do so.
+    /// Joins the fetch that is queued or runs for `origin`. If there is none, but one is still needed, queues a fetch
+    /// whose result goes into `cached`. While the fetch is queued, its requester needs a place in the fetch limiter:
+    /// the place that an earlier request by the same requester got for this fetch, or a new one, for which this calls
+    /// `enter`.
     ///
     /// # Errors
     /// Fails if `enter` fails.
@@ -189,8 +190,8 @@ impl RunningFetch {
 // === impl QueuedFetch ===
 
 impl QueuedFetch {
-    /// Waits until the requester's turn comes. Returns `false` if the fetch has started earlier, in another requester's
-    /// turn.
+    /// Waits until the fetch limiter lets this requester start the fetch. Returns `false` if another requester has
+    /// started it before.
     pub(super) async fn turn(&self) -> bool {
         let mut stage = self.fetch.stage.subscribe();
         tokio::select! {
@@ -200,7 +201,7 @@ impl QueuedFetch {
         }
     }
 
-    /// Starts the fetch in the requester's turn. Returns `None` if the fetch has already started.
+    /// Starts the fetch for this requester. Returns `None` if the fetch has already started.
     pub(super) fn begin(&self) -> Option<(FetchGuard, Arc<FetchPermit>)> {
         let is_first = self.fetch.stage.send_if_modified(|stage| {
             let is_first = *stage == Stage::Queued;
@@ -231,7 +232,7 @@ impl Drop for QueuedFetch {
         let Some(entry) = in_flight.get_mut(&self.origin) else {
             return;
         };
-        // If this fetch has ended, the entry can already belong to the origin's next fetch.
+        // If this fetch has ended, the entry can already belong to the origin's next fetch. Then leave it as it is.
         if !Arc::ptr_eq(&entry.fetch, &self.fetch) {
             return;
         }
@@ -289,8 +290,8 @@ mod tests {
         let (in_flight, limiter) = (Arc::<InFlightFetches>::default(), Arc::new(FetchLimiter::new(1)));
         let origin = Origin::new(Scheme::Https, HostPort::parse(b"a.example").expect("a host"));
         let [first, second] = [1, 2].map(|client| queued(&in_flight, &limiter, &origin, client));
-        // Two handles can be dropped at the same moment: each then still sees the reference of the other. Here, this
-        // clone is that other reference.
+        // Two handles can be dropped at the same moment, and each then still sees that the other refers to the fetch.
+        // Here, this clone is that other reference.
         let held_by_first = first.fetch.clone();
         drop(first);
         assert_eq!(in_flight.len(), 1, "one waits still");

@@ -256,7 +256,7 @@ fn answered(status: u16, body: &str) -> Fetched {
     })
 }
 
-/// Returns whether the robots.txt `body` decides.
+/// Returns whether a lookup found the robots.txt `body`, so that its rules decide.
 fn holds(lookup: &Lookup, body: &str) -> bool {
     let copy = lookup.answer(&POLICY).copy().cloned();
     copy.is_some_and(|copy| {

@@ -10,7 +10,7 @@ pub struct VerdictCounts {
     pub allow: u64,
     pub deny: u64,
     pub unverifiable: u64,
-    /// 0 if the counts come from a proxy of an older version, which does not count these.
+    /// 0 if the counts come from a robotgate of an older version, which does not count deferred requests.
     #[serde(default)]
     pub defer: u64,
 }

@@ -68,7 +68,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let fragments = std::mem::take(&mut table.fragments);
     let expand = |text: &mut String| {
         for (name, fragment) in &fragments {
-            // A fragment ends with a line end of its own, so the one after the placeholder is removed too.
+            // A fragment ends with a line end of its own. So the line end after the placeholder is removed too.
             *text = text
                 .replace(&format!("{{{name}}}\n"), fragment)
                 .replace(&format!("{{{name}}}"), fragment);
@@ -88,7 +88,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-/// Returns all clients, in the order of the list.
+/// Returns all clients, in the order of `table.toml`.
 pub fn all() -> &'static [Client] {
     &TABLE.client
 }

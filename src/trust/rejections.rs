@@ -119,8 +119,8 @@ impl Rejections {
         let mut trusting = self.trusting.lock().unwrap_or_else(PoisonError::into_inner);
         if trusting.len() >= MAX_TRUSTING {
             trusting.retain(|_, since| is_recent(*since, now));
-            // If more than half of the entries are still recent, all are forgotten. Otherwise this search of the whole
-            // table could run for each new connection.
+            // If more than half of the programs were seen recently, all are forgotten. Otherwise, this search of the
+            // whole table could run for each new connection.
             if trusting.len() > MAX_TRUSTING / 2 {
                 trusting.clear();
             }
@@ -204,7 +204,8 @@ mod tests {
         assert_eq!(note(59), None);
         assert_eq!(note(60), Some(4));
         assert_eq!(note(61), None);
-        // At second 5, the clock was set back.
+        // The clock was set back, from second 61 to second 5. The rejection is logged, because nobody knows how long
+        // ago the last one was logged.
         assert_eq!(note(5), Some(6));
         let other = rejections.note(ip("10.0.0.7"), None, "https://a.example", RejectionKind::Closed, at(61));
         assert_eq!(other, Some(1), "another kind is told of");

@@ -133,7 +133,8 @@ impl Settings {
             ("{port}", self.port.clone()),
             ("{dir}", self.folder.clone().unwrap_or_default()),
             ("{env}", self.command.clone()),
-            // These are replaced last. A path can contain any text, even another placeholder, which must stay as it is.
+            // Replace the placeholders that stand for a path last. A path can contain any text, even another
+            // placeholder, which must stay as it is.
             ("{roots-text}", quoted(roots.name())),
             ("{roots}", roots.shell_word()),
             ("{ca-text}", quoted(self.ca.name())),

@@ -18,8 +18,8 @@ pub struct Http1 {
     wire: Wire,
     /// How many bytes of the next response head were already searched for the end of the head.
     seen: usize,
-    /// Whether the request or the response authenticates the whole connection (such as NTLM). No other client may use
-    /// it then.
+    /// Whether the request or the response authenticates the whole connection (such as NTLM). If so, no other client
+    /// may use the connection.
     personal: bool,
 }
 
@@ -88,7 +88,8 @@ impl Http1 {
                 HeadRead::End if self.wire.bytes_read() == 0 => return Poll::Ready(Err(Fault::ConnectionTerminated)),
                 HeadRead::End | HeadRead::Head => {}
             }
-            // Empty lines can precede a head. If only these have arrived, the session is still pending.
+            // `poll_head` also stops at an empty line before the head. The session skips such a line and is still
+            // pending, so wait again.
             if let Poll::Ready(read) = pin!(self.session.read_response()).poll(cx) {
                 self.wire.read_on();
                 read.map_err(fault)?;
@@ -148,7 +149,7 @@ impl Http1 {
 
     /// Returns the connection of a WebSocket. Call this after the head of the `101` response was read.
     pub fn into_websocket(self) -> Wire {
-        // Nothing is lost: the session has read the head and no bytes after it.
+        // Nothing is lost with the session: it has read the head and no bytes after it.
         self.wire
     }
 }

@@ -95,7 +95,8 @@ struct StreamPermit {
     state: Arc<State>,
     /// Whether the request has content.
     content: bool,
-    /// Whether the response has ended or the stream has failed. Dropping the permit then cancels nothing.
+    /// Whether the response has ended or the stream has failed. Dropping this permit then does not count as a
+    /// cancellation.
     settled: bool,
 }
 
@@ -207,12 +208,12 @@ impl State {
         is_free && self.streams.load(Ordering::Relaxed) < self.limit.load(Ordering::Relaxed)
     }
 
-    /// Counts a new stream, and returns a permit for it.
+    /// Counts a new stream until the returned permit is dropped. Fails if the connection opens no more streams.
     fn enter(self: &Arc<Self>, content: bool) -> Result<(SendRequest<Bytes>, StreamPermit), StreamError> {
         let guard = self.sender();
         let sender = guard.as_ref().filter(|_| !self.is_away());
         let sender = sender.ok_or_else(StreamError::closed)?.clone();
-        // Count streams only under the lock, so that the task cannot close the connection at the same time.
+        // Keep the lock while counting, so that the task cannot close the connection between the check and the count.
         if !self.has_room(content) {
             return Err(StreamError::closed());
         }
@@ -239,8 +240,8 @@ impl Drop for StreamPermit {
         if !self.settled {
             self.state.cancelled.fetch_add(1, Ordering::Relaxed);
             if self.content {
-                // Accept no new streams: unread content takes up a part of the connection's window, which the origin
-                // may never free.
+                // Open no more streams after an unfinished upload: content that the origin has not read takes up a part
+                // of the connection's window, which the origin may never free.
                 self.state.away.store(true, Ordering::Relaxed);
             }
         }
@@ -253,7 +254,7 @@ impl Drop for StreamPermit {
 
 /// Maximum size of a window (RFC 9113 §6.9.1).
 const MAX_WINDOW: u32 = (1 << 31) - 1;
-/// After this many cancelled streams, a connection opens no more.
+/// After this many cancelled streams, a connection opens no more new ones.
 const MAX_CANCELLED: usize = 100;
 /// How long to remember a cancelled stream. The origin may have sent frames before it knew of the cancellation; they
 /// arrive within this time.

@@ -223,7 +223,8 @@ impl Wanted {
     }
 }
 
-/// Drops connections that were idle for too long or closed by their origins, until none are left.
+/// Runs as a task that drops connections which were idle for too long or closed by their origins. Ends when none are
+/// left.
 async fn sweep(origins: Weak<Origins>) {
     loop {
         tokio::time::sleep(SWEEP).await;
@@ -232,8 +233,8 @@ async fn sweep(origins: Weak<Origins>) {
             continue;
         }
         origins.is_swept.store(false, Ordering::SeqCst);
-        // Stop only if no connection was kept in the meantime: the request that kept it saw this task running, and did
-        // not start another.
+        // A request may have kept a connection since the first sweep. If it saw this task running, it did not start
+        // another. So stop only if no connection is left, or if another task has started.
         if !origins.sweep(Instant::now()) || origins.is_swept.swap(true, Ordering::SeqCst) {
             return;
         }

@@ -242,7 +242,7 @@ mod tests {
             assert!(pool.sweep(now) <= 4 + SHARDS, "at {number}");
         }
         assert_eq!(pool.take(&key(1), now).map(|taken| taken.number), Some(99));
-        // The worst case is that each key is alone in its part of the map.
+        // Each key is alone in its part of the map: the worst case for the pool's limit.
         for number in 0..=255 {
             pool.keep(key(number), open(0), MINUTE, now);
             assert!(pool.sweep(now) <= 4 + SHARDS, "with {number} keys");

@@ -232,7 +232,8 @@ impl Server {
             Self::Http2(server) => (server.again, !server.has_answered && server.connection.is_closed()),
             Self::Ftp(_) => (Repeat::Never, false),
         };
-        // Most likely, the origin closed the connection before it received the request.
+        // If the origin closed the connection without a response, it most likely did so before it received the request.
+        // So the request can be repeated.
         let is_closed = matches!(fault, Fault::ConnectionTerminated | Fault::ResponseIncomplete);
         match again {
             Repeat::Never if may_repeat && is_closed && is_unanswered => Repeat::Always,

@@ -1,4 +1,5 @@
-//! The HTTP/2 connections that several requests share. It also keeps requests from opening several where one is enough.
+//! The HTTP/2 connections that several requests share. If several requests need a connection to the same server, and
+//! one connection is enough, one request opens it and the others wait for it.
 
 use std::{
     collections::HashMap,
@@ -76,8 +77,8 @@ impl Sharing {
         self.servers.of(key).get_mut(key)?.existing(content, now)
     }
 
-    /// Decides how a request gets a connection. If another request is just opening one that both could share, waits for
-    /// that.
+    /// Decides how a request gets a connection. If another request is just opening a connection that both could share,
+    /// waits for that connection.
     pub async fn next_step(&self, key: &Key, content: bool) -> NextStep<'_> {
         for _ in 0..MAX_WAITS {
             let made = {
@@ -206,8 +207,8 @@ impl Drop for OpeningGuard<'_> {
     }
 }
 
-/// A request waits this often for another request's connection that turns out to have no room. If it waited more often,
-/// many requests would get their connections one after the other.
+/// How many times a request waits for a connection that another request opens, if that turns out to have no room. With
+/// more waits, many requests would get their connections one after the other.
 const MAX_WAITS: usize = 2;
 /// How long a server is assumed to support only HTTP/1.1. New connections still offer it HTTP/2.
 const HTTP1_FOR: Duration = Duration::from_secs(60);

@@ -33,8 +33,8 @@ fn may_ask(head: &Parts, token: Option<&AdminToken>) -> Result<(), Problem> {
             Some(presented) if token.is(presented) => Ok(()),
             Some(_) => Err(Problem::WrongToken),
         },
-        // Without a token in the configuration, only this machine may use the API. Removing the token must not open it
-        // to every machine.
+        // Without a token in the configuration, only this machine may use the API. Removing the token must not open the
+        // API to every machine.
         None if !is_from_this_host(head) => Err(Problem::Remote),
         None if !is_local_name(head) => Err(Problem::Host),
         None if !OPEN.contains(&path) && is_of_another_page(&head.headers) => Err(Problem::CrossSite),

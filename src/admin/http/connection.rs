@@ -85,15 +85,15 @@ pub(super) async fn serve(
 struct TimedIo<S> {
     stream: S,
     permit: Arc<ConnectionPermit>,
-    /// If bytes wait for the client to read them, the time by which it must have read them.
+    /// When the client must have read the response bytes that are written now. `None` if no bytes wait for the client.
     until: Option<Pin<Box<Sleep>>>,
 }
 
 // === impl TimedIo ===
 
 impl<S> TimedIo<S> {
-    /// Fails if the client has not read the waiting bytes in time. `waits` says that bytes wait; the first call with it
-    /// starts the time.
+    /// Fails if the client has not read the waiting bytes in time. `waits` says whether bytes wait for the client. The
+    /// first call in which they do starts the time limit.
     fn check(&mut self, context: &mut Context<'_>, waits: bool) -> io::Result<()> {
         if waits && self.until.is_none() {
             self.permit.set_sending(true);
@@ -151,9 +151,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedIo<S> {
     }
 }
 
-/// Time to send the head of a request. It begins with the connection or the end of the previous response.
+/// Time that a client has to send the head of a request, from the start of the connection or the end of the previous
+/// response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time to read a response. The client needs little of it, because the system's buffers hold most of a response.
+/// Time that a client has to read a response. Most responses fit into the system's buffers, so the client needs only a
+/// part of this time.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a request's head in bytes.
 const MAX_HEAD: usize = 64 * 1024;

@@ -138,7 +138,7 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
         None => None,
     };
     let next = Arc::new(AtomicUsize::new(0));
-    // If the client disconnects, this is dropped. That cancels the remaining questions.
+    // If the client disconnects, this set of tasks is dropped, which cancels the remaining questions.
     let mut working = JoinSet::new();
     for _ in 0..AT_ONCE.min(questions.len()) {
         let (context, questions, next) = (context.clone(), questions.clone(), next.clone());
@@ -164,8 +164,8 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
 
 async fn decide(context: &Context, question: &Question, given: Option<&Given>) -> Result<Decided, String> {
     let target = question.target()?;
-    // All clients share this limit, so that enough fetches are left for bots. The semaphore is never closed, so there
-    // is no error.
+    // Each decision can start a fetch, and bots need fetches too. So all clients of the API together may run only
+    // `DECISIONS` decisions at a time. The semaphore is never closed, so there is no error.
     let _turn = context.deciding.acquire().await;
     if let Some(given) = given {
         let (Given { generation, lookup }, question) = (given.clone(), question.clone());

@@ -73,8 +73,8 @@ pub(super) async fn trust(
     ))?;
     let fields = [
         (header::CONTENT_TYPE, page.content_type),
-        // This page contains its own style sheet, so it needs another policy. (`robotgate.internal` serves the same
-        // page, and serves no style sheets.)
+        // This page needs a policy of its own, because its style sheet is inside the page. (`robotgate.internal` serves
+        // the same page, and serves no style sheets.)
         (header::CONTENT_SECURITY_POLICY, POLICY_OF_TRUST),
     ];
     Ok((fields, page.body).into_response())

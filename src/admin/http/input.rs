@@ -174,7 +174,7 @@ fn in_words(why: &str) -> Option<String> {
         let known = known.split_once(" at line ").map_or(known, |(known, _)| known);
         return Some(format!("\"{value}\" is not {}", known.replace('`', "")));
     }
-    // If the text before the colon has no space, it is the name of a parameter.
+    // The error begins with the name of a parameter and a colon, unless there is a space in the text before the colon.
     let (name, why) = why.split_once(": ").filter(|(name, _)| !name.contains(' '))?;
     if why.contains("number too large") {
         return Some(format!("{name} is too large"));
@@ -191,7 +191,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// The part after the value in the error of [`Purpose::from_str`](std::str::FromStr::from_str).
+/// What comes after the value in the error of [`Purpose::from_str`](std::str::FromStr::from_str), which is `VALUE is
+/// not a purpose; …`.
 const NOT_A_PURPOSE: &str = " is not a purpose; ";
 /// Time to send the content of a request.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);

@@ -43,7 +43,7 @@ struct Activity {
     last: Instant,
     /// Whether a handler is working on a response.
     responding: bool,
-    /// If bytes of a response wait for the client to read them, since when.
+    /// Since when bytes of a response wait for the client to read them. `None` if no bytes wait.
     sending: Option<Instant>,
 }
 

@@ -190,11 +190,12 @@ pub(super) async fn forget(
     let origin = which.origin()?;
     let store = context.live.store();
     context.flush_writes().await;
-    // An origin whose record cannot be read is forgotten all the same, so it counts as known.
+    // If the origin's record in the cache file cannot be read, the origin counts as known, because its record is
+    // removed all the same.
     let forgotten = context.known(&origin).await.map_or(true, |known| known.is_some());
     context.live.generation().log_forget(&origin, forgotten);
-    // The fleet has to forget the origin first. Otherwise a request in between could take its robots.txt copy from the
-    // fleet again.
+    // The fleet has to forget the origin first. Otherwise, after this robotgate has forgotten the origin, a bot's
+    // request could fetch the old robots.txt copy from the fleet again.
     let fleet_told = match context.live.generation().fleet() {
         Some(fleet) => Some(fleet.forget(&origin).await),
         None => None,
@@ -235,7 +236,8 @@ pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
         let mut next = Some(String::new());
         while let Some(start) = next {
             let policy = live.generation().config.robots.policy;
-            // Reads the file in parts, because the store may have to close it between them.
+            // Reads the file in parts. Between two parts, robotgate can close the cache file after an error and open it
+            // again.
             let counted = disk.with_file(|file| view::count(file, &start, AT_ONCE, &mut count, &policy));
             next = counted.ok()?;
         }

@@ -37,7 +37,7 @@ pub(super) struct Selection {
 
 #[derive(Serialize)]
 pub(super) struct Refusals {
-    /// The value that `after` must have the next time.
+    /// The value to send as `after` in the next request, to get only newer refusals.
     next: u64,
     /// Number of refusals after `after` that are no longer in memory.
     missed: u64,
@@ -51,7 +51,7 @@ pub(super) struct Refusals {
     reasons: BTreeMap<&'static str, &'static str>,
 }
 
-/// A record of the audit log, with the part that is needed here.
+/// The one field that is read from a record of the audit log.
 #[derive(Deserialize)]
 struct Refusal<'r> {
     reason: &'r str,

@@ -74,7 +74,7 @@ struct EvidenceStatus {
     texts: u64,
     bytes: u64,
     max_bytes: u64,
-    /// How often a decision used a text that could not be stored before.
+    /// How often robotgate could not store a text in time, before it was used.
     failures: u64,
     /// Why texts cannot be stored at present.
     error: Option<String>,

@@ -88,7 +88,7 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
     let mut summary = Summary::default();
     let until = Instant::now() + MAX_TIME;
     let mut skipped = lines.len();
-    // Begins with the newest lines, because the time may run out.
+    // Begins with the newest lines. If the time runs out, only the oldest ones are left out.
     for some in lines.rchunks(AT_ONCE) {
         let is_late = || Instant::now() >= until;
         if is_late() {
@@ -141,7 +141,7 @@ fn texts(generation: &Generation, store: Arc<Store>) -> ReadTexts {
             .filter(|sha256| !found.contains_key(*sha256))
             .copied()
             .collect();
-        // If the store cannot be read, its texts are missing, and the answer says so.
+        // If the store of evidence cannot be read, its texts are missing, and the answer says so.
         if let (Some(path), false) = (&evidence, rest.is_empty())
             && let Ok(texts) = EvidenceReader::open(path).and_then(|reader| reader.read(&rest))
         {
@@ -187,11 +187,11 @@ impl Assumption {
     }
 }
 
-/// How many lines to decide together. Their texts are read at the same time.
+/// How many log lines to decide in one step. The texts that they need are read from the store of evidence together.
 const AT_ONCE: usize = 512;
 /// Time after which no further decision begins.
 const MAX_TIME: Duration = Duration::from_secs(20);
 /// How much memory parsed robots.txt files may take, in bytes.
 const MAX_WEIGHT: usize = 64 * 1024 * 1024;
-/// Maximum number of groups in an answer.
+/// Maximum number of groups of changed decisions in an answer.
 const MAX_GROUPS: usize = 100;

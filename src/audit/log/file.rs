@@ -36,7 +36,7 @@ fn opening() -> OpenOptions {
         .append(true)
         // The log names every URL that bots request, so not every user may read it.
         .mode(0o640)
-        // Opening a FIFO without a reader must fail and not block forever.
+        // Without `NONBLOCK`, opening a FIFO that nobody reads would block forever. With it, opening fails.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     options
 }

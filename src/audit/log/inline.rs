@@ -7,8 +7,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::state::{Batch, SharedLog, Sink};
 
-/// A request promises to write the next batch. It does so when this is dropped, even if the request is cancelled or
-/// panics. So other requests can rely on it.
+/// The promise of a request to write the next batch. Dropping this value writes the batch, so it is written even if the
+/// request is cancelled or panics. Other requests rely on that.
 pub(super) struct WritePromise<'a> {
     shared: &'a SharedLog,
     /// Whether the request first waits a moment, so that other requests can add their lines.

@@ -69,7 +69,7 @@ const SLOW_FOR: u32 = 10;
 const MAX_SLOW: Duration = Duration::from_secs(5 * 60);
 /// After this many consecutive batches with one line each, the next batches do not wait for more lines.
 const LONELY: u32 = 4;
-/// After `LONELY` such batches, one batch in this many still waits for more lines.
+/// After `LONELY` consecutive batches with one line each, one batch in this many still waits for more lines.
 const PROBE: u32 = 16;
 
 #[cfg(test)]

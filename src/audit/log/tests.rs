@@ -123,7 +123,8 @@ impl Write for Sink {
             state = self.0.changed.wait(state).expect("no panic in a sink");
         }
         state.blocked = false;
-        // The lock is still held. So threads that wait see the state only after this write.
+        // Notify the threads that wait before the write is done. The lock is still held, so they see the state only
+        // after this write.
         self.0.changed.notify_all();
         let taken = match state.troubles.pop_front() {
             Some(Trouble::Error(kind)) => return Err(kind.into()),

@@ -98,7 +98,7 @@ impl SharedLog {
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // A pipe can be full for a moment, because its reader is slower.
+                // A pipe is full for a moment if its reader is slower. So try again a little later.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && pauses < MAX_PAUSES => {
                     pauses += 1;
                     std::thread::sleep(PAUSE);
@@ -114,7 +114,7 @@ impl SharedLog {
             state.failing = true;
             let (other, closed) = (state.other.take(), state.closed);
             if closed && other.is_none() {
-                // The lines after this batch are lost as well.
+                // The log closes and this batch cannot be written. The lines after the batch are lost as well.
                 state.ended = true;
                 let bytes = batch.left() + std::mem::take(&mut state.lines).len();
                 drop(state);
@@ -138,8 +138,8 @@ impl SharedLog {
     }
 }
 
-/// How often to check for lines that no request writes. So such a line is written after one to two times this time. If
-/// a write takes longer than this, its thread counts as blocked.
+/// How often to check for lines that no request writes. A line that two checks in a row find is written, so it waits
+/// for at most twice this time. The thread of a write that takes longer than this counts as blocked.
 const GATHER: Duration = Duration::from_millis(20);
 /// Pause between attempts to write to an output that failed.
 const RETRY: Duration = Duration::from_millis(500);

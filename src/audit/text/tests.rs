@@ -1,4 +1,4 @@
-//! Tests the log as text.
+//! Tests which line of text a terminal shows for each record of the audit log.
 
 use super::*;
 

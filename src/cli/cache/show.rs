@@ -56,7 +56,8 @@ impl ShowArgs {
 /// Formats everything about a site, for a person. `policy` says what applies while the site fails.
 fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) -> String {
     let row = &detail.row;
-    // A site may fail while the answer of an earlier fetch is still valid. So look at the answer.
+    // Look at what applies to requests, and not at whether the last fetch failed: after a failure, an earlier
+    // robots.txt can still be valid.
     let fails = matches!(
         &*row.holds,
         "unreachable" | "last-copy" | "unreachable-too-long" | "egress"
@@ -182,7 +183,7 @@ fn numbered(text: &[u8], paint: Paint) -> String {
     if text.is_empty() {
         return String::new();
     }
-    // If the text ends with a line end, there is no empty line after it.
+    // Remove the line end at the end of the text. Otherwise an empty line would be shown after it.
     let lines = || numbered_lines(text.strip_suffix(b"\n").unwrap_or(text));
     let digits = lines().last().map_or(0, |(number, _)| number.to_string().len());
     lines()

@@ -84,7 +84,8 @@ impl Store {
 
     fn write_unfinished(&self, unfinished: &Path, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
         let failed = |source| write_error(unfinished, source);
-        // Until the owner is set, only the user of this process can read the file.
+        // The file is created so that only the user of this process can read it. Its final mode is set below, after its
+        // owner.
         let mut file = create_unfinished(unfinished).map_err(failed)?;
         let made = file.metadata().map_err(failed)?;
         match before {

@@ -164,7 +164,8 @@ impl<'a> Fields<'a> {
         string(name, self.get(name).ok_or(BadLine::Missing(name))?)
     }
 
-    /// Returns the last field with that name, as JSON parsers do. A field that is `null` counts as missing.
+    /// Returns the field `name`. If there are several, returns the last one, as JSON parsers do. A field that is `null`
+    /// counts as missing.
     fn get(&self, name: &str) -> Option<&'a RawValue> {
         let (_, json) = self.0.iter().rfind(|(known, _)| known == name)?;
         (json.get() != "null").then_some(*json)
@@ -175,7 +176,7 @@ impl<'a> Fields<'a> {
         self.write_others(&ANSWERED, output)?;
         let mut json = Vec::with_capacity(128);
         serde_json::to_writer(&mut json, answer)?;
-        // `output` already has the opening brace of the object.
+        // Leave out the opening brace of `json`, because `output` already has one.
         output.write_all(&json[1..])?;
         output.write_all(b"\n")
     }
@@ -232,7 +233,8 @@ impl Question<'_> {
         let agent = self.robots.agent(&self.agent);
         let path = path_of_url(self.url.as_bytes());
         let found = agent.decide(&path);
-        // This command serves one user, so no other request waits, and the work needs no limit.
+        // In the proxy, the work is limited so that other requests need not wait. This command serves one user, so it
+        // sets no limit.
         let usage = agent.usage_within(&path, &mut usize::MAX.clone()).unwrap_or_default();
         EvalOutput {
             allowed: found.allowed,

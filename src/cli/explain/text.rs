@@ -26,8 +26,8 @@ use crate::{
 
 /// Returns the whole report.
 ///
-/// If bots may not reach the URL's host, `alone` is the report on what the robots.txt alone says. `sources` are those of
-/// the configuration.
+/// If bots may not reach the URL's host, `alone` is the report on what the robots.txt alone says. `sources` are those
+/// of the configuration.
 pub(super) fn write(
     report: &Report<'_>,
     alone: Option<&Report<'_>>,
@@ -182,7 +182,8 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
 /// says so.
 fn prohibited(decision: &Decision) -> Option<String> {
     match decision.reason {
-        // robotgate may find out that an address is forbidden only when it resolves the name. The error then says so.
+        // If the host's name had to be resolved to find out that bots may not reach its address, `prohibited` is not
+        // set. The error of the fetch then says why.
         Reason::Egress => decision.shown_error(),
         _ => decision.prohibited.clone(),
     }
@@ -230,8 +231,8 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
     if report.statements.is_empty() {
         return Ok(());
     }
-    // The heading may say that these lines decide nothing, except in two cases: with `[pace]`, a Crawl-delay can
-    // matter. If the bot has purposes, the lines about use can matter.
+    // The heading says that these lines do not decide, except in two cases. With `[pace]`, a Crawl-delay line can
+    // matter. If the bot has purposes, the lines about the use of content can matter.
     let decision = report.decision;
     let heading = match decision.question.terms.pace {
         Some(policy) if policy.crawl_delay == CrawlDelay::Enforce => "Other lines of the file:",

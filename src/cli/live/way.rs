@@ -41,7 +41,8 @@ impl Display for Way<'_> {
             (_, None, Some(detour)) => {
                 writeln!(f, "  {detour}, which is treated like a 404; that took {took:.3} s")?;
             }
-            // robotgate does not read the content of such a response. So show only how long it took.
+            // The response has no rules, such as a 404. robotgate does not read the content of such a response, so show
+            // only how long it took.
             (_, None, None) => writeln!(f, "  answered in {took:.3} s")?,
         }
         if live.is_cut() {
@@ -52,8 +53,8 @@ impl Display for Way<'_> {
         };
         let left = Span(expires.duration_since(live.at).unwrap_or_default());
         match live.answer() {
-            // Do not say when robotgate tries again: only a change of the configuration, or of the site's address,
-            // would help.
+            // Bots may not reach the site. Do not say when robotgate tries again, because that helps only after a
+            // change of the configuration or of the site's address.
             Answer::Unreachable(Some(failure)) if failure.is_prohibited() => Ok(()),
             Answer::Unreachable(_) | Answer::UnreachableTooLong(_) => {
                 writeln!(f, "  would be tried again after {left}")

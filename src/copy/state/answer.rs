@@ -21,8 +21,8 @@ pub enum Answer<'s> {
 }
 
 words! {
-    /// The kinds of [`Answer`], for the log, the metrics and the API. If no copy decides, the word is also that of the
-    /// decision's reason.
+    /// The kinds of [`Answer`], for the log, the metrics and the API. If no robots.txt copy decides, the reason of the
+    /// decision is the same word.
     pub enum AnswerKind {
         Rules = "rules",
         /// There is no usable answer: the robots.txt has to be fetched first.

@@ -182,7 +182,8 @@ impl Saved {
                 since: time(failing.since)?,
                 attempts: failing.attempts,
                 tried: time(failing.tried)?,
-                // Retry at once: the configuration may allow the origin now, and a retry costs little.
+                // If bots could not reach the origin before the restart, retry at once: the new configuration may allow
+                // it.
                 retry: match failing.prohibited {
                     true => Duration::ZERO,
                     false => Duration::from_micros(failing.retry).min(LONGEST),

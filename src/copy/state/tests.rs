@@ -259,7 +259,7 @@ fn weight_counts_a_shared_copy_once() {
     assert_eq!(history.state.weight(), empty, "no copy ever");
 }
 
-/// Returns the default policy with `deny_for` set to these seconds.
+/// Returns the default policy with `deny_for` set to `seconds`.
 fn denying_for(seconds: u64) -> Policy {
     Policy {
         unreachable: Unreachable {

@@ -167,7 +167,7 @@ async fn a_scheduler_that_plans_by_any_gate_is_never_refused() {
         let turn = used.turn(&site(), "a", at_once).await;
         turn.expect("it comes at the time that it was told").sent();
         // If a robotgate sends a request too late, it tells the fleet's server, but does not wait for the answer. So
-        // the time from the server can be too early at first. This asks until it is not.
+        // the time that the server gives at first can be too early. Ask again until it is not.
         let mut at = None;
         while at
             < gates

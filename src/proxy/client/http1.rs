@@ -65,7 +65,8 @@ impl Http1 {
     pub(super) fn asks_to_upgrade(&self) -> bool {
         let head = self.head();
         let protocol = head.headers.get(header::UPGRADE);
-        // robotgate requests no other protocol than WebSocket from origins.
+        // A request to upgrade to any other protocol is treated as a plain request: robotgate asks origins only for
+        // WebSockets.
         head.version == Version::HTTP_11
             && protocol.is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
     }
@@ -131,7 +132,7 @@ impl Http1 {
 
     pub(super) async fn cut(&mut self, within: Duration) {
         self.is_cut = true;
-        // After a timeout, the client no longer reads. The unsent bytes are dropped.
+        // Ignore a timeout: it means that the client no longer reads, so the unsent bytes are dropped.
         let _ = tokio::time::timeout(within, self.wire.sent()).await;
     }
 

@@ -37,13 +37,13 @@ impl Generation {
         self.audit.append_now(&line);
     }
 
-    /// Logs that this generation replaces `before`. Call this before this generation becomes the current one.
+    /// Logs that a reload replaces the configuration of `before` by this one. Call this before this one is in force.
     pub fn log_applied(&self, before: &Generation, cause: &str) {
         self.log_reload(before, cause, None);
     }
 
-    /// Logs that a new configuration was rejected, and that this generation stays the current one. Logs only the first
-    /// line of `error`, because the other lines quote the configuration file.
+    /// Logs that a reload rejected a new configuration, so that this one stays in force. Logs only the first line of
+    /// `error`, because the other lines quote the configuration file.
     pub fn log_rejected(&self, cause: &str, error: &str) {
         self.log_reload(self, cause, Some(error.lines().next().unwrap_or_default()));
     }
@@ -84,8 +84,8 @@ impl Generation {
 /// Logs in `audit` that another robotgate of the fleet made this one forget an origin.
 pub(super) fn log_forget_by_fleet(audit: &AuditLog, origin: &Origin, store: &Store) {
     let in_memory = store.held(origin).is_some_and(|state| state.is_known());
-    // A message of the fleet must not wait for the disk. So if the origin is not in memory but may be on disk, log that
-    // nobody knows whether robotgate had it.
+    // This code handles a message of the fleet, so it must not wait for the disk. If the origin is not in memory but
+    // may be on disk, it logs that it is unknown whether robotgate had it.
     let known = (in_memory || store.disk().is_none()).then_some(in_memory);
     log_forget(audit, origin, "fleet", known);
 }

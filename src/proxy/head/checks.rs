@@ -71,7 +71,7 @@ pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Optio
     if hosts.next().is_some() {
         return Err(HeadError::Syntax("it has several Host fields"));
     }
-    // Some clients send no Host with a CONNECT, whose target already names the host.
+    // Accept a CONNECT without a Host field, as some clients send it: its target already names the host.
     if host.is_none() && request.version == Some(1) && request.method != Some("CONNECT") {
         return Err(HeadError::Syntax("it has no Host field"));
     }
@@ -79,8 +79,8 @@ pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Optio
 }
 
 /// Returns the new value of the Host field, if the field and an absolute-form target name the same host in different
-/// spellings. For example, one has capitals, or an address in another notation. Later code handles a target without a
-/// host.
+/// spellings. For example, one has capitals, or an address in another notation. Returns `None` for a target without a
+/// host, because `proxy::target` finds the host of such a request.
 pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
     if host.is_some_and(|host| host.contains(&b'@')) {
         return Err(HeadError::Host(HostPortError::UserInfo));
@@ -100,7 +100,8 @@ pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Re
             return Err(match Scheme::parse(scheme) {
                 None => HeadError::TargetScheme,
                 Some(_) if is_escaped(authority) => HeadError::TargetHostEscaped(there.host),
-                // The URL standard allows characters such as braces in a name, but RFC 3986 does not.
+                // The host is one that only the URL standard allows, such as a name with braces. RFC 3986 does not
+                // allow it.
                 Some(_) => HeadError::TargetHost(HostPortError::Host),
             });
         }

@@ -49,7 +49,7 @@ pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool,
             return wrong("it asks for HTTP/2 without TLS or an upgrade to TLS, which robotgate does not support");
         }
     }
-    // An Upgrade to any other protocol is ignored, and so is an Upgrade in HTTP/1.0 (RFC 9110 §7.8).
+    // Ignore an Upgrade to anything but a WebSocket, and any Upgrade in HTTP/1.0 (RFC 9110 §7.8).
     if !upgrade.eq_ignore_ascii_case(b"websocket") || request.version == Some(0) {
         return Ok(false);
     }

@@ -15,7 +15,7 @@ fn pipe(capacity: usize) -> (Wire, DuplexStream) {
 async fn read_in_pieces(bytes: &[u8], size: usize) -> Result<Head, HeadError> {
     let (stream, mut client) = pipe(size);
     let bytes = bytes.to_vec();
-    // This fails if the head is refused before all bytes are read. Some tests expect that.
+    // The write fails if the head is refused before all bytes are read. Some tests expect that, so ignore it.
     tokio::spawn(async move { client.write_all(&bytes).await });
     Head::read(&stream, TIMES, LIMITS, &mut Timer::default()).await
 }
@@ -98,7 +98,8 @@ async fn a_ws_url_in_a_websocket_request_becomes_the_http_url() {
         error_of(head("ws://a.example/", "b.example", upgrade)).await,
         Some(HeadError::HostDiffers)
     );
-    // Without an Upgrade field, `ws` is an unknown scheme. This code accepts it, and later code refuses it.
+    // Without an Upgrade field, `ws` is an unknown scheme. `Head::read` accepts it nevertheless, because
+    // `proxy::target` refuses it.
     let plain = head("ws://a.example/", "a.example", "");
     assert_eq!(parts(&read(&plain).await.expect("a head")), (&*plain, ""));
 }

@@ -65,8 +65,8 @@ impl Accepting {
             match accepted {
                 Ok((stream, client)) => self.enter(stream, client),
                 Err(error) => {
-                    // Usually, the cause is that the process has too many files open. Clients then wait in the kernel's
-                    // queue.
+                    // Most likely, the process has too many files open. Pause before trying again. Clients wait in the
+                    // kernel's queue meanwhile.
                     ratelimited!(
                         error, %error,
                         "cannot accept connections; if too many files are open, raise the limit \

@@ -55,7 +55,8 @@ pub(super) fn check(address: SocketAddr, speaks: Speaks) -> Result<bool, ListenE
     match socket(address).and_then(|socket| socket.bind(address)) {
         Ok(()) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(true),
-        // For a low port, robotgate may lack the permission, but systemd may have opened the port for it.
+        // robotgate may lack the permission for a low port, although systemd can open the port for it. So if something
+        // already listens there, report that the address is in use.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && has_listener(address) => Ok(true),
         Err(error) => Err(ListenError::new(address, speaks, error)),
     }
@@ -67,7 +68,7 @@ fn has_listener(address: SocketAddr) -> bool {
         IpAddr::V4(ip) => ("/proc/self/net/tcp", ip.octets().to_vec()),
         IpAddr::V6(ip) => ("/proc/self/net/tcp6", ip.octets().to_vec()),
     };
-    // In this file, an address consists of 32-bit words in the machine's own byte order, in hexadecimal.
+    // In `/proc/net/tcp`, an address consists of 32-bit words in the machine's own byte order, in hexadecimal.
     let words = ip
         .chunks_exact(4)
         .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
@@ -84,7 +85,8 @@ fn silent(address: SocketAddr, all: &[Socket], leaving: &[Socket], shared: &mut 
     let bound = socket(address).and_then(|socket| socket.bind(address).map(|()| socket));
     let has_port = |socket: &&Socket| socket.address.port() == address.port();
     match bound {
-        // For example, 0.0.0.0:3128 can be bound next to 127.0.0.1:3128 only if both sockets share the port.
+        // A socket that is about to be closed still has the port. Make it share the port with the new one, as is
+        // necessary for example to bind 0.0.0.0:3128 next to 127.0.0.1:3128.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && leaving.iter().any(|socket| has_port(&socket)) => {
             for socket in all.iter().filter(has_port) {
                 shared.share(&socket.socket)?;

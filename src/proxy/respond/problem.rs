@@ -216,7 +216,8 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
             "The request has passed through this proxy before.",
             "Check the proxy settings along the way. Two robotgates in a row need different names (proxy.name).",
         ),
-        // A refusal is reported with the reason of its decision instead of this error type. The others are only logged.
+        // A refused request (`HttpRequestDenied`) is reported with the reason of its decision instead. The other types
+        // here are only logged.
         ProxyError::HttpRequestDenied
         | ProxyError::ClientGone
         | ProxyError::Idle

@@ -122,7 +122,7 @@ fn decided(verdict: Verdict, reason: Reason) -> DecisionTexts<'static> {
     }
 }
 
-/// Returns the same texts for a decision that `rule` made.
+/// Returns `texts` changed as for a decision that `rule` made.
 fn by_rule<'a>(texts: &DecisionTexts<'a>, rule: &'a str) -> DecisionTexts<'a> {
     DecisionTexts {
         rule: Some(rule.into()),

@@ -197,7 +197,7 @@ fn a_fragment_never_reaches_the_origin() {
     }
 }
 
-/// Returns which form of request target pingora's own checks take `target` for.
+/// Returns the form of request target that pingora's own checks find in `target`.
 fn form_of_pingora(target: &[u8]) -> TargetForm<'_> {
     use pingora::protocols::http::authority::{RawTargetAuthority, raw_target_authority};
 

@@ -1,4 +1,4 @@
-//! Tests that decisions about the use of content are decided again, also with changes.
+//! Tests that decisions about the use of content are decided again, with the same configuration and with a changed one.
 
 use super::*;
 
@@ -24,7 +24,8 @@ fn logged(config: &Config, agent: &str, url: &str, tdmrep: Option<&str>) -> Valu
     line_with(config, agent, "GET", url, &Found::Text(ROBOTS), tdmrep)
 }
 
-/// Decides `line` again. The store has the robots.txt that the line names, and also `tdmrep` if that is given.
+/// Decides `line` again. The store of evidence has the robots.txt that the line names, and also `tdmrep` if that is
+/// given.
 fn outcome(line: &Value, config: &Config, tdmrep: Option<&str>) -> Outcome {
     let line = line.to_string();
     let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");

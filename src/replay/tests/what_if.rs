@@ -1,4 +1,4 @@
-//! Tests that logged requests are decided again with changes.
+//! Tests how logged requests are decided if the configuration, a robots.txt or the User-Agent is changed.
 
 use super::*;
 use crate::bot::ProofKind;
@@ -362,8 +362,8 @@ fn a_new_robots_txt_decides_for_its_site_alone() {
         ("http://a.example/open", Found::Text(ROBOTS), "unaffected"),
     ] {
         let line = line(&old, "A", "GET", url, &fetch);
-        // The last `None`: the robots.txt of the logged decision is not needed, because the change brings another one
-        // or is about another site.
+        // The last argument is `None`, because the robots.txt of the logged decision is not needed: the change brings
+        // another one, or is about another site.
         assert_eq!(found(&line, Some(&old), &change, None), expected, "{url}: {line}");
     }
     let line = line(&old, "A", "GET", "https://a.example/x", &Found::Text(ROBOTS));

@@ -1,4 +1,5 @@
-//! Tests the details of an explanation. Integration tests compare its verdict with that of the engine.
+//! Tests which rules an explanation lists, and why it says each of them lost. Integration tests compare the verdict of
+//! an explanation with that of the engine.
 
 use super::*;
 

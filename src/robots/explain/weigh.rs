@@ -1,8 +1,8 @@
 //! Compares the rules of one agent with one path, and measures how much of each rule matches (RFC 9309 §2.2.2 and
 //! §2.2.3). The longest matching rule wins, then an `Allow`, then the earlier rule.
 //!
-//! It does not know groups. It never goes back in a path, because after a `*`, it is always right to take the leftmost
-//! match of what follows. So the time is proportional to the length of pattern and path.
+//! This module does not deal with groups. Matching never goes back in a path, because after a `*`, it is always right
+//! to take the leftmost match of what follows. So the time is proportional to the length of pattern and path.
 
 use std::{borrow::Cow, cmp::Reverse};
 
@@ -91,13 +91,14 @@ impl Weighing<'_> {
         (Reverse(self.rule.pattern.len()), self.rule.kind)
     }
 
-    /// Returns why the rule lost. `None` if it would have lost even if it matched.
+    /// Returns why the rule lost. `None` if the rule does not match and is shorter than the winner, so that it would
+    /// have lost anyway.
     fn lost_to(&self, winner: Option<&Self>) -> Option<LossReason> {
         match (self.fit, winner) {
             (Fit::Never, _) => Some(LossReason::NeverMatches),
             (Fit::Part(_), Some(winner)) if self.rule.pattern.len() < winner.rule.pattern.len() => None,
             (Fit::Part(fits), _) => Some(LossReason::DoesNotMatch { fits }),
-            // This rule matches too, so it is not longer than the winner.
+            // This rule matches too, and did not win. So it is at most as long as the winner.
             (Fit::Full, winner) => Some(match winner {
                 Some(winner) if winner.rule.pattern.len() > self.rule.pattern.len() => LossReason::ShorterMatch,
                 Some(winner) if winner.rule.kind != self.rule.kind => LossReason::TieAllowWins,
@@ -114,7 +115,8 @@ pub(super) fn winner(weighings: &[Weighing<'_>]) -> Option<usize> {
     matching.min_by_key(|(_, rule)| rule.rank()).map(|(at, _)| at)
 }
 
-/// Returns the other rules that people want to know about. The nearest to winning comes first.
+/// Returns the rules other than the winner that explain the result: those that match, and those that could have won if
+/// they matched. The nearest to winning comes first.
 pub(super) fn competitors<'a>(weighings: Vec<Weighing<'a>>, winner: Option<usize>) -> Vec<Competitor<'a>> {
     let won = winner.map(|at| &weighings[at]);
     let lost: Vec<Option<LossReason>> = weighings
@@ -141,7 +143,7 @@ fn distance(other: &Competitor<'_>) -> (u8, Reverse<usize>) {
     match other.lost {
         LossReason::TieAllowWins | LossReason::TieEarlier => (0, Reverse(0)),
         LossReason::ShorterMatch => (1, Reverse(other.rule.pattern.len())),
-        // Count only bytes before the first `*`: those after it can match anywhere in the path.
+        // Count only the bytes before the first `*`, because the bytes after it can match anywhere in the path.
         LossReason::DoesNotMatch { .. } => (2, Reverse(other.literal_fit())),
         LossReason::NeverMatches => (3, Reverse(0)),
     }

@@ -18,7 +18,8 @@ pub enum Severity {
 
 macro_rules! catalogue {
     ($($(#[doc = $doc:literal])+ $lint:ident = $name:literal, $severity:ident;)+) => {
-        /// What a finding is about. It says how [`Profile::Google`](crate::robots::Profile::Google) reads the file.
+        /// What a finding is about. Every finding is about how [`Profile::Google`](crate::robots::Profile::Google)
+        /// reads the file.
         #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, serde::Serialize)]
         #[non_exhaustive]
         pub enum Lint {

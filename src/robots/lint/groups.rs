@@ -23,8 +23,8 @@ pub(super) struct LintGroup<'a> {
 
 /// A user-agent line.
 pub(super) struct UserAgent {
-    /// The names by which agents can find this line: none, the part that Google's parser reads, or that and the whole
-    /// word.
+    /// The names by which agents can find this line: `*`, the part of the name that Google's parser reads, or both this
+    /// part and the whole name. For `MJ12bot`, these are `mj` and `mj12bot`.
     pub(super) ids: Vec<Id>,
     /// The name that people would use for the agent. `None` if the line names no agent.
     id: Option<Id>,
@@ -141,7 +141,8 @@ fn check_repeated(groups: &[LintGroup<'_>], findings: &mut Findings) {
             continue;
         };
         if seen.group == group {
-            // Do not advise to remove the line if agents can also find it by a whole word that is not a proper name.
+            // Agents can also find the line by its whole word, even if that is not a valid name. The line is then not
+            // quite the same as the earlier one, so do not advise to remove it.
             let advice = match agent.ids.last() == Some(id) {
                 true => ": remove this line",
                 false => "",
@@ -229,15 +230,16 @@ impl UserAgent {
     }
 }
 
-/// Checks a user-agent name. `token` is the part that Google's parser reads. `name` is the whole word, if it is a valid
-/// name and longer.
+/// Checks a user-agent name. `token` is the part that Google's parser reads. `name` is the whole word, if it is longer
+/// than `token` and a valid name.
 fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings: &mut Findings) {
     let (rest, read_as) = (&value[token.len()..], quoted(token.as_bytes()));
     if value.is_empty() {
         let message = "The user-agent has no name: write `*` for every bot.";
         findings.add(line, Lint::EmptyUserAgent, message);
     } else if rest.is_empty() || token.is_empty() {
-        // Nothing to report here: the check of the group reports a name of which nothing is read.
+        // Report nothing. If Google's parser reads the whole name, it is correct. If the parser reads nothing of it,
+        // `check_reach` reports that.
     } else if let [b',' | b';' | b'|' | b'&', ..] = trim(rest) {
         let message = format!("Google reads only the first name, {read_as}: write a User-agent line for each agent.");
         findings.add(line, Lint::SeveralAgents, message);

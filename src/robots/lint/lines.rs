@@ -26,7 +26,7 @@ pub(super) struct Reader<'a> {
     pub(super) disguised: bool,
     /// Lines that look like the end of a group but do not end it, such as empty lines.
     pub(super) breaks: Vec<u32>,
-    /// Whether a user-agent line came before.
+    /// Whether the lines so far contain a user-agent line.
     named: bool,
     /// The sitemaps so far, each with the number of its first line.
     sitemaps: HashMap<&'a [u8], u32>,
@@ -35,7 +35,7 @@ pub(super) struct Reader<'a> {
 // === impl Reader ===
 
 impl<'a> Reader<'a> {
-    /// Checks one line of the file. `raw` lacks only the line end.
+    /// Checks one line of the file. `raw` is the whole line without its line end.
     pub(super) fn read(&mut self, number: u32, raw: &'a [u8], findings: &mut Findings) {
         let content = content(raw);
         let hash = memchr(b'#', content);
@@ -272,7 +272,8 @@ fn no_colon(key: &[u8]) -> String {
     )
 }
 
-/// Returns the known key that `key` is probably meant to be: at most two typos differ, or one in a short key.
+/// Returns the known key that `key` is probably meant to be. It differs from `key` by at most two typos, or by one if
+/// it is short.
 fn near(key: &[u8]) -> Option<&'static str> {
     if key.len() > MAX_NEAR {
         return None;

@@ -100,7 +100,7 @@ pub(super) fn start(body: &[u8], findings: &mut Findings) {
     findings.add(1, Lint::ByteOrderMark, message);
 }
 
-/// Checks the bytes of one line. Comments may contain any text. `raw` lacks only the line end.
+/// Checks the bytes of one line. Comments may contain any text. `raw` is the whole line without its line end.
 pub(super) fn line(number: u32, raw: &[u8], findings: &mut Findings) {
     let content = content(raw);
     let comment = memchr(b'#', content);

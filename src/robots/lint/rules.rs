@@ -1,8 +1,8 @@
 //! Finds rules that never decide a path, and rules that could be removed without changing a decision.
 //!
-//! To test a pattern, it builds a sample path. Each `*` becomes a byte that occurs in no pattern, and that byte also
-//! follows a pattern without `$`. So a rule that matches the sample also matches every path that the pattern matches.
-//! It reports only what such samples prove.
+//! To test a pattern, it builds a sample path that the pattern matches. In the sample, a byte that occurs in no pattern
+//! stands for each `*`. The sample also ends with that byte, unless the pattern ends with `$`. So a rule that matches
+//! the sample also matches every path that the pattern matches. It reports only what such samples prove.
 
 use std::{
     borrow::Cow,
@@ -26,7 +26,7 @@ use super::{
 struct Scope<'a> {
     rules: Vec<&'a RuleText<'a>>,
     patterns: Vec<Cow<'a, str>>,
-    /// The same rules, compiled as a file of their own. There they apply to `*`, and the first one is on line 2.
+    /// The same rules, compiled as a file of their own: line 1 is `User-agent: *`, and the first rule is on line 2.
     robots: RobotsTxt,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn compare(groups: &[LintGroup<'_>], findings: &mut Findings) {
     for (names, rules) in &scopes {
         let scope = Scope::new(rules);
         scope.check_empty(rules, findings);
-        // Whether each of these agents gets only the rules of this scope.
+        // Whether no agent of this scope gets rules from another scope too.
         let alone = names.iter().all(|name| scopes_of[name] == 1);
         let disallows = scope.rules.iter().any(|rule| rule.kind == RuleKind::Disallow);
         if alone && !disallows {
@@ -110,7 +110,8 @@ impl<'a> Scope<'a> {
             };
             findings.relate(rule.line, line, code, message);
         }
-        // Once the budget is used up, `winners` can lack rules that never decide, so the next check would be wrong.
+        // Stop once the budget is used up. `winners` can then lack rules that never decide, and the next check would
+        // report rules that are needed.
         if !covered || *budget == 0 {
             return;
         }
@@ -146,8 +147,8 @@ impl<'a> Scope<'a> {
         (winner != at && deciders.all(|decider| decider == Some(winner))).then_some(winner)
     }
 
-    /// Returns the rule that decides if the rule at `at` is removed. `None` if some verdict would change. The inner
-    /// `None` means that no rule decides, which changes nothing if the removed rule is an `Allow`.
+    /// Returns the rule that decides in place of the rule at `at` if that is removed. Returns `None` if removing it
+    /// would change a decision, and `Some(None)` if no rule decides then and the path stays allowed.
     fn heir(&self, at: usize, lengths: &Lengths, budget: &mut usize) -> Option<Option<usize>> {
         let (kind, pattern) = (self.rules[at].kind, &self.patterns[at]);
         if self.directory(at).is_some() {
@@ -157,9 +158,10 @@ impl<'a> Scope<'a> {
         if heir == Some(at) || heir.map_or(RuleKind::Allow, |heir| self.rules[heir].kind) != kind {
             return None;
         }
-        // The heir is the rule that would decide without this one. Look for rules of the opposite kind that win against
-        // the heir but not against this rule, and can match some of the same paths. If this pattern has no `*`, check
-        // only rules with a `*`. A rule without one matches all of this rule's paths or none, and would be the heir.
+        // The heir is the rule that would decide without this one. A rule of the opposite kind could decide instead of
+        // the heir, if its length is between that of the heir and that of this rule. Then removing this rule might
+        // change a decision. If this pattern has no `*`, only rules with a `*` are rivals: a rule without one matches
+        // all of this rule's paths or none, and would itself be the heir.
         let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
         let least = heir.map_or(0, |heir| self.patterns[heir].len());
         let next = rivals.partition_point(|length| *length < least);
@@ -202,7 +204,7 @@ impl<'a> Scope<'a> {
         for rule in rules.iter().filter(|rule| rule.pattern.is_empty()) {
             let message = match rule.kind {
                 RuleKind::Allow => "An empty `Allow` does nothing: write `Allow: /` if you mean everything.",
-                // Do not report it: as the only rule, an empty `Disallow` says that everything is allowed.
+                // Do not report an empty `Disallow` that is the only rule: it says that everything is allowed.
                 RuleKind::Disallow if self.rules.is_empty() => continue,
                 RuleKind::Disallow => "An empty `Disallow` disallows nothing, and does not cancel other rules.",
             };
@@ -242,8 +244,8 @@ fn samples(pattern: &str) -> Vec<Vec<u8>> {
     if rest.len() == open.len() {
         return vec![filled(&open)];
     }
-    // All paths begin with a slash. For a pattern that begins with `*`, it can be in place of the `*`, or come after
-    // it.
+    // All paths begin with a slash. If the pattern begins with `*`, the `*` can match this slash, or a slash after the
+    // `*` can.
     let mut paths = vec![filled(&format!("/{open}"))];
     if rest.starts_with('/') {
         paths.push(filled(rest));

@@ -1,4 +1,4 @@
-//! Tests which findings a file has. `tests/truth.rs` checks that findings are true.
+//! Tests which findings `lint` reports for a robots.txt. `tests/truth.rs` tests that the findings are true.
 
 mod hostile;
 mod truth;
@@ -426,7 +426,8 @@ fn messages_quote_the_text_that_is_lost() {
 fn rules_that_no_agent_shares_are_not_compared() {
     check(&[
         (b"User-agent: *\nDisallow: /a\nUser-agent: b\nDisallow: /a", &[]),
-        // `a` also has `Allow: /a/b`, which makes a difference between the two rules. `b` does not have it.
+        // `Disallow: /a/b/c` could be removed for `b`, but not for `a`, which also has `Allow: /a/b`. So it is not
+        // reported.
         (
             b"User-agent: a\nUser-agent: b\nDisallow: /a/b/c\nDisallow: /a\nUser-agent: a\nAllow: /a/b",
             &[(5, MergedGroups)],

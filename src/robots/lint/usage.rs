@@ -1,5 +1,5 @@
-//! Checks the lines about the use of content, such as `Content-Usage: train-ai=n`. The module `super::super::usage`
-//! reads them for decisions.
+//! Checks the lines about the use of content, such as `Content-Usage: train-ai=n`. For decisions, `robots::usage` reads
+//! these lines.
 
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 

@@ -15,7 +15,8 @@ pub(super) struct Changes {
     pub(super) restart: Vec<&'static str>,
 }
 
-/// Finds what changed between two generations. `threads` is the number of threads with which the process started.
+/// Finds what changed between two loaded configurations. `threads` is the number of threads with which the process
+/// started.
 pub(super) fn between(before: &Generation, after: &Generation, threads: usize) -> Changes {
     let mut changes = before.config.settings.changes(&after.config.settings);
     let unseen = |key: String, how| Change {

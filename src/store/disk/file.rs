@@ -167,7 +167,7 @@ impl CopyFile {
             let origins = transaction.open_table(ORIGINS)?;
             for entry in origins.range(start..)?.take(limit) {
                 let (origin, record) = entry?;
-                // The smallest name that comes after this origin's, in byte order.
+                // Continue with the smallest name that comes after this origin's, in byte order.
                 collected.next = Some(format!("{}\0", origin.value()));
                 let last = Record::decode(origin.value(), record.value())
                     .and_then(Record::outline)
@@ -259,7 +259,7 @@ impl CopyFile {
 pub struct Collected {
     pub seen: usize,
     pub forgotten: usize,
-    /// Where to continue, or `None` at the end of the file.
+    /// The name of the origin at which the next pass has to continue, or `None` at the end of the file.
     pub next: Option<String>,
 }
 

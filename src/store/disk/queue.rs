@@ -10,10 +10,10 @@ use tokio::sync::oneshot;
 
 use crate::copy::OriginState;
 
-/// A change to the record of an origin.
+/// A change to what the file stores about an origin.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// Store this state. `complete` says whether it already includes what the file says about the origin.
+    /// Store this state of the origin. `complete` says whether it already includes what the file says about the origin.
     Keep { state: Arc<OriginState>, complete: bool },
     /// Forget the origin.
     Forget,
@@ -24,13 +24,13 @@ pub enum Change {
 pub(super) struct Queue {
     /// The latest change of each origin.
     waiting: HashMap<String, Change>,
-    /// The changes that are being written now.
+    /// The changes that are being written to the file now.
     writing: Arc<HashMap<String, Change>>,
-    /// Size of the waiting states in bytes. Includes memory that the cache uses too.
+    /// Size of the states in `waiting`, in bytes. Includes memory that the cache uses too.
     bytes: usize,
-    /// Callers of `flush`, who are notified when everything that waits now is written.
+    /// Callers of `flush`, who are notified when the changes that are waiting now are written.
     flushing: Vec<oneshot::Sender<()>>,
-    /// Whether a state did not fit into the queue since the last write.
+    /// Whether an origin's state did not fit into the queue since the last write.
     overflowed: bool,
     pub(super) closed: bool,
 }
@@ -105,7 +105,7 @@ impl Queue {
         self.closed || !self.flushing.is_empty()
     }
 
-    /// Takes the changes to write next.
+    /// Takes all waiting changes out of the queue, to write them next.
     pub(super) fn take(&mut self) -> Batch {
         self.writing = Arc::new(std::mem::take(&mut self.waiting));
         self.bytes = 0;
@@ -155,8 +155,8 @@ fn weight(origin: &str, change: &Change) -> usize {
     }
 }
 
-/// Maximum size of the waiting states in bytes, in case the disk is slow or full. The batch that is being written comes
-/// on top.
+/// Maximum size of the waiting states in bytes, in case the disk is slow or full. The changes that are being written
+/// now do not count.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 #[cfg(test)]

@@ -176,7 +176,7 @@ async fn a_tdmrep_json_is_stored_beside_the_robots_txt() {
     let disk = bench.open();
     let origin: Origin = "https://a.example".parse().expect("an origin");
     let tdmrep = SiteDocument::TDMREP.name(&origin);
-    // Longer than a robots.txt can be.
+    // This `tdmrep.json` is longer than a robots.txt can be.
     let text = format!(
         r#"[{{"location": "/p", "tdm-reservation": 1}}{}]"#,
         " ".repeat(SiteDocument::ROBOTS_TXT.max_bytes)
@@ -286,14 +286,14 @@ async fn an_unwritten_partial_state_is_merged_when_it_is_recalled() {
     let failing = then(&rules(RULES), 90_000, 503, "");
     disk.learns("a.example", &failing);
     disk.flushed().await;
-    // `false` says that this state does not include the one in the file, as if the file could not be read. `recall`
-    // must merge both, even before the new state is written.
+    // `false` says that this state does not include what the file says about the origin, as if the file could not be
+    // read. `recall` must merge the state with the one in the file, even before the state is written.
     let anew = then(&OriginState::unknown(), 100_000, 503, "");
     disk.keep(name("a.example"), Arc::new(anew.clone()), false);
     let recalled = disk.recall(name("a.example")).await.expect("read").expect("known");
     assert_eq!(recalled.failing_since(), failing.failing_since());
     assert_eq!(recalled.text(), Some(RULES.as_bytes()));
-    // This state comes from the merged one and so is complete. Nothing is lost.
+    // This state follows from the merged one, so it includes everything and may replace what the file says.
     disk.learns("a.example", &then(&recalled, 110_000, 503, ""));
     disk.flushed().await;
     let found = disk.recall(name("a.example")).await.expect("read").expect("known");

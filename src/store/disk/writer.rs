@@ -267,9 +267,9 @@ fn close(file: impl IntoIterator) {
 
 /// How far the scan for origins that nobody requests any longer has come.
 struct Collecting {
-    /// When to scan the next part.
+    /// When to scan the next part of the file.
     at: Instant,
-    /// The name of the origin at which to continue.
+    /// The name of the origin at which the scan continues.
     next: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Tests many lookups of one origin, and lookups whose fetch is late, panics or is no longer needed.
+//! Tests many lookups of one origin at the same time, and lookups whose fetch is late, panics or is no longer needed.
 
 use std::collections::HashMap;
 

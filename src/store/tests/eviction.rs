@@ -1,4 +1,4 @@
-//! Tests that the store stays within its memory limit.
+//! Tests that the cache of robots.txt copies stays within its memory limit.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests several robotgates that share their robots.txt copies through one server.
+//! Tests the robotgates of a fleet, which share their robots.txt copies through the fleet's server.
 
 use super::*;
 use crate::fleet::tests::{Server, until};
@@ -99,7 +99,7 @@ async fn an_older_allow_all_in_the_store_opens_nothing() {
     let site = origin("a.example");
     first.fetch(&mut first_calls, &site, rules("")).await;
     until(|| first.store.memory().fetches == 0).await;
-    // The second robotgate knows a later fetch, whose robots.txt has already expired.
+    // The second robotgate knows the result of a later fetch, which has already expired.
     let cached = second.store.cached(&site);
     let now = SystemTime::now() + Duration::from_secs(1);
     let over = Freshness(Some(Duration::ZERO));

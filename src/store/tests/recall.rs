@@ -117,7 +117,7 @@ async fn a_failing_origin_gets_its_copy_from_disk_before_the_retry() {
         .disk()
         .expect("a disk")
         .keep(nth(1).to_string(), Arc::new(old), true);
-    // The fetch that failed just now started without knowing the copy on disk.
+    // The fetch that failed just now did not know the copy on disk. The next lookup finds the copy there.
     bench.known_since(&nth(1), Duration::ZERO, &answered(503, ""));
     let lookup = bench.lookup(&nth(1)).await;
     assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));

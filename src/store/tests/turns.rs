@@ -66,7 +66,7 @@ async fn a_shared_fetch_starts_at_the_earliest_turn_of_its_clients() {
     let other = bench.spawn_for(client(2), &site);
     settle().await;
 
-    // Next come the first client's other fetch, and then the second client's.
+    // The first client's other fetch runs next, and then the second client's.
     running.ends(rules(OLD));
     calls.next().await.ends(rules(OLD));
     let call = calls.next().await;

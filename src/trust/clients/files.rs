@@ -33,7 +33,8 @@ pub(super) struct Template {
     pub(super) text: String,
 }
 
-/// Returns the files that `text` names, and the files that those name. Empty if the user wants no files written.
+/// Returns the files whose paths are in `text`, and also the files whose paths are in those files. Empty if the user
+/// wants no files written.
 pub fn files(text: &str, settings: &Settings) -> Vec<File> {
     let Some(folder) = settings.folder() else {
         return Vec::new();
@@ -52,7 +53,7 @@ pub fn files(text: &str, settings: &Settings) -> Vec<File> {
     files
 }
 
-/// Returns all files that can be written. If a file names another one, it comes before that.
+/// Returns all files that can be written. A file comes before the files whose paths it contains.
 fn every(settings: &Settings) -> impl Iterator<Item = File> {
     let small = TABLE.file.iter().map(|template| File {
         name: &template.name,

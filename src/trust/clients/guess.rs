@@ -19,7 +19,7 @@ pub fn guess(user_agent: &str) -> Option<&'static str> {
 }
 
 /// Parts of User-Agents, and the clients that they belong to. The first match counts. A User-Agent can name a library
-/// and also the libraries that it is built on, so such a library comes first in this list.
+/// and also the libraries that it is built on, so a library comes before those that it is built on.
 const SIGNS: &[(&str, &str)] = &[
     ("scrapy", "scrapy"),
     ("headlesschrome", "chromium"),

@@ -73,7 +73,8 @@ impl StreamError {
         let retry = match error.reason() {
             Some(Reason::HTTP_1_1_REQUIRED) if error.is_remote() => Retry::Http1,
             Some(Reason::REFUSED_STREAM) if error.is_remote() => Retry::Unprocessed,
-            // A GOAWAY names the last stream that the origin processes. h2 fails only the streams after that one.
+            // The origin sent a GOAWAY, which names the last stream that it processes. h2 fails only the streams after
+            // that one, so the origin has not processed this request.
             _ if error.is_remote() && error.is_go_away() => Retry::Unprocessed,
             _ => Retry::Unknown,
         };

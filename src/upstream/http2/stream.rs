@@ -31,7 +31,8 @@ pub struct Stream {
     handed: usize,
     /// Number of informational responses so far.
     informational: usize,
-    /// Keep this field last, so that the permit is released after the other fields are dropped.
+    /// Keep this field last. Fields are dropped in order, so the stream counts as open until the other fields are
+    /// dropped.
     permit: StreamPermit,
 }
 
@@ -194,7 +195,7 @@ impl Stream {
             }
         }
         if self.left == Left::End {
-            // This fails only if the stream has ended.
+            // Ignore an error: it means that the stream has already ended.
             let _ = self.content.send_data(Bytes::new(), true);
             self.left = Left::Nothing;
         }

@@ -42,7 +42,8 @@ async fn a_request_that_waited_for_another_has_the_full_connect_timeout() {
     let began = time::Instant::now();
     let second = connect(within);
     yield_now().await;
-    // The test's clock is not the only one that counts, so let the time pass on the real clock too.
+    // The code under test could also measure time with the real clock, which the test's clock does not move. So let
+    // real time pass too.
     std::thread::sleep(within);
 
     assert_eq!(second.await.expect("no panic"), Err(Fault::ConnectionTimeout));

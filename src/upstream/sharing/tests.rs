@@ -59,7 +59,8 @@ async fn over_the_limit_the_least_recently_used_connection_is_closed() {
         sharing.keep(&key(), shared.clone(), start + MILLI * number);
         all.push((shared, far));
     }
-    // Use the first connection last. The second one has a request in progress.
+    // Use the first connection again, so that it is not the least recently used one. Send a request on the second one,
+    // so that it is not idle.
     sharing
         .existing(&key(), false, start + MILLI * 10)
         .expect("there are three");
@@ -143,7 +144,7 @@ async fn a_request_waits_for_at_most_two_connections() {
         full.push((shared.send(get(), true).expect("it has room"), far));
         sharing.keep(&key(), shared, Instant::now());
         opening.share();
-        // Another request opens a connection before them.
+        // Begin to open another connection before the waiting request, which `share` has woken, can do so.
         let NextStep::Open(next) = sharing.next_step(&key(), false).await else {
             panic!("nobody makes one, and none has room");
         };

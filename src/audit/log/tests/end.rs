@@ -1,4 +1,4 @@
-//! Tests opening and closing the log.
+//! Tests what happens to the remaining lines when the log is closed or dropped, and how its file is opened.
 
 use std::os::unix::fs::PermissionsExt as _;
 

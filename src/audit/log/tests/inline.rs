@@ -1,4 +1,5 @@
-//! Tests requests that write to a file on their own threads.
+//! Tests when a request writes the log on its own thread and when the log's thread does, and that no line is lost if
+//! that request is cancelled or panics.
 
 use super::*;
 
@@ -168,7 +169,8 @@ async fn a_request_continues_an_interrupted_or_short_write() {
     assert!(!sink.is_written_by_thread());
 }
 
-/// Tests only that requests write again at some time. The tests of `pace` check when.
+/// Checks only that requests write to the file again after some time. The tests of the module `pace` check after which
+/// time.
 #[tokio::test]
 async fn requests_write_again_when_the_file_is_fast_again() {
     let sink = Sink::with_troubles([Trouble::Error(io::ErrorKind::WouldBlock)]);

@@ -5,7 +5,7 @@ use super::*;
 const WRITERS: usize = 64;
 const LINES: usize = 50;
 
-/// Returns a line in which it shows if it was cut or mixed with another line.
+/// Returns a line like `<3 7 xxx>`, which is no longer valid if it was cut or mixed with another line.
 fn line(writer: usize, number: usize) -> String {
     format!(
         "<{writer} {number} {}>\n",

@@ -37,7 +37,7 @@ async fn a_slow_reader_of_a_pipe_gets_every_line() {
     let (_folder, path) = pipe();
     let mut reader = reader_of(&path);
     let log = AuditLog::open(&Output::File(path)).expect("there is a reader");
-    // These lines are more than a pipe can hold.
+    // Write more lines than a pipe can hold.
     let expected: String = (0..100_000).map(|number| format!("{number}\n")).collect();
     for line in expected.split_inclusive('\n') {
         log.append(line.as_bytes()).await.expect("there is room");

@@ -1,8 +1,8 @@
-//! Tests room in the log that is reserved for future lines.
+//! Tests when the log has room to reserve for a future line, and that reserved room is kept.
 
 use super::*;
 
-/// Reserves room if there is some now, and otherwise returns `None`.
+/// Reserves room for a line of `bytes`. Returns `None` if there is no room now.
 async fn has_room(log: &Arc<AuditLog>, bytes: usize) -> Option<Reserved> {
     match ask_once(pin!(log.reserve(bytes))).await {
         Poll::Ready(reserved) => Some(reserved.expect("it did not wait")),

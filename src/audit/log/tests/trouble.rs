@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Writes two lines to an output that has these troubles, and checks that both are there in the end.
+/// Writes two lines to an output whose first writes fail as `troubles` says, and checks that it has both lines in the
+/// end.
 async fn writes_despite(troubles: Vec<Trouble>) {
     let sink = Sink::with_troubles(troubles.clone());
     let log = sink.log();
@@ -24,7 +25,7 @@ async fn after_an_error_the_write_continues_at_the_same_byte() {
     tokio::join!(
         writes_despite(vec![Trouble::Error(io::ErrorKind::StorageFull)]),
         writes_despite(mixed),
-        // The second write accepts no byte, and returns no error either.
+        // The second write accepts no byte, and returns no error: `Ok(0)`.
         writes_despite(vec![Trouble::Short(5), Trouble::Short(0)]),
     );
 }

@@ -45,7 +45,8 @@ pub(super) fn write(report: &Report<'_>, why: &Why<'_>, paint: Paint, width: usi
     losers(explanation, width, paint, out)
 }
 
-/// Returns the numbers of the user-agent lines because of which these rules apply to the bot.
+/// Returns the numbers of the user-agent lines that name the bot, or `*` if none does. Their groups have the rules that
+/// apply to the bot.
 fn naming<'e>(explanation: &'e Explanation<'_>) -> impl Iterator<Item = u32> + 'e {
     let agents = explanation.groups.iter().flat_map(|group| &group.agents);
     agents
@@ -100,7 +101,8 @@ fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut S
     more(all.len(), shown.len(), out)
 }
 
-/// Returns whether a rule that lost is worth showing: it matches the path, or both begin with more than the same `/`.
+/// Returns whether a rule that lost is worth showing: either it matches the path, or its pattern and the path have more
+/// in common at their start than the `/`.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
     !matches!(other.lost, LossReason::DoesNotMatch { .. }) || other.literal_fit() > 1
 }
@@ -147,7 +149,8 @@ fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -
         (LossReason::TieEarlier, _) => "matches and is as long, but stands later".to_owned(),
         (LossReason::DoesNotMatch { fits: 0 | 1 }, _) => "does not match".to_owned(),
         (LossReason::DoesNotMatch { fits }, _) => {
-            // `fits` never divides a character, because a pattern is ASCII.
+            // `get` does not return `None`: `fits` could only be in the middle of a character if the pattern were not
+            // ASCII.
             let part = other.rule.pattern.get(..fits).unwrap_or_default();
             format!("does not match: fits only up to {}", cut(part, MAX_PART.min(width / 3)))
         }

@@ -21,7 +21,7 @@ struct Case {
     _note: Option<String>,
 }
 
-/// What the origin did at a second.
+/// How the origin answered a fetch at second `t` of the test.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Event {
@@ -34,7 +34,7 @@ struct Event {
     redirects: Option<Hops>,
     /// Where the last redirect leads.
     to: Option<String>,
-    /// The response from there.
+    /// The response from the address in `to`.
     r#final: Option<Box<Event>>,
     #[serde(rename = "content_type")]
     _content_type: Option<String>,

@@ -37,7 +37,7 @@ fn fetches() -> impl Strategy<Value = Fetched> {
     ]
 }
 
-/// Generates seconds near those at which something changes, and random ones.
+/// Generates random seconds, and seconds near those at which something changes, such as the end of a lifetime.
 fn seconds() -> impl Strategy<Value = u64> {
     let edges = [
         0,

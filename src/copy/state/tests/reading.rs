@@ -1,4 +1,5 @@
-//! Tests states of an origin after a reload has changed the profile.
+//! Tests what the state of an origin means after a reload has changed the profile, for example from `google` to
+//! `rfc9309`.
 
 use super::*;
 
@@ -24,7 +25,7 @@ impl History {
         self
     }
 
-    /// Returns whether `/p` is allowed at this second.
+    /// Returns whether `/p` is allowed at `second` of the tests' clock.
     fn allows(&self, second: u64) -> bool {
         let copy = self.answer(second).copy().expect("a copy decides");
         copy.robots.agent("a").decide(b"/p").allowed

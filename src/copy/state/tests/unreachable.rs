@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Returns a policy with these settings for origins that fail.
+/// Returns the default policy with the given settings for an origin that fails.
 fn policy(deny_for: u64, then: Then, without_copy: WithoutCopy) -> Policy {
     let mut policy = denying_for(deny_for);
     policy.unreachable.then = then;
@@ -94,7 +94,8 @@ fn a_forward_jump_leaves_failures_outside_its_span_unchanged() {
         to: at(11 * DAYS),
         by: Duration::from_secs(40 * DAYS),
     };
-    // The first failures were recorded before a restart, or after the clock was set.
+    // A failure on day 9 is from before the restart, and one on day 12 from after the clock was set. Neither has a
+    // wrong time.
     for second in [9 * DAYS, 12 * DAYS] {
         let history = History::new().then(second, time_out());
         assert_eq!(history.state.after_jump(&jump), history.state, "second {second}");

@@ -1,4 +1,4 @@
-//! Tests the choice between JSON, text and HTML.
+//! Tests how a request's `Accept` field chooses whether the body of a response is JSON, text or HTML.
 
 use super::*;
 

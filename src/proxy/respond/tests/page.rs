@@ -1,4 +1,4 @@
-//! Tests the page that a browser shows.
+//! Tests the HTML page that a browser shows if robotgate refuses a request: its title, its facts, and that it is safe.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests the responses to problems.
+//! Tests which status, error type and body a client gets if robotgate cannot serve its request.
 
 use std::collections::HashSet;
 

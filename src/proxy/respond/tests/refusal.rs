@@ -1,4 +1,4 @@
-//! Tests the refusal that a bot gets.
+//! Tests the response that a bot gets if the decision is to refuse its request: status, header fields and body.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Tests responses as bytes, for code that does not send them through pingora.
+//! Tests the HTTP/1.1 bytes of responses that robotgate sends without pingora.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Checks that findings are true. It asks the engine about all paths with a few different characters, and about random
-//! files.
+//! Tests that what `lint` says about a robots.txt is true. Asks the engine about all short paths of a few characters,
+//! for random files.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ proptest! {
     fn removing_any_set_of_useless_rules_changes_no_decision(file in file(), mask: u64) {
         let findings = lint(file.as_bytes());
         let lines: BTreeSet<u32> = lines_of(&findings, NO_USE);
-        // Replace the line by a rule without effect, so that the groups stay the same.
+        // Replace each removed line by a rule without effect, so that the groups stay the same.
         let without = |mask: u64| (1..).zip(file.lines()).map(|(number, line)| {
             if lines.contains(&number) && mask >> (number % 64) & 1 == 1 { "Disallow:" } else { line }
         }).collect::<Vec<&str>>().join("\n");

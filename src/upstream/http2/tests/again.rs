@@ -1,4 +1,4 @@
-//! Tests whether a request can be retried after its stream has failed.
+//! Tests whether a request can be sent again after its HTTP/2 stream has failed.
 
 use h2::Reason;
 

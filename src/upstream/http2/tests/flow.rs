@@ -1,4 +1,5 @@
-//! Tests content, windows, and the number of streams.
+//! Tests that content passes in both directions as the flow-control windows allow, and that the number of streams is
+//! limited.
 
 use std::sync::atomic::AtomicUsize;
 

@@ -1,4 +1,4 @@
-//! Tests origins that send invalid or excessive data.
+//! Tests what happens if an origin sends invalid or excessive HTTP/2 data.
 
 use super::*;
 
