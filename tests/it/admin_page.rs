@@ -281,7 +281,7 @@ async fn the_page_says_which_requests_would_be_decided_otherwise() {
         .await;
     operator.perform(what_if("", "a = 1", &["the configuration:1"])).await;
     operator.perform(json!(["forgive", "status of 400"])).await;
-    operator.perform(json!(["search", "127", [site]])).await;
+    operator.perform(json!(["search", "shop", [site]])).await;
     operator.perform(json!(["origin", site, "its rules"])).await;
     operator.perform(json!(["edited", site, ROBOTS])).await;
     operator.perform(json!(["fits", 400])).await;

@@ -292,7 +292,7 @@ fn the_store_of_evidence_is_next_to_the_cache_file() {
     for (bad, why) in [
         (
             "[evidence]\nenabled = false\npath = '/a'",
-            "remove either this key or enabled",
+            "remove this key, or remove `enabled = false`",
         ),
         (
             "[evidence]\npath = '/a'\n[audit]\npath = '/a'",

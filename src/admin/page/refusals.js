@@ -152,6 +152,8 @@ let filtering = null;
 $("filter").addEventListener("input", () => {
   clearTimeout(filtering);
   filtering = setTimeout(() => {
+    // The operator may have left the list meanwhile.
+    if (view !== "refusals") return;
     const filter = $("filter").value.trim();
     // Replaces the address, so that going back leaves the list.
     history.replaceState(null, "", filter ? `#refusals?${new URLSearchParams({ filter })}` : "#refusals");

@@ -140,6 +140,8 @@ let typing = null;
 $("search").addEventListener("input", () => {
   clearTimeout(typing);
   typing = setTimeout(() => {
+    // The operator may have left the list meanwhile.
+    if (view !== "origins") return;
     history.replaceState(null, "", sitesHash({ search: $("search").value.trim(), offset: null }));
     readSites(new URLSearchParams(location.hash.split("?")[1] ?? ""));
   }, TYPING);

@@ -152,7 +152,7 @@ fn mistakes_have_the_errors_of_the_file_and_name_their_place() {
         ),
         (
             "a..b=1",
-            "--set: a: there is no such key; the keys here are proxy, https, robots, refusals, cache, evidence, fleet, egress, pace, usage, audit, admin, identity, bot and expect",
+            "--set: a: there is no such key; the keys here are proxy, https, robots, refusals, cache, evidence, fleet, ftp, egress, pace, usage, audit, admin, identity, bot and expect",
         ),
     ] {
         assert_eq!(error(set).lines().next(), Some(first_line), "{set}");
