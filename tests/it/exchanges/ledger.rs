@@ -20,6 +20,8 @@ pub struct Ledger {
 /// A decision and the completions with its id. There must be exactly one completion.
 #[derive(Clone, Debug)]
 pub struct Entry {
+    /// Number of decisions before this one in the log.
+    pub at: usize,
     pub decision: Value,
     pub completions: Vec<Value>,
 }
@@ -136,6 +138,7 @@ impl Known {
                 }
                 self.about.entry(authority).or_default().push(at);
                 let entry = Entry {
+                    at,
                     decision: record,
                     completions: Vec::new(),
                 };

@@ -78,8 +78,7 @@ impl Bench {
             let logged = self.ledger.wait(&about, PATIENCE, are_complete).await;
             entries.extend(logged.map_err(|entries| format!("a completion is missing: {entries:#?}\n{scenario:#?}"))?);
         }
-        // The ids begin with the time, so sorting by id gives the order of the decisions.
-        entries.sort_by_key(|entry| entry.decision["id"].as_str().map(str::to_owned));
+        entries.sort_by_key(|entry| entry.at);
         let went = Went {
             scenario: &scenario,
             number,
