@@ -251,6 +251,10 @@ impl Store {
         // Forget on disk first. Otherwise, a lookup could read the origin back from there.
         if let Some(disk) = &self.disk {
             disk.forget(self.document.name(origin));
+            if *self.document == SiteDocument::ROBOTS_TXT {
+                // No other store does this if the configuration needs no `tdmrep.json` at the moment.
+                disk.forget(SiteDocument::TDMREP.name(origin));
+            }
         }
         // A lookup or a fetch may still use this object, so clear its contents before it is removed from the cache.
         let held = self.cache.get(origin).map(|held| held.cached);

@@ -57,7 +57,8 @@ pub(crate) struct Lease {
     token: Option<i64>,
 }
 
-/// The server's keys for an origin. Each contains the origin in braces, so that a Redis cluster keeps them on one node.
+/// The server's keys for a document of an origin. Each contains the name of the document in braces, so that a Redis
+/// cluster keeps them on one node.
 #[derive(Debug)]
 pub(super) struct Keys {
     pub(super) copy: String,

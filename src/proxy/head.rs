@@ -278,7 +278,7 @@ impl ScannedHead {
         check_target(target)?;
         let (names_user, without_login) = without_login(target).unzip();
         let new_target = if asks_for_websocket {
-            http_url(target)
+            http_url(target).or(without_login)
         } else {
             without_login
         };

@@ -134,11 +134,11 @@ async fn with_tdmrep(
     let Some(files) = &generation.tdmrep else {
         return Ok(decision.without_tdmrep());
     };
+    let can_refuse = generation.terms.usage.can_refuse(&[Vocabulary::Tdmrep]);
     let found = match files.look_up(generation, requester, &decision.target().origin).await {
         Ok(found) => found,
-        Err(LookupError::TooManyFetches) if !generation.terms.usage.can_refuse(&[Vocabulary::Tdmrep]) => {
-            return Ok(decision.without_tdmrep());
-        }
+        // What robotgate only reports must never refuse a request.
+        Err(_) if !can_refuse => return Ok(decision.without_tdmrep()),
         Err(error) => return Err(error.into()),
     };
     if let Some(lookup) = &mut decision.lookup {
@@ -154,11 +154,14 @@ async fn with_tdmrep(
     match decision.with_tdmrep_file(file, sha256, AT_ONCE) {
         Ok(decision) => Ok(decision),
         Err(decision) => {
-            at_length(generation, requester, || {
+            let unreported = (!can_refuse).then(|| decision.clone());
+            let completed = at_length(generation, requester, || {
                 let completed = decision.with_tdmrep_file(file, sha256, BUDGET);
                 completed.unwrap_or_else(|decision| decision.with_endless_tdmrep(sha256))
-            })
-            .await
+            });
+            completed
+                .await
+                .or_else(|error| unreported.map(|decision| decision.without_tdmrep()).ok_or(error))
         }
     }
 }

@@ -92,6 +92,8 @@ struct State {
     up_since: Instant,
     down_since: Instant,
     informational: usize,
+    /// What [`Server::ftp_progress`] returned last.
+    ftp_progress: u64,
     /// Number of bytes of the response's content that are still to come, if the head gives the length.
     left: Option<u64>,
     /// Whether the response has no content for the client, even if the origin sends some.
@@ -125,6 +127,7 @@ impl Relay<'_> {
             up_since: now,
             down_since: now,
             informational: 0,
+            ftp_progress: 0,
             left: None,
             discards: false,
         };
@@ -159,6 +162,9 @@ impl Relay<'_> {
                 break;
             }
         }
+        // An FTP server answers several commands before there is a head.
+        let progress = self.server.ftp_progress();
+        down_moved |= std::mem::replace(&mut state.ftp_progress, progress) != progress;
         if up_moved || down_moved {
             let now = Instant::now();
             if up_moved {

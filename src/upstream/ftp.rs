@@ -13,7 +13,11 @@ mod session;
 use std::{
     net::SocketAddr,
     pin::Pin,
-    task::{Context, Poll},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -29,6 +33,7 @@ use crate::{egress::Listening, origin::Target};
 /// [`send_head`](Self::send_head). All work is done while it is polled, so it stops when this is dropped.
 pub struct Ftp {
     connected: Option<Connected>,
+    progress: Progress,
     work: Option<Work>,
     parts: mpsc::Receiver<Part>,
     /// How the work ended, if parts of the response are still to be read.
@@ -40,7 +45,12 @@ pub struct Ftp {
 struct Connected {
     control: TcpStream,
     data: DataRules,
+    progress: Progress,
 }
+
+/// Counts the server's replies and the bytes of its content. As long as it grows, the server is not silent.
+#[derive(Clone, Default)]
+struct Progress(Arc<AtomicU64>);
 
 /// Where data connections go: to the address of the control connection, and never to a listener of robotgate.
 #[derive(Clone)]
@@ -75,8 +85,15 @@ impl Ftp {
             listening: listening.clone(),
             within,
         };
+        let progress = Progress::default();
+        let connected = Connected {
+            control,
+            data,
+            progress: progress.clone(),
+        };
         Ok(Self {
-            connected: Some(Connected { control, data }),
+            connected: Some(connected),
+            progress,
             work: None,
             // Replaced with the request.
             parts: mpsc::channel(1).1,
@@ -95,7 +112,7 @@ impl Ftp {
         let request = Request::new(head, target)?;
         let (sender, parts) = mpsc::channel(1);
         self.parts = parts;
-        self.work = Some(Box::pin(exchange::run(connected, request, Output(sender))));
+        self.work = Some(Box::pin(exchange::run(connected, request, Output::new(sender))));
         Ok(())
     }
 
@@ -123,6 +140,11 @@ impl Ftp {
         })
     }
 
+    /// Returns a number that grows whenever the server sends something.
+    pub fn progress(&self) -> u64 {
+        self.progress.0.load(Ordering::Relaxed)
+    }
+
     /// Returns whether the end of the response has been read.
     pub fn is_ended(&self) -> bool {
         self.is_ended
@@ -132,20 +154,27 @@ impl Ftp {
         if let Poll::Ready(Some(part)) = self.parts.poll_recv(cx) {
             return Poll::Ready(Ok(Some(part)));
         }
-        if let Some(work) = &mut self.work {
-            if let Poll::Ready(ended) = work.as_mut().poll(cx) {
-                self.work = None;
-                self.ended = Some(ended);
-            }
-            if let Poll::Ready(Some(part)) = self.parts.poll_recv(cx) {
-                return Poll::Ready(Ok(Some(part)));
-            }
+        if let Some(work) = &mut self.work
+            && let Poll::Ready(ended) = work.as_mut().poll(cx)
+        {
+            self.work = None;
+            self.ended = Some(ended);
         }
-        if self.work.is_some() {
-            return Poll::Pending;
+        // The channel can be pending even if it contains a part: when the task has to let others run (tokio's budget).
+        // Its end, and not that of the work, says that there are no more parts.
+        if let Some(part) = ready!(self.parts.poll_recv(cx)) {
+            return Poll::Ready(Ok(Some(part)));
         }
         self.is_ended = true;
         Poll::Ready(self.ended.take().unwrap_or(Ok(())).map(|()| None))
+    }
+}
+
+// === impl Progress ===
+
+impl Progress {
+    fn add(&self, count: usize) {
+        self.0.fetch_add(count as u64, Ordering::Relaxed);
     }
 }
 

@@ -159,11 +159,21 @@ impl Server {
         }
     }
 
-    /// Returns the number of bytes received on an HTTP connection if only this request uses it, or 0 if it is shared.
+    /// Returns the number of bytes received on the connection if only this request uses it, or 0 if it is shared. For FTP,
+    /// a reply to a command counts as one byte.
     pub fn bytes_read(&self) -> u64 {
         match self {
             Self::Http1(server) => server.bytes_read(),
-            Self::Http2(_) | Self::Ftp(_) => 0,
+            Self::Ftp(server) => server.progress(),
+            Self::Http2(_) => 0,
+        }
+    }
+
+    /// Returns a number that grows while an FTP server sends something, before robotgate has a part of the response.
+    pub fn ftp_progress(&self) -> u64 {
+        match self {
+            Self::Ftp(server) => server.progress(),
+            Self::Http1(_) | Self::Http2(_) => 0,
         }
     }
 

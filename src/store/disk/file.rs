@@ -117,7 +117,7 @@ impl CopyFile {
         Ok(forgotten.len())
     }
 
-    /// Returns the number of origins in the file.
+    /// Returns the number of records in the file: one for each robots.txt and each `tdmrep.json`.
     ///
     /// # Errors
     /// Fails if the file cannot be read.

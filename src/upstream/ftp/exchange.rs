@@ -9,7 +9,7 @@ use pingora_http::{RequestHeader, ResponseHeader};
 use tokio::{io::AsyncReadExt as _, sync::mpsc};
 
 use super::{
-    Connected, Part,
+    Connected, Part, Progress,
     conditions::{Conditions, Selected},
     listing::{self, Listing},
     session::{Failed, NOT_LOGGED_IN, Reply, Session, Transfer},
@@ -30,7 +30,7 @@ pub(super) struct Request {
 }
 
 /// Where the parts of the response go.
-pub(super) struct Output(pub(super) mpsc::Sender<Part>);
+pub(super) struct Output(mpsc::Sender<Part>);
 
 /// Sends the request over `connected` and its response to `output`.
 ///
@@ -40,7 +40,7 @@ pub(super) async fn run(connected: Connected, request: Request, output: Output) 
     match answer(connected, &request, &output).await {
         Ok(()) => Ok(()),
         Err(Failed::Fault(fault)) => Err(fault),
-        Err(Failed::Refused(reply)) => output.refusal(&reply).await,
+        Err(Failed::Refused(reply)) => output.refusal(&reply, request.is_robots_txt).await,
     }
 }
 
@@ -68,7 +68,7 @@ async fn answer_with_listing(session: &mut Session, request: &Request, output: &
     output.head(StatusCode::OK, head).await?;
     let mut page = Listing::new(&request.url, is_mlsd);
     let mut read = BytesMut::new();
-    while read_some(&mut transfer, CHUNK, &mut read).await? > 0 {
+    while read_some(&mut transfer, CHUNK, &mut read, &session.progress).await? > 0 {
         while let Some(line) = listing::next_line(&mut read)? {
             page.add(&line);
             if page.has_chunk() {
@@ -143,12 +143,17 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
     }
     let is_to_the_end = length.is_none_or(|length| Some(began + length) == known_size);
     output.head(status, head.with_length(length).fields).await?;
-    copy(transfer, length, is_to_the_end, output).await
+    copy(transfer, length, is_to_the_end, (output, &session.progress)).await
 }
 
 /// Passes on the content of a file: `length` bytes, or everything. The last bytes follow only if the file is complete,
 /// so that a client never takes a broken transfer for a whole one.
-async fn copy(mut transfer: Transfer, length: Option<u64>, is_to_the_end: bool, output: &Output) -> Result<(), Failed> {
+async fn copy(
+    mut transfer: Transfer,
+    length: Option<u64>,
+    is_to_the_end: bool,
+    (output, progress): (&Output, &Progress),
+) -> Result<(), Failed> {
     let mut left = length;
     let mut held = Bytes::new();
     let mut read = BytesMut::new();
@@ -156,7 +161,7 @@ async fn copy(mut transfer: Transfer, length: Option<u64>, is_to_the_end: bool, 
         let most = left.map_or(CHUNK, |left| {
             usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK))
         });
-        let count = read_some(&mut transfer, most, &mut read).await?;
+        let count = read_some(&mut transfer, most, &mut read, progress).await?;
         if count == 0 {
             break;
         }
@@ -169,7 +174,7 @@ async fn copy(mut transfer: Transfer, length: Option<u64>, is_to_the_end: bool, 
         return Err(Fault::ResponseIncomplete.into());
     }
     // A file can grow while it is read, and the end of a part need not be that of the file. The rest is not read then.
-    if is_to_the_end && (left.is_none() || read_some(&mut transfer, 1, &mut read).await? == 0) {
+    if is_to_the_end && (left.is_none() || read_some(&mut transfer, 1, &mut read, progress).await? == 0) {
         finish(transfer).await?;
     }
     output.content(held).await;
@@ -177,10 +182,17 @@ async fn copy(mut transfer: Transfer, length: Option<u64>, is_to_the_end: bool, 
 }
 
 /// Appends at most `most` bytes to `read`, and returns how many.
-async fn read_some(transfer: &mut Transfer, most: usize, read: &mut BytesMut) -> Result<usize, Fault> {
+async fn read_some(
+    transfer: &mut Transfer,
+    most: usize,
+    read: &mut BytesMut,
+    progress: &Progress,
+) -> Result<usize, Fault> {
     read.reserve(most);
     let mut part = transfer.take(most as u64);
-    part.read_buf(read).await.map_err(|_| Fault::ResponseIncomplete)
+    let count = part.read_buf(read).await.map_err(|_| Fault::ResponseIncomplete)?;
+    progress.add(count);
+    Ok(count)
 }
 
 /// Closes the data connection, and reads the reply that says whether everything was sent.
@@ -248,6 +260,10 @@ impl FileHead {
 // === impl Output ===
 
 impl Output {
+    pub(super) fn new(parts: mpsc::Sender<Part>) -> Self {
+        Self(parts)
+    }
+
     async fn head(
         &self,
         status: StatusCode,
@@ -276,12 +292,16 @@ impl Output {
         let _ = self.0.send(part).await;
     }
 
-    /// Reports a refusal of the server as the response of a web server. Other replies break the protocol.
-    async fn refusal(&self, reply: &Reply) -> Result<(), Fault> {
+    /// Reports a refusal of the server as the response of a web server. Other replies break the protocol. For the
+    /// robots.txt, a doubtful reply must not mean that there is none, because then everything would be allowed.
+    async fn refusal(&self, reply: &Reply, is_robots_txt: bool) -> Result<(), Fault> {
         let status = match reply.code {
-            100..500 => StatusCode::SERVICE_UNAVAILABLE,
-            NOT_LOGGED_IN | 532 => StatusCode::FORBIDDEN,
-            NOT_FOUND | 551 | 553 => StatusCode::NOT_FOUND,
+            TRY_LATER => StatusCode::SERVICE_UNAVAILABLE,
+            _ if reply.is_temporary() => StatusCode::SERVICE_UNAVAILABLE,
+            NOT_LOGGED_IN => StatusCode::FORBIDDEN,
+            NOT_FOUND => StatusCode::NOT_FOUND,
+            532 if !is_robots_txt => StatusCode::FORBIDDEN,
+            551 | 553 if !is_robots_txt => StatusCode::NOT_FOUND,
             _ => return Err(Fault::Ftp(format!("it answered {}", reply.text))),
         };
         let text = Bytes::from(format!("The FTP server answered: {}\n", reply.text));
@@ -295,6 +315,8 @@ impl Output {
     }
 }
 
+/// The greeting of a server that will be ready later.
+const TRY_LATER: u16 = 120;
 /// The code of a file that is not there.
 const NOT_FOUND: u16 = 550;
 /// Maximum number of bytes that are read at once.

@@ -18,7 +18,7 @@ use suppaftp::{
     types::{FileType, Response},
 };
 
-use super::Connected;
+use super::{Connected, Progress};
 use crate::{text::plain_message, upstream::Fault};
 
 pub(super) struct Session {
@@ -27,6 +27,7 @@ pub(super) struct Session {
     has_dialled: Arc<AtomicBool>,
     /// The folder of the login, without a slash at its end. The paths of URLs begin there (RFC 1738 §3.2.2).
     folder: Vec<u8>,
+    pub(super) progress: Progress,
 }
 
 /// The content of a file or the list of a folder. It begins after the server's preliminary reply.
@@ -62,7 +63,9 @@ impl Session {
     pub(super) async fn open(connected: Connected) -> Result<Self, Failed> {
         let has_dialled = Arc::new(AtomicBool::new(false));
         let (data, dialled) = (connected.data, has_dialled.clone());
+        let progress = connected.progress;
         let ftp = AsyncFtpStream::connect_with_stream(connected.control).await?;
+        progress.add(1);
         let mut ftp = ftp.passive_stream_builder(move |named| {
             dialled.store(true, Ordering::Relaxed);
             let data = data.clone();
@@ -74,16 +77,20 @@ impl Session {
         ftp.set_mode(Mode::ExtendedPassive);
         ftp.set_encoding(Bytes).await;
         ftp.login(ANONYMOUS, PASSWORD).await.map_err(Failed::of_login)?;
+        progress.add(1);
         ftp.transfer_type(FileType::Binary).await?;
+        progress.add(1);
         let folder = match ftp.pwd().await.map_err(Failed::from) {
             Ok(folder) => login_folder(&folder),
             Err(Failed::Refused(_)) => Vec::new(),
             Err(failed) => return Err(failed),
         };
+        progress.add(1);
         Ok(Self {
             ftp,
             has_dialled,
             folder,
+            progress,
         })
     }
 
@@ -95,23 +102,30 @@ impl Session {
 
     /// Returns the size of a file in bytes (RFC 3659 §4).
     pub(super) async fn size(&mut self, path: &[u8]) -> Result<u64, Failed> {
-        let size = self.ftp.size(self.absolute(path)).await?;
+        let size = self.ftp.size(self.absolute(path)).await;
+        self.progress.add(1);
+        let size = size?;
         Ok(u64::try_from(size).unwrap_or(u64::MAX))
     }
 
     /// Returns when a file was last modified (RFC 3659 §3), if the server says so.
     pub(super) async fn modified(&mut self, path: &[u8]) -> Result<Option<SystemTime>, Failed> {
-        match self.ftp.mdtm(self.absolute(path)).await {
+        let modified = self.ftp.mdtm(self.absolute(path)).await;
+        self.progress.add(1);
+        match modified.map_err(Failed::from) {
             Ok(modified) => Ok(Some(modified.and_utc().into())),
+            Err(Failed::Refused(reply)) if !reply.is_temporary() => Ok(None),
             // Some servers send malformed times.
-            Err(FtpError::UnexpectedResponse(_) | FtpError::BadResponse) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(Failed::Fault(Fault::Ftp(_))) => Ok(None),
+            Err(failed) => Err(failed),
         }
     }
 
     /// Enters a folder.
     pub(super) async fn enter(&mut self, path: &[u8]) -> Result<(), Failed> {
-        Ok(self.ftp.cwd(self.absolute(path)).await?)
+        let entered = self.ftp.cwd(self.absolute(path)).await;
+        self.progress.add(1);
+        Ok(entered?)
     }
 
     /// Begins to read a file from this byte on. Returns the byte at which the content begins: 0 if the server cannot
@@ -153,6 +167,7 @@ impl Session {
             self.ftp.resume_transfer(from).await?;
         }
         let began = self.ftp.custom_data_command(command, &BEGINS).await;
+        self.progress.add(1);
         Ok(began.map(|(_, transfer)| transfer)?)
     }
 }
@@ -216,6 +231,11 @@ impl Reply {
         (500..600).contains(&self.code)
     }
 
+    /// Returns whether the same command may succeed later.
+    pub(super) fn is_temporary(&self) -> bool {
+        (400..500).contains(&self.code)
+    }
+
     /// Returns whether the server does not know the command, or not this use of it.
     pub(super) fn is_unsupported(&self) -> bool {
         (500..=504).contains(&self.code)
@@ -239,7 +259,8 @@ impl Encoding for Bytes {
 /// name that is not that of a folder as in URLs stands for the root.
 fn login_folder(name: &str) -> Vec<u8> {
     let folder = name.trim_end_matches('/');
-    let is_safe = |character: char| !character.is_control() && character < '\u{ff}';
+    // A character stands for a byte here.
+    let is_safe = |character: char| !character.is_ascii_control() && character < '\u{ff}';
     let is_usual = folder.starts_with('/') && folder.chars().all(is_safe) && folder.len() <= MAX_FOLDER;
     match is_usual {
         true => Bytes.encode(folder).unwrap_or_default(),

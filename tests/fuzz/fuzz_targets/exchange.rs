@@ -19,7 +19,7 @@ use std::{
 };
 
 use libfuzzer_sys::fuzz_target;
-use robotgate::{audit::LogFormat, service::Service};
+use robotgate::{audit::LogFormat, config::Sources, service::Service};
 use tokio::runtime::Runtime;
 
 use play::Bench;
@@ -84,7 +84,7 @@ fn start(folder: &Path) -> (SocketAddr, PathBuf) {
     fs::create_dir_all(folder.join("audit")).expect("a folder");
     fs::write(&config, text).expect("a file");
     thread::spawn(move || {
-        let ended = Service::run(Some(&config), LogFormat::default());
+        let ended = Service::run(&Sources::from(&*config), LogFormat::default());
         eprintln!("the proxy ended: {ended:?}");
         process::abort();
     });

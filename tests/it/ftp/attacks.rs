@@ -103,7 +103,7 @@ async fn a_silent_server_is_given_up() {
         );
     }
     let server = files().on("RETR", Answer::NoData).start().await;
-    let gate = gate("[proxy]\nread-timeout = '300ms'").await;
+    let gate = gate("[proxy]\nread-timeout = '2s'").await;
     let response = get(&gate, &server, "/pub/a.txt").await;
     assert_eq!((response.status, response.end), (200, End::Cut));
 }
