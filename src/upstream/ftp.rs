@@ -214,3 +214,37 @@ async fn dial(address: SocketAddr, within: Duration) -> Result<TcpStream, Fault>
 
 /// The ports below are those of other services of the server, which may trust its own addresses.
 const MIN_DATA_PORT: u16 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    /// After some operations, tokio lets a task wait so that others can run, wherever it is then.
+    #[tokio::test]
+    async fn no_part_is_lost_wherever_the_task_has_to_wait() {
+        for before in 0..=128 {
+            let (sender, parts) = mpsc::channel(1);
+            let send = async move {
+                let sent = sender.send(Part::Content(Bytes::from_static(b"the end"))).await;
+                sent.map_err(|_| Fault::ResponseIncomplete)
+            };
+            let mut ftp = Ftp {
+                connected: None,
+                progress: Progress::default(),
+                work: Some(Box::pin(send)),
+                parts,
+                ended: None,
+                is_ended: false,
+            };
+            tokio::task::yield_now().await;
+            for _ in 0..before {
+                tokio::task::consume_budget().await;
+            }
+            let content = poll_fn(|cx| ftp.poll_content(cx)).await;
+            assert_eq!(content.unwrap().as_deref(), Some(&b"the end"[..]), "{before}");
+            assert!(poll_fn(|cx| ftp.poll_content(cx)).await.unwrap().is_none());
+        }
+    }
+}
