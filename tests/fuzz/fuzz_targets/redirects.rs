@@ -65,7 +65,11 @@ fn the_request_matches_the_logged_url(hop: &Hop) {
 }
 
 fn the_host_is_refused_if_its_address_is(origin: &Origin) {
-    let passes = Guard::default().screen(&origin.host, HTTPS).is_ok();
+    let origin = Origin {
+        port: HTTPS,
+        ..origin.clone()
+    };
+    let passes = Guard::default().screen(&origin).is_ok();
     match &origin.host {
         Host::Ip(address) => assert_eq!(passes, global::is_global(*address), "{address}"),
         Host::Name(name) => {
