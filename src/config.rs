@@ -101,7 +101,7 @@ pub struct Config {
     /// `[pace]`: how fast bots may send requests to one site. Without this section it is `None`, and nothing is
     /// limited.
     pub pace: Option<Pace>,
-    /// `[usage]`: what robotgate does if a site forbids to use its content for a bot's purposes.
+    /// `[usage]`: what robotgate does if a site forbids the use of its content for a bot's purposes.
     pub usage: UsagePolicy,
     /// `[audit]`: where the audit log is written.
     pub audit: Audit,

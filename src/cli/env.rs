@@ -70,7 +70,7 @@ enum EnvError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Proxy(#[from] BadProxy),
-    #[error("{0:?} cannot be written into a setting: name the certificate with a path of printable UTF-8 (--ca FILE)")]
+    #[error("the path {0:?} cannot be written as a setting; with --ca FILE, give a path of printable UTF-8 characters")]
     Path(PathBuf),
     #[error("{0}")]
     NoCertificate(String),

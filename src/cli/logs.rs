@@ -47,7 +47,7 @@ impl LogReader {
     }
 
     /// Returns the next lines without their line ends, and the number of the first of them. Returns `None` at the end.
-    /// A line that is longer than any line of the log is cut.
+    /// A line that is longer than any that robotgate writes is cut.
     pub(super) fn next_lines(&mut self) -> Result<Option<NumberedLines<'_>>, LogError> {
         self.chunk.clear();
         if let Err(error) = fill(&mut self.input, &mut self.chunk) {

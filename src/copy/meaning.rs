@@ -123,8 +123,8 @@ impl Fetched {
 // === impl Meaning ===
 
 impl Meaning {
-    /// Returns what `received` means. Google's specification treats 429 as a server error. If `policy.soft_404` is set,
-    /// a 5xx whose page says "not found" is treated as a 404. RFC 9309 does neither.
+    /// Returns what `received` means for the robots.txt. Differs from RFC 9309 in two ways: under the `google` profile, 429
+    /// counts as a server error; and if `policy.soft_404` is set, a 5xx whose page says "not found" counts as a 404.
     pub fn of(received: &Received, policy: &Policy, at: SystemTime) -> Self {
         Self::parsed(received, policy, at, RobotsCopy::new)
     }

@@ -47,7 +47,7 @@ pub enum Scope {
     /// A CONNECT. Unless robotgate intercepts it, the content is not visible, so the decision applies to the origin as
     /// a whole.
     Tunnel {
-        /// The configuration's reason for tunnels to this host (`[[https.tunnel]]`), if it has an entry.
+        /// The reason that the `[[https.tunnel]]` entry for this host gives. `None` if the host has no such entry.
         exception: Option<Arc<str>>,
     },
 }
@@ -182,7 +182,7 @@ impl Subject {
 
 impl Question {
     /// Creates the question of an ordinary request for a URL. Plain HTTP, FTP and intercepted HTTPS are decided by path, and
-    /// other HTTPS by the CONNECT that it needs. `exception` is the configuration's reason for tunnels to the host.
+    /// other HTTPS by the CONNECT that it needs. `exception` is the reason of the host's `[[https.tunnel]]` entry, if there is one.
     pub fn of_url(subject: Subject, target: Target, exception: Option<Arc<str>>, terms: Terms) -> Self {
         let is_path =
             target.origin.scheme != Scheme::Https || (exception.is_none() && terms.https_mode == HttpsMode::Intercept);

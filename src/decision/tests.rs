@@ -239,7 +239,7 @@ fn slow_path() -> String {
         .collect()
 }
 
-/// Returns a reproducible random sequence of two letters (xorshift).
+/// Returns random letters without end. Each is one of two, and every run gets the same ones (xorshift).
 fn letters() -> impl Iterator<Item = char> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     std::iter::repeat_with(move || {

@@ -105,7 +105,7 @@ impl UsageReport {
 // === impl Question ===
 
 impl Question {
-    /// Returns an empty report for a bot with purposes, and `None` for other bots.
+    /// Returns a report to fill in if the bot has purposes, and `None` for other bots.
     pub(super) fn usage_report(&self) -> Option<Box<UsageReport>> {
         let purposes = self.subject.purposes;
         (!purposes.is_empty()).then(|| Box::new(UsageReport::new(purposes)))

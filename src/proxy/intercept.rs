@@ -1,5 +1,5 @@
-//! Interception: accepts a CONNECT, terminates its TLS with a certificate of the local certificate authority, and
-//! serves the requests in the tunnel, over HTTP/1.1, HTTP/2, or plain HTTP.
+//! Interception: accepts a CONNECT and serves the requests in the tunnel. If the client begins TLS, terminates it with a
+//! certificate of the local certificate authority. Otherwise, serves HTTP without TLS.
 //!
 //! Accepting a CONNECT decides nothing: each request in the tunnel is decided on its own.
 

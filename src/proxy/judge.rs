@@ -29,7 +29,7 @@ pub(crate) enum NoDecision {
     #[error(transparent)]
     Lookup(#[from] LookupError),
     /// Too many decisions that take long are waiting.
-    #[error("too many long decisions are waiting; try again later")]
+    #[error("the proxy is busy with requests whose robots.txt takes long to check; try again later")]
     Overloaded,
 }
 

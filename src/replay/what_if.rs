@@ -85,7 +85,7 @@ pub enum Unknown {
     Missing(Missing),
     #[error("the store of evidence does not have the robots.txt that decided")]
     Text,
-    #[error("the store of evidence does not have the tdmrep.json that decided")]
+    #[error("the store of evidence does not have the tdmrep.json that the decision was based on")]
     Tdmrep,
     #[error("the decision depends on the site's tdmrep.json, and the log does not say whether the site has one")]
     NoTdmrep,

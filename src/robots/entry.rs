@@ -19,9 +19,9 @@ pub(super) struct Entry<W> {
     literal: u16,
     /// Length of the normalized pattern, including wildcards.
     length: u16,
-    /// Several values in one integer. The upper bits contain the rule's kind and the shape. For a pattern without
-    /// wildcards, the lower bits say how many entries before this one its parent is (see [`super::index`]). For a
-    /// pattern with wildcards, they say which bytes a path must contain.
+    /// Several values in one integer. The upper bits contain the rule's kind and the pattern's [`Shape`]. The lower bits of
+    /// a pattern without wildcards contain the distance to the entry of its parent ([`super::index`] says what that is).
+    /// Those of a pattern with wildcards are a mask: a path that lacks one of its classes of bytes cannot match.
     link: u16,
 }
 
