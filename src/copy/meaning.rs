@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use super::{Failure, FetchError, Freshness, Policy, RobotsCopy, robots_copy::LARGE};
-use crate::robots::Profile;
+use super::{Failure, FetchError, Freshness, OriginState, Policy, RobotsCopy, robots_copy::LARGE};
+use crate::{origin::Scheme, robots::Profile};
 
 /// A complete response of an origin. Redirects were followed, and the body is decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,6 +127,18 @@ impl Meaning {
     /// counts as a server error; and if `policy.soft_404` is set, a 5xx whose page says "not found" counts as a 404.
     pub fn of(received: &Received, policy: &Policy, at: SystemTime) -> Self {
         Self::parsed(received, policy, at, RobotsCopy::new)
+    }
+
+    /// Returns the meaning for an origin of which `known` is known. An FTP server that refuses the login may only be busy,
+    /// so that does not end the rules that it has stated.
+    #[must_use]
+    pub fn unless_doubtful(self, scheme: Scheme, status: u16, known: &OriginState) -> Self {
+        match self {
+            Self::NoRobots if scheme == Scheme::Ftp && status == 403 && known.current().is_some() => {
+                Self::Failed(FetchError::Status(status).into())
+            }
+            meaning => meaning,
+        }
     }
 
     fn parsed(received: &Received, policy: &Policy, at: SystemTime, parse: Parse) -> Self {

@@ -86,6 +86,24 @@ async fn answer_with_listing(session: &mut Session, request: &Request, output: &
 
 async fn answer_with_file(session: &mut Session, request: &Request, output: &Output) -> Result<(), Failed> {
     let path = request.path.for_server();
+    if request.is_robots_txt && !request.is_head {
+        let size = match session.size(path).await {
+            Ok(size) => size,
+            Err(Failed::Refused(_)) => 0,
+            Err(failed) => return Err(failed),
+        };
+        let (transfer, _) = session.retrieve(path, 0).await?;
+        output
+            .head(StatusCode::OK, FileHead::new(path, None, None).fields)
+            .await?;
+        // Its end is that of the transfer: with a size that is too small, rules would be lost.
+        let expected = Expected {
+            length: None,
+            least: size,
+            is_to_the_end: true,
+        };
+        return copy(transfer, expected, output, &session.progress).await;
+    }
     let size = match session.size(path).await {
         Ok(size) => Ok(size),
         Err(Failed::Refused(reply)) if reply.is_permanent() => match (session.enter(path).await, request.is_robots_txt)
@@ -143,18 +161,29 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
     }
     let is_to_the_end = length.is_none_or(|length| Some(began + length) == known_size);
     output.head(status, head.with_length(length).fields).await?;
-    copy(transfer, length, is_to_the_end, (output, &session.progress)).await
+    let expected = Expected {
+        length,
+        least: length.unwrap_or(0),
+        is_to_the_end,
+    };
+    copy(transfer, expected, output, &session.progress).await
 }
 
-/// Passes on the content of a file: `length` bytes, or everything. The last bytes follow only if the file is complete,
-/// so that a client never takes a broken transfer for a whole one.
-async fn copy(
-    mut transfer: Transfer,
+/// Which content of a file to pass on.
+struct Expected {
+    /// The number of bytes. Everything if it is `None`.
     length: Option<u64>,
+    /// With fewer bytes, the transfer is incomplete.
+    least: u64,
+    /// Whether the end of the content is that of the file.
     is_to_the_end: bool,
-    (output, progress): (&Output, &Progress),
-) -> Result<(), Failed> {
-    let mut left = length;
+}
+
+/// Passes on the content of a file. The last bytes follow only if it is complete, so that a client never takes a broken
+/// transfer for a whole one.
+async fn copy(mut transfer: Transfer, expected: Expected, output: &Output, progress: &Progress) -> Result<(), Failed> {
+    let mut left = expected.length;
+    let mut total = 0;
     let mut held = Bytes::new();
     let mut read = BytesMut::new();
     while left != Some(0) {
@@ -165,16 +194,17 @@ async fn copy(
         if count == 0 {
             break;
         }
+        total += count as u64;
         left = left.map(|left| left - count as u64);
         output
             .content(std::mem::replace(&mut held, read.split().freeze()))
             .await;
     }
-    if left.is_some_and(|left| left > 0) {
+    if total < expected.least {
         return Err(Fault::ResponseIncomplete.into());
     }
     // A file can grow while it is read, and the end of a part need not be that of the file. The rest is not read then.
-    if is_to_the_end && (left.is_none() || read_some(&mut transfer, 1, &mut read, progress).await? == 0) {
+    if expected.is_to_the_end && (left.is_none() || read_some(&mut transfer, 1, &mut read, progress).await? == 0) {
         finish(transfer).await?;
     }
     output.content(held).await;
@@ -302,7 +332,7 @@ impl Output {
             NOT_FOUND => StatusCode::NOT_FOUND,
             532 if !is_robots_txt => StatusCode::FORBIDDEN,
             551 | 553 if !is_robots_txt => StatusCode::NOT_FOUND,
-            _ => return Err(Fault::Ftp(format!("it answered {}", reply.text))),
+            _ => return Err(reply.fault()),
         };
         let text = Bytes::from(format!("The FTP server answered: {}\n", reply.text));
         let head = [

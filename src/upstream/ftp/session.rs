@@ -9,7 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use suppaftp::{
@@ -64,7 +64,9 @@ impl Session {
         let has_dialled = Arc::new(AtomicBool::new(false));
         let (data, dialled) = (connected.data, has_dialled.clone());
         let progress = connected.progress;
-        let ftp = AsyncFtpStream::connect_with_stream(connected.control).await?;
+        let ftp = AsyncFtpStream::connect_with_stream(connected.control)
+            .await
+            .map_err(Failed::not_about_a_file)?;
         progress.add(1);
         let mut ftp = ftp.passive_stream_builder(move |named| {
             dialled.store(true, Ordering::Relaxed);
@@ -78,7 +80,9 @@ impl Session {
         ftp.set_encoding(Bytes).await;
         ftp.login(ANONYMOUS, PASSWORD).await.map_err(Failed::of_login)?;
         progress.add(1);
-        ftp.transfer_type(FileType::Binary).await?;
+        ftp.transfer_type(FileType::Binary)
+            .await
+            .map_err(Failed::not_about_a_file)?;
         progress.add(1);
         let folder = match ftp.pwd().await.map_err(Failed::from) {
             Ok(folder) => login_folder(&folder),
@@ -113,7 +117,11 @@ impl Session {
         let modified = self.ftp.mdtm(self.absolute(path)).await;
         self.progress.add(1);
         match modified.map_err(Failed::from) {
-            Ok(modified) => Ok(Some(modified.and_utc().into())),
+            // A date of HTTP needs a year from 1970 to 9999.
+            Ok(modified) => Ok(Some(modified.and_utc().timestamp())
+                .and_then(|seconds| u64::try_from(seconds).ok())
+                .filter(|seconds| *seconds < YEAR_9999)
+                .map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))),
             Err(Failed::Refused(reply)) if !reply.is_temporary() => Ok(None),
             // Some servers send malformed times.
             Err(Failed::Fault(Fault::Ftp(_))) => Ok(None),
@@ -155,7 +163,16 @@ impl Session {
         match self.transfer_once(command, from).await {
             Err(Failed::Refused(reply)) if reply.is_permanent() && !self.has_dialled.load(Ordering::Relaxed) => {
                 self.ftp.set_mode(Mode::Passive);
-                self.transfer_once(command, from).await
+                let began = self.transfer_once(command, from).await;
+                match began {
+                    // The server refuses the data connection, which says nothing about the file.
+                    Err(Failed::Refused(reply))
+                        if reply.is_permanent() && !self.has_dialled.load(Ordering::Relaxed) =>
+                    {
+                        Err(Failed::Fault(reply.fault()))
+                    }
+                    began => began,
+                }
             }
             began => began,
         }
@@ -175,13 +192,24 @@ impl Session {
 // === impl Failed ===
 
 impl Failed {
-    /// Makes any permanent refusal of a login a 530 (RFC 959 §5.4).
+    /// Makes the refusals of a login a 530 (RFC 959 §5.4), unless the server refuses it only because it is busy.
     fn of_login(error: FtpError) -> Self {
         match Self::from(error) {
-            Self::Refused(reply) if reply.is_permanent() || reply.code == NEEDS_ACCOUNT => Self::Refused(Reply {
+            Self::Refused(reply) if reply.says_busy() => Self::Refused(Reply { code: BUSY, ..reply }),
+            Self::Refused(reply) if matches!(reply.code, NOT_LOGGED_IN | 532 | NEEDS_ACCOUNT) => Self::Refused(Reply {
                 code: NOT_LOGGED_IN,
                 ..reply
             }),
+            Self::Refused(reply) if !reply.is_temporary() => Self::Fault(reply.fault()),
+            failed => failed,
+        }
+    }
+
+    /// Makes a permanent refusal of a command that is not about a file a fault. As a refusal, its code could be taken for
+    /// what the server says about the file.
+    fn not_about_a_file(error: FtpError) -> Self {
+        match Self::from(error) {
+            Self::Refused(reply) if reply.is_permanent() => Self::Fault(reply.fault()),
             failed => failed,
         }
     }
@@ -226,6 +254,18 @@ impl Reply {
         })
     }
 
+    /// Returns the fault of a server that answers this where it should not.
+    pub(super) fn fault(&self) -> Fault {
+        Fault::Ftp(format!("it answered {}", self.text))
+    }
+
+    /// Returns whether the text says that the server has too many clients. Some servers answer so with a 530, which
+    /// otherwise means that the login is refused for good.
+    fn says_busy(&self) -> bool {
+        let text = self.text.to_ascii_lowercase();
+        BUSY_WORDS.iter().any(|word| text.contains(word))
+    }
+
     /// Returns whether the same command will be refused again.
     pub(super) fn is_permanent(&self) -> bool {
         (500..600).contains(&self.code)
@@ -261,7 +301,11 @@ fn login_folder(name: &str) -> Vec<u8> {
     let folder = name.trim_end_matches('/');
     // A character stands for a byte here.
     let is_safe = |character: char| !character.is_ascii_control() && character < '\u{ff}';
-    let is_usual = folder.starts_with('/') && folder.chars().all(is_safe) && folder.len() <= MAX_FOLDER;
+    let is_plain = |segment: &str| !matches!(segment, "" | "." | "..");
+    let is_usual = folder.starts_with('/')
+        && folder.split('/').skip(1).all(is_plain)
+        && folder.chars().all(is_safe)
+        && folder.len() <= MAX_FOLDER;
     match is_usual {
         true => Bytes.encode(folder).unwrap_or_default(),
         false => Vec::new(),
@@ -281,6 +325,11 @@ const PASSWORD: &str = "anonymous@";
 const BEGINS: [Status; 2] = [Status::AboutToSend, Status::AlreadyOpen];
 pub(super) const NOT_LOGGED_IN: u16 = 530;
 const NEEDS_ACCOUNT: u16 = 332;
+/// The reply of a server that has too many clients.
+const BUSY: u16 = 421;
+const BUSY_WORDS: [&str; 6] = ["too many", "maximum", "limit", "connections", "busy", "try again"];
+/// The beginning of the year 9999, in seconds since 1970.
+const YEAR_9999: u64 = 253_370_764_800;
 /// Maximum length of the name of the login's folder. With the longest path, a command has fewer than 512 bytes.
 const MAX_FOLDER: usize = 100;
 /// Maximum length of a reply's text, in bytes.

@@ -8,7 +8,7 @@
 use libfuzzer_sys::{Corpus, fuzz_target};
 use robotgate::{
     egress::Guard,
-    fuzzing::{SiteDocument, Hop, request_bytes},
+    fuzzing::{Hop, SiteDocument, request_bytes},
     origin::{Host, Origin},
 };
 use url::Url;

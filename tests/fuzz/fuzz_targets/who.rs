@@ -11,7 +11,7 @@ use std::sync::Arc;
 use data_encoding::BASE64;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use robotgate::bot::{
-    AgentPattern, AcceptedProofs, Bot, Bots, Cause, Credentials, Enforcement, Identity, Presented, PresentedCredential,
+    AcceptedProofs, AgentPattern, Bot, Bots, Cause, Credentials, Enforcement, Identity, Presented, PresentedCredential,
     Proof, SALT, SecretHash, is_name, is_token,
 };
 

@@ -20,7 +20,19 @@ async fn each_answer_for_the_robots_txt_has_its_meaning() {
         (failing("USER", "530 no guests"), "no-robots", Some(403)),
         (failing("PASS", "530 no guests"), "no-robots", Some(403)),
         (failing("PASS", "332 which account?"), "no-robots", Some(403)),
-        (failing("PASS", "500 what?"), "no-robots", Some(403)),
+        (failing("PASS", "532 which account?"), "no-robots", Some(403)),
+        (
+            failing("PASS", "530 Sorry, the maximum number of clients is connected"),
+            "unreachable",
+            Some(503),
+        ),
+        (failing("PASS", "500 OOPS: cannot fork"), "unreachable", None),
+        (failing("USER", "550 busy"), "unreachable", Some(503)),
+        (failing("USER", "550 what?"), "unreachable", None),
+        (failing("", "530 go away"), "unreachable", None),
+        (failing("TYPE", "530 what?"), "unreachable", None),
+        (failing("TYPE", "550 what?"), "unreachable", None),
+        (failing("SIZE", "550 what?"), "rule", Some(200)),
         (failing("", "421 too many users"), "unreachable", Some(503)),
         (failing("", "120 ready in 5 minutes"), "unreachable", Some(503)),
         (failing("PASS", "421 go away"), "unreachable", Some(503)),
@@ -30,6 +42,7 @@ async fn each_answer_for_the_robots_txt_has_its_meaning() {
         (failing("RETR", "551 what?"), "unreachable", None),
         (failing("RETR", "553 what name?"), "unreachable", None),
         (failing("EPSV", "229 nonsense"), "unreachable", None),
+        (failing("EPSV", "550 no").reply("PASV", "550 no"), "unreachable", None),
         (failing("TYPE", "500 what?"), "unreachable", None),
         (failing("", "hello"), "unreachable", None),
         (files().on("", Answer::Close), "unreachable", None),
@@ -46,14 +59,14 @@ async fn each_answer_for_the_robots_txt_has_its_meaning() {
     ] {
         let server = builder.start().await;
         let gate = Gate::start().await;
-        let url = server.url("/none");
+        let url = server.url("/private/x");
         let response = gate.get(&url).await;
         let decision = gate.decision_for(&url).await;
         assert_eq!(decision["reason"], reason, "{decision:#}");
         assert_eq!(decision["robots_status"], serde_json::json!(status), "{decision:#}");
         assert_eq!(
             response.status == 403 && response.field("Proxy-Status").is_some(),
-            reason == "unreachable"
+            reason != "no-robots"
         );
     }
 }
@@ -134,4 +147,18 @@ async fn the_copy_is_logged_kept_and_explained_like_any_other() {
     let linted = CliOutput::of(&["lint", "--config", config, &origin], "").await;
     assert_eq!(linted.code, Some(0), "{linted:?}");
     assert!(explained.out.contains("Disallow: /private"), "{explained:?}");
+}
+
+#[tokio::test]
+async fn a_time_that_http_cannot_express_is_left_out() {
+    for time in ["213 19691231235959", "213 16000101000000", "213 99991231235959"] {
+        let server = files().reply("MDTM", time).start().await;
+        let gate = Gate::start().await;
+        let response = gate.get(&server.url("/pub/a.txt")).await;
+        assert_eq!(
+            (response.status, response.field("Last-Modified")),
+            (200, None),
+            "{time}"
+        );
+    }
 }
