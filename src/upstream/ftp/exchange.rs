@@ -328,6 +328,7 @@ impl Output {
         let status = match reply.code {
             TRY_LATER => StatusCode::SERVICE_UNAVAILABLE,
             _ if reply.is_temporary() => StatusCode::SERVICE_UNAVAILABLE,
+            _ if is_robots_txt && reply.says_busy() => StatusCode::SERVICE_UNAVAILABLE,
             NOT_LOGGED_IN => StatusCode::FORBIDDEN,
             NOT_FOUND => StatusCode::NOT_FOUND,
             532 if !is_robots_txt => StatusCode::FORBIDDEN,

@@ -261,7 +261,7 @@ impl Reply {
 
     /// Returns whether the text says that the server has too many clients. Some servers answer so with a 530, which
     /// otherwise means that the login is refused for good.
-    fn says_busy(&self) -> bool {
+    pub(super) fn says_busy(&self) -> bool {
         let text = self.text.to_ascii_lowercase();
         BUSY_WORDS.iter().any(|word| text.contains(word))
     }

@@ -39,6 +39,7 @@ async fn each_answer_for_the_robots_txt_has_its_meaning() {
         (failing("RETR", "450 busy"), "unreachable", Some(503)),
         (failing("RETR", "552 too large"), "unreachable", None),
         (failing("RETR", "532 which account?"), "unreachable", None),
+        (failing("RETR", "550 too many transfers"), "unreachable", Some(503)),
         (failing("RETR", "551 what?"), "unreachable", None),
         (failing("RETR", "553 what name?"), "unreachable", None),
         (failing("EPSV", "229 nonsense"), "unreachable", None),
