@@ -9,7 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -22,10 +22,10 @@ use tokio::{
 };
 
 use super::{
-    ledger::{Ledger, are_complete},
+    ledger::{Entry, Ledger, are_complete},
     model::{self, Went},
     scenario::{How, Scenario},
-    site::{Site, path, pieces},
+    site::{Seen, Site, path, pieces},
     strict,
 };
 
@@ -72,13 +72,7 @@ impl Bench {
             Ok(Err(error)) => return Err(format!("the proxy cannot be connected to: {error}")),
             Err(_) => return Err(format!("the client waited in vain\n{scenario:#?}")),
         };
-        let mut entries = Vec::new();
-        for folder in ["yes", "no"] {
-            let about = format!("{authority}/{folder}/{number}");
-            let logged = self.ledger.wait(&about, PATIENCE, are_complete).await;
-            entries.extend(logged.map_err(|entries| format!("a completion is missing: {entries:#?}\n{scenario:#?}"))?);
-        }
-        entries.sort_by_key(|entry| entry.at);
+        let (entries, seen) = self.outcome(number, &authority, &scenario).await?;
         let went = Went {
             scenario: &scenario,
             number,
@@ -86,7 +80,7 @@ impl Bench {
             sent: &sent,
             got: &got,
             ended,
-            seen: &self.site.seen(number),
+            seen: &seen,
             entries: &entries,
         };
         let wrong = self.site.wrong();
@@ -100,6 +94,33 @@ impl Bench {
             self.ledger.forget(&format!("{authority}/{folder}/{number}"));
         }
         verdict
+    }
+
+    /// Returns the decisions and what the origin has seen. If the client has left early, the proxy may still have to read
+    /// a request, so waits until the log has a decision on each request that the origin has seen.
+    async fn outcome(
+        &self,
+        number: u64,
+        authority: &str,
+        scenario: &Scenario,
+    ) -> Result<(Vec<Entry>, Vec<Seen>), String> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut entries = Vec::new();
+            for folder in ["yes", "no"] {
+                let about = format!("{authority}/{folder}/{number}");
+                let logged = self.ledger.wait(&about, PATIENCE, are_complete).await;
+                entries
+                    .extend(logged.map_err(|entries| format!("a completion is missing: {entries:#?}\n{scenario:#?}"))?);
+            }
+            entries.sort_by_key(|entry| entry.at);
+            let seen = self.site.seen(number);
+            let is_decided = |seen: &Seen| seen.ask < entries.len();
+            if seen.iter().all(is_decided) || Instant::now() > deadline {
+                return Ok((entries, seen));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Plays the client. Returns the bytes that it sent and received, and whether the proxy closed the connection.
@@ -237,3 +258,5 @@ fn finals(bytes: &[u8], methods: &[String], ended: bool) -> usize {
 
 /// Time limit for a scenario. A scenario that works takes far less.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Time between two readings of the log.
+const PAUSE: Duration = Duration::from_millis(10);
