@@ -265,6 +265,31 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_ftp_login_ends_no_known_rules() {
+        let policy = Policy::default();
+        let now = SystemTime::UNIX_EPOCH;
+        let unknown = OriginState::unknown();
+        let known = unknown.after(
+            meaning(200, "Disallow: /"),
+            200,
+            Freshness::default(),
+            now,
+            0.0,
+            &policy,
+        );
+        let failed = Meaning::Failed(FetchError::Status(403).into());
+        for (scheme, status, known, expected) in [
+            (Scheme::Ftp, 403, &known, failed),
+            (Scheme::Ftp, 403, &unknown, Meaning::NoRobots),
+            (Scheme::Ftp, 404, &known, Meaning::NoRobots),
+            (Scheme::Https, 403, &known, Meaning::NoRobots),
+        ] {
+            let found = Meaning::NoRobots.unless_doubtful(scheme, status, known);
+            assert_eq!(found, expected, "{scheme} {status}");
+        }
+    }
+
+    #[test]
     fn a_tdmrep_json_counts_only_as_a_whole() {
         let text = br#"[{"location": "/", "tdm-reservation": 1}]"#;
         let entries = |body: &[u8], cut_off: &[u8], max_bytes| {

@@ -112,7 +112,7 @@ impl Ftp {
         let request = Request::new(head, target)?;
         let (sender, parts) = mpsc::channel(1);
         self.parts = parts;
-        self.work = Some(Box::pin(exchange::run(connected, request, Output::new(sender))));
+        self.work = Some(Box::pin(exchange::run(connected, request, Output(sender))));
         Ok(())
     }
 

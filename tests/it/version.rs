@@ -21,7 +21,10 @@ impl Script {
         fs::create_dir(folder.path().join("project")).expect("the folder is ours");
         let compiled = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
             .args(["--edition", "2024", "-o"])
-            .args([folder.path().join("script"), Path::new(ROOT).join("build.rs")])
+            .args([
+                folder.path().join("script"),
+                Path::new(ROOT).join("src/version/build.rs"),
+            ])
             .status();
         assert!(
             compiled

@@ -30,7 +30,7 @@ pub(super) struct Request {
 }
 
 /// Where the parts of the response go.
-pub(super) struct Output(mpsc::Sender<Part>);
+pub(super) struct Output(pub(super) mpsc::Sender<Part>);
 
 /// Sends the request over `connected` and its response to `output`.
 ///
@@ -290,10 +290,6 @@ impl FileHead {
 // === impl Output ===
 
 impl Output {
-    pub(super) fn new(parts: mpsc::Sender<Part>) -> Self {
-        Self(parts)
-    }
-
     async fn head(
         &self,
         status: StatusCode,

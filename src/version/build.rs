@@ -1,13 +1,13 @@
 //! Names the version of this build for `src/version.rs`: `0.1.0 (abc1234, 2026-11-20) +debug`.
 //!
-//! The commit is in `ROBOTGATE_COMMIT`, if whoever builds sets it, or else that of the git repository. Without both, as
+//! The commit is in `ROBOTGATE_COMMIT`, if that variable is set, or else that of the git repository. Without both, as
 //! in a tarball, the version stands alone. A debug build does not name its commit, because it would be built again after
 //! every commit. The same commit always gives the same name.
 
 use std::{env, fs, path::Path, process::Command};
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=src/version/build.rs");
     println!("cargo::rerun-if-env-changed={COMMIT}");
     let var = |name: &str| env::var(name).unwrap_or_default();
     let is_debug = var("PROFILE") == "debug";
