@@ -487,6 +487,28 @@ async fn a_forgotten_site_is_asked_for_both_files_again() {
 }
 
 #[tokio::test]
+async fn a_site_is_forgotten_while_no_bot_mines_too() {
+    let origin = site(file(FILE)).await;
+    let gate = Gate::start().await;
+    gate.reconfigure(MINER);
+    gate.reloaded(1).await;
+    let url = origin.url("/reserved");
+    reserved(&gate.get(&url).await, "3");
+    gate.reconfigure("");
+    gate.reloaded(2).await;
+    let config = gate.file("robotgate.toml");
+    let config = config.to_str().expect("the tests' paths are text");
+    let output = CliOutput::of(&["cache", "forget", &origin.url(""), "--config", config], "").await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+
+    origin.change(PATH, Reply::status(404));
+    gate.reconfigure(MINER);
+    gate.reloaded(3).await;
+    allowed(&gate.get(&url).await, "no-rule");
+    assert_eq!(origin.count(PATH), 2, "the file on disk was forgotten");
+}
+
+#[tokio::test]
 async fn the_api_decides_like_the_proxy() {
     let origin = site(file(FILE)).await;
     let gate = Gate::with(MINER).await;
