@@ -106,8 +106,8 @@ fn decide(expectation: &Expectation, target: Target, config: &Config) -> Decisio
     decision.without_tdmrep()
 }
 
-/// The time at which cases are decided: before the end of every `[[https.tunnel]]`. So the result of a case changes
-/// only if the file changes.
+/// The time at which cases are decided. At this time, no `[[https.tunnel]]` has expired (`until`). So the result of a
+/// case changes only if the configuration changes, not as time passes.
 const ALWAYS: SystemTime = SystemTime::UNIX_EPOCH;
 
 // === impl Unmet ===

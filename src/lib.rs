@@ -56,7 +56,8 @@
 //! - [`metrics`]: counts events as they happen, and writes them when Prometheus requests them. Its labels are closed
 //!   lists or names of bots, never a host.
 //! - [`history`]: what happened in the last days by time, site, bot, reason and rule, in bounded memory. The service feeds
-//!   it from [`metrics`] and from the copies of the log's latest lines, so no request waits for it.
+//!   it from [`metrics`] and from the latest lines of the log, which `audit` also keeps in memory, so no request waits
+//!   for it.
 //! - [`admin`]: answers operators over HTTP ([`admin::http`]), on the admin listener and on a socket next to the cache
 //!   file. It also contains the client of that socket for the `cache` command, which reads the file itself if no proxy
 //!   runs, and the client for the `health` command.
@@ -82,12 +83,12 @@
 //!
 //! The tests in addition to the unit tests:
 //!
-//! - `tests/it`: runs the program between an origin that can misbehave and real clients. It also checks the engine
-//!   against a plain model and the stated cases in `tests/cases`.
+//! - `tests/it`: runs the program between an origin that can misbehave and real clients. It also checks [`robots`]
+//!   against a simple implementation of the specification and against the stated cases in `tests/cases`.
 //! - `tests/bench`: measures how long robotgate takes to parse a robots.txt and to decide, and compares the proxy with
 //!   others. `cost` counts the allocations, instructions and system calls of an exchange and of a decision, and fails
 //!   if there are more than the recorded numbers.
-//! - `tests/fuzz`: fuzzes the engine, a request's target and sender, a robots.txt's redirects, the configuration and
+//! - `tests/fuzz`: fuzzes [`robots`], a request's target and sender, a robots.txt's redirects, the configuration and
 //!   whole exchanges. This separate package reaches private code through the module `fuzzing`, which ordinary builds do
 //!   not have.
 //!
@@ -103,9 +104,9 @@
 //!   No module imports a module that imports it. [`decision::Question::begin`] and
 //!   [`decision::Question::before_interception`] are the only functions that begin a [`decision::Decision`].
 //!   `tests/it/modules.rs` checks the first two of these three rules.
-//! - While robotgate runs, it never uses an older robots.txt copy in place of the last fetch. After a restart, a copy
-//!   from disk that has not expired can be older than the last fetch, if that fetch could not be written to disk. A
-//!   copy that cannot be read from disk is fetched again.
+//! - While robotgate runs, each decision is based on the result of the origin's last fetch, also if that fetch failed.
+//!   After a restart, a copy from disk that has not expired can be older than the last fetch, if that fetch could not
+//!   be written to disk. A copy that cannot be read from disk is fetched again.
 //! - The credential in a CONNECT says which bot sends the requests in the tunnel, but not what the bot may do. Each
 //!   request looks the bot up in the current configuration. No secret is kept, and none reaches a log, an error or an
 //!   origin.

@@ -67,7 +67,7 @@ impl Serving {
             .inspect_err(|error| {
                 tracing::warn!(
                     path = %path_beside(file).display(),
-                    "cannot create the socket for `robotgate cache`, which does not work while this robotgate runs: {error}"
+                    "cannot create the socket that `robotgate cache` needs, so that command fails until robotgate restarts: {error}"
                 );
             })
             .ok()?;

@@ -129,7 +129,7 @@ fn ports(table: &Table<'_>) -> Ports {
     Ports::only(ranges.collect())
 }
 
-/// Parses one port, or a range as its first and last port.
+/// Parses one port (`80`), or a range of ports (`8000-8999`). Returns one port as a range of one.
 fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
     let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port != 0);
     let (first, last) = text.split_once('-').unwrap_or((text, text));
