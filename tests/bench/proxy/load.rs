@@ -147,7 +147,11 @@ impl Plan {
             None => {
                 let ready = stage.ready.load(Ordering::Relaxed);
                 let why = tally.first_error.unwrap_or_else(|| "no answer".to_owned());
-                Err(format!("{ready} of {} connections came about: {why}", self.connections).into())
+                Err(format!(
+                    "only {ready} of {} connections got the expected answer: {why}",
+                    self.connections
+                )
+                .into())
             }
         }
     }

@@ -59,7 +59,7 @@ impl Kind {
     /// Returns the proxy's version, or why the proxy cannot be measured.
     pub fn version(self) -> Result<String, String> {
         match self {
-            Self::Nothing => Ok("the load generator asks the origin itself".to_owned()),
+            Self::Nothing => Ok("the load generator sends its requests to the origin itself".to_owned()),
             Self::Robotgate(..) => robotgate::version(),
             Self::Bare => Ok("pingora's HttpProxy, nothing else; plain HTTP only".to_owned()),
             Self::Squid { .. } => squid::version(),

@@ -45,18 +45,16 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     let room = usize::try_from(files.saturating_sub(OTHER_FILES) / 2)?;
     if room < options.connections {
         println!(
-            "A process may have {files} files open here, so {room} connections stand for {}.",
+            "A process may open {files} files here, so the cases with {} connections have {room} instead.",
             options.connections
         );
     }
     let (rounds, seconds) = (options.rounds, options.time.as_secs_f64());
+    println!("{rounds} rounds, with a turn of {seconds} s for each proxy. The numbers are medians.");
     println!(
-        "{rounds} rounds, in each of which every proxy has {seconds} s; medians. CPU is a proxy's processor time for a"
+        "CPU is a proxy's processor time for a request; without a proxy, that of the load generator and the origin."
     );
-    println!(
-        "request; without a proxy, the load generator's and the origin's. \"to squid\" is requests/s as a share of"
-    );
-    println!("squid's, and in parentheses CPU.");
+    println!("\"to squid\" is requests/s divided by those of squid and, in parentheses, the same for CPU.");
 
     let began = Instant::now();
     let mut goals = Goals::default();
