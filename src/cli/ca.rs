@@ -5,16 +5,16 @@ use std::{path::PathBuf, process::ExitCode, time::SystemTime};
 use super::{Overrides, fail, load, print};
 use crate::{authority::Authority, trust};
 
-/// Show or export the authority's certificate, which clients must trust for https
+/// Show or export the certificate of robotgate's certificate authority, which clients have to trust for HTTPS
 ///
-/// The proxy creates it, with its key, at the first start. `robotgate env CLIENT` prints the settings that
+/// The proxy creates the certificate and its key at the first start. `robotgate env CLIENT` prints the settings that
 /// make a client trust it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct CaArgs {
     #[command(subcommand)]
     action: Action,
-    /// The configuration file, which may name other files for the authority (https.ca-certificate, https.ca-key)
+    /// The configuration file, in which https.ca-certificate and https.ca-key can name other files
     #[arg(long, short, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     #[command(flatten)]

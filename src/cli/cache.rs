@@ -24,11 +24,11 @@ use crate::{
     text::plain,
 };
 
-/// Show what robotgate knows of sites, or forget a site
+/// Show what robotgate knows of sites and how their robots.txt changed, or forget a site
 ///
-/// The proxy keeps this in a file (cache.path): each site's last response to /robots.txt, when it came, how
-/// long it applies, how long the site has been failing, and the text of the last robots.txt. The command
-/// works while the proxy runs and when it does not. It fetches nothing.
+/// The proxy keeps this in a file (cache.path): each site's last response to /robots.txt, when it came, how long it
+/// applies, how long the site has been failing, and the text of the last robots.txt. The proxy may run or not. The
+/// command fetches nothing.
 ///
 /// A site is an origin: scheme, host and port. Each origin has its own robots.txt.
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,8 @@ use crate::{
 pub struct CacheArgs {
     #[command(subcommand)]
     action: Action,
-    /// The configuration that the proxy runs with: its cache.path names the file
+    /// The configuration that the proxy runs with. cache.path in it names the file in which the proxy keeps what it
+    /// knows of sites
     #[arg(long, short, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -57,9 +58,9 @@ enum Action {
 
 /// Forget a site
 ///
-/// Also forgets the site's last good copy and how long the site has been failing. The next request fetches
-/// the robots.txt again. The result of a fetch that is already running is still used. With a fleet, all its
-/// robotgates forget the site.
+/// Also forgets the site's last good copy and how long the site has been failing. The next request fetches the
+/// robots.txt again. If a fetch is already running, robotgate still uses its result. In a fleet, all robotgates forget
+/// the site.
 #[derive(Debug, clap::Args)]
 struct ForgetArgs {
     /// An origin (scheme, host and port), any URL of the site, or a bare host, which means https
@@ -197,8 +198,8 @@ fn paint() -> Paint {
 }
 
 const AFTER_HELP: &str = "\
-While the proxy runs, the command queries it over a socket next to the file. Only the proxy's own user
-and root can open that socket.
+While the proxy runs, the command queries the proxy over a socket next to the file of cache.path. Only the
+proxy's own user and root can open that socket.
 
 Exit status: 0 if the command succeeded; 1 if the site is not known, there is nothing to show, or the
 server of a fleet could not be told to forget the site; 2 for a usage error.

@@ -9,8 +9,8 @@ use super::{Cli, print};
 
 /// Print completions for a shell
 ///
-/// They complete commands and options. The package installs them. For this shell alone: source <(robotgate completions
-/// bash)
+/// Prints what a shell needs to complete robotgate's commands and options. The Debian package installs these
+/// completions for bash, zsh and fish. To use them only in the current session: source <(robotgate completions bash)
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArgs {
     /// The shell

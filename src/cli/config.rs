@@ -18,15 +18,15 @@ enum Action {
     Show(ShowArgs),
     /// Print a JSON Schema of configuration files, for editors
     Schema,
-    /// Print a configuration that makes sense in a container, as a file to start from
+    /// Print a configuration for a container, which you can then change
     #[command(long_flag = "container")]
     Container,
 }
 
 /// Print every key that has a value, as TOML, and where the value comes from
 ///
-/// A comment behind each value says whether it is the default, or else in which line of the file, environment variable
-/// or option it is. Secrets are not shown: the configuration only names the files that contain them.
+/// A comment after each key says where the value comes from: the default, a line of the file, an environment variable
+/// or --set. The output contains no secret, because the configuration only names the files that contain secrets.
 #[derive(Debug, clap::Args)]
 struct ShowArgs {
     /// The configuration file. Without it, ROBOTGATE_CONFIG names the file

@@ -27,7 +27,7 @@ use crate::{
 
 /// Create, list and remove the credentials by which clients prove which bot they are
 ///
-/// The configuration names the file that holds them (identity.credentials). It contains hashes only.
+/// The configuration names the credentials file (identity.credentials). This file contains only hashes of the secrets.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true, after_help = AFTER_HELP)]
 pub struct CredentialArgs {
@@ -46,15 +46,16 @@ enum Action {
     Add {
         /// One word without a colon, such as the bot's name
         name: String,
-        /// Take the secret from standard input: at least 22 characters, as hard to guess as a random one
+        /// Take the secret from standard input. It must have at least 22 characters, and be as hard to guess as a
+        /// random one
         #[arg(long)]
         stdin: bool,
     },
-    /// Remove secrets of NAME
+    /// Remove the secrets of NAME
     Remove {
         /// The name, as `list` prints it
         name: String,
-        /// Keep the newest secret: the end of a rotation
+        /// Keep the newest secret. Use this at the end of a rotation, when all clients have the new secret
         #[arg(long)]
         all_but_last: bool,
     },

@@ -38,7 +38,8 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct EnvArgs {
-    /// The client or system, such as curl, python, node, java, chromium or debian. Without it, env lists all of them
+    /// The client or system, such as curl, python, node, java, chromium or debian. Without this argument, env lists all
+    /// clients and systems
     #[arg(value_parser = ClientName(names()), hide_possible_values = true, ignore_case = true)]
     client: Option<String>,
     /// The proxy's configuration
@@ -46,14 +47,15 @@ pub struct EnvArgs {
     config: Option<PathBuf>,
     #[command(flatten)]
     overrides: Overrides,
-    /// The proxy as the client reaches it. Without it, the first address of proxy.listen
+    /// The URL at which the client reaches the proxy. By default, the first address of proxy.listen
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
-    /// Where the client finds the authority's certificate. Without it, the file of https.ca-certificate
+    /// Where the client finds the certificate of robotgate's certificate authority. By default, the file of
+    /// https.ca-certificate
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Also write the files that the client needs into this folder, and name them in the settings: for cron,
-    /// services, containers and scripts. They contain no secret
+    /// Also write the files that the client needs into this folder, and name these files in the settings. Use this for
+    /// cron, services, containers and scripts. The files contain no secret
     #[arg(long, value_name = "DIR", requires = "client")]
     write: Option<PathBuf>,
 }

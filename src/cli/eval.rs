@@ -24,17 +24,18 @@ use crate::robots::Profile;
 
 /// Decide many cases from standard input, as JSON
 ///
-/// Reads one JSON object a line and writes one a line, in the same order. Fetches nothing.
+/// A case is a robots.txt, a bot and a URL. Reads one JSON object per line from standard input, and writes one per line
+/// to standard output, in the same order. Fetches nothing.
 ///
-/// In:  "robots" (the text of the robots.txt, or "robots_b64" in base64), "agent" (the bot's name) and "url".
+/// Input: "robots" (the text of the robots.txt, or "robots_b64" in base64), "agent" (the bot's name) and "url".
 ///
-/// Out: "allowed", and the "line", "rule" and "group" that decided; "usage" (what Content-Usage says, by its
+/// Output: "allowed", and the "line", "rule" and "group" that decided; "usage" (what Content-Usage says, by its
 /// "usage_lines") and "signals" (what Content-Signal says); or "error", if the line cannot be decided. All other fields
 /// are copied.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct EvalArgs {
-    /// How robots.txt is read
+    /// How to read robots.txt
     #[arg(long, value_enum, default_value_t)]
     profile: Profile,
 }

@@ -50,18 +50,18 @@ pub struct ExplainArgs {
     /// Read the robots.txt from a file ("-" is standard input) instead of fetching it
     #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
-    /// Use this configuration: its bots, its reading of robots.txt, its egress section
+    /// Decide with this configuration, for example with its bots, its robots section and its egress section
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
     overrides: Overrides,
-    /// Read robots.txt this way, regardless of the configuration
+    /// Read robots.txt as Google's parser does, or to the letter of RFC 9309, regardless of the configuration
     #[arg(long, value_enum)]
     profile: Option<Profile>,
-    /// Answer for a client that proves nothing, if the bot has to prove who it is
+    /// If clients have to prove that they are this bot, answer for a client that gives no proof
     #[arg(long)]
     unproven: bool,
-    /// Answer for this purpose, in place of the bot's own; can be repeated
+    /// Answer for this purpose instead of the purposes of the bot (repeatable)
     #[arg(long = "purpose", value_name = "PURPOSE", value_parser = purpose())]
     purposes: Vec<Purpose>,
     /// Print one JSON object instead of text

@@ -11,20 +11,21 @@ use crate::{
 
 /// Say whether the running proxy is ready
 ///
-/// Prints one line. Asks the proxy at the address of admin.listen. If that does not answer, asks at the socket next to
-/// the cache file (cache.path), which only the proxy's own user and root can open.
+/// Prints one line. Asks the proxy at each address of admin.listen. If no address answers, asks at the socket next to
+/// the file of cache.path, which only the proxy's own user and root can open.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct HealthArgs {
-    /// The configuration that the proxy runs with. Without it, ROBOTGATE_CONFIG names the file
+    /// The configuration that the proxy runs with. Its admin.listen says at which address the proxy answers. Without
+    /// this option, ROBOTGATE_CONFIG names the file
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
     overrides: Overrides,
-    /// The address of the proxy's admin listener, in place of a configuration
+    /// The address of the proxy's admin listener. With this option, the command reads no configuration
     #[arg(long, value_name = "IP:PORT", conflicts_with_all = ["config", "set"])]
     address: Option<SocketAddr>,
-    /// Ask only whether the process answers. A proxy that drains or that cannot write its log is alive, but not ready
+    /// Ask only whether the process answers. A proxy that is stopping or cannot write its log is alive, but not ready
     #[arg(long)]
     alive: bool,
 }
@@ -62,7 +63,7 @@ impl HealthArgs {
 
 const AFTER_HELP: &str = "\
 Exit status: 0 if the proxy is ready, 1 if it is not or gives no answer, 2 for a usage error. The command
-waits 3 seconds for an answer at each address.
+waits at most 3 seconds for an answer at each address.
 
 Try it:
   robotgate health

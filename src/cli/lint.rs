@@ -27,26 +27,28 @@ use crate::{
 };
 use source::{Absence, LintInput, Source};
 
-/// Find what is lost, misleading or useless in a robots.txt
+/// Find lines of a robots.txt that have no effect, are misleading, or are useless
 ///
-/// Reads the file as Google's parser does. Lost: rules before any user-agent, patterns that never match,
-/// misspelt keys, lines after the first 500 KiB. Misleading: groups that run together, a `#` or `$` inside a
-/// pattern, names that are cut. Useless: duplicate, shadowed and redundant rules.
+/// Reads the file as Google's parser does. Without effect are, for example, rules before any user-agent, patterns that
+/// never match, misspelt keys, and lines after the first 500 KiB. Misleading are, for example, user-agents that share
+/// rules only because no rule separates them, a `#` or `$` inside a pattern, and names that the parser cuts. Useless
+/// are rules that occur twice or never change a decision.
 ///
-/// Of a URL, lint fetches the site's /robots.txt as the proxy would and first says how that went. It fetches
-/// nothing else.
+/// For a URL, lint fetches /robots.txt of that site as the proxy would, and first reports the result of the fetch. It
+/// fetches nothing else.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct LintArgs {
     /// A file, `-` for standard input, or any URL of a site
     #[arg(value_name = "FILE|URL", value_parser = OsStringValueParser::new().map(Source::from))]
     source: Source,
-    /// Use this configuration to fetch with: its egress section, its trusted root certificates, its time-outs
+    /// Fetch with this configuration: with its egress section, its trusted root certificates and its time-outs
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
     overrides: Overrides,
-    /// Show every finding. Without it, lint shows the first ten of each code (of a note, the first)
+    /// Show every finding. Without this option, lint shows the first ten errors and warnings of each code, and the
+    /// first note of each code
     #[arg(long)]
     all: bool,
     /// Print all findings as one JSON object

@@ -15,8 +15,8 @@ use crate::{
 /// The keys that the command line sets.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct Overrides {
-    /// Set a key of the configuration, such as proxy.listen=0.0.0.0:3128 (repeatable). Wins over the file and over
-    /// environment variables (ROBOTGATE_SET_PROXY__LISTEN)
+    /// Set a key of the configuration, such as proxy.listen=0.0.0.0:3128 (repeatable). The value replaces the value in
+    /// the file and in environment variables (ROBOTGATE_SET_PROXY__LISTEN)
     #[arg(long, value_name = "KEY=VALUE", global = true)]
     set: Vec<Setting>,
 }

@@ -14,22 +14,23 @@ use crate::{
     text::plain_message,
 };
 
-/// Decide each decision of an audit log again
+/// Make each decision of an audit log again, and list those that differ
 ///
-/// Uses the log, the store of evidence and the engine of this version. Lists the decisions whose verdict, reason,
-/// rule or line would now be different. Opens no connection, and can run while the proxy runs.
+/// Takes the robots.txt and the configuration of each decision from the store of evidence, and decides as this version
+/// of robotgate does. Lists the decisions whose verdict, reason, rule or line would now be different. Opens no
+/// connection, and can run while the proxy runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ReplayArgs {
     /// Files of the audit log, also rotated and .gz ones ("-" is standard input)
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// The configuration that the proxy runs with: its evidence.path names the store
+    /// The configuration that the proxy runs with. evidence.path in it names the file of the store
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
     overrides: Overrides,
-    /// The store of evidence to use instead of the configuration's store
+    /// The file of the store of evidence, instead of evidence.path of the configuration
     #[arg(long, value_name = "FILE")]
     evidence: Option<PathBuf>,
     /// Show the decision with this id, and what decided it
@@ -38,7 +39,8 @@ pub struct ReplayArgs {
     /// List every difference instead of the first 100
     #[arg(long)]
     all: bool,
-    /// Accept decisions that cannot be replayed, for example because their texts have expired
+    /// Do not fail because of decisions that cannot be made again, for example because their texts are no longer in the
+    /// store
     #[arg(long)]
     allow_missing: bool,
     /// Print one JSON object instead of text
@@ -335,9 +337,9 @@ const LISTED: usize = 100;
 const MAX_URL: usize = 2 * 1024;
 
 const AFTER_HELP: &str = "\
-Exit status: 0 if every decision is the same or taken as logged; 1 if a decision differs or cannot be
-replayed (--allow-missing accepts decisions that cannot be replayed), a line cannot be read, or an input
-is invalid; 2 for a usage error.
+Exit status: 0 if every decision is the same or taken as logged; 1 if a decision differs, a decision cannot
+be made again (unless you give --allow-missing), a line cannot be read, or an input is invalid; 2 for a usage
+error.
 
 Try it:
   robotgate replay --config /etc/robotgate/robotgate.toml /var/log/robotgate/audit.jsonl

@@ -26,7 +26,7 @@ pub struct RunArgs {
     config: Option<PathBuf>,
     #[command(flatten)]
     overrides: Overrides,
-    /// What the decisions on standard output look like
+    /// What the audit log looks like on standard output
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     log_format: LogFormat,
     /// Accepted only so that the error can say to use `--config`: `robotgate check` takes the file without the option.
@@ -55,8 +55,9 @@ pub fn run(args: &RunArgs) -> ExitCode {
 
 const AFTER_HELP: &str = "\
 Signals:
-  SIGTERM, SIGINT (Ctrl-C)  stop: accept no new connections, and exit when the open exchanges have
-                            ended, or after proxy.shutdown-timeout; a second signal stops immediately
+  SIGTERM, SIGINT (Ctrl-C)  stop: accept no new connections, and exit when all open requests and
+                            tunnels have ended, at the latest after proxy.shutdown-timeout; after a
+                            second signal, exit immediately
   SIGHUP                    reload the configuration, certificates and keys; reopen the audit log
   SIGUSR1                   reopen the audit log
 

@@ -16,25 +16,32 @@ use crate::{
 
 /// Seal the audit log, so that later changes of its lines can be found
 ///
-/// Adds each new line's SHA-256 to a Merkle tree and signs its root. The lines stay in the log. Goes on where it
-/// stopped, also after a rotation. Run it by a timer, or set evidence.seal = true instead, so that the proxy does it.
+/// Adds the SHA-256 of each new line to a hash tree (a Merkle tree). Then signs a checkpoint: a short text with the
+/// name of the log, the number of lines in the tree and the tree's root hash. The tree, the checkpoint and the key are
+/// in the seal folder (evidence.seal-path). The lines stay in the log.
+///
+/// Each run continues where the last one stopped, also after a rotation of the log. Run the command by a timer, or set
+/// evidence.seal = true: then the proxy seals the log itself.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
 pub struct SealArgs {
     #[command(subcommand)]
     action: Option<Action>,
-    /// The log; its rotated files next to it are found. Name them too if they lie elsewhere. Without LOG, audit.path
+    /// The log. seal finds the rotated files next to the log; also name those that are elsewhere. Without LOG, seal
+    /// uses audit.path
     #[arg(value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// Go on although sealed lines are missing or changed: seal each line that is not sealed yet
+    /// Seal the lines that are not sealed yet, even if sealed lines are missing or changed. Without this option,
+    /// sealing then stops with an error
     #[arg(long)]
     go_on: bool,
-    /// The configuration that the proxy runs with: it names the folder and the log
+    /// The configuration that the proxy runs with. It says where the seal folder (evidence.seal-path) and the log
+    /// (audit.path) are, and what name the log has in checkpoints (evidence.seal-origin)
     #[arg(long, short, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     #[command(flatten)]
     overrides: Overrides,
-    /// The folder of the sealed log, instead of the configuration's (evidence.seal-path)
+    /// The seal folder, instead of evidence.seal-path of the configuration
     #[arg(long, value_name = "FOLDER", global = true)]
     folder: Option<PathBuf>,
 }
@@ -43,48 +50,52 @@ pub struct SealArgs {
 enum Action {
     Verify(VerifyArgs),
     Prove(ProveArgs),
-    /// Print the current checkpoint, to hand it to a notary or a witness
+    /// Print the current checkpoint, so that you can give it to somebody who keeps it, such as a notary
     Checkpoint,
-    /// Replace the key that signs. A checkpoint that both keys sign announces the new one
+    /// Replace the key that signs the checkpoints. Both keys sign a checkpoint that announces the new key
     RotateKey,
 }
 
 /// Check that the log is as it was sealed
 ///
-/// Finds lines that were changed, removed, added or moved, a log that was cut short, and files of the folder that do
-/// not fit the signed checkpoint.
+/// Finds lines of the log that were changed, removed, added or moved after sealing, and files of the seal folder that
+/// do not match the folder's checkpoint.
 #[derive(Debug, clap::Args)]
 struct VerifyArgs {
-    /// Files of the log, from the oldest to the newest, also rotated and .gz ones. Without LOG, only the folder is
-    /// checked
+    /// Files of the log, from the oldest to the newest, also rotated and .gz ones. Without LOG, verify checks only the
+    /// seal folder
     #[arg(value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// A checkpoint that was handed out before: the tree must extend it. Can be given several times
+    /// The file of an earlier checkpoint, which you or somebody else kept. verify checks that the tree still begins
+    /// with exactly the lines that this checkpoint covers (repeatable)
     #[arg(long, value_name = "FILE")]
     checkpoint: Vec<PathBuf>,
-    /// A public key that you trust (a vkey), or a file with some. Without it, the keys in the folder count
+    /// The public key that must have signed the checkpoints, or a file with such keys. Without this option, verify
+    /// trusts the public keys in the seal folder
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// Older files were deleted or are not given: sealed lines before the first line are no error
+    /// Do not report that sealed lines are missing before the first line of the files. Use this option if you do not
+    /// name the oldest files of the log
     #[arg(long)]
     skip_older: bool,
-    /// Newer files are not given: sealed lines after the last line are no error
+    /// Do not report that sealed lines are missing after the last line of the files. Use this option if you do not name
+    /// the newest files of the log
     #[arg(long)]
     skip_newer: bool,
 }
 
 /// Write a proof that the lines of a request are sealed
 ///
-/// Writes each line that has the id, and its proof (c2sp.org/tlog-proof). Anyone who trusts the key can check them
-/// without robotgate and without the rest of the log.
+/// Writes two files for each line that has the id: the line, and a proof that it is sealed (c2sp.org/tlog-proof).
+/// Anyone who trusts the public key can check both files without robotgate and without the rest of the log.
 #[derive(Debug, clap::Args)]
 struct ProveArgs {
     /// The id of the request, as its client saw it
     id: String,
-    /// Files of the log, in any order. Without LOG, audit.path
+    /// Files of the log, in any order. Without LOG, prove reads only the file of audit.path
     #[arg(value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// The folder to write to
+    /// The folder to write the files to
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     out: PathBuf,
 }
@@ -276,9 +287,10 @@ fn lines(number: u64) -> String {
 const MAX_NAME: usize = 2 * 1024;
 
 const AFTER_HELP: &str = "\
-A log whose name is that of a subcommand needs a path, such as ./verify.
+If a log has the name of a subcommand, write its path, such as ./verify.
 
-Exit status: 0 if nothing is wrong; 1 if something is, or an input is bad; 2 for a usage error.
+Exit status: 0 if the command succeeds and verify finds nothing wrong; 1 if verify finds something wrong, or
+the command fails; 2 for a usage error.
 
 Try it:
   robotgate seal --config /etc/robotgate/robotgate.toml

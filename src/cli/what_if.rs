@@ -22,8 +22,9 @@ use crate::{
 
 /// Say what would have been decided with another configuration, robots.txt or User-Agent
 ///
-/// Decides each decision of an audit log again under the changes that you name, and compares the result with the log.
-/// The texts come from the store of evidence. Opens no connection, and can run while the proxy runs.
+/// Makes each decision of an audit log again with the changes that you name, and compares the result with the log. The
+/// old robots.txt files and configurations come from the store of evidence. Opens no connection, and can run while the
+/// proxy runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true).args(["config", "set", "robots", "agent"]))]
@@ -31,28 +32,29 @@ pub struct WhatIfArgs {
     /// Files of the audit log, also rotated and .gz ones ("-" is standard input)
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// Decide with this configuration instead of the logged ones. Of the files that it names, only the store is read
+    /// Decide with this configuration instead of those in the log. Of the files that this configuration names, the
+    /// command reads only the store
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
     overrides: Overrides,
-    /// Assume this robots.txt for a site, regardless of what the site sent (repeatable)
+    /// Assume that the site had this robots.txt, regardless of what it sent (repeatable)
     #[arg(long, value_name = "ORIGIN=FILE", value_parser = site)]
     robots: Vec<(Origin, PathBuf)>,
     /// Assume that every request had this User-Agent
     #[arg(long, value_name = "USER-AGENT")]
     agent: Option<String>,
-    /// The store of evidence. By default, the evidence.path of --config, or else the default path
+    /// The file of the store of evidence. By default, evidence.path of the configuration
     #[arg(long, value_name = "FILE")]
     evidence: Option<PathBuf>,
-    /// List every group instead of the 20 largest
+    /// List every group of changed decisions, instead of only the 20 largest groups
     #[arg(long)]
     all: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
     // The help of this option is not a doc comment, because rustdoc would take its brackets for a link.
-    #[arg(help = "Print [[expect]] cases for a configuration instead: one for each bot, site and rule",
+    #[arg(help = "Instead of the result, print [[expect]] cases: one for each bot, site and rule",
         long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true,
         default_missing_value = "changed", conflicts_with_all = ["json", "all"])]
     expect: Option<Which>,
@@ -63,7 +65,7 @@ pub struct WhatIfArgs {
 enum Which {
     /// Decisions that change
     Changed,
-    /// All decisions that the changes affect
+    /// All decisions that can be made again
     All,
 }
 

@@ -29,8 +29,9 @@ pub struct HistoryArgs {
     /// An origin (scheme, host and port), any URL of the site, or a bare host, which means https
     #[arg(value_name = "ORIGIN")]
     origin: String,
-    /// Show the difference from version A to version B. With A alone, show what changed in version A; with neither,
-    /// show what changed last. Name a version by its number in the list, or by at least six digits of its SHA-256
+    /// Show the difference from version A to version B. With A alone, show the difference from the version before A.
+    /// With neither, show the last change. Name a version by its number in the list, or by at least six digits of its
+    /// SHA-256
     #[arg(long, num_args = 0..=2, value_names = ["A", "B"])]
     diff: Option<Vec<String>>,
     /// Print only the text of a version: byte for byte, but with control characters escaped at a terminal

@@ -22,7 +22,7 @@ use crate::{
 /// last-copy, unreachable-too-long). After UNTIL, robotgate fetches the robots.txt again when a bot needs it. Times
 /// are in UTC.
 ///
-/// With a fleet, FROM is "fleet" if another robotgate fetched the robots.txt, and "site" if this one did.
+/// In a fleet, FROM is "fleet" if another robotgate fetched the robots.txt, and "site" if this one did.
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
     /// List only sites with this text in their origin, such as "example.com" or "http://"
