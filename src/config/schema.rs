@@ -126,7 +126,7 @@ impl<'d> Descriptions<'d> {
         for line in page.lines() {
             if let Some(heading) = line.strip_prefix("## ") {
                 section = heading.strip_prefix('`').map(|name| name.trim_matches(['`', '[', ']']));
-            } else if let Some(name) = section.filter(|_| !line.is_empty() && !line.starts_with(['|', '`', '#'])) {
+            } else if let Some(name) = section.filter(|_| !line.is_empty() && !is_markup(line)) {
                 let Description { text, .. } = descriptions.entry(name).or_default();
                 text.push_str(if text.is_empty() { "" } else { " " });
                 text.push_str(line);
@@ -161,6 +161,11 @@ impl<'d> Descriptions<'d> {
             None => text,
         })
     }
+}
+
+/// Returns whether the line is part of a table, a heading, or the edge of a block of code.
+fn is_markup(line: &str) -> bool {
+    line.starts_with(['|', '#']) || line.starts_with("```")
 }
 
 /// Replaces each Markdown link by its text.
@@ -243,6 +248,16 @@ mod tests {
             compared += 1;
         }
         assert!(compared > 50, "{compared}");
+    }
+
+    #[test]
+    fn a_section_is_described_by_its_whole_first_paragraph() {
+        let page = "## `[x]`\n\nThe keys of\n`a` count.\n\nMore.\n\n## `[y]`\n\n```toml\n[y]\n```\n";
+        let descriptions = Descriptions::read(page);
+        assert_eq!(
+            descriptions.of("x", &Kind::Table).as_deref(),
+            Some("The keys of `a` count.")
+        );
     }
 
     #[test]
