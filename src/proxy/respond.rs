@@ -465,7 +465,7 @@ fn text_body(details: &Details<'_>) -> Vec<u8> {
     }
     if let Some(bot) = details.bot {
         text.push_str(&format!(
-            "The bot that the request was taken for: {}\n",
+            "The bot that robotgate identified: {}\n",
             plain(bot, MAX_TEXT)
         ));
     }

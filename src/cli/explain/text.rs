@@ -50,9 +50,9 @@ pub(super) fn write(
     let _ = fetch::write(source, tdmrep, paint, &mut out);
     let _ = statements(report, paint, &mut out);
     match (*sources == Sources::default(), source) {
-        (true, _) => out.push_str(
-            "\nNo --config was given, so these are the defaults; the running proxy may decide differently.\n",
-        ),
+        (true, _) => {
+            out.push_str("\nNo --config was given, so the defaults apply; the running proxy may decide differently.\n")
+        }
         (false, Source::Live(_)) => {
             let _ = writeln!(
                 out,

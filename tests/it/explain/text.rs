@@ -38,7 +38,7 @@ Other lines of the file, which do not decide this:
   line 5    Crawl-delay: 10  (only for GPTBot, CCBot)
   line 6    Content-Signal: search=yes, ai-train=no  (only for GPTBot, CCBot)
 
-No --config was given, so these are the defaults; the running proxy may decide differently.
+No --config was given, so the defaults apply; the running proxy may decide differently.
 ";
     assert_eq!(output.out, expected);
     assert_eq!(output.errors, "");
@@ -186,7 +186,7 @@ async fn the_end_says_whether_these_are_only_the_defaults() {
     for (config, is_default) in [(&[][..], true), (&["--config", file.to_str().unwrap()], false)] {
         let args = ["--robots", "-", "--agent", "a", "http://a.example/"];
         let output = explain_input(&[&args[..], config].concat(), SHOP).await;
-        let note = "\nNo --config was given, so these are the defaults; the running proxy may decide differently.\n";
+        let note = "\nNo --config was given, so the defaults apply; the running proxy may decide differently.\n";
         assert_eq!(output.out.ends_with(note), is_default, "{}", output.out);
     }
 }

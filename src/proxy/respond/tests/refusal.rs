@@ -53,7 +53,7 @@ fn a_client_that_prefers_text_gets_the_refusal_as_text() {
         "403 Disallowed by robots.txt\n\n\
          A rule of the site's robots.txt disallows this URL. \
          Line 3 of https://a.example/robots.txt: Disallow: /private\n\n\
-         The bot that the request was taken for: AcmeBot\n\
+         The bot that robotgate identified: AcmeBot\n\
          The decision's id in the audit log: 0192f0c1-2345-7abc-8def-0123456789ab\n"
     );
     assert_eq!(header(&answer, "content-length"), answer.body.len().to_string());
