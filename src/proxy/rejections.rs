@@ -127,8 +127,8 @@ fn log_rejection(kind: RejectionKind, cause: &str, outer_connect: &OuterConnect,
         ),
         RejectionKind::Closed => ratelimited!(
             warn, %client, user_agent, origin, alert = cause, count, fix,
-            "a client closed the connection when it saw robotgate's certificate, often because it does not trust it: \
-             `{fix}` shows what to set in the client; or let the host through with [[https.tunnel]]"
+            "a client closed the connection when it saw robotgate's certificate, probably because it does not trust \
+             this certificate: `{fix}` shows what to set in the client; or let the host through with [[https.tunnel]]"
         ),
     }
 }
