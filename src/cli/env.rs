@@ -208,7 +208,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     }
 
     let mut out = format!(
-        "# {}. To set it in this shell: eval \"$(robotgate env{options} {})\"\n",
+        "# {}. To apply these settings in this shell: eval \"$(robotgate env{options} {})\"\n",
         client.about, client.name
     );
     for note in notes.iter().chain(&hint) {
