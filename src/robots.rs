@@ -1,14 +1,23 @@
-//! The robots.txt engine: parses a file once, picks the group for an agent, matches a path, and says which rule and
-//! line decided. It reads a file exactly as Google's open-source parser does, or to the letter of RFC 9309: see
-//! [`Profile`].
+//! Parses robots.txt files, and decides whether an agent may fetch a path. Says which rule decided, and in which line.
+//! Reads a file exactly as Google's open-source parser does, or to the letter of RFC 9309: see [`Profile`].
 //!
-//! It does no I/O, reads no clock, and does not allocate to decide. It does not cut a file at 500 KiB: the fetcher does
-//! that. In Google's profile, rules can disallow `/robots.txt` itself: [`crate::decision`] allows it.
+//! It does no I/O and reads no clock. A decision allocates nothing, unless the RFC profile has to normalize the path.
+//! The fetcher, not this module, cuts a file at 500 KiB. In Google's profile, rules can disallow `/robots.txt` itself;
+//! [`crate::decision`] allows that path nevertheless.
 //!
-//! How a file is parsed: `line` → `record` → `draft`, which compiles each pattern (`entry`, after `escape`) →
-//! `ruleset`, which finds the rules of each agent and lets `layout` lay them out as tables of an `index`. How a path is
-//! decided: [`RobotsTxt::agent`] (`names`) → [`Agent::decide`] (`search`, `prefilter`, `wild`) → [`RobotsTxt::rule`],
-//! which parses the rule's line again. [`Agent::usage_within`] (`usage`) returns how the content of a path may be used.
+//! How a file is parsed:
+//!
+//! 1. `line` splits the file into lines, and `record` parses each line.
+//! 2. `draft` collects the groups. For each pattern, `escape` normalizes it and `entry` compiles it.
+//! 3. `ruleset` finds the rules of each agent, and `layout` sorts their patterns into the tables of an `index`.
+//!
+//! How a path is decided:
+//!
+//! 1. [`RobotsTxt::agent`] finds the rules of the agent (`names`).
+//! 2. [`Agent::decide`] finds the rule that decides (`search`, with `prefilter` and `wild`).
+//! 3. [`RobotsTxt::rule`] parses the line of that rule again, for people to see.
+//!
+//! [`Agent::usage_within`] (`usage`) returns how the content of a path may be used.
 //!
 //! For people, four functions parse the text again: [`explain()`] says why each rule won or lost, [`statements`]
 //! returns what else a file says ([`which_apply`]: to which agents), [`lint()`] returns what is wrong or surprising in
@@ -143,7 +152,7 @@ pub struct RuleId {
 pub enum RuleKind {
     /// Allows paths. Sorts before `Disallow`, because it wins if both patterns are equally long.
     Allow,
-    /// Disallows paths, unless its pattern is empty.
+    /// Disallows paths. A `Disallow` with an empty pattern disallows nothing.
     Disallow,
 }
 
@@ -185,7 +194,7 @@ impl RobotsTxt {
         Self::new(Draft::read(profile, body), body.len())
     }
 
-    /// Keeps a file that is not a robots.txt, such as a `tdmrep.json`. It has no rules.
+    /// Stores a file that is not a robots.txt, such as a `tdmrep.json`, without parsing it. The result has no rules.
     #[must_use]
     pub fn without_rules(profile: Profile, body: &[u8]) -> Self {
         let body = &body[..body.len().min(line::MAX_BODY)];
@@ -211,7 +220,8 @@ impl RobotsTxt {
 
     /// Returns the rules for `agent`, exactly as Google's parser picks them. Of each user-agent in the file, it takes
     /// only the letters, `-` and `_` at the start, and compares them with `agent`, ignoring case. If none is equal, the
-    /// rules for `*` apply (RFC 9309 §2.2.1). An empty `agent` equals a user-agent that begins with another character.
+    /// rules for `*` apply (RFC 9309 §2.2.1). An empty `agent` equals a user-agent that begins with another character,
+    /// such as a digit, because the part that is compared is then empty too.
     #[must_use]
     pub fn agent(&self, agent: &str) -> Agent<'_> {
         match &self.rules {

@@ -1,6 +1,6 @@
 //! The rules of a robots.txt for one agent, and the decision on one path (RFC 9309 §2.2).
 //!
-//! This runs for every request. It reads no clock and does no I/O. It allocates only if the RFC profile has to
+//! A decision is made for every request. It reads no clock and does no I/O. It allocates only if the RFC profile has to
 //! normalize the path.
 
 use super::{
@@ -67,8 +67,8 @@ impl<'a> Agent<'a> {
     }
 
     /// Decides `path`, which must begin with `/` and includes parameters and query, as
-    /// [`path_of_url`](super::path_of_url) returns it. The rule with the longest matching pattern wins, and an allow
-    /// wins a tie (RFC 9309 §2.2.2).
+    /// [`path_of_url`](super::path_of_url) returns it. The rule with the longest matching pattern wins. If an `Allow`
+    /// and a `Disallow` are equally long, the `Allow` wins (RFC 9309 §2.2.2).
     ///
     /// ```
     /// use robotgate::robots::RobotsTxt;
@@ -146,9 +146,9 @@ impl<'a> Agent<'a> {
     }
 
     /// Returns what the file says about the use of the content at `path`, which the agent must be allowed to fetch.
-    /// Returns `None` if that takes more work than `budget`. The work is the number of lines about use, the number of
-    /// their user-agents, and the bytes that are searched for patterns with wildcards. The first call parses the file
-    /// again.
+    /// Returns `None` if that takes more work than `budget`; otherwise subtracts the work from `budget`. The work is
+    /// the number of lines about use, plus the number of their user-agents, plus the number of bytes that are searched
+    /// for patterns with wildcards. The first call parses the file again.
     ///
     /// ```
     /// use robotgate::{robots::RobotsTxt, usage::Vocabulary};
@@ -232,7 +232,8 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Must not be inlined: a [`PathIndex`] takes more stack space than most decisions need.
+    /// Repeats a search that took long, with a [`PathIndex`]. It is not inlined, so that only these rare searches take
+    /// the stack space of a `PathIndex`.
     #[inline(never)]
     fn find_indexed(&self, search: Search<'_>, path: &[u8]) -> (Match, usize) {
         let path_index = PathIndex::new(path);

@@ -1,4 +1,5 @@
-//! What changed between two texts of a robots.txt: the rules that each agent gained and lost, and the other statements.
+//! What changed between two texts of a robots.txt: which rules each agent gained and lost, and which other statements,
+//! such as sitemaps, were added and removed.
 //!
 //! It compares meanings, not texts. It ignores comments, the order of lines, repeated rules, and whether the rules of
 //! an agent are in one group or in several. Two patterns are equal if their normalized forms are equal.
@@ -15,7 +16,8 @@ use super::{
 /// The changes from an old text of a robots.txt to a new one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The groups that changed, in the order of the new text. Groups whose agents only the old text names come last.
+    /// The groups that changed, in the order of the new text. The groups of agents that the new text does not name come
+    /// last.
     pub groups: Vec<GroupChange>,
     /// New statements that are no rules, such as sitemaps, in the order of their lines.
     pub statements_added: Vec<ChangedStatement>,
@@ -64,7 +66,7 @@ pub struct ChangedStatement {
     pub kind: &'static str,
     /// The value; see [`Statement::value`](super::Statement::value).
     pub value: String,
-    /// The agents that the statement is for. Empty if it is for the whole file.
+    /// The agents that the statement is for, at most 20. Empty if it is for the whole file.
     pub agents: Vec<String>,
 }
 
@@ -242,8 +244,9 @@ fn changed_groups(before: &Index<'_>, after: &Index<'_>) -> (Vec<GroupChange>, b
         .iter()
         .filter(|agent| after.groups_of(&agent.name).is_none());
     let mut changed: Vec<GroupChange> = Vec::new();
-    // Agents with the same old and the same new rules have the same change. For each such pair of rules, this is the
-    // index of the change in `changed`, or `None` if the rules of both groups together are equal.
+    // Agents with the same old rules and the same new rules have the same change, so each pair of old and new rules is
+    // compared only once. Maps the pair to the index of the change in `changed`. Maps it to `None` if the old and the
+    // new rules are equal and only divided into groups differently.
     let mut known: HashMap<(SetsOfRules, SetsOfRules), Option<usize>> = HashMap::new();
     let mut work = 0;
     for agent in after.agents.iter().chain(only_before) {

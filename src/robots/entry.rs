@@ -12,16 +12,16 @@ use super::{RuleId, RuleKind, head::Head};
 /// second entry for `/dir/`, which it allows too.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<W> {
-    /// Offset of the normalized pattern in the text.
+    /// Offset of the normalized pattern in `RobotsTxt::text`.
     start: W,
     line: W,
     /// Length of the literal: the part of the pattern before any wildcard, with which a path must begin.
     literal: u16,
     /// Length of the normalized pattern, including wildcards.
     length: u16,
-    /// Several values in one integer. The upper bits contain the rule's kind and the pattern's [`Shape`]. The lower bits of
-    /// a pattern without wildcards contain the distance to the entry of its parent ([`super::index`] says what that is).
-    /// Those of a pattern with wildcards are a mask: a path that lacks one of its classes of bytes cannot match.
+    /// Several values in one integer. The highest three bits contain the rule's kind and the pattern's [`Shape`]. The
+    /// other bits of a pattern without wildcards say how many entries its parent ([`super::index`]) is before this one,
+    /// or 0 if it has none. The other bits of a pattern with wildcards are the result of [`needs`](Self::needs).
     link: u16,
 }
 
@@ -69,8 +69,9 @@ impl Entry<u32> {
         Self::of_body(start, &body[..body.len() - stars], to_end, length, line, kind)
     }
 
-    /// Compiles the directory that an `Allow` for an index page allows too (see [`index_directory`]). If both match,
-    /// the rule for the page wins, because it is longer.
+    /// Compiles the pattern of the directory that an `Allow` for an index page also allows (see [`index_directory`]).
+    /// Returns `None` if the pattern is not for an index page. If a path matches both patterns, that of the page wins,
+    /// because it is longer.
     pub(super) fn directory(text: &[u8], start: usize, length: usize, line: u32) -> Option<Self> {
         let body = &text[start..start + index_directory(&text[start..start + length])?];
         Some(Self::of_body(start, body, true, body.len() + 1, line, RuleKind::Allow))
@@ -139,7 +140,7 @@ impl<W: Offset> Entry<W> {
         self.shape() >= Shape::Wild
     }
 
-    /// Returns how many entries before this one its parent is; see [`super::index`].
+    /// Returns how many entries the parent is before this one; [`super::index`] says what a parent is.
     pub(super) fn parent(&self) -> Option<usize> {
         match self.link & DISTANCE {
             0 => None,
@@ -193,8 +194,9 @@ impl<W: Offset> Entry<W> {
             && (length <= Head::BYTES || path.starts_with(self.literal(text)))
     }
 
-    /// Returns which bytes a path must contain to match this pattern with wildcards. In a small table, these are
-    /// [`super::prefilter::Classes`]; in a large one, bits of a [`super::prefilter::PairFilter`].
+    /// Returns which bytes a path must contain to match this pattern with wildcards. In a table with few such patterns,
+    /// these are two classes of bytes ([`super::prefilter::Classes`]); in a table with many, a pair of neighbouring
+    /// bytes ([`super::prefilter::PairFilter`]).
     pub(super) fn needs(&self) -> u16 {
         self.link & DISTANCE
     }
@@ -209,8 +211,8 @@ impl<W: Offset> Entry<W> {
         let start = self.start.at();
         match self.shape() {
             Shape::Prefix | Shape::Exact => &text[start..start + self.literal_len()],
-            // Cut off the last byte. It is the `$`, or if this is the directory `/dir/` of an index page, the byte
-            // after it.
+            // Cut off the last byte, which is the `$`. For the directory of an index page, the text has no `$`, but
+            // the first letter of `index.htm`.
             Shape::WildToEnd => &text[start..start + usize::from(self.length) - 1],
             Shape::Wild => {
                 let pattern = &text[start..start + usize::from(self.length)];
@@ -264,8 +266,9 @@ pub(super) fn offset(n: usize) -> u32 {
     n as u32
 }
 
-/// Returns where the directory ends in the pattern of an index page. In Google's parser, an `Allow` for
-/// `/dir/index.html` (or any last segment that begins with `index.htm`) also allows `/dir/` alone.
+/// Returns where the directory ends in the pattern of an index page. Returns `None` for other patterns. In Google's
+/// parser, an `Allow` for `/dir/index.html` (or any last segment that begins with `index.htm`) also allows `/dir/`
+/// alone.
 pub(super) fn index_directory(pattern: &[u8]) -> Option<usize> {
     let slash = memrchr(b'/', pattern)?;
     pattern[slash..].starts_with(b"/index.htm").then_some(slash + 1)

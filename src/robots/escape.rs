@@ -25,7 +25,7 @@ pub(super) fn of_pattern(profile: Profile, pattern: &[u8]) -> Cow<'_, str> {
     for unit in Units(inner) {
         in_query |= matches!(unit, Unit::Raw(b'?'));
         match (profile, unit) {
-            // Escape this `$`, because it has a special meaning only at the end of a pattern.
+            // This `$` is not at the end of the pattern, so it is an ordinary character. Escape it as in a path.
             (Profile::Rfc9309, Unit::Raw(b'$')) => push_escaped(&mut spelled, b'$'),
             (Profile::Rfc9309, Unit::Escaped(octet)) if is_the_same_plain(octet, in_query) => {
                 spelled.push(octet.into())
@@ -88,9 +88,10 @@ fn octet(high: u8, low: u8) -> Option<u8> {
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// Returns whether an escape means the same as the plain character. It does for unreserved characters (RFC 3986 §2.3).
-/// It also does for most reserved ones (§2.2), which RFC 9309 §2.2.2 compares as equal. It does not for a delimiter of
-/// the URL (`/a%2Fb` is another path than `/a/b`), or for `*` and `$`, which are wildcards if they are not escaped.
+/// Returns whether a character means the same with and without its escape. This is true for unreserved characters
+/// (RFC 3986 §2.3) and for most reserved ones (§2.2; RFC 9309 §2.2.2 compares these as equal). For `/`, `?` and `#`, it
+/// is true only in the query: `/a%2Fb` is another path than `/a/b`. It is false for `*` and `$`, which are wildcards if
+/// they are not escaped.
 fn is_the_same_plain(octet: u8, in_query: bool) -> bool {
     octet.is_ascii_alphanumeric() || b"-._~:[]@!&'()+,;=".contains(&octet) || in_query && b"/?#".contains(&octet)
 }

@@ -29,8 +29,8 @@ pub struct Explanation<'a> {
     pub groups: Vec<Group<'a>>,
     /// Number of rules in these groups. 0 if no rule can forbid the path, such as `/robots.txt` in the RFC profile.
     pub considered: usize,
-    /// The rules that lost, except those that neither match nor would have won if they matched. The nearest to winning
-    /// comes first.
+    /// The rules that lost. The one that is nearest to winning comes first. Omits each rule that does not match this
+    /// path ([`LossReason::DoesNotMatch`]) and is shorter than the winner: it would have lost even if it matched.
     pub competitors: Vec<Competitor<'a>>,
 }
 
@@ -94,14 +94,15 @@ pub enum LossReason {
     ShorterMatch,
     /// The rule does not match this path.
     DoesNotMatch {
-        /// How many bytes of the pattern the path begins with.
+        /// How many bytes at the start of the pattern match the path. A `*` is one byte.
         fits: usize,
     },
     /// The rule matches no path, because its pattern cannot match the `/` with which every path begins.
     NeverMatches,
 }
 
-/// Explains how the robots.txt `body` decides `path` for the agents of `choice`, read with `profile`.
+/// Explains why the robots.txt `body` allows or disallows `path` for the agents of `choice`. Parses `body` with
+/// `profile`.
 ///
 /// `path` begins with `/` and includes the query; see [`path_of_url`](super::path_of_url).
 ///

@@ -1,5 +1,5 @@
-//! The first eight bytes of a string (a path, a pattern or a name) as one number. Most strings differ in these bytes,
-//! so comparing the two numbers is sufficient.
+//! The first eight bytes of a string (a path, a pattern or a name) as one number. Comparing two such numbers is faster
+//! than comparing two strings, and most strings already differ in these bytes.
 //!
 //! If the numbers are equal, the rest of the strings can still differ, and callers have to compare it.
 
@@ -29,7 +29,7 @@ impl Head {
         Self(head.map_or(0, |head| u64::from_be_bytes(*head)))
     }
 
-    /// Returns the head without the bytes after the first `length`.
+    /// Returns the head with zeros in place of all bytes after the first `length`.
     pub(super) fn first(self, length: usize) -> Self {
         let rest = Self::BYTES - length.min(Self::BYTES);
         // `checked_shl` returns `None` if `length` is 0, which shifts out all bits.

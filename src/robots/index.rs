@@ -5,9 +5,9 @@
 //! wildcards follow, highest precedence first. If there are many of them, they are grouped by two neighbouring bytes
 //! that a path must contain ([`Buckets`]).
 //!
-//! Each pattern without wildcards has a parent: the longest other pattern that it begins with, such as `/a` for `/a/b`.
-//! A pattern that could never win against its parent is left out. So a search goes from a pattern to its parent, then
-//! to the parent's parent, and so on: the first one that matches wins.
+//! A pattern without wildcards can have a parent: the longest other pattern that it begins with, such as `/a` for
+//! `/a/b`. A table omits a pattern that could never win against its parent. So a search goes from a pattern to its
+//! parent, then to the parent's parent, and so on: the first one that matches wins.
 
 use super::{
     entry::{Entry, Offset},
@@ -56,7 +56,7 @@ pub(super) struct Bucket<W> {
     pub(super) end: W,
 }
 
-/// Two neighbouring bytes of a pattern. Two NULs mean that the pattern has none, because no pattern contains a NUL.
+/// Two neighbouring bytes of a pattern. No pattern contains a NUL, so two NULs have a special meaning: [`Pair::NONE`].
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) struct Pair(pub(super) [u8; 2]);
 

@@ -7,8 +7,8 @@ use memchr::{memchr, memchr2, memrchr2};
 
 /// An iterator over the lines of a file, numbered from 1.
 ///
-/// A line ends in LF, CR or CRLF; the last one needs no ending. A NUL ends the content of a line, and what follows
-/// after [`MAX_LINE`] bytes is dropped. The line numbers do not change by that.
+/// A line ends in LF, CR or CRLF; the last one needs no ending. The content of a line ends at a NUL, and after
+/// [`MAX_LINE`] bytes at the latest. The rest of the line is dropped and does not count as a line of its own.
 pub(super) struct Lines<'a> {
     rest: Option<&'a [u8]>,
     number: u32,
@@ -64,9 +64,10 @@ pub(super) fn line_at(body: &[u8], offset: usize) -> &[u8] {
     content(memchr2(b'\n', b'\r', line).map_or(line, |end| &line[..end]))
 }
 
-/// Returns the part of a file that counts. `read` is the beginning of the file, with at least [`BEYOND`] bytes after
-/// `limit`, if the file has them. A line that goes beyond the limit is dropped, because its beginning could mean
-/// something else than the whole line. In a file within the limit, the last line needs no line end.
+/// Returns the part of a file that robotgate uses: the lines within the first `limit` bytes, or all of a shorter file.
+/// `read` is the beginning of the file, with at least [`BEYOND`] bytes after `limit`, if the file has them. A line that
+/// goes beyond the limit is dropped, because its beginning could mean something else than the whole line. A line end
+/// directly after the limit is still included.
 ///
 /// ```
 /// use robotgate::robots::counted;
@@ -94,7 +95,7 @@ fn without_mark(body: &[u8]) -> &[u8] {
     &body[common_prefix(body, BYTE_ORDER_MARK)..]
 }
 
-/// Returns the part of a line that counts: at most [`MAX_LINE`] bytes, and nothing after a NUL.
+/// Returns the part of a line that is parsed: at most [`MAX_LINE`] bytes, and nothing after a NUL.
 pub(super) fn content(line: &[u8]) -> &[u8] {
     let line = &line[..line.len().min(MAX_LINE)];
     memchr(0, line).map_or(line, |end| &line[..end])
@@ -105,12 +106,12 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// How many bytes of a robots.txt count, after content decoding: 500 KiB. This is Google's limit, and the minimum in
-/// RFC 9309 §2.5. The rest is not read.
+/// How many bytes of a robots.txt robotgate uses, after content decoding: 500 KiB. This is Google's limit, and the
+/// minimum in RFC 9309 §2.5. robotgate ignores the rest.
 pub const LIMIT: usize = 500 * 1024;
 
-/// How many bytes after the limit have to be read to know whether the file is longer: two for the line end of a line
-/// that ends exactly at the limit, and one that shows that more follows.
+/// How many bytes to read after the limit: two for the line end of a line that ends exactly at the limit, and one more
+/// to see whether anything follows.
 pub const BEYOND: usize = 3;
 
 /// Maximum length of a line in bytes, as in Google's parser: eight URLs of 2,083 bytes each, the longest that browsers

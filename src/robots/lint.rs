@@ -1,12 +1,12 @@
-//! Finds what people should know about the lines of a robots.txt. Some are not read, some do not mean what they seem to
-//! mean, some have no effect.
+//! Finds lines of a robots.txt that people should know about: lines that are ignored, that do not mean what they seem
+//! to mean, or that have no effect.
 //!
 //! Every finding is true for Google's parser. Linting never affects a request and never fails. It sorts, so it takes
 //! time in proportion to n log n for n lines, and memory in proportion to n.
 //!
 //! How a file is checked: `octets` (findings about bytes) → `lines` (findings about each line, and `patterns`, about
-//! each pattern) → `groups` (which agents the rules apply to) → `rules` (which rules have no effect because of others,
-//! as the engine decides).
+//! each pattern) → `groups` (which agents the rules apply to) → `rules` (which rules have no effect because of other
+//! rules).
 
 mod catalogue;
 mod groups;
@@ -115,7 +115,7 @@ impl Findings {
         });
     }
 
-    /// Adds a finding that involves the other line `related` too.
+    /// Adds a finding about `line` that also involves another line, `related`.
     fn relate(&mut self, line: u32, related: u32, code: Lint, message: impl Into<String>) {
         self.add(line, code, message);
         if let Some(finding) = self.0.last_mut() {

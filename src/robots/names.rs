@@ -96,7 +96,7 @@ impl<W: Offset> Names<W> {
             let ordering = ordering
                 .cmp(&head)
                 .then_with(|| caseless(rest(name.of(text)), rest(wanted)));
-            // Compare the lengths too: NULs at the end of `wanted` would look like padding.
+            // Compare the lengths too: NULs at the end of `wanted` look like the zeros at the end of a short `Head`.
             ordering.then(usize::from(name.length).cmp(&wanted.len()))
         };
         let at = self.0.binary_search_by(order).ok()?;

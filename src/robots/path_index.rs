@@ -86,7 +86,8 @@ fn eight(run: [u8; 8]) -> usize {
     spread(u64::from_le_bytes(run))
 }
 
-/// Returns the bit for a sequence of bytes, by multiplying with the golden ratio.
+/// Returns the bit for a sequence of bytes: a hash of the sequence, by multiplication with the golden ratio (Fibonacci
+/// hashing). Several sequences can have the same bit.
 fn spread(run: u64) -> usize {
     (run.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - BITS)) as usize
 }

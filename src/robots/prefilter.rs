@@ -6,8 +6,9 @@
 
 use super::index::Pair;
 
-/// Which classes of bytes a path contains, one bit each. A pattern is tested by the two classes in it that are rarest
-/// in paths.
+/// Which classes of bytes a path contains, one bit each. A class is one byte or several similar bytes; [`BY_FREQUENCY`]
+/// lists them. A path that lacks a class of a pattern cannot match it. For each pattern, only the two classes that are
+/// rarest in paths are tested.
 #[derive(Clone, Copy)]
 pub(super) struct Classes(u64);
 
@@ -63,7 +64,8 @@ impl PairFilter {
         Self(bits)
     }
 
-    /// Returns false if the path does not contain `pair`. Can return true by mistake. Always true for [`Pair::NONE`].
+    /// Returns true if the path contains `pair`. Can also return true for a pair that the path does not contain,
+    /// because pairs share bits. Always true for [`Pair::NONE`].
     pub(super) fn has(&self, pair: Pair) -> bool {
         self.meets(Self::needs(pair))
     }

@@ -1,5 +1,5 @@
-//! Parses one line as a record: a key, a value, and the meaning of the key (RFC 9309 §2.2). As Google's parser does, it
-//! accepts typos, longer words that begin with a key, and missing colons.
+//! Parses one line as a record: a key, a value, and the meaning of the key (RFC 9309 §2.2). In Google's profile, it
+//! accepts typos, longer words that begin with a key, and missing colons, as Google's parser does.
 //!
 //! It does not know the group of a record, and changes no value.
 
@@ -94,7 +94,7 @@ fn separator(profile: Profile, text: &[u8]) -> Option<usize> {
     words_end.is_none().then_some(blank)
 }
 
-/// Returns whether a byte separates words. Only space and tab do. Other white space counts only at the ends of a text.
+/// Returns whether a byte separates words: a space or a tab. Other white space is only removed from the ends of a text.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
@@ -129,7 +129,7 @@ const GRAMMAR: &[(&[u8], Key)] = &[
 ];
 
 /// The spellings that Google's parser accepts. A key only needs to *begin* with one of them, ignoring case. The first
-/// that fits counts.
+/// spelling that a key begins with determines its meaning.
 const SPELLINGS: &[(&[u8], Key)] = &[
     (b"user-agent", Key::UserAgent),
     (b"useragent", Key::UserAgent),

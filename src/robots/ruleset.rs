@@ -1,5 +1,5 @@
-//! The rules of each agent in a file, from all groups that name it (RFC 9309 §2.2.1). They are in one table of
-//! patterns. If that would take too much memory, there is a table for each group instead.
+//! The rules of each agent in a file, from all groups that name it (RFC 9309 §2.2.1). The patterns of an agent are in
+//! one table. If that would take too much memory, they are in several tables, one for each of its groups.
 //!
 //! It matches no path. Whatever the file contains, the memory is in proportion to its size.
 

@@ -27,7 +27,7 @@ pub(super) struct Search<'a> {
     filter: Option<PairFilter>,
     /// An index of the path. It is built only if the search takes long.
     path_index: Option<&'a PathIndex>,
-    /// Number of bytes that were searched for wildcards.
+    /// Number of bytes of the path that were searched for patterns with wildcards.
     searched: usize,
     /// The search ends once it has searched more bytes than this.
     budget: usize,
@@ -36,8 +36,8 @@ pub(super) struct Search<'a> {
 // === impl Search ===
 
 impl<'a> Search<'a> {
-    /// Creates a search for `path`. `text` contains the patterns. The search stops once it has searched `budget` bytes
-    /// for wildcards.
+    /// Creates a search for `path`. `text` contains the patterns. The search stops once it has searched more than
+    /// `budget` bytes for patterns with wildcards.
     pub(super) fn new(text: &'a [u8], path: &'a [u8], budget: usize) -> Self {
         Self {
             text,
@@ -53,7 +53,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns the number of bytes that were searched for wildcards.
+    /// Returns the number of bytes that were searched for patterns with wildcards.
     pub(super) fn searched(&self) -> usize {
         self.searched
     }

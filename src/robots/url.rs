@@ -9,8 +9,9 @@ use memchr::{memchr, memchr3, memmem};
 /// Returns the path and the query of `url`, as [`super::Agent::decide`] needs them. The result equals that of Google's
 /// parser, even if `url` is no valid URL.
 ///
-/// The scheme, the host and the fragment are removed. Two slashes at the start come before a host. A URL without a
-/// path, or an invalid one, gives `/`. A path that starts with `?` or `;` gets a slash before it. A NUL ends the path.
+/// The scheme, the host and the fragment are removed. The text after two slashes at the start is a host. A URL without
+/// a path, or an invalid one, gives `/`. A path that starts with `?` or `;` gets a slash before it. A NUL ends the
+/// path.
 ///
 /// ```
 /// use robotgate::robots::path_of_url;

@@ -26,7 +26,7 @@ use crate::usage::{Label, Vocabulary};
 pub struct Usage {
     /// What the `Content-Signal` lines of the agent's groups say.
     signals: Preferences,
-    /// What the `Content-Usage` lines say. Of those that match the path, only the ones with the longest pattern count.
+    /// What the `Content-Usage` lines say. Of the lines that match the path, only those with the longest pattern apply.
     usage: Preferences,
 }
 
@@ -67,11 +67,11 @@ pub(super) struct UsageLines {
     runs: Box<[Run]>,
     /// The patterns in the lines about use, followed by the zeros that [`Head::at`] needs.
     patterns: Box<[u8]>,
-    /// Number of lines about use plus that of user-agent lines. Each search reads all of them.
+    /// Number of lines about use plus the number of user-agent lines above them. Each search reads all of these.
     searched: usize,
 }
 
-/// The most memory that [`UsageLines`] can take. It is known before they are parsed.
+/// The most memory that [`UsageLines`] can take. It is computed without parsing these lines.
 #[derive(Debug, Default)]
 pub(super) struct UsageBound {
     /// Number of lines about use, and their total length in bytes.
@@ -91,7 +91,7 @@ struct UsageLine {
     /// Index in `runs` of the user-agent lines above the line.
     run: u32,
     line: u32,
-    /// The pattern at the start of the line, which paths must match. Empty if the line has none.
+    /// The pattern at the start of the line's value, which paths must match. Empty if the value has none.
     pattern: Entry<u32>,
     /// Whether the pattern matches every path.
     covers_site: bool,
@@ -140,7 +140,7 @@ impl SiteUsage<'_> {
     pub fn of_site(&self, vocabulary: Vocabulary, label: &str) -> Option<SitePreference> {
         let at = vocabulary.labels().iter().position(|known| known.name == label)?;
         let lines = || self.lines.iter().filter(|line| line.vocabulary == vocabulary);
-        // Of the lines that match all paths, only those with the longest pattern count.
+        // Of the lines that match all paths, only those with the longest pattern apply.
         let longest = lines()
             .filter(|line| line.covers_site)
             .map(|line| line.pattern.length());
@@ -264,8 +264,8 @@ impl UsageLines {
         lines
     }
 
-    /// Calls `add` for each line that applies to the agents of `choice` and matches `path`. If its `bool` is true, the
-    /// line has a longer pattern than all `Content-Usage` lines so far, and replaces them.
+    /// Calls `add` for each line that applies to the agents of `choice` and matches `path`. The `bool` that it passes
+    /// is true for a `Content-Usage` line with a longer pattern than all others so far, which it replaces.
     fn search(
         &self,
         body: &[u8],

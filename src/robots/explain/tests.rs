@@ -1,5 +1,5 @@
-//! Tests which rules an explanation lists, and why it says each of them lost. Integration tests compare the verdict of
-//! an explanation with that of the engine.
+//! Tests which rules an explanation lists, and the reason that it gives for each rule that lost. Integration tests
+//! check that [`explain`] and [`Agent::decide`](super::super::Agent::decide) have the same result.
 
 use super::*;
 

@@ -91,8 +91,8 @@ impl Weighing<'_> {
         (Reverse(self.rule.pattern.len()), self.rule.kind)
     }
 
-    /// Returns why the rule lost. `None` if the rule does not match and is shorter than the winner, so that it would
-    /// have lost anyway.
+    /// Returns why the rule lost. Returns `None` if [`Explanation::competitors`](super::Explanation::competitors) omits
+    /// the rule.
     fn lost_to(&self, winner: Option<&Self>) -> Option<LossReason> {
         match (self.fit, winner) {
             (Fit::Never, _) => Some(LossReason::NeverMatches),
@@ -115,8 +115,7 @@ pub(super) fn winner(weighings: &[Weighing<'_>]) -> Option<usize> {
     matching.min_by_key(|(_, rule)| rule.rank()).map(|(at, _)| at)
 }
 
-/// Returns the rules other than the winner that explain the result: those that match, and those that could have won if
-/// they matched. The nearest to winning comes first.
+/// Returns the rules that lost, for [`Explanation::competitors`](super::Explanation::competitors).
 pub(super) fn competitors<'a>(weighings: Vec<Weighing<'a>>, winner: Option<usize>) -> Vec<Competitor<'a>> {
     let won = winner.map(|at| &weighings[at]);
     let lost: Vec<Option<LossReason>> = weighings

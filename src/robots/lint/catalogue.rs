@@ -116,7 +116,7 @@ catalogue! {
 
     /// A user-agent without a name.
     EmptyUserAgent = "empty-user-agent", Error;
-    /// A group that no agent can get, because none of its user-agent lines names one.
+    /// A group that applies to no agent, because none of its user-agent lines names one.
     UnreachableGroup = "unreachable-group", Error;
     /// A name that has no meaning for Google's parser, because it begins with another character than a letter, `-` or
     /// `_`.

@@ -83,7 +83,7 @@ impl LintGroup<'_> {
         !self.rules.is_empty() && self.agents.iter().any(|agent| agent.id.is_some())
     }
 
-    /// Reports names that match no agent.
+    /// Reports a group that applies to no agent, and user-agent lines in which Google's parser finds no name.
     fn check_reach(&self, findings: &mut Findings) {
         if self.agents.iter().all(|agent| agent.id.is_none()) {
             let message = "No user-agent of this group is a valid name, so its rules apply to no bot: a name begins \
@@ -141,8 +141,8 @@ fn check_repeated(groups: &[LintGroup<'_>], findings: &mut Findings) {
             continue;
         };
         if seen.group == group {
-            // Agents can also find the line by its whole word, even if that is not a valid name. The line is then not
-            // quite the same as the earlier one, so do not advise to remove it.
+            // An agent can also find a line by its whole word, such as `a*`, even if that is not a valid name. Such a
+            // line is not quite the same as an earlier line for `a`, so do not advise to remove it.
             let advice = match agent.ids.last() == Some(id) {
                 true => ": remove this line",
                 false => "",
@@ -223,8 +223,8 @@ impl UserAgent {
         }
     }
 
-    /// Returns whether Google's parser finds no agent in this line, but other parsers might. An empty value does not
-    /// count, because it has a finding of its own.
+    /// Returns whether Google's parser finds no agent in this line, but other parsers might. Returns false for an empty
+    /// value, which has a finding of its own.
     fn is_a_word_alone(&self) -> bool {
         !self.empty && matches!(&*self.ids, [Id::Token(token), ..] if token.is_empty())
     }

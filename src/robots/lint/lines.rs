@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
     fn sitemap(&mut self, number: u32, value: &'a [u8], findings: &mut Findings) {
         if !is_absolute(value) {
             let message = format!(
-                "A sitemap has to be an absolute URL, with `https://` and the host, and {} is none.",
+                "A sitemap has to be an absolute URL, with `https://` and the host, but {} is not.",
                 quoted(value)
             );
             findings.add(number, Lint::RelativeSitemap, message);
@@ -130,8 +130,8 @@ impl<'a> Reader<'a> {
 /// `Disallow: /a Disallow: /b`, if line ends were lost when somebody pasted the file.
 pub(super) fn swallowed(value: &[u8]) -> Option<&[u8]> {
     memchr_iter(b':', value).find_map(|colon| {
-        // The search for white space never goes back beyond the previous colon, so all searches together take linear
-        // time.
+        // Skip the white space before the colon. This never goes back beyond the previous colon, so for all colons
+        // together it takes linear time.
         let key_end = value[..colon].iter().rposition(|b| !is_space(*b))? + 1;
         let begins_at = |key: &&str| {
             let start = key_end.checked_sub(key.len())?;

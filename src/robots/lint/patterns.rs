@@ -35,8 +35,8 @@ pub(super) fn check(number: u32, kind: RuleKind, value: &[u8], findings: &mut Fi
     }
     if let Some(piece) = REGULAR.iter().find(|piece| memmem::find(value, piece).is_some()) {
         let message = format!(
-            "{} looks like a piece of a regular expression, but patterns are none: `*` stands for any run of characters, a \
-             `$` at the end for the end of the path, and every other character for itself.",
+            "{} looks like a piece of a regular expression, but patterns are not regular expressions: `*` stands for \
+             any run of characters, a `$` at the end for the end of the path, and every other character for itself.",
             quoted(piece)
         );
         findings.add(number, Lint::RegularExpression, message);

@@ -110,8 +110,8 @@ impl<'a> Scope<'a> {
             };
             findings.relate(rule.line, line, code, message);
         }
-        // Stop once the budget is used up. `winners` can then lack rules that never decide, and the next check would
-        // report rules that are needed.
+        // Stop if the budget is used up. `winners` can then be incomplete, and the check below would report rules that
+        // are needed.
         if !covered || *budget == 0 {
             return;
         }
@@ -147,8 +147,8 @@ impl<'a> Scope<'a> {
         (winner != at && deciders.all(|decider| decider == Some(winner))).then_some(winner)
     }
 
-    /// Returns the rule that decides in place of the rule at `at` if that is removed. Returns `None` if removing it
-    /// would change a decision, and `Some(None)` if no rule decides then and the path stays allowed.
+    /// Returns the rule that would decide if the rule at `at` were removed. Returns `Some(None)` if no rule would
+    /// decide, and the paths would stay allowed. Returns `None` if removing the rule could change a decision.
     fn heir(&self, at: usize, lengths: &Lengths, budget: &mut usize) -> Option<Option<usize>> {
         let (kind, pattern) = (self.rules[at].kind, &self.patterns[at]);
         if self.directory(at).is_some() {
@@ -158,10 +158,10 @@ impl<'a> Scope<'a> {
         if heir == Some(at) || heir.map_or(RuleKind::Allow, |heir| self.rules[heir].kind) != kind {
             return None;
         }
-        // The heir is the rule that would decide without this one. A rule of the opposite kind could decide instead of
-        // the heir, if its length is between that of the heir and that of this rule. Then removing this rule might
-        // change a decision. If this pattern has no `*`, only rules with a `*` are rivals: a rule without one matches
-        // all of this rule's paths or none, and would itself be the heir.
+        // Removing this rule could change a decision if there is a rival: a rule of the opposite kind that is at least
+        // as long as the heir and at most as long as this rule. Without this rule, the rival could decide a path
+        // instead of the heir. If this pattern has no `*`, only patterns with a `*` can be rivals: one without a `*`
+        // matches all of this rule's paths or none, and if it matched all, it would itself be the heir.
         let rivals = &lengths[opposite(kind) as usize][usize::from(!pattern.contains('*'))];
         let least = heir.map_or(0, |heir| self.patterns[heir].len());
         let next = rivals.partition_point(|length| *length < least);
@@ -278,6 +278,6 @@ fn opposite(kind: RuleKind) -> RuleKind {
 /// A byte that occurs in no pattern, because normalized patterns are ASCII.
 const ANY: u8 = 0xFF;
 
-/// Total number of bytes that the engine may search for wildcards: about a second of work, far more than an ordinary
-/// file needs.
+/// Maximum number of bytes that all checks of a file together may search for patterns with wildcards. This takes about
+/// a second, and is far more than an ordinary file needs.
 const BUDGET: usize = 16 << 20;

@@ -405,13 +405,14 @@ fn messages_quote_the_text_that_is_lost() {
         ),
         (
             "User-agent: *\nDisallow: /.*\\.php$",
-            "`\\` looks like a piece of a regular expression, but patterns are none: `*` stands for any run of \
-             characters, a `$` at the end for the end of the path, and every other character for itself.",
+            "`\\` looks like a piece of a regular expression, but patterns are not regular expressions: `*` stands for \
+             any run of characters, a `$` at the end for the end of the path, and every other character for itself.",
         ),
         (
             "User-agent: *\nDisallow: /x/[a-f0-9]+",
-            "`[a-f` looks like a piece of a regular expression, but patterns are none: `*` stands for any run of \
-             characters, a `$` at the end for the end of the path, and every other character for itself.",
+            "`[a-f` looks like a piece of a regular expression, but patterns are not regular expressions: `*` stands \
+             for any run of characters, a `$` at the end for the end of the path, and every other character for \
+             itself.",
         ),
     ] {
         let findings = lint(file.as_bytes());

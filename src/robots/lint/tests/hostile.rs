@@ -7,8 +7,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::super::{super::LIMIT, lint};
 
-/// Checks a file that consists of as many pieces as fit. Returns the processor time, because it does not depend on what
-/// else the machine does.
+/// Builds a file from as many pieces as fit into [`LIMIT`] bytes, and checks it. Returns the time that the check took:
+/// processor time, because this does not depend on what else the machine does.
 fn time(name: &str, piece: impl Fn(usize) -> String) -> Duration {
     let mut file = String::new();
     for n in 0.. {

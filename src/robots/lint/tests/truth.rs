@@ -1,5 +1,5 @@
-//! Tests that what `lint` says about a robots.txt is true. Asks the engine about all short paths of a few characters,
-//! for random files.
+//! Tests that what `lint` says about a robots.txt is true. The tests generate random files, and decide all short paths
+//! that consist of a few characters.
 
 use std::collections::BTreeSet;
 
