@@ -47,8 +47,8 @@ pub struct Bot {
 }
 
 words! {
-    /// What happens if robots.txt disallows a request of the bot. The configuration, the log and the header use the
-    /// same word.
+    /// What happens if robots.txt disallows a request of the bot. The configuration, the log and the response field
+    /// `Robots-Decision` use these words.
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Enforcement {
@@ -151,7 +151,7 @@ impl Identity<'_> {
 // === impl IdentityMismatch ===
 
 impl IdentityMismatch {
-    /// Returns why the proof and the User-Agent do not match, as a sentence without a full stop.
+    /// Returns why the client has not proved which bot it is, as a sentence without a full stop. `it` is the client.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "its proof is for a different bot than its User-Agent names",

@@ -1,6 +1,6 @@
 //! The configured bots, indexed so that the sender of a request is found quickly.
 //!
-//! Finding one allocates nothing and never fails. If several bots match, the first one in the configuration wins.
+//! Finding a bot allocates nothing and never fails. If several bots match, the first one in the configuration wins.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ pub struct Bots {
     /// The `user-agents` patterns with a `*`, in the order of the configuration. The number is the index of the bot in
     /// `bots`.
     globs: Vec<(usize, AgentPattern)>,
-    /// The indices of the bots that have to prove who they are. `by_certificate` and `by_network` are the ones that can
-    /// do so by a certificate or by their network.
+    /// The indices of the bots that have to prove who they are. `by_certificate` lists those that can do so by a
+    /// certificate, `by_network` those that can do so by their network.
     with_proofs: Box<[usize]>,
     by_certificate: Box<[usize]>,
     by_network: Box<[usize]>,

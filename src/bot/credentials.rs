@@ -100,7 +100,7 @@ impl Credentials {
         }
     }
 
-    /// Returns whether the name exists.
+    /// Returns whether the file has a secret for this name.
     pub fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }

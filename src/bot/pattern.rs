@@ -19,7 +19,7 @@ pub struct AgentPattern {
 
 /// The error for an empty pattern, which would match every field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an empty pattern matches nothing; write at least one character")]
+#[error("the pattern is empty; write at least one character")]
 pub struct EmptyPattern;
 
 // === impl AgentPattern ===

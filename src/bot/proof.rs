@@ -50,13 +50,14 @@ pub enum PresentedCredential<'a> {
     Nothing,
     /// The value of the request's only Proxy-Authorization field.
     Field(&'a [u8]),
-    /// The request has more than one Proxy-Authorization field, so it is unclear which one counts.
+    /// The request has more than one Proxy-Authorization field, so it is unclear which one to check.
     Several,
     /// The credential of the CONNECT that the request came through.
     Inherited(&'a CredentialRecord),
 }
 
-/// What a client has proved. Only the strongest proof counts: a credential, then a certificate, then an address.
+/// What a client has proved. If it has several proofs, only the strongest is used: a credential, then a certificate,
+/// then an address.
 #[derive(Clone, Copy, Debug)]
 pub enum Proof<'a> {
     /// The client presented nothing that is a proof of a configured bot.
@@ -89,7 +90,7 @@ words! {
 }
 
 /// The value of a Proxy-Authorization field in the Basic scheme (RFC 7617 §2): a name and a secret. It allocates
-/// nothing. It prints neither of the two, because a client could put the secret in place of the name.
+/// nothing. Its `Debug` output shows neither of the two, because a client could put the secret in place of the name.
 pub(super) struct Basic {
     bytes: [u8; MAX_DECODED],
     /// Where in `bytes` the colon between name and secret is.
@@ -159,8 +160,8 @@ impl fmt::Display for ProofKinds {
 // === impl Bots ===
 
 impl Bots {
-    /// Finds out what a client has proved. If its credential is invalid, its certificate and address do not count
-    /// either.
+    /// Finds out what a client has proved. If its credential is invalid, its certificate and address are ignored, and
+    /// the result is [`Proof::Failed`].
     pub fn prove<'a>(&'a self, presented: &Presented<'a>) -> Proof<'a> {
         if let Some(credentials) = self.credentials() {
             let verified = match presented.credential {
@@ -277,7 +278,7 @@ impl Bots {
 // === impl Proof ===
 
 impl<'a> Proof<'a> {
-    /// Returns whether the proof is one for `bot`, which is at `index` in the configuration.
+    /// Returns whether the proof proves that a client is `bot`, which is at `index` in the configuration.
     pub(super) fn covers(&self, index: usize, bot: &Bot) -> bool {
         match self {
             Proof::None | Proof::Failed => false,

@@ -36,7 +36,7 @@ fn accepted_proofs(credentials: &[&str], certificates: &[&str], networks: &[&str
 }
 
 /// `free` requires no proof. `a` and `b` share a credential, a certificate and a network. `a` also has one of each for
-/// itself.
+/// itself. `net` accepts only its network as a proof.
 fn bots() -> Bots {
     let own = accepted_proofs(
         &["own", "shared"],
@@ -64,8 +64,9 @@ fn certificate(name: &str) -> ClientCertificate {
     ClientCertificate::from_der(certificate.der()).expect("it can be read")
 }
 
-/// Describes who the client is in a word or two: a bot, a product token, why it is unidentified, or that a proof is
-/// missing.
+/// Describes an identity in a word or two: the bot, the product token, or why the client is unidentified or refused.
+/// `misfit`: the proof is for another bot. `ask`: there is no valid proof, and a credential would be accepted.
+/// `unproven`: there is no valid proof, and no credential would be accepted.
 fn describe(identity: &Identity<'_>) -> String {
     match identity {
         Identity::Bot(bot) => bot.name.to_string(),
@@ -85,7 +86,8 @@ fn identify(bots: &Bots, proof: &Proof<'_>, user_agent: &str, required: bool) ->
     describe(&bots.identify_by(fields, proof, required))
 }
 
-/// User-Agents, and who the client is then: with a proof for `a`, with one for `a` and `b`, and without a proof.
+/// Each entry is a User-Agent, and how [`describe`] describes a client that sends it: with a proof for `a`, with a
+/// proof for both `a` and `b`, and without a proof.
 #[rustfmt::skip]
 const AGENTS: &[(&str, &str, &str, &str)] = &[
     // The field matches the `user-agents` of a configured bot.
