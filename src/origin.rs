@@ -141,14 +141,14 @@ impl Origin {
     }
 
     /// Returns whether this is the proxy's internal site, with any scheme and port. Public DNS will never have this
-    /// name, because ICANN reserved `.internal` on 29 July 2024. The site has no robots.txt, and requests for it are
-    /// not decided.
+    /// name, because ICANN reserved `.internal` on 29 July 2024. The site has no robots.txt: robotgate answers requests
+    /// for it without a decision.
     pub fn is_internal_site(&self) -> bool {
         matches!(&self.host, Host::Name(name) if **name == *INTERNAL_SITE)
     }
 
-    /// Returns whether `authority`, a host and a port, names this origin. Without a port, the scheme's default port
-    /// counts.
+    /// Returns whether `authority`, a host and a port, names this origin. If it has no port, its port is the default
+    /// port of this origin's scheme.
     pub fn is_named_by(&self, authority: &HostPort) -> bool {
         self.host == authority.host && self.port == authority.port.unwrap_or(self.scheme.default_port())
     }

@@ -1,11 +1,11 @@
 //! The path of an `ftp://` URL, and what is sent to the server for it (RFC 1738 §3.2).
 //!
-//! The path is sent decoded and absolute. It is refused if a server could take it for another one than a matcher sees:
-//! then the decision would not be about the file that is fetched.
+//! The path is sent decoded and absolute. A path is refused if servers could read it differently from robotgate: the
+//! decision would then be about another file than the one that is fetched.
 
 use super::readings::escaped_octet;
 
-/// A path that FTP servers take as it is decided.
+/// A path that FTP servers and robotgate read in the same way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FtpPath {
     url: Vec<u8>,
@@ -21,7 +21,7 @@ pub enum FtpPathError {
     Escape,
     #[error("has a control character or the byte FF, which cannot be sent to an FTP server")]
     Control,
-    #[error("has a question mark: an ftp URL has no query, and a server could take the character for a pattern")]
+    #[error("has a question mark: an ftp URL has no query, and a server could take the character for a wildcard")]
     Question,
     #[error("has an escaped slash or a backslash, which servers read in different ways")]
     Slash,
@@ -42,7 +42,7 @@ impl FtpPath {
     /// (the transfer is always binary). With `;type=d`, the path is that of a folder.
     ///
     /// # Errors
-    /// Fails if a server could take the path for another one, or as a command.
+    /// Fails if a server could take the path for another one, or a part of it for a command.
     pub fn parse(path: &[u8]) -> Result<Self, FtpPathError> {
         let path = path.split(|byte| *byte == b'#').next().unwrap_or_default();
         let (mut url, kind) = without_type(path);
@@ -99,7 +99,8 @@ fn without_type(path: &[u8]) -> (Vec<u8>, Option<u8>) {
     }
 }
 
-/// Decodes all escapes. Refuses octets that have a meaning to servers, and those that a slash could be made of.
+/// Decodes all escapes. Refuses octets that servers could treat specially: control characters, FF, `?`, backslashes and
+/// escaped slashes.
 fn decode(path: &[u8]) -> Result<Vec<u8>, FtpPathError> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path;
@@ -126,8 +127,8 @@ fn decode(path: &[u8]) -> Result<Vec<u8>, FtpPathError> {
     Ok(decoded)
 }
 
-/// Maximum length of a decoded path, in bytes. Servers have executed the rest of a line that is longer than 512 bytes as
-/// another command (CVE-2008-4247).
+/// Maximum length of a decoded path, in bytes. If a line is longer than 512 bytes, some servers have executed its rest
+/// as another command (CVE-2008-4247).
 const MAX_DECODED: usize = 400;
 
 #[cfg(test)]
@@ -208,7 +209,7 @@ mod tests {
     }
 
     proptest! {
-        /// The path is parsed when the request is decided, and again when it is fetched.
+        /// The path is parsed when the request is decided, and again when it is fetched. Both results must be equal.
         #[test]
         fn the_path_that_is_decided_is_the_path_that_is_sent(path in "(/|/[a-d;=%0-9F ~.]{0,6}){0,4}(;type=[aid]){0,3}") {
             if let Ok(once) = FtpPath::parse(path.as_bytes()) {

@@ -51,8 +51,8 @@ impl HostPort {
     }
 }
 
-/// Splits at the colon before the port. An IPv6 address keeps its brackets. If there is a colon but no port, which RFC
-/// 3986 §3.2.3 allows, the port is missing.
+/// Splits at the colon before the port. An IPv6 address keeps its brackets. Returns no port if nothing follows the
+/// colon, which RFC 3986 §3.2.3 allows.
 fn split_port(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), HostPortError> {
     let host_end = match bytes.first() {
         Some(b'[') => 1 + memchr::memchr(b']', bytes).ok_or(HostPortError::Host)?,

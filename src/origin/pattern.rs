@@ -1,4 +1,4 @@
-//! A host in an operator's list: a name, a name with all its subdomains, or an IP address. A network is no host.
+//! A host in an operator's list: a name, a name with all its subdomains, or an IP address, but not a network.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 

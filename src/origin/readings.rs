@@ -245,8 +245,9 @@ fn remove_dot_segments(path: &[u8], unreserved: Unreserved) -> Vec<u8> {
     out
 }
 
-/// Returns the number of dots if the segment is `.` or `..`, otherwise `None`. A `%2E` that is left after decoding is
-/// not a dot, because it comes from text such as `%2%45`.
+/// Returns the number of dots if the segment is `.` or `..`, otherwise `None`. With [`Unreserved::Keep`], dots can be
+/// escaped (`%2E`). With [`Unreserved::Decode`], the path was already decoded, so a `%2E` comes from text such as
+/// `%2%45` and is not a dot.
 fn dots(mut segment: &[u8], unreserved: Unreserved) -> Option<usize> {
     let mut dots = 0;
     while !segment.is_empty() {

@@ -96,8 +96,8 @@ impl Target {
     /// after `#` is dropped, because clients never send it.
     ///
     /// # Errors
-    /// Fails if `url` is not an absolute http, https or ftp URL, if parsers could interpret it in different ways, if it is too
-    /// long or contains a character that must be escaped, or if it is on the proxy's internal site.
+    /// Fails if `url` is not an absolute http, https or ftp URL, if parsers could interpret it in different ways, if it
+    /// is too long or contains a character that must be escaped, or if it is on the proxy's internal site.
     pub fn parse(url: &str) -> Result<Self, TargetError> {
         let (origin, path_and_query, names_user) = split(url)?;
         // For plain HTTP and FTP, a client sends the whole URL as the request target.
@@ -177,7 +177,8 @@ impl<'a> TargetForm<'a> {
 }
 
 /// Splits the user information off the authority of an `ftp://` URL. Returns whether it names a user other than that of
-/// anonymous FTP (RFC 1635), and the rest. For other schemes, user information is an error later.
+/// anonymous FTP (RFC 1635), and the authority without it. For other schemes, returns the whole authority;
+/// [`HostPort::parse`] then fails if it has user information.
 pub fn split_login(scheme: Scheme, authority: &[u8]) -> (bool, &[u8]) {
     let at = memchr::memchr(b'@', authority).filter(|_| scheme == Scheme::Ftp);
     let Some(at) = at else { return (false, authority) };
@@ -207,7 +208,7 @@ fn split(url: &str) -> Result<(Origin, &[u8], bool), TargetError> {
     }
 }
 
-/// Returns whether a URL with an invalid host has no host at all.
+/// Returns whether an ambiguous URL has no host at all.
 fn has_no_host(url: &str) -> bool {
     let behind = url.split_once("://").map(|(_, behind)| behind);
     behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(['/', '?', '#']))

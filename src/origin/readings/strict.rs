@@ -6,8 +6,8 @@
 //! differ in backslashes, in merged slashes, and in path parameters (`;…`). Each difference changes how far a `..` goes
 //! up. So every kind of server has its own reading. A reading takes time in proportion to the path's length.
 //!
-//! Strict readings do not consider that a server may decode escapes twice or not at all. They change nothing from the
-//! `?` on. A `%3F` in a path does not begin a query.
+//! Strict readings do not consider that a server may decode escapes twice or not at all. In the query, they only
+//! normalise escapes. A `%3F` in a path does not begin a query.
 
 use std::borrow::Cow;
 
@@ -143,8 +143,8 @@ impl PathFeatures {
         })
     }
 
-    /// Returns whether a server that resolves `/../` first, as `first` says, can read the path differently from one
-    /// that decodes it first.
+    /// Returns whether a server that first resolves `/../`, as `first` says, can read the path differently from a
+    /// server that first decodes the path.
     fn needs(self, first: DotSegments) -> bool {
         let divides_otherwise = self.dots || first.drops_authority;
         divides_otherwise && (self.authority || !first.drops_authority) && (self.backslash || !first.backslash)

@@ -49,7 +49,7 @@ fn strict_readings_cover_every_kind_of_server() {
         // These stay escaped. Decoded, they would begin a query, a fragment or another escape.
         ("//%3f%23%25", &["/%3F%23%25"]),
         ("//%252f%2561", &["/%252f%2561"]),
-        // The query does not change.
+        // In the query, only escapes are normalised.
         ("//a?b//../%2f%2e", &["/a?b//../%2F.", "/a?b//../%2F%2E"]),
     ] {
         let read = strict(target);
