@@ -40,7 +40,8 @@ impl<K: Eq + Hash + Clone> FairSemaphore<K> {
         })
     }
 
-    /// Waits for a permit. If the caller stops waiting, the next waiting task gets its permit.
+    /// Waits for a permit. If the caller drops the future before it has a permit, the next waiting task gets it
+    /// instead.
     pub(crate) async fn take(self: &Arc<Self>, key: K) -> FairPermit<K> {
         let receiver = {
             let mut state = self.state();
@@ -52,7 +53,7 @@ impl<K: Eq + Hash + Clone> FairSemaphore<K> {
         };
         match receiver.await {
             Ok(permit) => permit,
-            // This cannot happen: each sender is in `self`, and is dropped only after it has sent.
+            // This cannot happen: while a task waits, its sender is in `self`, and is dropped only after it has sent.
             Err(_) => unreachable!("a turn is sent before its sender is dropped"),
         }
     }
@@ -180,7 +181,7 @@ mod tests {
         let (gone, receiver, last) = (wait(&semaphore, 'a'), wait(&semaphore, 'b'), wait(&semaphore, 'c'));
         drop(gone);
         drop(permit);
-        // The permit was already sent to this task. The task stops waiting before it receives it.
+        // The permit was already sent to `receiver`, which now stops waiting before it receives the permit.
         drop(receiver);
         let [mut last] = [last];
         let permit = poll(&mut last);

@@ -113,8 +113,8 @@ pub(crate) fn unfinished(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Creates the file `unfinished`, which only its owner can read. The caller must hold the lock of the folder. If the
-/// file exists, the process that left it has ended, so it is replaced.
+/// Creates the file `unfinished`, which only its owner can read. The caller must hold the lock of the folder. So if the
+/// file exists, no process still writes it, and it is replaced.
 ///
 /// # Errors
 /// Fails if the file cannot be created.
@@ -130,10 +130,11 @@ pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
         .open(unfinished)
 }
 
-/// Checks whether this user could create a file in `folder`. The folder need not exist yet. Creates nothing.
+/// Checks whether this process has the permission to create a file in `folder`. The folder need not exist yet. Creates
+/// nothing.
 ///
 /// # Errors
-/// Fails if the user could not create a file there.
+/// Fails if the process does not have the permission.
 pub(crate) fn may_make_in(folder: &Path) -> io::Result<()> {
     let there = folder.ancestors().find(|folder| folder.exists());
     // A relative path such as `a/b` ends with an empty ancestor, which means the working directory.
@@ -171,7 +172,7 @@ pub fn read_secret_with(path: &Path) -> Result<(Vec<u8>, Metadata), SecretError>
     Ok((contents, metadata))
 }
 
-/// Says in words which permissions of a file's mode must be removed.
+/// Returns which permission in the mode of a file with a secret must be removed, in words.
 fn who(mode: u32) -> &'static str {
     match mode & OTHERS {
         0 => "its group can change it",

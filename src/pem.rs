@@ -61,10 +61,11 @@ fn explain(error: &Error, text: &[u8], line: usize) -> PemError {
     }
 }
 
-/// Returns the certificates of a PEM file. Checks that there is at least one, and that each can be used as a root.
+/// Returns the certificates of a PEM file, to use as root certificates.
 ///
 /// # Errors
-/// The error is a text that the caller shows after the name of the file.
+/// Fails if the file has no certificate, or one that cannot be parsed or cannot be a root. The error is a text that the
+/// caller shows after the name of the file.
 pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates = certificates(pem).map_err(|error| format!("cannot be read: {error}"))?;
     if certificates.is_empty() {

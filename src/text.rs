@@ -163,7 +163,7 @@ fn write_time(f: &mut fmt::Formatter<'_>, time: SystemTime, format: &[BorrowedFo
 
 impl Timestamp {
     /// Calls `then` with the text of the time. This is faster than a general formatter, which matters because the log
-    /// lines of one request contain four times.
+    /// lines of each request contain four timestamps.
     pub(crate) fn with_text<T>(self, then: impl FnOnce(&str) -> T) -> T {
         match calendar(self.0) {
             // The text has only ASCII digits and signs, so this cannot fail.

@@ -123,11 +123,12 @@ impl Wire {
         .await
     }
 
-    /// Waits until a whole head has arrived: until there is an empty line at or after byte `seen`. The wire then
-    /// returns only the bytes up to that line, until [`Wire::read_on`] is called. At the end of the connection, it
-    /// returns all bytes.
+    /// Becomes ready when a whole head (all lines up to an empty one) has arrived, when the connection has ended, or
+    /// when more than `max` bytes have arrived without an empty line. `seen` is 0 for the first call; it stores where
+    /// the next call continues the search. After a whole head, reads return only its bytes until [`Wire::read_on`] is
+    /// called.
     ///
-    /// A parser that starts from the beginning for each new byte thus has to run only once.
+    /// So a parser that starts again from the beginning whenever bytes arrive has to run only once.
     ///
     /// # Errors
     /// Fails if the connection is broken.
@@ -178,8 +179,8 @@ impl Wire {
         self.lock().read
     }
 
-    /// Returns the connection and its unread bytes. Returns `None` if there is another handle, or if some bytes are not
-    /// sent yet.
+    /// Returns the connection and its unread bytes. Returns `None` if there is another handle, if some bytes are not
+    /// sent yet, or if the connection is broken.
     pub fn into_stream(self) -> Option<(Stream, BytesMut)> {
         let inner = Arc::into_inner(self.0)?;
         let inner = inner.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -419,7 +420,7 @@ impl GetSocketDigest for Wire {
 const AT_ONCE: usize = 4096;
 /// Maximum number of bytes that a session reads in one read.
 const MAX_READ: u64 = 16 * 1024;
-/// Maximum number of bytes to keep of what a client sends while robotgate still serves its last request.
+/// Maximum number of bytes to keep of what a client sends while robotgate still serves its previous request.
 const MAX_AHEAD: usize = 4 * AT_ONCE;
 /// Maximum number of slices in one write. The next write takes the others.
 const SLICES: usize = 8;

@@ -1,8 +1,8 @@
-//! Names the version of this build for `src/version.rs`: `0.1.0 (abc1234, 2026-11-20) +debug`.
+//! Determines the version of this build for `src/version.rs`, such as `0.1.0 (abc1234, 2026-11-20) +static`.
 //!
-//! The commit is in `ROBOTGATE_COMMIT`, if that variable is set, or else that of the git repository. Without both, as
-//! in a tarball, the version stands alone. A debug build does not name its commit, because it would be built again after
-//! every commit. The same commit always gives the same name.
+//! The environment variable `ROBOTGATE_COMMIT` names the commit. If it is not set, a release build asks git. A debug
+//! build does not, because it would be built again after every commit. If the commit is not known, as in a tarball, the
+//! version has no parentheses. The same commit always gives the same version.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -34,7 +34,7 @@ fn main() {
 /// Returns the short hash and the date of the commit that is checked out, and has Cargo run this again after the next
 /// commit.
 fn commit(folder: &Path) -> Option<String> {
-    // In a tarball that lies in another repository, the commit of that one means nothing.
+    // If an unpacked tarball is inside another git repository, ignore the commit of that repository.
     let top = git(folder, &["rev-parse", "--show-toplevel"])?;
     if fs::canonicalize(top).ok()? != fs::canonicalize(folder).ok()? {
         return None;
@@ -44,7 +44,7 @@ fn commit(folder: &Path) -> Option<String> {
         let Some(path) = git(folder, &["rev-parse", "--git-path", name]) else {
             continue;
         };
-        // Cargo would run this each time for a file that does not exist.
+        // Do not name a file that does not exist, because Cargo would then run this script before every build.
         let path = folder.join(path);
         if path.exists() {
             println!("cargo::rerun-if-changed={}", path.display());
