@@ -1,6 +1,7 @@
-//! Connections to origins ([`Origins`]): opened, kept for the next request (`pool`), and shared over HTTP/2 (`sharing`,
-//! [`http2`]). [`Server`] is one request and its response on a connection, over [`Http1`], HTTP/2 or [`Ftp`], and
-//! [`Fault`] is the error type. The fetcher of robots.txt files and the proxy use the same connections.
+//! Opens connections to origins ([`Origins`]), keeps HTTP/1.1 connections for the next request (`pool`), and lets
+//! several requests share an HTTP/2 connection (`sharing`, [`http2`]). [`Server`] is one request and its response on a
+//! connection, over [`Http1`], HTTP/2 or [`Ftp`]. [`Fault`] is the error type. The fetcher of robots.txt files and the
+//! proxy use the same connections.
 
 mod certificate;
 mod fault;
@@ -35,8 +36,7 @@ use crate::{
 
 words! {
     /// The ways in which a request and its response can fail. The names appear in the `Proxy-Status` field, the audit
-    /// log and the metrics. They are the error types of RFC 9209 §2.3, or robotgate's own where the RFC has none. This
-    /// is the only list of errors.
+    /// log and the metrics. Most are error types of RFC 9209 §2.3. The last four are robotgate's own.
     pub enum ProxyError {
         DnsTimeout = "dns_timeout",
         DnsError = "dns_error",
@@ -69,7 +69,7 @@ words! {
 }
 
 impl ProxyError {
-    /// Returns whether the site, or the way to it, caused the error; not the client or robotgate.
+    /// Returns whether the site or the network on the way to it caused the error, and not the client or robotgate.
     pub fn is_of_site(self) -> bool {
         !matches!(
             self,
@@ -89,7 +89,7 @@ impl ProxyError {
 ///
 /// # Errors
 /// Fails if pingora would verify the certificate for another name. If a name has three or more labels, pingora replaces
-/// the underscores in the first one.
+/// the underscores in the first label.
 pub fn check_name(origin: &Origin) -> Result<(), Fault> {
     let Host::Name(name) = &origin.host else {
         return Ok(());

@@ -50,9 +50,11 @@ pub enum Fault {
     ProxyAuthentication,
     #[error("the FTP server does not keep to the protocol: {0}")]
     Ftp(String),
-    /// The address could be that of another machine, or of another service of the server.
+    /// The FTP server named this address for a data connection. robotgate does not connect to it, because it could
+    /// belong to another machine or another service.
     #[error(
-        "the FTP server sends data connections to {0}, which robotgate does not allow: only to its own address, and from port 1024"
+        "the FTP server asked for a data connection to {0}; robotgate opens one only to the server's own IP address, \
+         only to ports from 1024 up, and never to itself"
     )]
     DataAddress(SocketAddr),
     #[error("internal error in robotgate: {0}")]
@@ -82,8 +84,8 @@ impl Fault {
             {
                 Self::HttpProtocol
             }
-            // These must be errors of a response: errors in the content of a request have the same types, but never
-            // come here.
+            // The chunks of a response cause these errors. The content of a request can cause errors of the same types,
+            // but these are never passed to this function.
             ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => Self::TransferCoding,
             ErrorType::Custom("PrematureBodyEnd") => Self::ResponseIncomplete,
             _ if error.to_string().contains(TOO_MANY_FILES) => Self::too_many_files(),
@@ -91,8 +93,8 @@ impl Fault {
         }
     }
 
-    /// Converts an error from pingora that occurred while it read a response's content. If the connection ended there,
-    /// the response is incomplete.
+    /// Converts an error that pingora reported while it read a response's content. An ended connection, invalid HTTP
+    /// and unknown errors all mean that the response is incomplete.
     pub fn of_body(error: Box<Error>) -> Self {
         match Self::from_pingora(&error.into_up()) {
             Self::ConnectionTerminated | Self::HttpProtocol | Self::Internal(_) => Self::ResponseIncomplete,
@@ -114,7 +116,7 @@ impl Fault {
         Self::Internal("it has too many files open".to_owned())
     }
 
-    /// Parses the text of rustls' error, because pingora provides only the text.
+    /// Converts an error of a TLS handshake. Parses the text of rustls' error, because pingora provides only the text.
     fn from_tls(error: &Error) -> Self {
         let text = error.to_string();
         let after = |mark: &str| {
@@ -151,7 +153,7 @@ impl Fault {
             Self::ReadTimeout => ProxyError::ConnectionReadTimeout,
             Self::WriteTimeout => ProxyError::ConnectionWriteTimeout,
             Self::ResponseIncomplete => ProxyError::HttpResponseIncomplete,
-            // RFC 9209 has no error type for the protocols of other gateways.
+            // RFC 9209 has no error type for FTP, so an FTP fault counts as invalid HTTP.
             Self::HttpProtocol | Self::ProxyAuthentication | Self::Ftp(_) => ProxyError::HttpProtocolError,
             Self::TransferCoding => ProxyError::HttpResponseTransferCoding,
             Self::Internal(_) => ProxyError::ProxyInternalError,
@@ -171,9 +173,10 @@ impl Fault {
     }
 }
 
-/// EMFILE and ENFILE.
+/// The beginning of the system's text for the errors EMFILE and ENFILE.
 const TOO_MANY_FILES: &str = "Too many open files";
-/// Maximum length in bytes of a server's text in a fault. The fault is stored as long as its origin.
+/// Maximum length in bytes of a server's text in a fault. After a failed fetch of a robots.txt, robotgate keeps this
+/// text for as long as it remembers the origin.
 const MAX_DETAIL: usize = 256;
 
 #[cfg(test)]

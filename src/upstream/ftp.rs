@@ -1,9 +1,10 @@
-//! A request to an FTP server (RFC 959), in the form of HTTP: a head comes in, and a response with its content comes out.
-//! So the proxy and the fetcher of robots.txt files use an FTP server like any other.
+//! Sends a request to an FTP server (RFC 959). Takes the head of an HTTP request, and returns the head and the content
+//! of an HTTP response. So the proxy and the fetcher of robots.txt files use an FTP server like an HTTP server.
 //!
-//! `exchange` says what is asked of the server and what its replies mean in HTTP, over a `session` with the server.
-//! `conditions` are those of the request. `listing` makes a page of the names in a folder. The client is anonymous, the
-//! mode is passive, and a session is for one request.
+//! `session` sends commands to the server and reads its replies. `exchange` chooses the commands for a request, and
+//! converts the replies to HTTP. `conditions` evaluates `Range`, `If-Range` and `If-Modified-Since`. `listing` makes an
+//! HTML page of the names in a folder. robotgate logs in as `anonymous`, uses passive mode, and opens a new session for
+//! each request.
 
 mod conditions;
 mod exchange;
@@ -29,14 +30,14 @@ use self::exchange::{Output, Request};
 use super::Fault;
 use crate::{egress::Listening, origin::Target};
 
-/// A connection to an FTP server, and the one request on it. Nothing is sent before
-/// [`send_head`](Self::send_head). All work is done while it is polled, so it stops when this is dropped.
+/// A connection to an FTP server, for one request. Sends nothing before [`send_head`](Self::send_head). It works only
+/// while it is polled, so dropping it stops the request.
 pub struct Ftp {
     connected: Option<Connected>,
     progress: Progress,
     work: Option<Work>,
     parts: mpsc::Receiver<Part>,
-    /// How the work ended, if parts of the response are still to be read.
+    /// The result of the work, if the work has ended but the caller has not read all parts of the response yet.
     ended: Option<Result<(), Fault>>,
     is_ended: bool,
 }
@@ -48,17 +49,18 @@ struct Connected {
     progress: Progress,
 }
 
-/// Counts the server's replies and the bytes of its content. As long as it grows, the server is not silent.
+/// Counts the server's replies and the bytes of its content. As long as the count grows, the server is not silent.
 #[derive(Clone, Default)]
 struct Progress(Arc<AtomicU64>);
 
-/// Where data connections go: to the address of the control connection, and never to a listener of robotgate.
+/// Where data connections may go: only to the IP address of the control connection, and never to a listener of
+/// robotgate.
 #[derive(Clone)]
 struct DataRules {
     /// The server's address, which the egress guard has checked.
     server: SocketAddr,
     listening: Listening,
-    /// Time for connecting.
+    /// Time limit for connecting.
     within: Duration,
 }
 
@@ -73,8 +75,8 @@ type Work = Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>;
 // === impl Ftp ===
 
 impl Ftp {
-    /// Connects to the server at `address`, which the egress guard has checked, within the time `within`. Data
-    /// connections get the same time, and none goes to an address in `listening`.
+    /// Connects to the server at `address`, which the egress guard has checked. The time limit is `within`, also for
+    /// each data connection. Data connections never go to an address in `listening`.
     ///
     /// # Errors
     /// Fails if the connection cannot be made.
@@ -95,17 +97,18 @@ impl Ftp {
             connected: Some(connected),
             progress,
             work: None,
-            // Replaced with the request.
+            // A placeholder: `send_head` replaces it.
             parts: mpsc::channel(1).1,
             ended: None,
             is_ended: false,
         })
     }
 
-    /// Begins the request, a GET or HEAD. Its content is not read.
+    /// Begins a GET or HEAD request for `target`.
     ///
     /// # Errors
-    /// Fails if the method or the path is not for an FTP server, or if there was a request before.
+    /// Fails if the method is not GET or HEAD, if an FTP server cannot get the path, or if this connection already had
+    /// a request.
     pub fn send_head(&mut self, head: &RequestHeader, target: &Target) -> Result<(), Fault> {
         let connected = self.connected.take();
         let connected = connected.ok_or_else(|| Fault::Internal("the FTP session is used".to_owned()))?;
@@ -127,8 +130,7 @@ impl Ftp {
         })
     }
 
-    /// Returns content of the response, or `None` at its end. Before that end, the server has said that the transfer is
-    /// complete.
+    /// Returns the next part of the response's content, or `None` at its end.
     ///
     /// # Errors
     /// Fails if the content is incomplete.
@@ -160,8 +162,9 @@ impl Ftp {
             self.work = None;
             self.ended = Some(ended);
         }
-        // The channel can be pending even if it contains a part: when the task has to let others run (tokio's budget).
-        // Its end, and not that of the work, says that there are no more parts.
+        // Above, the channel can be pending although it contains a part: tokio does so if the task has used up its
+        // budget and has to let other tasks run. So the end of the work does not mean that all parts were read; only
+        // the end of the channel does.
         if let Some(part) = ready!(self.parts.poll_recv(cx)) {
             return Poll::Ready(Ok(Some(part)));
         }
@@ -184,8 +187,8 @@ impl DataRules {
     /// Opens the data connection to the address that the server named.
     ///
     /// # Errors
-    /// Fails if the address is not that of the control connection, if the port is below 1024, or if the connection
-    /// cannot be made.
+    /// Fails if the IP address is not that of the control connection, if the port is below 1024, if robotgate itself
+    /// listens there, or if the connection cannot be made.
     async fn dial(&self, named: SocketAddr) -> Result<TcpStream, Fault> {
         let is_server = named.ip().to_canonical() == self.server.ip().to_canonical();
         if !is_server || named.port() < MIN_DATA_PORT {
@@ -203,7 +206,8 @@ impl DataRules {
 async fn dial(address: SocketAddr, within: Duration) -> Result<TcpStream, Fault> {
     match tokio::time::timeout(within, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => {
-            // Commands are short, and each waits for its reply. A socket that does not know the option works too.
+            // Send each command at once: commands are short, and each one waits for the reply to the previous one.
+            // Ignore an error, because the connection works without this option too.
             let _ = stream.set_nodelay(true);
             Ok(stream)
         }
@@ -212,7 +216,8 @@ async fn dial(address: SocketAddr, within: Duration) -> Result<TcpStream, Fault>
     }
 }
 
-/// The ports below are those of other services of the server, which may trust its own addresses.
+/// Minimum port of a data connection. The ports below it belong to well-known services, and no FTP server can make
+/// robotgate connect to these.
 const MIN_DATA_PORT: u16 = 1024;
 
 #[cfg(test)]
@@ -221,7 +226,8 @@ mod tests {
 
     use super::*;
 
-    /// After some operations, tokio lets a task wait so that others can run, wherever it is then.
+    /// After a number of operations, tokio makes a task wait so that others can run. The test uses up a different part
+    /// of this number in each round, so that the task has to wait at a different place.
     #[tokio::test]
     async fn no_part_is_lost_wherever_the_task_has_to_wait() {
         for before in 0..=128 {

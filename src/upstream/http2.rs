@@ -213,7 +213,8 @@ impl State {
         let guard = self.sender();
         let sender = guard.as_ref().filter(|_| !self.is_away());
         let sender = sender.ok_or_else(StreamError::closed)?.clone();
-        // Keep the lock while counting, so that the task cannot close the connection between the check and the count.
+        // Keep the lock while counting, so that the task that drives the connection cannot close it between the check
+        // and the count.
         if !self.has_room(content) {
             return Err(StreamError::closed());
         }

@@ -35,7 +35,7 @@ pub struct Origins {
     shared: Sharing,
     /// Whether a task is running that drops connections that can no longer be used.
     is_swept: AtomicBool,
-    /// Where FTP servers must not send a data connection.
+    /// The addresses of robotgate's own listeners. FTP data connections must not go there.
     listening: Listening,
 }
 
@@ -65,8 +65,8 @@ pub struct OriginConnection {
 
 impl Origins {
     /// Creates an empty set of connections, whose certificates are verified against the root certificates in the file
-    /// `roots`. Keeps at most about `max` idle HTTP/1.1 connections, and as many HTTP/2 connections. `listening` are the
-    /// addresses of robotgate's own listeners.
+    /// `roots`. Keeps at most about `max` idle HTTP/1.1 connections, and as many HTTP/2 connections. `listening` are
+    /// the addresses of robotgate's own listeners.
     pub fn new(roots: String, max: usize, listening: Listening) -> Arc<Self> {
         let mut options = ConnectorOptions::new(1);
         options.ca_file = Some(roots);

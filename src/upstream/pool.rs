@@ -96,7 +96,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 // === impl Pool ===
 
 impl<T: Keep> Pool<T> {
-    /// Creates a pool that keeps at most `max` connections, or a few more.
+    /// Creates a pool that keeps about `max` connections at most. It can exceed `max` by [`SHARDS`].
     pub fn new(max: usize) -> Self {
         Self {
             kept: Shards::new(),
@@ -185,8 +185,7 @@ pub const SHARDS: usize = 16;
 mod tests {
     use super::*;
 
-    /// A connection that says whether it is open. When it is dropped, it checks that the lock of its part of the map is
-    /// free.
+    /// A connection that is open or closed as the test chooses.
     #[derive(Debug)]
     struct Fake {
         is_open: bool,
@@ -242,7 +241,8 @@ mod tests {
             assert!(pool.sweep(now) <= 4 + SHARDS, "at {number}");
         }
         assert_eq!(pool.take(&key(1), now).map(|taken| taken.number), Some(99));
-        // Each key is alone in its part of the map: the worst case for the pool's limit.
+        // Now each connection has its own key, so the connections spread over all parts of the map. This is the worst
+        // case for the pool's limit, because a full pool drops connections only from the part that gets the new one.
         for number in 0..=255 {
             pool.keep(key(number), open(0), MINUTE, now);
             assert!(pool.sweep(now) <= 4 + SHARDS, "with {number} keys");

@@ -1,5 +1,5 @@
-//! The origin's side of an exchange: sends the request and receives the response, over any version of HTTP, or over FTP
-//! in the form of HTTP.
+//! The origin's side of an exchange: sends the request and receives the response, over HTTP/1.1, HTTP/2 or FTP. An FTP
+//! server's answer is converted to an HTTP response.
 
 use std::task::{Context, Poll, ready};
 
@@ -62,7 +62,7 @@ impl Server {
         }))
     }
 
-    /// Returns the version of HTTP that carries the request. A request over FTP has the form of HTTP/1.1.
+    /// Returns the version of HTTP that carries the request. A request over FTP counts as HTTP/1.1.
     pub fn version(&self) -> Version {
         match self {
             Self::Http1(_) | Self::Ftp(_) => Version::HTTP_11,
@@ -159,8 +159,8 @@ impl Server {
         }
     }
 
-    /// Returns the number of bytes received on the connection if only this request uses it, or 0 if it is shared. For FTP,
-    /// a reply to a command counts as one byte.
+    /// Returns the number of bytes received on the connection if only this request uses it, or 0 if it is shared. For
+    /// FTP, a reply to a command counts as one byte.
     pub fn bytes_read(&self) -> u64 {
         match self {
             Self::Http1(server) => server.bytes_read(),
@@ -169,7 +169,8 @@ impl Server {
         }
     }
 
-    /// Returns a number that grows while an FTP server sends something, before robotgate has a part of the response.
+    /// Returns a number that grows whenever an FTP server sends something, even before the response begins. It is
+    /// always 0 for HTTP.
     pub fn ftp_progress(&self) -> u64 {
         match self {
             Self::Ftp(server) => server.progress(),
@@ -194,7 +195,8 @@ impl Server {
         }
     }
 
-    /// Reads the trailers after the content. Over HTTP/1.1, it ignores them.
+    /// Reads the trailers after the content. Returns `None` over HTTP/1.1, because robotgate ignores trailers there,
+    /// and over FTP, which has none.
     pub fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, Fault>> {
         match self {
             Self::Http1(_) | Self::Ftp(_) => Poll::Ready(Ok(None)),

@@ -186,7 +186,8 @@ impl ServerState {
 // === impl OpeningGuard ===
 
 impl OpeningGuard<'_> {
-    /// Tells the waiting requests that they can share the connection. The caller has already stored it.
+    /// Tells the waiting requests that they can share the connection. The caller must have stored the connection with
+    /// [`Sharing::keep`].
     pub fn share(mut self) {
         self.is_shared = true;
     }

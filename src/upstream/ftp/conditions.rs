@@ -1,11 +1,12 @@
-//! The conditions of a request for a file: a range, and the time of the client's copy (RFC 9110 §13, §14). Pure.
+//! The conditions of a request for a file: which range of bytes the client wants, and how new the copy is that it
+//! already has (RFC 9110 §13, §14). Does no I/O.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, Method, header};
 
-/// The fields of a request that select a part of a file, or none of it. Fields that are malformed are ignored, as the
-/// RFC requires.
+/// The fields `Range`, `If-Range` and `If-Modified-Since` of a request. Malformed fields are ignored, as RFC 9110
+/// requires.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Conditions {
     range: Option<Range>,
@@ -13,28 +14,29 @@ pub(super) struct Conditions {
     modified_since: Option<SystemTime>,
 }
 
-/// A range of bytes. A request for several gets the whole file.
+/// A range of bytes. If a request asks for several ranges, it gets the whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Range {
+    /// From this byte to the end of the file.
     From(u64),
-    /// The first and the last byte.
+    /// From the first to the second of these bytes, including both.
     Between(u64, u64),
-    /// The last so many bytes.
+    /// This many bytes at the end of the file.
     Last(u64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IfRange {
     Date(SystemTime),
-    /// FTP files have no entity tags.
+    /// An entity tag. It matches no file, because robotgate gives files on FTP servers no entity tags.
     Tag,
 }
 
-/// What the response contains.
+/// What the response has to contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Selected {
     Whole,
-    /// From the first to the last of these bytes.
+    /// The bytes from `first` to `last`, including both.
     Part {
         first: u64,
         last: u64,
@@ -56,7 +58,7 @@ impl Conditions {
         let date = |text: &str| httpdate::parse_http_date(text).ok();
         let has_tags = headers.contains_key(header::IF_NONE_MATCH);
         Self {
-            // RFC 9110 §14.2: a range has a meaning only for GET.
+            // `Range` is only defined for GET (RFC 9110 §14.2).
             range: only(header::RANGE)
                 .filter(|_| *method == Method::GET)
                 .and_then(Range::parse),
@@ -65,7 +67,8 @@ impl Conditions {
         }
     }
 
-    /// Selects a part of a file with this size in bytes, which was last modified at this time, as far as that is known.
+    /// Returns which part of a file the response has to contain. `size` is the file's size in bytes, and `modified` is
+    /// when it was last changed. Both are `None` if the server does not say so.
     pub(super) fn select(&self, size: Option<u64>, modified: Option<SystemTime>) -> Selected {
         let is_older = |since| modified.is_some_and(|modified| in_seconds(modified) <= since);
         if self.modified_since.is_some_and(is_older) {

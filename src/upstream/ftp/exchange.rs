@@ -1,4 +1,4 @@
-//! What a request asks of the server, and what the server's replies mean in HTTP.
+//! Chooses the FTP commands for a request, and converts the server's replies to an HTTP response.
 
 use std::time::SystemTime;
 
@@ -23,7 +23,7 @@ use crate::{
 pub(super) struct Request {
     is_head: bool,
     path: FtpPath,
-    /// The URL, for people and redirects.
+    /// The URL, for redirects and for the title of a folder's page.
     url: String,
     is_robots_txt: bool,
     conditions: Conditions,
@@ -56,7 +56,8 @@ async fn answer_with_listing(session: &mut Session, request: &Request, output: &
     session.enter(request.path.for_server()).await?;
     let head = [
         ("Content-Type", listing::CONTENT_TYPE),
-        // A browser shows the page under the site's own origin.
+        // The policy forbids scripts. A browser would run them as scripts of the site, although the page contains names
+        // that anybody may have uploaded.
         ("Content-Security-Policy", listing::POLICY),
         ("X-Content-Type-Options", "nosniff"),
     ]
@@ -96,7 +97,8 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
         output
             .head(StatusCode::OK, FileHead::new(path, None, None).fields)
             .await?;
-        // Its end is that of the transfer: with a size that is too small, rules would be lost.
+        // Read a robots.txt until the transfer ends, and not only as many bytes as `size` says. If the server reported
+        // too small a size, rules would be lost.
         let expected = Expected {
             length: None,
             least: size,
@@ -108,7 +110,7 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
         Ok(size) => Ok(size),
         Err(Failed::Refused(reply)) if reply.is_permanent() => match (session.enter(path).await, request.is_robots_txt)
         {
-            // A folder is no robots.txt.
+            // If `/robots.txt` is a folder, the site has no robots.txt.
             (Ok(()), true) => {
                 return Err(Failed::Refused(Reply {
                     code: NOT_FOUND,
@@ -132,7 +134,7 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
     let selected = request.conditions.select(known_size, modified);
     let mut head = FileHead::new(path, known_size, modified);
     if request.is_head || selected == Selected::NotModified {
-        // Without a size and a time, it is unknown whether the file exists.
+        // If the server tells neither the size nor the time of the file, the file may not exist.
         return match (selected, size, modified) {
             (Selected::NotModified, ..) => Ok(output.head(StatusCode::NOT_MODIFIED, head.fields).await?),
             (_, Err(reply), None) => Err(Failed::Refused(reply)),
@@ -171,16 +173,16 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
 
 /// Which content of a file to pass on.
 struct Expected {
-    /// The number of bytes. Everything if it is `None`.
+    /// The number of bytes to pass on; `None` for all bytes.
     length: Option<u64>,
-    /// With fewer bytes, the transfer is incomplete.
+    /// Minimum number of bytes. If fewer arrive, the transfer is incomplete.
     least: u64,
-    /// Whether the end of the content is that of the file.
+    /// Whether the content goes up to the end of the file.
     is_to_the_end: bool,
 }
 
-/// Passes on the content of a file. The last bytes follow only if it is complete, so that a client never takes a broken
-/// transfer for a whole one.
+/// Passes on the content of a file. Holds back the last bytes until it knows that the content is complete, so that a
+/// client never takes an incomplete file for a complete one.
 async fn copy(mut transfer: Transfer, expected: Expected, output: &Output, progress: &Progress) -> Result<(), Failed> {
     let mut left = expected.length;
     let mut total = 0;
@@ -203,7 +205,8 @@ async fn copy(mut transfer: Transfer, expected: Expected, output: &Output, progr
     if total < expected.least {
         return Err(Fault::ResponseIncomplete.into());
     }
-    // A file can grow while it is read, and the end of a part need not be that of the file. The rest is not read then.
+    // Read the server's final reply only if the file ends here. It does not if the client wants only a part of it, or
+    // if the file has grown in the meantime. Then the rest is not read.
     if expected.is_to_the_end && (left.is_none() || read_some(&mut transfer, 1, &mut read, progress).await? == 0) {
         finish(transfer).await?;
     }
@@ -211,7 +214,7 @@ async fn copy(mut transfer: Transfer, expected: Expected, output: &Output, progr
     Ok(())
 }
 
-/// Appends at most `most` bytes to `read`, and returns how many.
+/// Reads at most `most` bytes and appends them to `read`. Returns how many it read; 0 at the end of the transfer.
 async fn read_some(
     transfer: &mut Transfer,
     most: usize,
@@ -234,7 +237,8 @@ async fn finish(transfer: Transfer) -> Result<(), Fault> {
 
 impl Request {
     /// # Errors
-    /// Fails if the method or the path is not for an FTP server. The target of a decided request always is.
+    /// Fails if the method is not GET or HEAD, or if an FTP server cannot get the path. The proxy refuses such requests
+    /// before, so this does not happen for a request that it forwards.
     pub(super) fn new(head: &RequestHeader, target: &Target) -> Result<Self, Fault> {
         let internal = |error: &dyn std::fmt::Display| Fault::Internal(error.to_string());
         let is_head = match head.method {
@@ -314,12 +318,13 @@ impl Output {
     }
 
     async fn part(&self, part: Part) {
-        // The receiver polls this future, so it is there.
+        // This cannot fail: the receiver polls this future, so the receiver still exists.
         let _ = self.0.send(part).await;
     }
 
-    /// Reports a refusal of the server as the response of a web server. Other replies break the protocol. For the
-    /// robots.txt, a doubtful reply must not mean that there is none, because then everything would be allowed.
+    /// Converts a reply that refuses a command to an HTTP response, or to a fault if the reply does not fit the
+    /// command. An unclear reply about a robots.txt is a fault too: if it counted as "not found", everything would be
+    /// allowed.
     async fn refusal(&self, reply: &Reply, is_robots_txt: bool) -> Result<(), Fault> {
         let status = match reply.code {
             TRY_LATER => StatusCode::SERVICE_UNAVAILABLE,
@@ -342,9 +347,9 @@ impl Output {
     }
 }
 
-/// The greeting of a server that will be ready later.
+/// The code of the greeting with which a server says that it is not ready yet.
 const TRY_LATER: u16 = 120;
-/// The code of a file that is not there.
+/// The code of a reply that says that a file does not exist.
 const NOT_FOUND: u16 = 550;
 /// Maximum number of bytes that are read at once.
 const CHUNK: usize = 64 * 1024;

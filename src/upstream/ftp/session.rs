@@ -23,14 +23,17 @@ use crate::{text::plain_message, upstream::Fault};
 
 pub(super) struct Session {
     ftp: AsyncFtpStream,
-    /// Whether the server named the address of the last data connection, so that it knows the command for it.
+    /// Whether the server accepted EPSV or PASV for the last transfer and named an address for the data connection. If
+    /// so, a refusal is about the transfer itself.
     has_dialled: Arc<AtomicBool>,
-    /// The folder of the login, without a slash at its end. The paths of URLs begin there (RFC 1738 §3.2.2).
+    /// The folder in which the session is after the login, without a slash at its end. The paths of URLs begin there
+    /// (RFC 1738 §3.2.2).
     folder: Vec<u8>,
     pub(super) progress: Progress,
 }
 
-/// The content of a file or the list of a folder. It begins after the server's preliminary reply.
+/// A data connection with the content of a file or the list of a folder. The server has already said that it begins to
+/// send.
 pub(super) type Transfer = TransferStream<AsyncNoTlsStream>;
 
 /// Why a command has failed.
@@ -45,21 +48,23 @@ pub(super) enum Failed {
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) code: u16,
-    /// The first line with its code, safe to show.
+    /// The first line of the reply with its code, without control characters.
     pub(super) text: String,
 }
 
-/// Passes the bytes of paths and names as they are. Servers do not say how their names are encoded.
+/// An encoding in which each character of a text stands for one byte. So the bytes of paths and names stay as they are.
+/// Servers do not say how their names are encoded.
 #[derive(Debug)]
 struct Bytes;
 
 // === impl Session ===
 
 impl Session {
-    /// Reads the greeting, logs in and chooses the binary type. A reply to the login with 4xx or 5xx is [`Failed::Refused`].
+    /// Reads the greeting, logs in, chooses the binary type, and asks for the current folder.
     ///
     /// # Errors
-    /// Fails if the server refuses the client, or if it does not keep to the protocol.
+    /// Fails if the server does not accept the login or is busy ([`Failed::Refused`]), or if it does not keep to the
+    /// protocol ([`Failed::Fault`]).
     pub(super) async fn open(connected: Connected) -> Result<Self, Failed> {
         let has_dialled = Arc::new(AtomicBool::new(false));
         let (data, dialled) = (connected.data, has_dialled.clone());
@@ -98,8 +103,8 @@ impl Session {
         })
     }
 
-    /// Returns a path of a URL as an absolute path of the server. A relative one could begin with `~`, and some servers
-    /// expand that.
+    /// Converts the path of a URL to an absolute path on the server. A relative path could begin with `~`, and some
+    /// servers replace that by a home folder.
     fn absolute(&self, path: &[u8]) -> String {
         text(&[&self.folder, path].concat())
     }
@@ -117,7 +122,7 @@ impl Session {
         let modified = self.ftp.mdtm(self.absolute(path)).await;
         self.progress.add(1);
         match modified.map_err(Failed::from) {
-            // A date of HTTP needs a year from 1970 to 9999.
+            // Ignore a time before 1970 or after 9998, because `httpdate` panics if it has to format one.
             Ok(modified) => Ok(Some(modified.and_utc().timestamp())
                 .and_then(|seconds| u64::try_from(seconds).ok())
                 .filter(|seconds| *seconds < YEAR_9999)
@@ -136,8 +141,8 @@ impl Session {
         Ok(entered?)
     }
 
-    /// Begins to read a file from this byte on. Returns the byte at which the content begins: 0 if the server cannot
-    /// begin elsewhere.
+    /// Begins to read a file at the byte with the number `from`. Also returns the number of the byte at which the
+    /// content really begins: 0 if the server can send only the whole file.
     pub(super) async fn retrieve(&mut self, path: &[u8], from: u64) -> Result<(Transfer, u64), Failed> {
         let command = format!("RETR {}", self.absolute(path));
         let from = usize::try_from(from).unwrap_or(usize::MAX);
@@ -150,7 +155,8 @@ impl Session {
         Ok((self.transfer(&command, 0).await?, 0))
     }
 
-    /// Begins to list the folder that was entered last. Returns whether the list is for machines (MLSD, RFC 3659 §7).
+    /// Begins to list the folder that was entered last. Also returns whether the list is in the format of MLSD (RFC
+    /// 3659 §7). If the server does not know MLSD, the list is in the format of LIST.
     pub(super) async fn list(&mut self) -> Result<(Transfer, bool), Failed> {
         match self.transfer("MLSD", 0).await {
             Err(Failed::Refused(reply)) if reply.is_permanent() => Ok((self.transfer("LIST", 0).await?, false)),
@@ -165,7 +171,7 @@ impl Session {
                 self.ftp.set_mode(Mode::Passive);
                 let began = self.transfer_once(command, from).await;
                 match began {
-                    // The server refuses the data connection, which says nothing about the file.
+                    // The server refuses PASV too. That says nothing about the file, so it is a fault.
                     Err(Failed::Refused(reply))
                         if reply.is_permanent() && !self.has_dialled.load(Ordering::Relaxed) =>
                     {
@@ -192,7 +198,8 @@ impl Session {
 // === impl Failed ===
 
 impl Failed {
-    /// Makes the refusals of a login a 530 (RFC 959 §5.4), unless the server refuses it only because it is busy.
+    /// Converts an error of the login. A refusal gets the code 421 if the server is only busy, and 530 (RFC 959 §5.4)
+    /// if it does not accept anonymous users. Any other refusal for good is a fault.
     fn of_login(error: FtpError) -> Self {
         match Self::from(error) {
             Self::Refused(reply) if reply.says_busy() => Self::Refused(Reply { code: BUSY, ..reply }),
@@ -205,8 +212,8 @@ impl Failed {
         }
     }
 
-    /// Makes a permanent refusal of a command that is not about a file a fault. As a refusal, its code could be taken for
-    /// what the server says about the file.
+    /// Converts an error of a command that is not about a file. If the server refuses the command for good, that is a
+    /// fault. As a refusal, its code could be mistaken for a reply about the file.
     fn not_about_a_file(error: FtpError) -> Self {
         match Self::from(error) {
             Self::Refused(reply) if reply.is_permanent() => Self::Fault(reply.fault()),
@@ -254,13 +261,13 @@ impl Reply {
         })
     }
 
-    /// Returns the fault of a server that answers this where it should not.
+    /// Returns a fault that says that the server should not have sent this reply.
     pub(super) fn fault(&self) -> Fault {
         Fault::Ftp(format!("it answered {}", self.text))
     }
 
-    /// Returns whether the text says that the server has too many clients. Some servers answer so with a 530, which
-    /// otherwise means that the login is refused for good.
+    /// Returns whether the text says that the server has too many clients. Some servers send such a text with the code
+    /// 530, which otherwise means that the login is refused for good.
     pub(super) fn says_busy(&self) -> bool {
         let text = self.text.to_ascii_lowercase();
         BUSY_WORDS.iter().any(|word| text.contains(word))
@@ -276,7 +283,7 @@ impl Reply {
         (400..500).contains(&self.code)
     }
 
-    /// Returns whether the server does not know the command, or not this use of it.
+    /// Returns whether the server does not support the command, or does not support it with this parameter.
     pub(super) fn is_unsupported(&self) -> bool {
         (500..=504).contains(&self.code)
     }
@@ -295,11 +302,12 @@ impl Encoding for Bytes {
     }
 }
 
-/// Parses the folder of the login, as text with one character for each byte. Returns it without a slash at its end. A
-/// name that is not that of a folder as in URLs stands for the root.
+/// Returns the bytes of `name`, the folder in which the session is after the login, without a slash at its end. `name`
+/// has one character for each byte. If it is not a plain absolute path, returns an empty path, which stands for the
+/// root.
 fn login_folder(name: &str) -> Vec<u8> {
     let folder = name.trim_end_matches('/');
-    // A character stands for a byte here.
+    // Each character stands for a byte. Control connections cannot carry the byte FF as it is (RFC 854).
     let is_safe = |character: char| !character.is_ascii_control() && character < '\u{ff}';
     let is_plain = |segment: &str| !matches!(segment, "" | "." | "..");
     let is_usual = folder.starts_with('/')
@@ -319,7 +327,7 @@ pub(super) fn text(bytes: &[u8]) -> String {
 
 /// The user of anonymous FTP (RFC 1635).
 const ANONYMOUS: &str = "anonymous";
-/// Servers ask for an address here, and check at most that it has an `@`.
+/// The password of anonymous FTP. Servers ask for an email address, and check at most that it has an `@`.
 const PASSWORD: &str = "anonymous@";
 /// The replies with which a transfer begins.
 const BEGINS: [Status; 2] = [Status::AboutToSend, Status::AlreadyOpen];
@@ -330,7 +338,8 @@ const BUSY: u16 = 421;
 const BUSY_WORDS: [&str; 6] = ["too many", "maximum", "limit", "connections", "busy", "try again"];
 /// The beginning of the year 9999, in seconds since 1970.
 const YEAR_9999: u64 = 253_370_764_800;
-/// Maximum length of the name of the login's folder. With the longest path, a command has fewer than 512 bytes.
+/// Maximum length of the path of the login's folder, in bytes. It keeps a command with the longest path of a URL below
+/// 512 bytes.
 const MAX_FOLDER: usize = 100;
 /// Maximum length of a reply's text, in bytes.
 const MAX_TEXT: usize = 256;
