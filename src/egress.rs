@@ -44,7 +44,8 @@ impl Egress {
     /// Checks a destination without resolving its name.
     ///
     /// # Errors
-    /// Fails if bots must not reach the host, regardless of its address.
+    /// Fails if the guard refuses the scheme, the name or the port, or if the host is an IP address that bots must not
+    /// reach.
     pub fn screen(&self, origin: &Origin) -> Result<(), Prohibited> {
         screen(&self.guard, &self.listening, origin)
     }
@@ -52,7 +53,7 @@ impl Egress {
     /// Returns the checked addresses of `origin` in the order in which to try them. The list is never empty.
     ///
     /// # Errors
-    /// Fails if the name has no address, or none that bots may reach.
+    /// Fails if the guard refuses the scheme, the name or the port, or if the name has no address that bots may reach.
     pub async fn addresses(&self, origin: &Origin) -> Result<Vec<SocketAddr>, EgressError> {
         self.guard.screen(origin)?;
         let (host, port) = (&origin.host, origin.port);
@@ -100,7 +101,8 @@ impl Egress {
 /// Checks a destination against `guard` and robotgate's own listeners without resolving its name.
 ///
 /// # Errors
-/// Fails if bots must not reach the host, regardless of its address.
+/// Fails if the guard refuses the scheme, the name or the port, or if the host is an IP address that bots must not
+/// reach.
 pub fn screen(guard: &Guard, listening: &Listening, origin: &Origin) -> Result<(), Prohibited> {
     guard.screen(origin)?;
     match &origin.host {

@@ -118,8 +118,8 @@ impl Guard {
             return Err(Prohibited::Address(there));
         }
         self.check_default(host, there)?;
-        // Check the IPv4 address in an IPv6 address too: a network of such addresses in `egress.allow` does not allow
-        // every IPv4 address in them.
+        // Also check the IPv4 address that an IPv6 address contains. `egress.allow` may list a network of such IPv6
+        // addresses, but that does not allow every IPv4 address in them.
         inside.map_or(Ok(()), |inside| self.check_default(host, inside))
     }
 

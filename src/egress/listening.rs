@@ -1,7 +1,7 @@
 //! The addresses on which this robotgate listens. Bots must not reach them through robotgate.
 //!
-//! It sends nothing. If the port is one of robotgate's own, it finds out whether an address belongs to this machine: it
-//! binds a socket to the address, and closes the socket at once.
+//! This module sends nothing. To find out whether an address belongs to this machine, it binds a socket to the address
+//! and closes the socket at once. It does so only if robotgate listens on the port.
 
 use std::{
     net::{IpAddr, SocketAddr, UdpSocket},
@@ -61,8 +61,8 @@ impl FromIterator<SocketAddr> for Listening {
     }
 }
 
-/// Returns whether a socket that listens on `listener` accepts connections to every address of this machine, if they
-/// are of the same family (IPv4 or IPv6) as `there`.
+/// Returns whether a socket that listens on `listener` accepts connections to all addresses of this machine that are of
+/// the same family (IPv4 or IPv6) as `there`.
 fn accepts_for(listener: IpAddr, there: IpAddr) -> bool {
     listener.is_unspecified() && (listener.is_ipv6() || there.is_ipv4())
 }

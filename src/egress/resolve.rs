@@ -28,7 +28,7 @@ struct Inner {
     /// The system's hosts file. It is read here, because the inner resolver would still ask name servers for an IPv6
     /// address if the file has only an IPv4 address for a name.
     hosts: Hosts,
-    /// The addresses that were found, as long as DNS lets them be used. The inner resolver has a cache too, but looking
+    /// The addresses that were found, until their DNS records expire. The inner resolver has a cache too, but looking
     /// there takes longer than a decision.
     found: Cache<Arc<str>, Resolved>,
 }
@@ -116,8 +116,8 @@ impl Resolver {
                 }
             }
         };
-        // If one of the queries for IPv4 and IPv6 addresses failed, hickory returns only the result of the other,
-        // usually IPv6. Do not cache that, so that the next lookup tries both again.
+        // Do not cache a result without IPv4 addresses. If the query for them failed, hickory returns only the IPv6
+        // addresses, and the next lookup should query both again.
         if found.addresses.iter().any(IpAddr::is_ipv4) {
             self.0.found.insert(name.clone(), found.clone());
         }
@@ -175,7 +175,8 @@ fn name_server(address: SocketAddr) -> NameServerConfig {
 const CACHE_SIZE: u64 = 16 * 1024;
 /// Timeout of one query to one server.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
-/// For how long, at most, a name counts as missing, even if DNS says longer. People expect a new name to work soon.
+/// Maximum time for which the result that a name does not exist is cached, even if DNS allows more. People expect a new
+/// name to work soon.
 const NEGATIVE_MAX_TTL: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

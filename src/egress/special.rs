@@ -155,7 +155,8 @@ fn v4(high: u16, low: u16) -> Ipv4Addr {
     Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
 }
 
-/// Special IPv4 networks: address, prefix length (never 0) and kind. The first one that contains an address counts.
+/// Special IPv4 networks: address, prefix length (never 0) and kind. The first one that contains an address determines
+/// its kind.
 const V4: [([u8; 4], u32, Special); 17] = [
     // Metadata services of Alibaba, Oracle and Azure. Those of other clouds are link-local.
     ([100, 100, 100, 200], 32, Special::Metadata),

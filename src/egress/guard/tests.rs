@@ -143,7 +143,7 @@ fn an_ipv4_address_inside_an_ipv6_address_is_recognized() {
         ("64:ff9b::10.0.0.1", S::Private),
         ("64:ff9b::a9fe:a9fe", S::LinkLocal),
         ("64:ff9b:1::10.0.0.1", S::LocalNat64),
-        // Where RFC 6052 §2.2 puts the IPv4 address after a prefix of 48 bits.
+        // This contains 169.254.169.254, at the place where RFC 6052 §2.2 puts it after a prefix of 48 bits.
         ("64:ff9b:1:a9fe:a9:fe00::", S::LocalNat64),
         ("64:ff9b:1::93.184.215.14", S::LocalNat64),
         ("::127.0.0.1", S::Compatible),
