@@ -164,7 +164,8 @@ impl Fleet {
         self.client.subscription_error()
     }
 
-    /// Returns whether the robotgate calls the fleet's server at present. It does not after failed calls.
+    /// Returns whether this robotgate calls the fleet's server at present. After failed calls, it makes none for a
+    /// while.
     pub(crate) fn is_used(&self) -> bool {
         self.client.is_used()
     }

@@ -85,8 +85,8 @@ impl Breaker {
         }
     }
 
-    /// Begins a probe if it is time for one. Otherwise returns how long to wait for that. Returns `None` if the breaker
-    /// is closed or a probe is running.
+    /// Begins a probe and returns zero if it is time for one. Otherwise returns how long to wait until then. Returns
+    /// `None` if the breaker is closed or a probe is running.
     pub(super) fn begin_probe(&mut self, now: Instant) -> Option<Duration> {
         let Self::Open { until, pause } = *self else {
             return None;

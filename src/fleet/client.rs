@@ -36,8 +36,8 @@ pub(super) struct Client {
     probe_key: String,
     /// Handles the messages that the fleet's server sends because of the subscription.
     on_push: Box<dyn Fn(PushInfo) + Send + Sync>,
-    /// `None` while the breaker is not closed. To change it, the breaker must be locked. Only a probe sets it without
-    /// the lock.
+    /// `None` while no calls are made, until a probe has opened a new connection. Only a probe stores a connection.
+    /// Other code only removes it, and holds the lock of the breaker meanwhile.
     connection: ArcSwapOption<Connection>,
     /// Number of connections so far. A connection is identified by its number.
     connections: AtomicU64,
@@ -119,7 +119,8 @@ impl Client {
     }
 
     /// Returns when this robotgate last subscribed, by the fleet server's clock, in microseconds since 1970. An earlier
-    /// message cannot be trusted: it could be repeated, and this robotgate may have followed it before a restart.
+    /// message is not trusted: somebody may be sending it again after this robotgate already acted on it before a
+    /// restart.
     pub(super) fn listens_since(&self) -> u64 {
         self.listens_since.load(Ordering::Relaxed)
     }
@@ -137,8 +138,8 @@ impl Client {
         self.breaker().is_closed()
     }
 
-    /// Returns whether a call failed within the last `call_timeout`. A request that comes now then need not wait for
-    /// the fleet's server in vain as well.
+    /// Returns whether a call failed within the last `call_timeout`. If so, a request that comes now should not call
+    /// the fleet's server, because it would probably wait in vain too.
     pub(super) fn has_just_failed(&self) -> bool {
         self.breaker().has_failed_since(Instant::now() - self.call_timeout)
     }
@@ -174,7 +175,8 @@ impl Client {
         }
     }
 
-    /// Records a failure in the breaker, by `note`. If that opens the breaker, starts to probe the fleet's server.
+    /// Calls `note` to record a failure in the breaker. `note` returns whether that opened the breaker. If so, drops
+    /// the connection and starts to probe the fleet's server.
     fn fail(&self, error: CallError, note: impl FnOnce(&mut Breaker, &CallError) -> bool) {
         {
             let mut breaker = self.breaker();
@@ -189,8 +191,8 @@ impl Client {
         self.probe_in_background();
     }
 
-    /// Opens the breaker if the current connection ended. Without this, the robotgate would notice the end only at its
-    /// next call, and would receive no messages until then.
+    /// Opens the breaker if the connection with this number is the current one. Otherwise this robotgate would notice
+    /// the end of the connection only at its next call, and would receive no messages until then.
     fn connection_ended(&self, number: u64) {
         if number == self.connections.load(Ordering::Relaxed) {
             self.fail(CallError::Ended, |breaker, _| {
@@ -253,7 +255,8 @@ impl Client {
         write.arg(&self.probe_key).arg("").arg("PX").arg(PROBE_TTL_MS);
         let () = bounded(self.call_timeout, write.query_async(&mut connection.redis.clone())).await?;
         connection.answered();
-        // This comes before the subscription. So from now on, `connection_ended` notices if the connection ends.
+        // Store the connection before subscribing. If the connection ends from now on, `connection_ended` removes it
+        // again, and the caller sees that the probe has failed.
         self.connection.store(Some(connection.clone()));
         if !self.subscribe(&connection).await {
             self.subscribe_in_background(&connection);

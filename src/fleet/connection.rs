@@ -52,7 +52,7 @@ pub(super) struct Connection {
 #[derive(Debug, Default)]
 struct Unread(AtomicUsize);
 
-/// A stream that fails if the fleet's server has sent more than [`MAX_UNREAD`] bytes that are no complete answer.
+/// A stream that fails if the fleet's server has sent more than [`MAX_UNREAD`] bytes without completing an answer.
 struct Bounded {
     stream: Box<dyn Stream>,
     unread: Arc<Unread>,

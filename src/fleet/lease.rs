@@ -69,8 +69,8 @@ pub(super) struct Keys {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Gets a copy of an origin that is newer than this gate's state `known`. Waits while another gate fetches it. If
-    /// the server does not answer, this gate has to fetch.
+    /// Gets a copy of an origin's document that is newer than `known`, which is what this robotgate knows. Waits while
+    /// another robotgate fetches the document. If the fleet's server does not answer, this robotgate has to fetch it.
     pub(crate) async fn copy_or_lease(
         &self,
         document: &SiteDocument,
@@ -138,8 +138,8 @@ impl Fleet {
                 .unwrap_or(Err(Rejection::Corrupt)),
             false => decode(),
         };
-        // Robotgates with another profile store their copies under other keys. So a copy with another profile is
-        // corrupt.
+        // Robotgates with another profile store their copies under other keys. So if the copy under this key has
+        // another profile, it is corrupt.
         let fits = |state: OriginState| match state.is_under(policy) {
             true => Ok(state),
             false => Err(Rejection::Corrupt),

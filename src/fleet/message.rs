@@ -63,8 +63,8 @@ pub(super) async fn deliver(client: Weak<Client>, mut inbox: mpsc::Receiver<Mess
     let mut accepted = Accepted::default();
     while let Some(message) = inbox.recv().await {
         let Some(client) = client.upgrade() else { return };
-        // The fleet's server does not tell its time, so no message can be trusted and this one is dropped. If it was
-        // about a pause, this robotgate learns of that from the server with its next request.
+        // If the fleet's server does not tell its time, the age of the message is unknown, so drop it. If it was about
+        // a pause, this robotgate learns of the pause from the server with its next request.
         let Some(now) = client.time().await else { continue };
         match accepted.accept(message, now, client.listens_since()) {
             Some(notice) => on_notice(notice),
@@ -151,9 +151,9 @@ impl Accepted {
     /// these are refused.
     fn accept(&mut self, message: Message, now: u64, since: u64) -> Option<Notice> {
         let is_timely = |at: u64| now.checked_sub(at).is_some_and(|age| age <= MAX_AGE);
-        // The map stays small: only robotgates with the key can add entries, and each is removed after `MAX_AGE`.
+        // Keep the map small: remove each entry after `MAX_AGE`.
         self.0.retain(|_, at| is_timely(*at));
-        // If `since` is in the future, the fleet server's clock was set back, and `since` means nothing any more.
+        // If `since` is in the future, the fleet server's clock was set back after the subscription, so ignore `since`.
         if !is_timely(message.at) || is_timely(since) && message.at <= since {
             return None;
         }

@@ -3,7 +3,7 @@
 //!
 //! Only the server's clock is used. Robotgates and the server tell each other durations instead of times, so a wrong
 //! clock on a robotgate does no harm. The values on the server carry no tag. Anybody who can write to the server can
-//! delay requests or send them early, but only within the limits that the scripts check.
+//! make robotgates send requests later or earlier, but only within the limits that the scripts check.
 
 use std::{
     sync::{Arc, LazyLock},

@@ -18,8 +18,8 @@ pub struct Settings {
     pub address: Address,
     pub username: Option<Secret>,
     pub password: Option<Secret>,
-    /// The certificate authorities for the fleet server's certificate, in PEM. Without them, those of the system are
-    /// used.
+    /// The certificate authorities that may issue the fleet server's certificate, in PEM. `None` for those that the
+    /// system trusts.
     pub ca: Option<Secret>,
     /// The key that the robotgates share. With it they check that a stored robots.txt copy comes from a robotgate.
     pub key: Option<Secret>,
@@ -110,7 +110,7 @@ impl Settings {
     /// configured authorities, or from one of the system's if none are configured.
     fn tls(&self) -> Result<ClientConfig, rustls::Error> {
         let mut roots = RootCertStore::empty();
-        // `roots` cannot fail, because the file was checked when the configuration was read.
+        // `pem::roots` does not fail here, because the file was checked when the configuration was read.
         match self.ca.as_ref().and_then(|ca| pem::roots(ca.bytes()).ok()) {
             Some(own) => roots.add_parsable_certificates(own),
             None => roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs),

@@ -77,7 +77,7 @@ impl Server {
         Arc::new(fleet)
     }
 
-    /// Stops the fleet server's process without closing its connections, so that it does not answer.
+    /// Suspends the fleet server's process, so that it does not answer but its connections stay open.
     pub(crate) fn stop(&self) {
         self.signal(Signal::STOP);
     }
@@ -251,7 +251,7 @@ async fn a_holder_that_dies_is_followed_and_changes_nothing_when_it_comes_late()
     let Some(server) = Server::start() else { return };
     let (first, second) = (server.gate().await, server.gate().await);
     let stale = lease(&first).await;
-    // Nobody renews the first lease. So this waits until it has expired.
+    // Nobody renews the first lease, so this call waits until that lease has expired.
     let held = lease(&second).await;
     assert!(held.token() > stale.token());
     first
@@ -375,7 +375,7 @@ async fn a_lease_lasts_as_long_as_its_work() {
     let (first, second) = (server.gate().await, server.gate().await);
     let held = lease(&first).await;
     let waiting = ask_in_background(&second);
-    // The waiting robotgate asks again and again. That many calls take longer than a lease lasts if it is not renewed.
+    // The waiting robotgate asks again and again. 20 calls take longer than a lease lasts if it is not renewed.
     let work = until(|| get(&second.counts.calls) > 20);
     first.while_leased(&held, work).await;
     assert!(!waiting.is_finished());

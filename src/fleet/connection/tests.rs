@@ -8,7 +8,7 @@ use tokio::{
 use super::*;
 
 /// Starts a server that accepts the login, and then sends `garbage` again and again until the connection ends. The
-/// receiver gets the number of bytes that it sent.
+/// returned receiver gets the number of bytes that the server sent.
 async fn endless(garbage: &'static [u8]) -> (Server, mpsc::Receiver<usize>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let port = listener.local_addr().expect("it is bound").port();

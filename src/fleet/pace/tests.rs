@@ -125,7 +125,7 @@ async fn a_request_without_a_slot_holds_back_what_follows() {
     }
     let slot = gate.reserve(&site(0), MAX_GAP, Duration::ZERO, PATIENT).await;
     assert!(matches!(slot, Some(Reservation::TooLate(_))), "{slot:?}");
-    // A slot that was reserved before the pause stays reserved.
+    // If a later slot is already reserved, a request without a slot does not change that.
     let later = server_now(&server).await + 100_000_000;
     set(&server, 0, "last", &later.to_string()).await;
     let calls = || gate.counts.calls.load(Ordering::Relaxed);
