@@ -83,7 +83,7 @@ mod tests {
     const MINUTE: u64 = 60;
     const DAY: u64 = 24 * 60 * 60;
 
-    /// Returns when the pause ends after each of the responses.
+    /// Returns when the pause ends after each of the responses, in seconds since the start.
     fn pauses(answers: &[Answer], spread: f64) -> Vec<u64> {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);

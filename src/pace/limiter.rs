@@ -10,10 +10,10 @@ use super::{
 
 /// Limits the requests to one origin. `K` identifies a bot, `T` a waiting request.
 ///
-/// A request that gets its turn may be sent. It gets it with [`Step::Go`] and keeps it until [`ended`](Self::ended).
-/// When it is really sent, the caller reports that with [`sent`](Self::sent). The gap to the next request begins at
-/// that time. Until then, no other request that needs a gap gets a turn. So the gap does not shrink if connecting takes
-/// long.
+/// A request that gets its turn may be sent. [`Step::Go`] gives it the turn, which lasts until [`ended`](Self::ended).
+/// When the request is really sent, the caller reports that with [`sent`](Self::sent). The gap to the next request
+/// begins at that time. Until then, no other request that needs a gap gets a turn. So the gap does not shrink if
+/// connecting takes long.
 #[derive(Debug)]
 pub struct Limiter<K, T> {
     queue: Queue<K, T>,
@@ -58,7 +58,8 @@ impl<K: Eq, T> Limiter<K, T> {
         }
     }
 
-    /// Adds a request of `bot` to the queue and returns its number. [`next`](Self::next) says when it may be sent.
+    /// Adds a request of `bot` to the queue and returns the request's number. [`next`](Self::next) says when it may be
+    /// sent.
     ///
     /// # Errors
     /// Fails if the request would wait longer than `max_wait`, or if the queue is full. The error says when the client
@@ -129,7 +130,8 @@ impl<K: Eq, T> Limiter<K, T> {
         next.map_or(Step::Idle, Step::Wait)
     }
 
-    /// Counts a request as running that did not have to wait.
+    /// Gives a turn to a request, which counts as running from now on. Call this for a request that does not wait in
+    /// the queue.
     pub fn begin(&mut self) {
         self.running += 1;
         self.unsent += 1;

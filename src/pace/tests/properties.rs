@@ -241,7 +241,7 @@ proptest! {
         for event in events {
             model.handle(event);
         }
-        // No `max_wait` is longer than this. So each request was sent or refused by now.
+        // No `max_wait` is longer than 5 seconds, so no request waits after that.
         model.pass(Duration::from_secs(5));
         prop_assert!(model.waiting.is_empty());
         let under_way = model.unsent.len() + model.running.len();
