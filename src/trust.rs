@@ -6,7 +6,7 @@
 //!   itself.
 //! - [`Rejections`]: the clients that recently rejected the authority's certificates.
 //!
-//! It takes the certificate's data, the proxy's address and the time, and returns text. It reads no file, opens no
+//! This module gets the certificate's data, the proxy's address and the time as parameters. It reads no file, opens no
 //! socket, and knows no private key.
 
 pub mod clients;

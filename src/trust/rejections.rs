@@ -1,5 +1,5 @@
-//! Remembers the clients that recently rejected the authority's certificates, up to a number, for the log and the
-//! operators' page. Reads no clock.
+//! Remembers the clients that recently rejected the authority's certificates, for the log and the operators' page. It
+//! remembers only a limited number of clients, and reads no clock.
 
 use std::{
     collections::HashMap,
@@ -113,7 +113,8 @@ impl Rejections {
         is_due.then_some(count)
     }
 
-    /// Records that `program` trusts the certificate: it sent data on a connection for which it received one.
+    /// Records that `program` trusts the authority: it received one of the authority's certificates in a TLS handshake,
+    /// and then sent data.
     pub fn note_trust(&self, program: impl Hash, now: SystemTime) {
         let key = self.hasher.hash_one(program);
         let mut trusting = self.trusting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +162,8 @@ fn key_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns whether `since` is less than `RECENT` ago. A time in the future is not: the clock was set back.
+/// Returns whether `since` is less than `RECENT` ago. Returns false for a time in the future, which means that the
+/// clock was set back.
 fn is_recent(since: SystemTime, now: SystemTime) -> bool {
     now.duration_since(since).is_ok_and(|age| age < RECENT)
 }

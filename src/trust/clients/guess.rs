@@ -1,4 +1,5 @@
-//! Guesses from a User-Agent which client it is. Only the advice in messages depends on the result. Does no I/O.
+//! Guesses from the User-Agent of a request which client sent it. Only the advice in messages depends on the guess.
+//! Does no I/O.
 
 /// Returns the `robotgate env` command that prints the settings for the client with this User-Agent. If the client is
 /// not known, returns the command without a client.
@@ -18,8 +19,8 @@ pub fn guess(user_agent: &str) -> Option<&'static str> {
         .map(|(_, name)| *name)
 }
 
-/// Parts of User-Agents, and the clients that they belong to. The first match counts. A User-Agent can name a library
-/// and also the libraries that it is built on, so a library comes before those that it is built on.
+/// Parts of User-Agents, and the clients that they belong to. The first part that a User-Agent contains decides. A
+/// User-Agent can name a library and also the libraries that it is built on, so a library comes before those.
 const SIGNS: &[(&str, &str)] = &[
     ("scrapy", "scrapy"),
     ("headlesschrome", "chromium"),
