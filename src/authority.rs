@@ -179,9 +179,8 @@ impl Authority {
         &self.chain.subject
     }
 
-    /// Returns what RFC 5280 §4.2.1 requires of an authority's certificates and the certificates of the file lack. Most
-    /// clients do not check it, but strict ones refuse the leaf certificates. Empty for a certificate that robotgate
-    /// created.
+    /// Returns the extensions that RFC 5280 §4.2.1 requires but the certificates of the file lack. Most clients do not
+    /// check them, but strict ones refuse the leaf certificates. Empty for a certificate that robotgate created.
     pub fn lacks(&self) -> &[&'static str] {
         &self.chain.lacks
     }

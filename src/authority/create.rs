@@ -51,8 +51,8 @@ pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<New
     })
 }
 
-/// Creates a subject with a random part, so that no two authorities have the same. Clients look up an authority by its
-/// subject, and some try only the first of two with the same one.
+/// Creates a subject with a random part, so that no two authorities have the same subject. Clients look up an authority
+/// by its subject. If two authorities had the same one, some clients would try only the first.
 fn subject(random: &dyn SecureRandom) -> Result<DistinguishedName, AuthorityError> {
     let mut id = [0; 4];
     random
@@ -71,8 +71,8 @@ fn make(cause: impl ToString) -> AuthorityError {
     AuthorityError::Make(cause.to_string())
 }
 
-/// How long the authority's certificate is valid: ten years. It is long because, when it ends, every client must be
-/// told to trust another one.
+/// How long the authority's certificate is valid: ten years. This is long because, when the certificate expires, every
+/// client must be told to trust another one.
 const LIFE: Duration = Duration::from_secs(3652 * 24 * 60 * 60);
 
 /// A clock that shows an earlier time than 2025-01-01 is wrong.

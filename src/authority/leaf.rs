@@ -1,4 +1,5 @@
-//! Leaf certificates: what they contain, and how long they are valid. It never reads the clock and stores no leaf.
+//! Leaf certificates: what they contain, and how long they are valid. This module never reads the clock and stores no
+//! leaf.
 //!
 //! The leaves meet everything in RFC 5280 that OpenSSL and Python check in their strict modes. Each leaf has one name
 //! and the purpose `serverAuth`, and is valid for less than the 200 days that the CA/Browser Forum allows.
@@ -105,8 +106,8 @@ pub(super) fn check(name: &Host) -> Result<(), MintError> {
     })
 }
 
-/// Creates a random serial number (RFC 5280 §4.1.2.2). It has 158 random bits. The bit before them is set, so that the
-/// number is positive and has exactly 20 octets.
+/// Creates a random serial number (RFC 5280 §4.1.2.2). The first bit is 0, so that the number is positive. The second
+/// bit is 1, so that it has exactly 20 octets. The other 158 bits are random.
 pub(super) fn serial(random: &dyn SecureRandom) -> Result<[u8; 20], MintError> {
     let mut serial = [0; 20];
     random.fill(&mut serial).map_err(|_| MintError::Random)?;
