@@ -133,8 +133,8 @@ where
             });
         }
     }
-    // The remaining entries have no line after them. If an entry's line was found earlier in the log, the line was
-    // moved. Otherwise it is missing at the end.
+    // No line is left for the remaining entries. If the line of an entry was found earlier in the log, the line was
+    // moved. Otherwise the line is missing at the end of the log.
     let added: HashSet<Sha256> = compared.differences.iter().filter_map(|one| one.found).collect();
     while let Some(sealed) = entries.pop()? {
         match added.contains(&sealed.1) {

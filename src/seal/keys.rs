@@ -19,7 +19,7 @@ use crate::files::{self, SecretError};
 #[derive(Debug)]
 pub(super) struct Chain {
     keys: Vec<VerifierKey>,
-    /// The index in `keys` of the first key whose signatures count.
+    /// The index in `keys` of the first key that is trusted. All later keys are trusted too.
     trusted_from: usize,
     /// For each rotation, its file and its checkpoint. `rotations[n]` replaced `keys[n]` by `keys[n + 1]`.
     pub(super) rotations: Vec<(PathBuf, Checkpoint)>,
@@ -28,8 +28,8 @@ pub(super) struct Chain {
 // === impl Chain ===
 
 impl Chain {
-    /// Loads the public keys of a folder and checks each rotation. If `trusted` names keys, the signatures of keys that
-    /// are older than those do not count.
+    /// Loads the public keys of a folder and checks each rotation. If `trusted` is not empty, keys of the folder that
+    /// are older than all keys in `trusted` are not trusted.
     pub(super) fn load(folder: &Folder, trusted: &[VerifierKey]) -> Result<Self, SealError> {
         let Some(first) = folder.read(VKEY)? else {
             return Err(SealError::Empty(folder.0.clone()));

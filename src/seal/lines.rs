@@ -54,7 +54,7 @@ pub(super) struct Record<'a> {
 // === impl Lines ===
 
 impl Lines {
-    /// Opens a file at an offset, which must be the start of a line. It counts bytes of the decompressed file.
+    /// Opens a file at `offset`, which must be the start of a line. `offset` counts the bytes of the decompressed file.
     pub(super) fn open(path: &Path, offset: u64) -> Result<Self, SealError> {
         Self::opened(path, offset).map_err(SealError::read(path))
     }
@@ -182,7 +182,7 @@ fn rotated(log: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
 }
 
 /// Returns the number in the name of a rotated file: 2 for `audit.jsonl.2.gz`. Older files have larger numbers. Returns
-/// 0 for other names. A number of eight digits is a date and does not count.
+/// 0 for a name without a number, and for a number of eight digits, which is a date.
 fn number(path: &Path) -> u32 {
     let packed = path.with_extension("");
     let name = if is_gz(path) { &packed } else { path };
@@ -191,7 +191,7 @@ fn number(path: &Path) -> u32 {
 }
 
 /// Returns whether a file is the log or one of its rotated files: those have a number or a date after the name, and
-/// perhaps `.gz`. Other files whose names begin with the log's name, such as `audit.jsonl.old`, do not count.
+/// perhaps `.gz`. Returns false for other files whose names begin with the log's name, such as `audit.jsonl.old`.
 fn is_of_log(file: &OsStr, log: &OsStr) -> bool {
     let suffix = file.as_encoded_bytes().strip_prefix(log.as_encoded_bytes());
     suffix.is_some_and(|suffix| {

@@ -253,7 +253,8 @@ impl fmt::Display for Checkpoint {
 const ED25519_TYPE: u8 = 1;
 /// The beginning of the extension line that contains a new key.
 const NEXT_KEY: &str = "next-key ";
-/// Maximum size of a note, in bytes. Each witness may add a cosignature of up to 5 kB.
+/// Maximum size of a note, in bytes. Other parties, called witnesses, may sign a checkpoint too. Each one adds up to 5
+/// kB.
 const MAX_NOTE: usize = 1024 * 1024;
 
 #[cfg(test)]

@@ -75,13 +75,14 @@ struct Walk {
 /// Seals the complete lines of a log that are not sealed yet. `logs` is the path of the log, and also those of its
 /// rotated files if they are in another folder.
 ///
-/// If sealed lines are missing or changed, this fails, unless `go_on` is set. Then it reads again from the start of the
-/// file where the last sealing stopped, and seals each line there whose hash is not an entry yet.
+/// If sealed lines are missing or changed, this fails, unless `go_on` is set. With `go_on`, it reads again from the
+/// start of the file in which the last sealing stopped, and seals each line whose hash is not an entry yet.
 ///
 /// When `stop` returns true, sealing ends early.
 ///
 /// # Errors
-/// Fails if the folder cannot be used. Fails and seals nothing if sealed lines are missing or changed.
+/// Fails if the folder cannot be used. Also fails, and seals nothing, if sealed lines are missing or changed and
+/// `go_on` is not set.
 pub fn seal(
     options: &SealOptions,
     logs: &[PathBuf],
@@ -111,8 +112,8 @@ pub fn seal(
                 let looked_for = folder.entries(entry.max(before.saturating_sub(MAX_KNOWN)), before);
                 elsewhere = looked_for.collect::<Result<_, _>>()?;
                 sealed = folder.entries(before, before);
-                // If this is the file's first line, all lines of the file become new entries. So the number of the
-                // file's first entry changes.
+                // From this line on, the lines of the file become new entries, after all old ones. Move the number of
+                // the file's first entry by the same distance, because later errors compute line numbers from it.
                 if let Some((_, position)) = &mut walk.now {
                     position.entry += before - entry;
                 }
