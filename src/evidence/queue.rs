@@ -159,7 +159,7 @@ impl Queue {
 
 /// Maximum bytes of the texts that wait. It is only reached if the disk is slow or full.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-/// Maximum number of texts that are remembered to be in the file. They take about 10 MB.
+/// Maximum number of entries of `known`, which take about 10 MB. Also the maximum for `noted`.
 const MAX_KNOWN: usize = 200_000;
 /// Maximum number of answers of sites that wait. It is only reached if the disk is slow or full. They take a few
 /// megabytes.

@@ -250,7 +250,7 @@ async fn two_robotgates_can_share_a_file() {
     }
 }
 
-/// Records what an origin answered. Each answer has a text and the second of a day.
+/// Records what origins answered. Each answer is an origin, a text, and the time in seconds since 1970.
 fn see(file: &EvidenceFile, seen: &[(&str, Option<&str>, u64)], oldest: u32, max_bytes: u64) -> file::Written {
     let seen: Vec<_> = seen
         .iter()
@@ -278,7 +278,8 @@ fn sighting(origin: &str, text: Option<&str>, at: u64) -> Sighting {
     }
 }
 
-/// Returns the versions of an origin's robots.txt: digest, first and last second, and status.
+/// Returns the versions of an origin's robots.txt: the digest, when it was first and last seen (in seconds since 1970),
+/// and the status.
 fn history(bench: &Bench, origin: &str) -> Vec<(Option<Sha256>, u64, u64, u16)> {
     let reader = EvidenceReader::open(&bench.options().path).expect("the file can be read");
     let versions = reader.history(&origin.parse().expect("an origin")).expect("read");

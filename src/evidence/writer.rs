@@ -194,7 +194,7 @@ impl Shared {
         }
     }
 
-    /// Waits until something is queued. Returns `Idle` if nothing was queued for a while.
+    /// Waits until something is queued or the store is closed. Returns `Idle` if neither happens for a while.
     fn wait(&self, writer: &Writer) -> Wake {
         let idle = match writer.file {
             Some(_) => IDLE,
@@ -232,8 +232,8 @@ impl Shared {
         self.place_config();
     }
 
-    /// Called if the file was deleted or replaced. Forgets what was in the file, so that each text is stored again when
-    /// it is next used.
+    /// Forgets what was in the file, so that each text is stored again when it is next used. Call this if the file was
+    /// deleted or replaced.
     fn start_anew(&self, writer: &mut Writer) {
         (writer.identity, writer.id) = (None, None);
         self.lock().forget_all();
