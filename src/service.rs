@@ -92,8 +92,8 @@ impl Service {
     /// `log_format`.
     ///
     /// # Errors
-    /// Fails if the configuration is invalid, or a file or another resource that it names is not available. Nothing was
-    /// served then. Fails with [`ServiceError::Listening`] if a listener fails later.
+    /// Fails if the configuration is invalid, or if a file or another resource that it names is not available. In these
+    /// cases, nothing was served. Fails with [`ServiceError::Listening`] if a listener fails later.
     pub fn run(sources: &Sources, log_format: LogFormat) -> Result<(), ServiceError> {
         // This comes first, because it changes the environment, which is only allowed in a single-threaded process.
         let inherited = Inherited::from_env();
@@ -282,8 +282,8 @@ impl Daemon {
     }
 }
 
-/// Logs every second that opening the cache file takes long. Another process may have the file open, or the file is
-/// being checked after a crash.
+/// Logs once a second that the cache file is still being opened. This takes long if another process has the file open,
+/// or if the file is checked after a crash.
 async fn log_slow_opening() {
     loop {
         tokio::time::sleep(OPENING_PERIOD).await;

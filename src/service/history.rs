@@ -1,8 +1,8 @@
 //! Feeds the history about once a second, and keeps it in a file next to the cache file, so that it continues after a
 //! restart.
 //!
-//! The history is for looking, not for evidence: if its file is missing or damaged, it begins empty; if it cannot be
-//! written, the proxy goes on without.
+//! The history is only for charts, so the proxy works without its file. If the file is missing or damaged, the history
+//! begins empty. If the file cannot be written, the latest part of the history is lost at the next restart.
 
 use std::{
     ffi::OsString,
@@ -33,11 +33,11 @@ struct Keeper {
     sampler: Sampler,
     /// The hash of the history that was last saved.
     saved: Option<u64>,
-    /// Whether the last attempt to save failed, so that a full disk causes one line in the log.
+    /// Whether the last attempt to save failed. Then further failures are not logged.
     fails: bool,
 }
 
-/// Continues the history in the file next to the cache file, if there is one.
+/// Loads the history from the file next to the cache file, if there is one.
 pub(super) async fn restore(live: &Arc<Live>) {
     let Some(path) = path(live) else { return };
     let history = live.history().clone();
@@ -94,7 +94,8 @@ impl Keeper {
                 _ = ticks.tick() => false,
             };
             let now = SystemTime::now();
-            // It parses lines and writes a file, so it must not run on a thread that serves requests.
+            // Sampling parses lines of the log, and saving writes a file. So do not do it on a thread that serves
+            // requests.
             let working = tokio::task::spawn_blocking(move || {
                 self.sampler.sample(now, is_last || tick.is_multiple_of(SITES_EVERY));
                 if is_last || tick.is_multiple_of(SAVE_EVERY) {
@@ -155,10 +156,10 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 const PERIOD: Duration = Duration::from_secs(1);
-/// In periods: how often sites are counted, and how often the file is written.
+/// How often sites are counted (`SITES_EVERY`) and the file is written (`SAVE_EVERY`), in units of `PERIOD`.
 const SITES_EVERY: u64 = 5;
 const SAVE_EVERY: u64 = 60;
-/// Maximum size of a file that is read.
+/// Maximum size of the file, in bytes. A larger file is not read.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// How long a stop waits for the last write.
 const MAX_WAIT: Duration = Duration::from_secs(5);

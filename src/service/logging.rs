@@ -26,8 +26,7 @@ use crate::{
 };
 
 /// The log format for a terminal: time, level, message and fields. A value with several lines, such as the mistakes of
-/// a configuration, follows on lines of its own, as commands print it. Characters that could move the cursor are
-/// escaped.
+/// a configuration, follows below on indented lines. Characters that could move the cursor are escaped.
 struct ForPerson {
     paint: Paint,
 }
@@ -134,8 +133,8 @@ impl Visit for EventText {
     }
 }
 
-/// The filter unless `ROBOTGATE_LOG` sets another. It switches off libraries, which log every client that disconnects,
-/// unusual TLS and odd DNS answers. robotgate itself logs what operators need.
+/// The filter that is used unless `ROBOTGATE_LOG` sets another. It hides the log lines of libraries, which log every
+/// client that disconnects, unusual TLS and odd DNS answers. robotgate itself logs what operators need.
 const DEFAULT: &str = "info,pingora_core=off,pingora_proxy=off,pingora_pool=off,hickory_net=off,hickory_proto=off,\
                        hickory_resolver=off,h2=off,rustls=off,suppaftp=off";
 /// The field that contains the message of an event.

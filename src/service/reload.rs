@@ -31,8 +31,8 @@ pub(super) struct Source {
     watcher: Option<Watcher>,
 }
 
-/// Reloads on each change or SIGHUP, until `stopping` becomes true. Returns immediately if there is no configuration
-/// file.
+/// Reloads on each change or SIGHUP, until `stopping` becomes true. If there is no configuration file, only logs a
+/// warning on SIGHUP.
 pub(super) async fn run(
     daemon: Arc<Daemon>,
     mut reloads: Option<Source>,
@@ -227,8 +227,8 @@ impl Source {
         &self.file
     }
 
-    /// Watches the files with secrets that the configuration file now names. Does nothing if that file cannot be
-    /// parsed.
+    /// Watches the files with secrets that the configuration file now names. If the configuration file cannot be
+    /// parsed, the watched files stay the same.
     async fn follow(&mut self) {
         let Some(mut watcher) = self.watcher.take() else { return };
         let sources = self.sources.clone();

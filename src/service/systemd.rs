@@ -2,7 +2,7 @@
 //!
 //! The daemon tells systemd that it is ready, reloads or stops, a status line for people, that it is alive (the
 //! watchdog), and which sockets to keep for the next start. The protocol is that of `sd_notify(3)`. If `NOTIFY_SOCKET`
-//! is not set, systemd does not listen, and this does nothing. The first failure is logged, and the daemon continues.
+//! is not set, systemd does not listen, and no message is sent. The first failure is logged, and the daemon continues.
 //!
 //! systemd passes listening sockets to the daemon: those that it kept across a restart, and those of a `.socket` unit
 //! (`sd_listen_fds(3)`). The daemon recognises them by their address.
@@ -223,6 +223,6 @@ fn name_of(address: SocketAddr) -> String {
 
 /// Maximum length of a status line, in bytes.
 const MAX_STATUS: usize = 400;
-/// Minimum interval between two messages to the watchdog. With a `WatchdogSec` of a microsecond, which is a mistake, a
-/// worker thread would do nothing else.
+/// Minimum interval between two messages to the watchdog. If `WatchdogSec` is a microsecond by mistake, a worker thread
+/// would otherwise do nothing but send such messages.
 const MIN_BEAT: Duration = Duration::from_millis(10);
