@@ -1,7 +1,8 @@
 //! Opens a redb database: the file of cached robots.txt files ([`crate::store`]) or the store of evidence
 //! ([`crate::evidence`]). If the file is damaged, renames it and starts a new one.
 //!
-//! It never deletes a file that another program created, and never touches a file that another process has open.
+//! This module never deletes a file that another program created, and never changes a file that another process has
+//! open.
 
 use std::{
     any::Any,
@@ -79,7 +80,8 @@ fn open<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Res
     }
 }
 
-/// Opens the file at `path` without creating or repairing it.
+/// Opens the file at `path`. Does not create it, and does not rename it if it is damaged. redb repairs the file if a
+/// process was killed while it had the file open.
 pub(crate) fn open_existing<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize) -> Result<T, FileError> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     open_database(kind, file, path, cache_bytes, Check::Skip)
@@ -156,8 +158,8 @@ fn count_named_like(start: &Path) -> io::Result<usize> {
     Ok(count)
 }
 
-/// Runs `work` on the database. If the database panics, returns an error that the file is damaged: it panics if the
-/// file contains bytes that it did not write. The standard library also prints the panic.
+/// Runs `work` on the database. redb panics if the file contains bytes that redb did not write. Then returns an error
+/// that the file is damaged. The standard library also prints the panic.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, FileError>) -> Result<T, FileError> {
     // After a panic, the file is closed, so half-done changes are never used.
     let done = catch_unwind(AssertUnwindSafe(work));
