@@ -31,7 +31,7 @@ pub(crate) fn in_words(error: &str) -> String {
             "it is the certificate of an authority, not of a server; self-signed certificates are often like that"
         }
         _ if error.contains("EndEntityUsedAsCa") => "the certificate that issued it does not belong to an authority",
-        _ if error.contains("SignatureAlgorithm") => "it is signed in a way that is not accepted",
+        _ if error.contains("SignatureAlgorithm") => "its signature algorithm is not supported",
         _ if error.contains("UnhandledCriticalExtension") => "it has a critical extension that is not known",
         other => other,
     };
@@ -57,7 +57,7 @@ fn dated(words: &str, at: &str, error: &str, mark: &str) -> String {
 /// or IpAddress(192.0.2.1)`.
 fn of_other_names(error: &str) -> String {
     let Some((_, names)) = error.split_once("only valid for ") else {
-        return "it has no name of a host (a common name is not used)".to_owned();
+        return "it names no host (robotgate ignores the common name)".to_owned();
     };
     let mut names = names
         .split([',', ' '])
@@ -110,7 +110,7 @@ mod tests {
             (
                 "certificate not valid for name \"a.example\"; certificate is not valid for any names (according to \
                  its subjectAltName extension)",
-                "it has no name of a host",
+                "it names no host",
             ),
             (
                 "certificate does not allow extended key usage for server authentication, allows client authentication",

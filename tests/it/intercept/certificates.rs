@@ -74,11 +74,7 @@ fn bad_certificates() -> Vec<(&'static str, Certificate, &'static str)> {
             Certificate::of(&["a.example", "*.b.example", "192.0.2.1"]),
             "it is for other names: a.example, *.b.example, 192.0.2.1",
         ),
-        (
-            "name of old",
-            Certificate::of_common_name(NAME),
-            "it has no name of a host",
-        ),
+        ("name of old", Certificate::of_common_name(NAME), "it names no host"),
         (
             "unknown root",
             Certificate::of_unknown_root(&[NAME]),
