@@ -333,8 +333,8 @@ impl fmt::Display for Finding {
         match &self.kind {
             Kind::Changed => write!(f, "{lines} {were} changed after sealing ({entries})"),
             Kind::Missing => write!(f, "{missing} before this line"),
-            Kind::Added => write!(f, "{lines} {were} not sealed here, but lines after were: added later"),
-            Kind::Moved => write!(f, "{lines} {are} sealed, but at another place ({entries}): moved"),
+            Kind::Added => write!(f, "{lines} {were} added after the lines that follow were sealed"),
+            Kind::Moved => write!(f, "{lines} {are} sealed, but at another place of the log ({entries})"),
             Kind::CutShort => write!(
                 f,
                 "{missing} after this line: the log was cut short, or newer files are not given"
