@@ -39,7 +39,7 @@ pub(crate) fn in_words(error: &str) -> String {
 }
 
 /// Appends a date to `words`, in parentheses and after the preposition `at`. The date comes from the timestamp (seconds
-/// since 1970) that follows `mark` in `error`. If there is none, returns `words` unchanged.
+/// since 1970) that follows `mark` in `error`. If `error` has no such timestamp, returns `words` unchanged.
 fn dated(words: &str, at: &str, error: &str, mark: &str) -> String {
     let seconds = error.split_once(mark).and_then(|(_, rest)| {
         let digits = rest

@@ -1,7 +1,7 @@
 //! A session with an FTP server: the control connection after an anonymous login in binary mode, and the data
 //! connections of its transfers.
 //!
-//! suppaftp reads the replies, each at most 256 KiB long. The caller limits the time.
+//! suppaftp reads the replies, each at most 256 KiB long. The caller has to limit the time that a command may take.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! Converts the heads of requests to HTTP/2, and those of responses from it.
+//! Converts the head of a request to HTTP/2, and the head of an HTTP/2 response to a [`ResponseHeader`].
 
 use bytes::Bytes;
 use http::{
