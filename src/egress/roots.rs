@@ -35,8 +35,8 @@ pub enum RootsError {
 // === impl Roots ===
 
 impl Roots {
-    /// Collects the system's root certificates and `extra`. Skips those of the system that rustls cannot use, as every
-    /// browser does.
+    /// Collects the system's root certificates and `extra`. Skips the system's certificates that rustls cannot use as
+    /// roots.
     ///
     /// # Errors
     /// Fails if a certificate in `extra` cannot be used as a root, or no memory file can be created.
