@@ -4,8 +4,8 @@
 //! Anybody who can publish on the server's channel can repeat a message. So a message that makes a robotgate forget or
 //! pause carries the server's time and, if the robotgates share a key, a tag. A robotgate asks the server for its time
 //! when it gets such a message. It ignores the message if it is too old or from before the robotgate's subscription. It
-//! also ignores it if an equally new one of the same kind about the same origin was accepted before. Only the server's
-//! clock is used.
+//! also ignores the message if it has already accepted a message of the same kind about the same origin that is as new
+//! or newer. Only the server's clock is used.
 
 use std::{collections::HashMap, sync::Weak, time::Duration};
 

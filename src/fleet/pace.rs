@@ -119,7 +119,7 @@ impl Fleet {
             let mut busy = BUSY.key(&key);
             let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
             // Another robotgate can have caused a pause already, and this robotgate sent its request before it learned
-            // of that. Such a response must not count as a new incident, so the request counts as `NEWS` older.
+            // of that. The response to it is no new incident, so report the request as `NEWS` older than it is.
             busy.arg(micros(asked)).arg(micros(age + NEWS)).arg(spread);
             let answer = fleet.client.call(&busy, fleet.write_timeout()).await;
             if let Ok(answer) = answer

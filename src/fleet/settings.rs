@@ -124,8 +124,8 @@ impl Settings {
 // === impl OnLoss ===
 
 impl OnLoss {
-    /// Returns the gap between requests for one robotgate while the fleet's server cannot be used. `gap` is that of the
-    /// whole fleet, which has `size` robotgates. Returns `None` if the robotgate must send nothing.
+    /// Returns the gap that one robotgate keeps between requests while the fleet's server cannot be used. `gap` is the
+    /// gap of the whole fleet, which has `size` robotgates. Returns `None` if the robotgate must send nothing.
     pub(crate) fn gap(self, gap: Duration, size: u32) -> Option<Duration> {
         match self {
             // A longer gap would be of no use: the limiter may forget the last request after `MAX_GAP`.
