@@ -168,8 +168,8 @@ fn start<E>(
 }
 
 /// Finds the next place from which entries and lines are equal again. Returns how many entries and how many lines come
-/// before that place. If both end before that, they are paired one by one. Returns `None` if `MAX_AHEAD` entries and
-/// lines contain no such place.
+/// before that place. If entries and lines end before such a place, pairs the remaining ones one by one. Returns `None`
+/// if `MAX_AHEAD` entries and lines contain no such place.
 ///
 /// It reads no further than the place that it finds, and the caller continues from there. So it reads each entry and
 /// line only once or twice, and the comparison takes linear time.

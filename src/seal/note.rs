@@ -1,5 +1,5 @@
-//! Signed notes (c2sp.org/signed-note) with Ed25519 keys, and the checkpoints in them (c2sp.org/tlog-checkpoint). It
-//! does no I/O, apart from the random bytes of a new key.
+//! Signed notes (c2sp.org/signed-note) with Ed25519 keys, and the checkpoints in them (c2sp.org/tlog-checkpoint). This
+//! module does no I/O, but it asks the system for the random bytes of a new key.
 
 use std::{fmt, path::Path};
 

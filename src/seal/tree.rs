@@ -1,5 +1,5 @@
-//! The Merkle tree of RFC 6962 §2.1, and its layout as tiles (c2sp.org/tlog-tiles). It does no I/O: callers read and
-//! write the tiles.
+//! The Merkle tree of RFC 6962 §2.1, and its layout as tiles (c2sp.org/tlog-tiles). This module does no I/O: callers
+//! read and write the tiles.
 
 use std::fmt;
 
