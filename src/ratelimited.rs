@@ -46,7 +46,8 @@ impl EventCounter {
         let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
         let last_logged = self.last_logged.load(Ordering::Relaxed);
         let is_due = last_logged == 0 || now.saturating_sub(last_logged) >= LOG_INTERVAL_MS;
-        // If several events happen at the same moment, only one of them gets past this, and is logged.
+        // If several events happen at the same moment, only one of them can change `last_logged`, and only that one is
+        // logged.
         let claim = || {
             self.last_logged
                 .compare_exchange(last_logged, now, Ordering::Relaxed, Ordering::Relaxed)
