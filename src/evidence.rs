@@ -42,7 +42,8 @@ pub struct EvidenceOptions {
     pub path: PathBuf,
     /// How long to keep a text after the last day on which it was in use.
     pub keep: Duration,
-    /// Maximum bytes of the compressed texts. Above that, the store removes the texts that were last used longest ago.
+    /// Maximum bytes of the compressed texts. Above that, the store removes the texts that have been unused for the
+    /// longest time.
     pub max_bytes: u64,
     /// Whether requests are refused if the robots.txt that decides them could not be stored.
     pub required: bool,

@@ -33,7 +33,7 @@ pub(super) struct Batch<'a> {
     pub(super) seen: &'a [Sighting],
     /// The current day, on which all texts of the batch were used. Days are counted from 1970.
     pub(super) day: u32,
-    /// What was last used before this day is removed.
+    /// Texts that were last used before this day are removed, and so are versions that were last seen before it.
     pub(super) oldest: u32,
     pub(super) max_bytes: u64,
 }

@@ -120,7 +120,7 @@ impl<'t> History<'t> {
         }
     }
 
-    /// Returns the row whose version was last seen longest ago.
+    /// Returns the row whose version has not been seen for the longest time.
     pub(super) fn oldest(&self) -> Result<Option<OldRow>, FileError> {
         let oldest = self.ends.first()?;
         Ok(oldest.map(|(key, _)| {
