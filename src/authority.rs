@@ -5,10 +5,10 @@
 //!   certificates.
 //! - [`Leaves`] keeps a TLS server configuration with a leaf certificate for each host name.
 //!
-//! It never overwrites or deletes an existing certificate or key. It never issues a leaf for a wildcard, or one that is
-//! valid longer than the authority. It never prints a private key. It never reads the clock: the time is a parameter,
-//! or comes from the clock that [`Leaves`] is given. Callers have to decide before whether to intercept a host, and
-//! whether the origin's certificate is good.
+//! This module never overwrites or deletes an existing certificate or key. It never issues a leaf for a wildcard, or
+//! one that is valid longer than the authority. It never prints a private key. It never reads the clock: the time is a
+//! parameter, or comes from the clock that [`Leaves`] is given. Before a caller asks for a leaf, it has to decide
+//! whether to intercept the host, and whether the origin's certificate is valid.
 
 use std::{
     fmt,

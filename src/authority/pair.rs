@@ -1,14 +1,14 @@
-//! The two files of an authority: its certificate and its key. It never overwrites or removes one of them, and does not
-//! judge what they contain. If it is interrupted, the next start can always complete the pair.
+//! The two files of an authority: its certificate and its key. This module never overwrites or removes them, and does
+//! not judge what they contain. If the creation is interrupted, the next start can always complete the pair.
 //!
 //! Creating the pair takes several steps in the file system. The process can be killed between any two of them, and
-//! another process can do the same at the same time. So, while it holds a lock on the key's directory:
+//! another process can do the same at the same time. So the process holds a lock on the key's directory meanwhile:
 //!
 //! 1. It writes both files completely under temporary names and flushes them to the disk.
 //! 2. It links each to its final name, which fails if that name exists already.
 //! 3. It removes the temporary names.
 //!
-//! If it is killed in step 1, no final name exists, and the next start creates another pair. If it is killed in step 2,
+//! If it is killed in step 1, no final name exists, and the next start creates a new pair. If it is killed in step 2,
 //! one file has its final name and the other still has its temporary one; the next start links that. If it is killed in
 //! step 3, the pair is complete, and the next start removes the temporary names that are left.
 
