@@ -132,9 +132,9 @@ impl Config {
         Self::load_by(sources, Reads::All)
     }
 
-    /// Does the same as [`Config::load`], but does not read the credentials file. Every credential that a bot names is
-    /// accepted. A bot that names none gets the credential with its own name. Commands that create credentials, or do
-    /// not need them, use this.
+    /// Does the same as [`Config::load`], but does not read the files with secrets. Every credential that a bot names
+    /// is accepted, because the credentials file is not read. Commands that create credentials, or do not need secrets,
+    /// use this.
     ///
     /// # Errors
     ///
@@ -143,8 +143,8 @@ impl Config {
         Self::load_by(sources, Reads::NoSecrets)
     }
 
-    /// Does the same as [`Config::load`], but reads none of the files that the configuration names. This is enough for
-    /// decisions that need no such file.
+    /// Does the same as [`Config::load`], but reads none of the files that the configuration names. Replays use this:
+    /// they decide logged requests again, and need none of these files.
     ///
     /// # Errors
     ///
@@ -154,12 +154,12 @@ impl Config {
     }
 
     /// Like [`Config::load_alone`], but ignores the mistakes in the configuration. A key with a mistake has its
-    /// default. `robotgate health` uses this to find the running proxy, which may use the configuration from before the
-    /// mistakes.
+    /// default. `robotgate health` uses this to find the running proxy: if the file was changed and now has a mistake,
+    /// the proxy still runs with the earlier configuration.
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read.
+    /// Fails if the file cannot be read, is empty or is not UTF-8.
     pub fn load_in_part(sources: &Sources) -> Result<Self, ConfigError> {
         let text = SourceText::load(sources)?;
         Ok(Reading::of(&Environment::of_process(), &text, Reads::Nothing, Recording::Nothing).config)
@@ -209,12 +209,12 @@ impl Config {
 
     /// Returns the configuration of an empty file: the default of each key, in a given environment.
     pub fn built_in(environment: &Environment) -> Self {
-        // An empty file has no mistakes.
+        // An empty file has no mistakes, so `complaints` is empty and need not be checked.
         let text = SourceText::default();
         Reading::of(environment, &text, Reads::All, Recording::Nothing).config
     }
 
-    /// Reads the top level of a document.
+    /// Reads the top level of the configuration file.
     fn read(file: &Table<'_>) -> Self {
         let proxy = file.table("proxy", Proxy::read);
         let https = file.table("https", Https::read);
@@ -296,7 +296,8 @@ impl Config {
     }
 
     /// Returns warnings about a valid configuration, as sentences for `check` and for the log of a start or a reload.
-    /// `file` is the file that the configuration was read from. Resolves the real paths of folders.
+    /// `file` is the file that the configuration was read from. This function resolves symbolic links on the disk, to
+    /// find out whether two files are in the same folder.
     pub fn warnings(&self, file: Option<&Path>, now: SystemTime) -> Vec<String> {
         let ended = self.https.tunnels.iter().filter(|tunnel| !tunnel.holds(now));
         let ended = ended.map(|tunnel| {
@@ -313,7 +314,7 @@ impl Config {
             .collect()
     }
 
-    /// Finds bots whose `user-agents` differ from their name, and that have no `robots-agents`. An example is the bot
+    /// Finds bots that have no `robots-agents`, and whose `user-agents` do not match their name. An example is the bot
     /// `crawler` with the User-Agent `AcmeBot/2`: robotgate looks for `crawler` in a robots.txt, but the site may have
     /// rules for `AcmeBot`. Returns the name of each bot, and the first product in its `user-agents` (`AcmeBot`).
     pub fn bots_looked_up_by_name(&self) -> Vec<(&str, &str)> {
@@ -338,7 +339,8 @@ impl Config {
             .collect()
     }
 
-    /// Returns a warning if the robots.txt copies from the fleet's server are not authenticated.
+    /// Returns a warning if there is a fleet without `fleet.key-file`: robotgate then cannot detect forged robots.txt
+    /// copies on the fleet's server.
     fn fleet_has_no_key(&self) -> Option<String> {
         let fleet = self.fleet.as_ref()?;
         fleet.settings.key.is_none().then(|| {

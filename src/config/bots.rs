@@ -1,7 +1,7 @@
 //! `[identity]` and `[[bot]]`: the bots, how they are recognised and prove who they are, and what happens to requests
 //! that name no bot.
 //!
-//! This module checks the entries, alone and against each other. It sees no request, and identifies no client. It reads
+//! This module checks each entry, and looks for names that two entries share. It does not identify clients. It reads
 //! only the credentials file, and its errors quote nothing of that file.
 
 use std::collections::HashMap;
@@ -44,15 +44,17 @@ enum Named {
     Unread,
 }
 
-/// What later entries have to be checked against: settings of other sections, and the names that earlier entries use,
-/// in lower case.
+/// What an entry is checked against: settings of other sections, and the names and User-Agents of the entries before
+/// it, in lower case.
 struct Taken {
     named: Named,
     /// Whether clients can show certificates, because `proxy.tls.client-roots` is set.
     has_client_roots: bool,
     /// Whether the file has a `[pace]` section.
     is_paced: bool,
+    /// For each bot's name, the line of the file that it is in.
     names: HashMap<String, usize>,
+    /// For each entry of `user-agents`, the name of its bot.
     user_agents: HashMap<String, String>,
 }
 

@@ -33,8 +33,8 @@ impl Config {
         }
     }
 
-    /// Builds the question whether a bot may fetch a URL, for a command or the API. The bot counts as having the proof
-    /// that it needs, unless `unproven` is set.
+    /// Builds the question whether a bot may fetch a URL, for a command or the API. The question assumes that the
+    /// client proves to be the bot, unless `unproven` is set.
     pub fn question(&self, agent: &str, unproven: bool, target: Target, terms: Terms, now: SystemTime) -> Question {
         let proof = match unproven {
             true => Proof::None,
@@ -48,8 +48,8 @@ impl Config {
         Question::of_url(Subject::of(identity), target, exception, terms)
     }
 
-    /// Checks whether bots may connect to `origin`, as far as that is known before the origin's name is resolved. They
-    /// may not if `[egress]` forbids it, or if robotgate itself listens there.
+    /// Checks whether bots may connect to `origin`, without resolving its name. They may not if `[egress]` forbids it,
+    /// or if robotgate itself listens there.
     ///
     /// # Errors
     /// Fails if bots may not connect to `origin`.

@@ -1,6 +1,6 @@
 //! `[egress]` and `[ftp]`: which destinations bots may reach, and which name servers resolve names.
 //!
-//! This module resolves no name, and makes no decision about an address.
+//! This module reads the lists. It resolves no name, and checks no connection against the lists.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;

@@ -1,6 +1,6 @@
 //! The environment that defaults depend on: where state is kept, and the number of cores.
 //!
-//! It is read once and passed to other code. No other code reads the environment of the process.
+//! Other code gets an [`Environment`] as a parameter, so that tests can choose its values.
 
 use std::ffi::OsString;
 use std::num::NonZero;

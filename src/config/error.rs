@@ -46,8 +46,8 @@ pub enum ConfigError {
     Invalid(Problems),
 }
 
-/// All mistakes in a configuration, in the file's order; never empty. Those in environment variables and of `--set`
-/// follow those in the file.
+/// All mistakes in a configuration; never empty. Mistakes in the file come first, in the order of the file, then those
+/// in environment variables and in `--set`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems(Vec<Problem>);
 
@@ -56,16 +56,17 @@ pub struct Problems(Vec<Problem>);
 pub struct Problem {
     /// The file, as the caller named it; or the environment variable; or `--set`.
     pub place: Arc<str>,
-    /// The line in the file, from 1; 0 in a variable and in the value of `--set`, which are one line.
+    /// The line in the file, from 1. It is 0 if the mistake is in an environment variable or in `--set`.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// The dotted key, such as `robots.default-ttl` or `bot[1].name`. Lists count from 0. The key is empty for a syntax
-    /// error outside of any key.
+    /// The dotted key, such as `robots.default-ttl` or `bot[1].name`. The indexes of lists begin at 0. The key is empty
+    /// for a syntax error outside of any key.
     pub key: String,
     /// What is wrong, and what to write instead.
     pub message: String,
-    /// The text of the line, as in the file; or a key and its value, like `proxy.name=a`.
+    /// The text of the line, as in the file. For an environment variable or `--set`, the key and its value, like
+    /// `proxy.name=a`.
     pub source_line: String,
     /// Number of characters to mark in the line, at least 1.
     pub width: usize,
@@ -274,9 +275,9 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps the current key as the best match if `range` encloses the span sought and is no wider than the best range
-    /// so far. If both are equally wide, the later, deeper key wins: a list of tables and its first item share one
-    /// header.
+    /// Makes the current key the best match if `range` encloses `self.span` and is not wider than the best range so
+    /// far. Of two equal ranges, the later one wins, because it is deeper: a list of tables and its first table have
+    /// the same range, that of the first header.
     fn offer(&mut self, range: Range<usize>) {
         // Ignore the range 0..0, which means that a table is not written in the text. An example is `a` in `[a.b]`.
         let somewhere = range != (0..0);

@@ -12,7 +12,7 @@ use crate::{decision::Verdict, usage::Purpose};
 pub struct Expectation {
     /// The User-Agent field of the request.
     pub agent: String,
-    /// The requested URL, http, https or ftp, as written.
+    /// The requested http, https or ftp URL, as written in the file.
     pub url: String,
     /// The purpose of the request. It replaces the purposes of the bot.
     pub purpose: Option<Purpose>,

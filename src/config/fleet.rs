@@ -48,7 +48,8 @@ impl Fleet {
         let prefix = table.parsed("key-prefix", key_prefix);
         table.has_default("key-prefix", PREFIX);
         let on_loss = table.choice_or("on-loss", OnLoss::default());
-        // The size is needed only for a fleet with a `[pace]` section. Elsewhere the default of 1 has no effect.
+        // The size is used only with a `[pace]` section and `on-loss = "share"`. In all other cases, the default of 1
+        // has no effect.
         let size = table.number_in([" robotgates", ""], "size", 1..=10_000).unwrap_or(1);
         let is_size_missing = table.span_of("size").is_none() && table.span_of("url").is_some();
         if is_paced && on_loss == OnLoss::Share && is_size_missing {
@@ -60,17 +61,19 @@ impl Fleet {
         if let (None, Some(span)) = (table.span_of("url"), table.span())
             && (!secret_files.is_empty() || ca.is_some())
         {
-            table
-                .checker
-                .complain(span, "url is missing; without it there is no fleet");
+            table.checker.complain(
+                span,
+                "url is missing; write the URL of the fleet's server, like url = \"redis://10.0.0.5\", or remove [fleet]",
+            );
         }
         if let (Some(span), Some(false)) = (
             table.span_of("ca-file"),
             address.as_ref().map(crate::fleet::Address::is_tls),
         ) {
-            table
-                .checker
-                .complain(span, "only a rediss:// url has a certificate to check");
+            table.checker.complain(
+                span,
+                "ca-file has no effect, because url does not use TLS; write rediss:// in url, or remove ca-file",
+            );
         }
         if let (Some(span), None) = (table.span_of("username-file"), table.span_of("password-file")) {
             table

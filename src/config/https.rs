@@ -23,7 +23,7 @@ use crate::{files, pem};
 pub struct Https {
     /// How a CONNECT is handled.
     pub mode: HttpsMode,
-    /// How to decide a tunnel to a site whose robots.txt forbids only a part of the site.
+    /// How to decide about a tunnel to a site whose robots.txt forbids only a part of the site.
     pub unverifiable: Unverifiable,
     /// The certificate of the local certificate authority, in PEM. The file may not exist yet.
     pub ca_certificate: PathBuf,
@@ -145,7 +145,8 @@ fn parse_reason(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the first moment after the date or time in `raw`. If it is a date, that is the end of this day in UTC.
+/// Returns the time from which an entry with this `until` no longer applies. For a date, that is the midnight (UTC) at
+/// which the day ends.
 fn end(raw: &Datetime) -> Result<SystemTime, String> {
     let unusable = || {
         format!(

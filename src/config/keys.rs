@@ -9,20 +9,20 @@ use toml::Value;
 /// A key that the parser looked for.
 #[derive(Clone, Debug)]
 pub(super) struct Key {
-    /// The dotted name of its table, without list indexes; empty for the file itself.
+    /// The dotted name of the table that the key is in, without list indexes. Empty for the top level of the file.
     pub table: String,
     /// The index of the table in its list, from 0. `None` if the table is not in a list.
     pub entry: Option<usize>,
     pub name: &'static str,
     pub kind: Kind,
     pub is_required: bool,
-    /// The value that applies without the key, if there is one.
+    /// The value that applies if the key is not set. `None` if the key has no default.
     pub default: Option<Value>,
     /// Where the value is; `None` if the key is not set.
     pub span: Option<Range<usize>>,
 }
 
-/// What a key takes.
+/// The type of value that a key takes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     Text,
@@ -43,9 +43,9 @@ pub(super) enum Kind {
     Numbers(Vec<i64>),
     /// A list of ports and ranges of ports.
     Ports,
-    /// A time, and its range in words.
+    /// A duration. The string describes the allowed range, for people.
     Duration(String),
-    /// A size in bytes, and its range in words.
+    /// A size in bytes. The string describes the allowed range, for people.
     Size(String),
     Table,
     /// A list of tables.
@@ -56,9 +56,9 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recording {
     Nothing,
-    /// The keys that the parser looks for in this configuration.
+    /// The keys that the parser looks for in this configuration. It does not look for the keys of a missing `[[bot]]`.
     Looked,
-    /// All keys, also those of tables that are not written.
+    /// All keys, including those of tables that the file does not contain.
     All,
 }
 

@@ -20,8 +20,8 @@ use crate::bot::is_token;
 const DEFAULT_NAME: &str = "robotgate";
 const THREADS: RangeInclusive<usize> = 1..=1024;
 
-/// Allowed values of `max-header-bytes`. A smaller head has no room for a URL and some cookies. pingora reads at most 1
-/// MiB, including bytes after the head.
+/// Allowed values of `max-header-bytes`. Less than 1 KiB has no room for a URL and some cookies. The maximum must be
+/// below 1 MiB: pingora reads no more than that for the head and the bytes that follow it.
 const HEADER_BYTES: (RangeInclusive<u64>, &str) = (1 << 10..=512 << 10, "from 1KiB to 512KiB");
 /// Allowed values of `max-header-fields`. pingora accepts at most 256 fields.
 const HEADER_FIELDS: RangeInclusive<usize> = 1..=256;
@@ -240,7 +240,7 @@ pub(super) fn addresses(raw: List<'_>, checker: &Checker<'_>) -> Vec<SocketAddr>
     addresses
 }
 
-/// Parses an address with a port. If one of the two is missing, the error says so.
+/// Parses an address with a port. If one of the two is missing, the error says which.
 fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);

@@ -62,8 +62,8 @@ fn in_list(text: &str) -> bool {
 /// Says how to write `word`, a value without quotes that follows `before`. To find out which type the key takes, this
 /// reads `before` with an empty string as the value.
 ///
-/// Returns `None` if the value is a number or date, and the key takes one. The TOML parser's message is better in that
-/// case.
+/// Returns `None` if `word` begins with a digit and the key does not take a string. Then it is probably a misspelt
+/// number or date, and the TOML parser's message is better.
 fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<String> {
     let end = if in_list(before.trim_end()) { "]" } else { "" };
     let probe = format!("{before}''{end}");

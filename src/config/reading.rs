@@ -80,7 +80,7 @@ pub(super) fn all_keys(environment: &Environment) -> Vec<Key> {
 // === impl SourceText ===
 
 impl SourceText {
-    /// Reads the file of the sources.
+    /// Reads the configuration file, if there is one, and appends the overrides.
     pub(super) fn load(sources: &Sources) -> Result<Self, ConfigError> {
         let Some(path) = sources.file() else {
             return Ok(Self::new("", "", Path::new("/"), sources.overrides()));
@@ -107,8 +107,7 @@ impl SourceText {
 /// Returns the error for a configuration file that is not UTF-8, the only encoding of TOML.
 fn not_text(name: &str, bytes: &[u8], valid_up_to: usize) -> ConfigError {
     let text = SourceText::new(name, &String::from_utf8_lossy(bytes), Path::new("/"), &[]);
-    // `valid_up_to` is an offset in the file. It is also the right one in the lossy text, because the two are equal up
-    // to there.
+    // `valid_up_to` is an offset in the file. It is the same in the lossy text, because the two are equal up to there.
     let complaint = Complaint {
         span: valid_up_to..valid_up_to + 1,
         missing: None,

@@ -5,7 +5,7 @@ use toml::{Table, Value};
 use super::{Config, ConfigError};
 
 impl Config {
-    /// Reads the canonical text of a configuration, and none of the files that it names. If this version does not
+    /// Reads the canonical text of a configuration, but none of the files that it names. If this version does not
     /// accept the whole text, reads only the parts on which decisions depend. Everything else then has its default.
     ///
     /// # Errors
@@ -24,7 +24,7 @@ impl Config {
             audit.retain(|key: &str, _| key == "redact-query" || key == "user-agent");
         }
         if let Some(Value::Table(identity)) = table.get_mut("identity") {
-            // A replay takes from the log who sent a request, so no credential is required.
+            // The log says which bot sent each request, so a replay requires no credentials.
             identity.remove("required");
         }
         if let Some(Value::Array(bots)) = table.get_mut("bot") {

@@ -25,8 +25,8 @@ const WAITS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::fro
 /// Allowed numbers of simultaneous fetches. Each fetch uses a connection and up to 500 KiB. More than ten thousand is
 /// probably a mistake.
 const FETCHES: RangeInclusive<usize> = 1..=10_000;
-/// Allowed times to deny while a robots.txt is unreachable. RFC 9309 §2.4 allows zero. Instead of more than a year,
-/// write `then = "deny"`, which has no end.
+/// Allowed times to deny while a robots.txt is unreachable. RFC 9309 §2.4 allows zero. For more than a year, an
+/// operator can write `then = "deny"`, which denies without a time limit.
 const DENIALS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(365 * 24 * 60 * 60);
 /// Allowed times between two attempts to fetch. Attempts within a second would burden a failing server. After more than
 /// a day, robotgate would not notice for too long that a site works again.
@@ -35,8 +35,8 @@ const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=DAY;
 /// The `[robots]` section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Robots {
-    /// The profile, how long copies are valid, and what failures mean. The section's code has checked two things:
-    /// `min_ttl` ≤ `default_ttl` ≤ `max_ttl`, and no wait before a retry exceeds the longest one.
+    /// The profile, how long copies are valid, and what failures mean. In a valid configuration, `min_ttl` ≤
+    /// `default_ttl` ≤ `max_ttl`, and no wait before a retry is longer than `retry.longest`.
     pub policy: Policy,
     /// Whether each path is also checked in the form that common servers make of it when they decode it
     /// ([`crate::origin::Strict`]).
@@ -87,8 +87,8 @@ impl Robots {
 
 /// Reads `default-ttl`, `min-ttl` and `max-ttl`.
 ///
-/// If `default-ttl` or `min-ttl` is not set, its default is lowered where another key requires that. So `max-ttl =
-/// "1h"` alone is valid. `max-ttl` is larger than its default only if the file says so.
+/// If `default-ttl` or `min-ttl` is not set, its default is adjusted so that `min-ttl` ≤ `default-ttl` ≤ `max-ttl`. So
+/// `max-ttl = "1h"` alone is valid. `max-ttl` itself is never adjusted to the other keys.
 fn ttls(table: &Table<'_>, policy: &Policy) -> [Duration; 3] {
     let keys = ["default-ttl", "min-ttl", "max-ttl"];
     let [raw_default, raw_min, max] = keys.map(|key| table.time(key, TTLS));
@@ -139,7 +139,7 @@ fn unreachable(table: &Table<'_>, default: &Unreachable) -> Unreachable {
 }
 
 /// Reads `retry-first`, `retry-busy` and `retry-longest`. The first two may not exceed `retry-longest`. Their defaults
-/// are lowered if `retry-longest` requires it. `retry-longest` is larger than its default only if the file says so.
+/// are lowered if `retry-longest` requires it. `retry-longest` itself is never adjusted to the other keys.
 fn retry(table: &Table<'_>, default: &Retry) -> Retry {
     let keys = ["retry-first", "retry-busy", "retry-longest"];
     let [first, busy, longest] = keys.map(|key| table.time(key, RETRIES));

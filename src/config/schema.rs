@@ -71,7 +71,7 @@ fn object(tables: &BTreeMap<String, Vec<Key>>, name: &str, descriptions: &Descri
     schema
 }
 
-/// Returns the schema of a value that is no table.
+/// Returns the schema of a value that is not a table.
 fn value(kind: &Kind) -> Value {
     let text = || json!({ "type": "string" });
     let list = |items: Value| json!({ "type": "array", "items": items });
@@ -112,7 +112,7 @@ struct Descriptions<'d>(BTreeMap<&'d str, Description<'d>>);
 #[derive(Default)]
 struct Description<'d> {
     text: String,
-    /// The values that a key takes.
+    /// The values that a key takes, in words. `None` for a section.
     values: Option<&'d str>,
 }
 
@@ -163,7 +163,7 @@ impl<'d> Descriptions<'d> {
     }
 }
 
-/// Returns whether the line is part of a table, a heading, or the edge of a block of code.
+/// Returns whether the line is part of a table, a heading, or the first or last line of a code block.
 fn is_markup(line: &str) -> bool {
     line.starts_with(['|', '#']) || line.starts_with("```")
 }
@@ -176,7 +176,7 @@ fn without_links(text: &str) -> String {
         let Some((target, after)) = after.split_once(')') else {
             break;
         };
-        // The text of a link can itself begin with a bracket, as in "[`[pace]`](#pace)". So look for that first.
+        // The text of a link can itself begin with a bracket, as in "[`[pace]`](#pace)". So look for "[`[" first.
         let open = before
             .rfind("[`[")
             .or_else(|| before.rfind('['))

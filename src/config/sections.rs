@@ -127,8 +127,8 @@ impl Cache {
 
 /// Reads the `[evidence]` section. Also returns how the audit log is sealed, and whether the proxy seals it.
 ///
-/// By default, the evidence file is next to the cache file. Without a cache file, the operator wants nothing on disk,
-/// so there is an evidence store only if the section asks for one.
+/// By default, the evidence file is next to the cache file. If there is no cache file because of `persist = false` in
+/// `[cache]`, there is no evidence store either, unless this section sets `enabled = true` or `path`.
 pub(super) fn evidence(table: &Table<'_>, cache: &Cache) -> (Option<EvidenceOptions>, SealOptions, bool) {
     let path = table.text("path");
     let enabled = table.flag("enabled");

@@ -1,7 +1,8 @@
 //! The keys that a configuration sets, as a flat list, to show to an operator and to compare two files.
 //!
-//! The key of a bot contains the bot's name, and that of a tunnel its host. So a new entry before the others does not
-//! change their keys. Values are as written. They contain no secret, because secrets are in separate files.
+//! The keys of a bot contain the bot's name, not its index in the file, and the keys of a tunnel contain its host. So a
+//! new entry does not change the keys of the entries after it. Values are as written. They contain no secret, because
+//! secrets are in separate files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

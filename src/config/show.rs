@@ -1,4 +1,4 @@
-//! Writes the configuration in force as TOML, with a comment behind each value that says where it comes from.
+//! Writes the configuration in force as TOML. A comment after each value says where the value comes from.
 
 use std::fmt::Write as _;
 
@@ -16,8 +16,8 @@ use super::text::{Origin, SourceText, to_table};
 // === impl Config ===
 
 impl Config {
-    /// Returns the value of every key that has one, as TOML that means the same as the sources. A comment behind each
-    /// says where the value comes from. Secrets are in files of their own, which are not read.
+    /// Returns every key that has a value, as TOML that means the same as the sources. A comment after each value says
+    /// where the value comes from. The output has no secrets, because the files with secrets are not read.
     ///
     /// # Errors
     /// Fails if the file cannot be read, or the configuration is invalid.
@@ -45,7 +45,7 @@ impl Config {
 /// The keys to show.
 struct Shown<'k> {
     keys: &'k [Key],
-    /// Everything that is set.
+    /// Everything that the sources set.
     set: Table,
     text: &'k SourceText,
 }
@@ -80,7 +80,8 @@ impl Shown<'_> {
         }
     }
 
-    /// Returns the setting of a key, and where it comes from. `None` for a table and a key without a value.
+    /// Returns a key with its value, and where the value comes from. Returns `None` for a table, and for a key without
+    /// a value.
     fn line(&self, key: &Key) -> Option<(String, String)> {
         if matches!(key.kind, Kind::Table | Kind::Tables) {
             return None;
@@ -97,7 +98,7 @@ impl Shown<'_> {
         Some((format!("{} = {value}", key.name), origin))
     }
 
-    /// Returns the value that is set.
+    /// Returns the value that the sources set for a key.
     fn value(&self, key: &Key) -> Option<&Value> {
         let mut path = key.table.split('.').filter(|name| !name.is_empty());
         let table = path.try_fold(&self.set, |table, name| match table.get(name)? {
@@ -108,7 +109,7 @@ impl Shown<'_> {
     }
 }
 
-/// The column of the comments, unless a setting is longer.
+/// The column in which comments begin, unless the key and its value are longer.
 const WIDTH: usize = 39;
 
 #[cfg(test)]

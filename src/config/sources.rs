@@ -1,7 +1,7 @@
 //! Where a configuration comes from: a file, environment variables, and the option `--set`. Each wins over those before
 //! it, key by key.
 //!
-//! It reads no file. [`Sources::new`] gets the environment as a value.
+//! This module reads no file. [`Sources::new`] gets the environment variables as a parameter.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::ConfigError;
 /// applies the same environment variables and options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// The configuration file. Without one, every key that is not overridden has its default.
+    /// The configuration file. If there is none, every key that `overrides` does not set has its default.
     pub file: Option<PathBuf>,
     /// What environment variables and `--set` set, in ascending order of precedence.
     overrides: Vec<Override>,
@@ -46,7 +46,7 @@ pub struct BadSetting;
 
 impl Sources {
     /// Collects the sources: `file`, or the one that [`FILE_VARIABLE`] names; the variables that begin with
-    /// [`SET_PREFIX`]; and `set`, of which the last wins.
+    /// [`SET_PREFIX`]; and `set`. If `set` has a key twice, the last value wins.
     ///
     /// # Errors
     /// Fails if one of these variables is empty or not UTF-8. An empty variable is usually a mistake of a template, and
@@ -81,8 +81,8 @@ impl Sources {
             let setting = Setting { key, value };
             overrides.push(Override { place, setting });
         }
-        // Sort the variables, because the environment has no fixed order. A variable for a table then comes before one
-        // for a key of this table, and does not undo it.
+        // Sort the variables, because the environment has no fixed order. A variable that sets a whole table then comes
+        // before the variables for keys of this table, and does not overwrite what they set.
         overrides.sort_by(|one, other| one.setting.key.cmp(&other.setting.key));
         overrides.extend(set.iter().map(|setting| Override {
             place: SET_OPTION.into(),
@@ -109,7 +109,7 @@ impl Sources {
         set.map(|set| &set.setting)
     }
 
-    /// Names the sources for a person: the file, else where the keys are set.
+    /// Describes the sources for a message: the path of the file, or words that say that there is no file.
     pub fn name(&self) -> String {
         match (&self.file, self.overrides.is_empty()) {
             (Some(file), _) => file.display().to_string(),
@@ -161,7 +161,7 @@ fn is_ours(name: &str) -> bool {
 
 /// The environment variable that names the configuration file, for commands without `--config`.
 pub const FILE_VARIABLE: &str = "ROBOTGATE_CONFIG";
-/// How the names of environment variables begin that set a key: `ROBOTGATE_SET_PROXY__IDLE_TIMEOUT` sets
+/// The prefix of environment variables that set a key. For example, `ROBOTGATE_SET_PROXY__IDLE_TIMEOUT` sets
 /// `proxy.idle-timeout`.
 pub const SET_PREFIX: &str = "ROBOTGATE_SET_";
 const SET_OPTION: &str = "--set";

@@ -1,9 +1,9 @@
-//! A table of the configuration file. Reads values by key, as the type that the key requires.
+//! Reads the values of a table of the configuration file. Each value must have the type that its key requires.
 //!
-//! A section reads its keys here one by one. A value that cannot be read is reported with its place, and the section
-//! continues with a default, so that one run finds all mistakes of a file. A key that no section reads is unknown. Each
-//! reading method also records what the key takes, for the schema and for `robotgate config show`. This module does not
-//! know what a value is for.
+//! The code of each section calls a method here for each of its keys. A value that cannot be read is reported with its
+//! place, and the section continues with a default, so that one run finds all mistakes of a file. A key that no section
+//! reads is unknown. Each reading method also records what the key takes, for the schema and for `robotgate config
+//! show`. This module does not know what a value is for.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -162,7 +162,8 @@ impl<'c> Table<'c> {
         taken
     }
 
-    /// Records the default of a key that was read before, if its reading method does not know it.
+    /// Records the default of a key that was read before. This is for keys whose reading method does not get the
+    /// default as an argument.
     pub(super) fn has_default(&self, key: &'static str, default: impl Into<toml::Value>) {
         self.checker
             .amend(&self.name, key, |key| key.default = Some(default.into()));
@@ -363,7 +364,7 @@ impl<'c> Table<'c> {
         self.number_of(["", ""], key, default, range)
     }
 
-    /// Reads a whole number in a range. In messages, `things` names what is counted, and `or` offers an alternative.
+    /// Does the same as [`Table::number`]. `words` are added to messages, as in [`Table::number_in`].
     pub(super) fn number_of<T>(&self, words: [&str; 2], key: &'static str, default: T, range: RangeInclusive<T>) -> T
     where
         T: TryFrom<i128> + PartialOrd + Display,
@@ -373,7 +374,8 @@ impl<'c> Table<'c> {
         number.unwrap_or(default)
     }
 
-    /// Reads a whole number in a range, for a key without a default.
+    /// Reads a whole number in a range, for a key without a default. Messages have `things` after the number, such as "
+    /// threads", and `or` at the end, which offers an alternative.
     pub(super) fn number_in<T>(&self, [things, or]: [&str; 2], key: &'static str, range: RangeInclusive<T>) -> Option<T>
     where
         T: TryFrom<i128> + PartialOrd + Display,
@@ -463,13 +465,14 @@ fn word<T: DeserializeOwned>(name: &str) -> Result<T, Error> {
     T::deserialize(deserializer)
 }
 
-/// Returns the words that the type `T` defines, as the error for any other word lists them.
+/// Returns the words that the type `T` defines. They are taken from serde's error for an unknown word, which lists
+/// them.
 fn words<T: DeserializeOwned>() -> Vec<String> {
     let error = word::<T>("").err().map(|error| error.to_string()).unwrap_or_default();
     reader::choices(&error).map(str::to_owned).collect()
 }
 
-/// Converts a number that fits into 64 bits, as all limits do.
+/// Converts a limit or a default to `i64`. All of them fit.
 fn whole(number: &impl Display) -> i64 {
     number.to_string().parse().unwrap_or(i64::MAX)
 }

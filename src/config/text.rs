@@ -1,7 +1,7 @@
 //! The text that a configuration is read from. It is the text of the file, followed by a line `key=value` for each
 //! environment variable and each `--set`. So the range of a value's bytes says which of these it comes from.
 //!
-//! It knows no key. What a key takes is passed in.
+//! This module has no list of keys. Its callers say which keys take only text.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -35,8 +35,8 @@ struct Part {
     /// The length of the key.
     key: usize,
     place: Arc<str>,
-    /// The text `key=value`, with white space in place of everything before it. If only this is parsed, the ranges that
-    /// the parser returns are still those of the whole text.
+    /// The text `key=value`, with white space in place of everything before it. The white space makes the ranges that
+    /// the parser returns valid in the whole text.
     padded: String,
 }
 
@@ -49,14 +49,15 @@ pub(super) enum Origin<'t> {
     Override(&'t Arc<str>),
 }
 
-/// Returns what the document sets, without the places of values.
+/// Returns what the document sets, without the ranges of the values in the text.
 pub(super) fn to_table(document: &DeTable<'_>) -> Table {
     let document = Spanned::new(0..0, document.clone());
     // A document can always be read as a table.
     Table::deserialize(Deserializer::from(document)).unwrap_or_default()
 }
 
-/// Adds the keys of `from` to `into`. If both have a key, that of `from` counts, but tables are merged.
+/// Adds the keys of `from` to `into`. If both have a key, the value of `from` replaces the other. Two tables are
+/// merged.
 fn merge<'t>(into: &mut DeTable<'t>, from: DeTable<'t>) {
     for (key, mut value) in from {
         let name: &str = key.get_ref();

@@ -30,8 +30,7 @@ const SIZES: &[(&str, u64)] = &[
     ("B", 1),
 ];
 
-/// Why a string is not a duration or size. `Display` says what to write, and stands after the string in an error
-/// message.
+/// Why a string is not a duration or size. `Display` says what to write. Error messages have it after the string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// The string is not a duration.
@@ -51,7 +50,8 @@ pub enum UnitError {
 /// Displays a duration in the form that [`duration`] reads: `1h 30m`.
 pub struct HumanDuration(pub Duration);
 
-/// Returns a regular expression for texts that [`duration`] can read, apart from the order of the units.
+/// Returns a regular expression that matches every text that [`duration`] can read. It also matches texts with the
+/// units in the wrong order.
 pub(super) fn duration_pattern() -> String {
     let units = TIMES.iter().flat_map(|(names, _)| names.iter().copied());
     format!("^(\\s*[0-9]+\\s*({}))+\\s*$", any_case(units))

@@ -22,8 +22,8 @@ use crate::files;
 const QUIET: Duration = Duration::from_millis(100);
 /// Maximum number of symbolic links to follow, as when Linux itself opens a file. More links are probably a loop.
 const MAX_LINKS: usize = 40;
-/// How often to find and watch the directories again if some moved before they were watched. Whatever moves later is
-/// noticed by the watches.
+/// Maximum number of attempts to watch the right directories. Another attempt is necessary if a directory was moved
+/// before it was watched. If it is moved later, the system reports that.
 const MAX_ROUNDS: usize = 4;
 
 /// Waits for the content of files to change.
@@ -138,7 +138,7 @@ impl Watcher {
         self.files_mut().for_each(Watched::look);
     }
 
-    /// Waits until the content of a file differs from the known content.
+    /// Waits until the content of a watched file differs from the known content.
     ///
     /// While a file is missing, this waits until the file appears. A file that comes back with the same content is not
     /// a change. Cancel safe: no change is lost if the future is dropped.
@@ -179,7 +179,7 @@ impl Watcher {
             let content = tokio::task::spawn_blocking(move || files::read(&path)).await;
             let content = content.unwrap_or_else(|ended| Err(ended.into()));
             if let Err(error) = &content {
-                tracing::debug!(%error, path = %file.path.display(), "a configured file does not exist");
+                tracing::debug!(%error, path = %file.path.display(), "cannot read a watched file");
             }
             contents.push(content.ok());
         }
