@@ -1,11 +1,11 @@
-//! The admin API, over HTTP ([`http`]). Operators reach it at the address of the admin listener. It tells them
-//! everything that the proxy knows. The command `robotgate cache` reaches it through a socket next to the cache file.
+//! The admin API, over HTTP ([`http`]). It shows what the proxy knows and decides. Operators reach it at the address of
+//! the admin listener. The command `robotgate cache` reaches it through a socket next to the cache file.
 //!
 //! Only one process can open the cache file. While a proxy has it open, the command asks the proxy over the socket
 //! (`socket`). Otherwise it opens the file itself ([`Copies`]). The proxy and the command read the file with the same
 //! code, `view`, so their answers are the same.
 //!
-//! This module decides nothing, and no bot's request waits for it.
+//! Requests of bots never wait for this module. It only asks for decisions, which the module `decision` makes.
 
 mod client;
 pub mod http;

@@ -1,8 +1,8 @@
 //! Gets cached robots.txt files for the command `robotgate cache`: from the running proxy, through its socket, or from
 //! the cache file if no proxy runs.
 //!
-//! It reads everything before the command shows anything. Only one process can open the cache file, so if it stayed
-//! open while a person reads the output, no proxy could start meanwhile. All calls block.
+//! This module reads everything and closes the cache file before the command prints anything. Only one process can open
+//! that file, so a proxy could not start while the file stays open. All functions block.
 
 use std::{
     io,
@@ -288,7 +288,7 @@ impl Proxy {
                 Err(error) => return Err(AdminError::Talk { socket, error }),
             };
             let (sender, connection) = handshake(stream).await.map_err(of_http)?;
-            // If the connection fails, its task ends with an error. That is ignored here, because the queries then fail
+            // If the connection fails, its task ends with an error, which is ignored here: the queries then fail too,
             // and report it.
             tokio::spawn(connection);
             questions(&mut Talk { socket, sender, warn }).await

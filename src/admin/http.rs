@@ -1,5 +1,5 @@
-//! The HTTP/1.1 server for operators, their programs and schedulers. They reach it at the address of the admin
-//! listener, and through the socket next to the cache file.
+//! The HTTP/1.1 server for operators and for their programs, such as a scheduler of crawls that asks for decisions.
+//! They reach it at the address of the admin listener, and through the socket next to the cache file.
 //!
 //! Everything that a client can use is limited: connections, the time to send a request and to read its response, the
 //! size of a request, and concurrent decisions. So no client of this server, however slow or hostile, delays a bot.

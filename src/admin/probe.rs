@@ -1,7 +1,7 @@
 //! Asks a running robotgate whether it is alive or ready, for `robotgate health`. It uses the admin listener, and the
 //! socket next to the cache file if the listener does not answer.
 //!
-//! It blocks for a limited time, and reads no file.
+//! This module blocks for a limited time, and reads no file.
 
 use std::{
     fmt, io,
@@ -43,11 +43,11 @@ pub enum Endpoint {
 pub struct Answer {
     /// Whether robotgate is alive or ready, whichever was asked.
     pub is_yes: bool,
-    /// The answer in its own words, on one line.
+    /// The text of the answer, on one line.
     pub text: String,
 }
 
-/// Why nobody answered.
+/// Why no endpoint answered.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     #[error(

@@ -18,8 +18,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     pub origin: String,
-    /// What is known about the robots.txt: `rules`; `expired`, if it is fetched before the next decision; or the reason
-    /// why no rules apply, or only old ones.
+    /// What is known about the robots.txt: `rules`; `expired` if it has to be fetched before the next decision; or the
+    /// reason why no rules apply, or why only those of an old copy apply.
     pub holds: Cow<'static, str>,
     /// Whether the robots.txt is fetched again when a request needs it: `no`, `background` (the request does not wait
     /// for the fetch) or `now`.
@@ -30,7 +30,7 @@ pub struct Row {
     pub fetched: Option<Timestamp>,
     /// From this time on, the robots.txt is fetched again when a request needs it.
     pub expires: Option<Timestamp>,
-    /// When the first of the current failures in a row happened.
+    /// When the first failure since the last successful fetch happened.
     pub failing_since: Option<Timestamp>,
     /// The last failure, unless a fetch has succeeded since.
     pub error: Option<String>,
@@ -52,11 +52,12 @@ pub struct Row {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Page {
     pub(super) origins: Vec<Row>,
-    /// Where the next page begins: a name, or a number in a sorted list. `None` on the last page.
+    /// Where the next page begins: the name of an origin or, in a sorted list, its position. `None` on the last page.
     pub(super) next: Option<String>,
-    /// How many origins a sorted list has, and whether there was time to read all.
+    /// How many origins a sorted list has. `None` if the list is not sorted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) total: Option<u64>,
+    /// Whether there was time to read all origins for a sorted list. `None` if the list is not sorted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) complete: Option<bool>,
 }
@@ -118,8 +119,8 @@ pub struct Forgot {
     pub origin: String,
     /// Whether anything was known about the origin.
     pub forgotten: bool,
-    /// Whether the fleet's server was told; `None` without a fleet. If it was not told, the other robotgates still have
-    /// their robots.txt copies.
+    /// Whether the fleet's server was told to forget the origin; `None` without a fleet. If it was not told, the other
+    /// robotgates still have their robots.txt copies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet_told: Option<bool>,
 }
@@ -146,8 +147,8 @@ impl Row {
         Self::new(&origin.to_string(), state, bytes, policy, now)
     }
 
-    /// Creates the row for a state that was already read with the profile of `policy`. The text of its last robots.txt
-    /// copy has `bytes` bytes.
+    /// Creates the row for a state that already has the profile of `policy`, as [`under`] returns it. The text of its
+    /// last robots.txt copy has `bytes` bytes.
     fn new(origin: &str, state: &OriginState, bytes: Option<usize>, policy: &Policy, now: SystemTime) -> Self {
         let answer = state.answer(now, policy);
         let copy = match answer {

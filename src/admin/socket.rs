@@ -2,8 +2,8 @@
 //! answers the same HTTP requests as on the admin listener, and also those that change something. Only the proxy's own
 //! user and root can open the socket.
 //!
-//! Only a process that has the cache file open may create the socket. So if there already is one, a killed proxy left
-//! it.
+//! Only a process that has the cache file open may create the socket. So if the socket already exists then, a killed
+//! proxy has left it behind.
 
 use std::{
     ffi::OsString,
@@ -76,9 +76,9 @@ impl Serving {
         Some(Self { stop, task })
     }
 
-    /// Removes the socket and does not wait for clients. A response that has begun is completed. Must be called before
-    /// the cache file is closed: once it is closed, another proxy can create a socket with the same name, and this
-    /// would remove that socket.
+    /// Removes the socket. Does not wait for clients, but those that wait for a response still get it. Must be called
+    /// before the cache file is closed: once it is closed, another proxy can create a socket with the same name, and
+    /// this would remove that socket.
     pub async fn stop(self) {
         self.stop.cancel();
         // If the task panicked, the panic is already on stderr.

@@ -71,7 +71,7 @@ impl Stats {
 // === impl Count ===
 
 impl Count {
-    /// Counts an origin. If its record is invalid, the origin counts as unknown.
+    /// Counts an origin. An origin whose record is invalid is not counted.
     pub fn add(&mut self, record: Record, policy: &Policy, now: SystemTime) {
         let has_text = record.copy().is_some();
         let Some(state) = record.outline() else { return };

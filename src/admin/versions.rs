@@ -1,5 +1,5 @@
 //! The versions of a site's robots.txt in the store of evidence, and the difference between two, for the API and for
-//! `robotgate cache history`. It blocks.
+//! `robotgate cache history`. All functions block.
 
 use std::{path::Path, time::Duration};
 
@@ -21,7 +21,7 @@ pub struct Version {
     /// 1 for the oldest version.
     pub version: usize,
     pub first_seen: Timestamp,
-    /// Up to a day too early, for the last version.
+    /// For the last version, this can be up to a day too early.
     pub last_seen: Timestamp,
     pub status: Option<u16>,
     pub bytes: Option<u32>,
@@ -116,11 +116,11 @@ impl Versions {
         })
     }
 
-    /// Returns the two versions that `named` asks for: one version and the one before it, or the last one and the one
-    /// before it.
+    /// Returns the two versions to compare. `named` has both of them; or one, which is compared with the version before
+    /// it; or none, which stands for the last version and the one before it. There must be at least one version.
     ///
     /// # Errors
-    /// Fails if there is no such version.
+    /// Fails if there is no such version, or if there is none before it to compare it with.
     pub fn pair(&self, named: &[String]) -> Result<(&Version, &Version), VersionError> {
         pair(&self.list, named)
     }
@@ -165,7 +165,7 @@ fn pair<'v>(versions: &'v [Version], named: &[String]) -> Result<(&'v Version, &
         [] | [_] => {
             let to = match named.first() {
                 Some(named) => find(versions, named)?,
-                // The caller has made sure that there is one.
+                // The caller of `Versions::pair` has made sure that there is at least one version.
                 None => &versions[versions.len() - 1],
             };
             let from = to.version.checked_sub(2).map(|before| &versions[before]);
@@ -177,7 +177,7 @@ fn pair<'v>(versions: &'v [Version], named: &[String]) -> Result<(&'v Version, &
             })?;
             (from, to)
         }
-        // clap accepts two at most.
+        // clap accepts at most two versions.
         _ => return Err(VersionError::Unknown("--diff compares two versions at most".to_owned())),
     };
     Ok((from, to))
@@ -236,7 +236,7 @@ fn unified(before: &[u8], after: &[u8], from: &str, to: &str) -> String {
     }
 }
 
-/// [`Difference::rules`] if only other lines differ.
+/// The value of [`Difference::rules`] if only lines that are not rules differ.
 pub const UNCHANGED: &str = "unchanged";
 /// How many digits of a SHA-256 are shown, and how many digits are needed to name a version.
 const SHOWN_DIGITS: usize = 12;

@@ -1,6 +1,6 @@
-//! Reads the cache file for an operator: a part of the list of origins, one origin, or a part of the statistics. Reads
-//! only a part at a time. So it does not lock the file for long, and never has all of it in memory. It blocks, and
-//! never changes the file.
+//! Reads the cache file for an operator: a part of the list of origins, one origin, or a part of the statistics. Each
+//! function reads only a part of the file, so that it does not lock the file for long and never has all of it in
+//! memory. The functions block, and never change the file.
 
 use std::time::SystemTime;
 
@@ -14,7 +14,7 @@ use crate::{
     store::{CopyFile, FileError, Record},
 };
 
-/// The name of the origin with which to continue; `None` at the end.
+/// The name of the origin at which the next part begins; `None` at the end of the list.
 pub(super) type Next = Option<String>;
 
 /// Reads at most `limit` origins, from the name `start` on. Of these, returns those whose name contains `filter`.

@@ -1,7 +1,7 @@
 //! Access control. If a token is configured, clients must present it. Without a token, only clients on this machine are
 //! served, and a browser on this machine must not send requests from a web page of another origin.
 //!
-//! The module does no I/O. It only passes the request on.
+//! This module does no I/O itself. It passes allowed requests on to their handlers.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -92,8 +92,8 @@ fn is_of_another_page(headers: &HeaderMap) -> bool {
     site.is_some_and(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
 }
 
-/// Paths that tell nothing secret. They need no token, and web pages of other origins may request them. The operators'
-/// page is one of them, because it asks the user for the token.
+/// Paths whose responses contain nothing secret. They need no token, and web pages of other origins may request them.
+/// The operators' page is one of them, because it asks the user for the token.
 pub(super) const OPEN: [&str; 8] = [
     "/",
     "/page.css",

@@ -1,5 +1,5 @@
 //! Serves one connection of an operator: its requests one after the other. Limits the time to send a request and to
-//! read a response. Treats all requests alike.
+//! read a response. What a request asks for makes no difference here.
 
 use std::{
     io,
@@ -138,7 +138,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedIo<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Ends the time limit, because everything was written.
+    /// Ends the time limit: hyper calls this only after it has written all waiting bytes.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.until.take().is_some() {
             self.permit.set_sending(false);

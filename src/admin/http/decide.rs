@@ -1,6 +1,6 @@
 //! Tells a bot whether it may fetch a URL, before it requests the URL. Decides in the same way as the proxy, with the
 //! same code and the same robots.txt copies. The decision is not logged, because no request is sent. If a robots.txt
-//! has to be fetched, that is logged as always.
+//! has to be fetched, the log gets a line about the fetch, as for a bot's request.
 
 use std::{
     borrow::Cow,
@@ -86,7 +86,7 @@ enum ListedDecision {
 #[serde(deny_unknown_fields)]
 struct Questions {
     requests: Vec<Question>,
-    /// To be used in place of the robots.txt of every site.
+    /// A robots.txt to use instead of the robots.txt of every site.
     robots: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl Form for Questions {
         r#"{"requests": [{"agent": "BOT", "url": "URL"}, ...]}, and maybe "robots": "ROBOTS.TXT""#;
 }
 
-/// A robots.txt to use in place of those of the sites.
+/// A robots.txt to use instead of the robots.txt of every site, already parsed.
 #[derive(Clone)]
 struct Given {
     generation: Arc<Generation>,
@@ -165,11 +165,11 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
 async fn decide(context: &Context, question: &Question, given: Option<&Given>) -> Result<Decided, String> {
     let target = question.target()?;
     // Each decision can start a fetch, and bots need fetches too. So all clients of the API together may run only
-    // `DECISIONS` decisions at a time. The semaphore is never closed, so there is no error.
+    // `DECISIONS` decisions at a time. The semaphore is never closed, so `acquire` cannot fail.
     let _turn = context.deciding.acquire().await;
     if let Some(given) = given {
         let (Given { generation, lookup }, question) = (given.clone(), question.clone());
-        // A long file with a long path can take long.
+        // To match a long path with a long robots.txt can take long, so this runs on a blocking thread.
         let deciding = tokio::task::spawn_blocking(move || {
             let decision = proxy::decide_with(&generation, asked(&generation, &question, target), lookup);
             Decided::new(&generation, question, &decision, None)
@@ -193,7 +193,7 @@ pub(super) async fn judge(
     proxy::decide(generation, proxy::operators(&generation.config), asked).await
 }
 
-/// Asks as the client of the question would.
+/// Converts a question of the API to the question that a request of this bot would raise.
 pub(super) fn asked(generation: &Generation, question: &Question, target: Target) -> decision::Question {
     let unproven = question.proof == AssumedProof::None;
     let config = &generation.config;

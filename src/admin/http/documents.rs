@@ -73,8 +73,8 @@ pub(super) async fn trust(
     ))?;
     let fields = [
         (header::CONTENT_TYPE, page.content_type),
-        // This page needs a policy of its own, because its style sheet is inside the page. (`robotgate.internal` serves
-        // the same page, and serves no style sheets.)
+        // The style sheet is inside this page, because `robotgate.internal` serves the page too, but serves no style
+        // sheets. So the page needs its own policy.
         (header::CONTENT_SECURITY_POLICY, POLICY_OF_TRUST),
     ];
     Ok((fields, page.body).into_response())
@@ -100,7 +100,7 @@ fn accept(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::ACCEPT)?.to_str().ok()
 }
 
-/// The scripts of the page, as one file. They share their names; the last one starts the page.
+/// The scripts of the page, as one file. They use each other's functions and variables. The last one starts the page.
 pub(super) const SCRIPT: &str = concat!(
     include_str!("../page/tools.js"),
     include_str!("../page/charts.js"),

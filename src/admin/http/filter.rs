@@ -1,8 +1,8 @@
 //! The filter of the list of refusals: `bot:AcmeBot reason:rule site:example.com since:1h`.
 //!
-//! A refusal passes if it has a wanted value for each field that the filter names; one of them, if the filter names a
-//! field several times. A minus sign before a field excludes its value. Words without a field have to occur in what the
-//! list shows. Pure: the time is a parameter.
+//! A refusal passes if each field that the filter names has the wanted value. If the filter names a field several
+//! times, one of the values is enough. A minus sign before a field excludes its value. Words without a field must occur
+//! in the text that the list shows for the refusal. This module reads no clock: the time is a parameter.
 
 use std::{borrow::Cow, time::SystemTime};
 
@@ -19,7 +19,7 @@ use crate::{
 /// A parsed filter.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Filter {
-    /// In lower case.
+    /// Words without a field, in lower case.
     words: Vec<String>,
     wanted: Vec<(Field, Vec<String>)>,
     excluded: Vec<(Field, String)>,
@@ -28,7 +28,7 @@ pub(super) struct Filter {
 }
 
 words! {
-    /// What a filter can name.
+    /// The fields that a filter can name.
     pub enum Field {
         Bot = "bot",
         Verdict = "verdict",
@@ -75,7 +75,7 @@ pub(super) struct Record<'r> {
 // === impl Filter ===
 
 impl Filter {
-    /// Parses a filter at `now`.
+    /// Parses a filter. Relative times in it, such as `1h`, count back from `now`.
     ///
     /// # Errors
     /// Fails if the filter names an unknown field, or a value that the field cannot have. The error is a sentence.
@@ -86,7 +86,7 @@ impl Filter {
                 Some(rest) if !term.is_quoted => (true, rest),
                 _ => (false, &*term.text),
             };
-            // A URL is a word.
+            // `https://a.example` is a word, not a field with its value.
             let parts = named.split_once(':').filter(|(_, value)| !value.starts_with("//"));
             let Some((name, value)) = parts.filter(|_| !term.is_quoted) else {
                 if !term.text.is_empty() {
@@ -139,7 +139,7 @@ impl Filter {
 // === impl Field ===
 
 impl Field {
-    /// Returns `value` as records are compared with it.
+    /// Checks that the field can have `value`. Returns the value in lower case, as [`Record::has`] expects it.
     fn checked(self, value: &str) -> Result<String, String> {
         let known: &[&str] = match self {
             Self::Verdict => &Verdict::ALL.map(Verdict::as_str),
@@ -175,7 +175,7 @@ impl Record<'_> {
             Field::Agent => self.user_agent.as_ref().is_some_and(contains),
             Field::Forwarded => self.forwarded == (value == "yes"),
             Field::Id => *self.id == *value,
-            // These are compared as times.
+            // `Filter::passes` compares these as times.
             Field::Since | Field::Until => true,
         }
     }
@@ -227,7 +227,8 @@ impl Record<'_> {
 /// A part of a filter.
 struct Term {
     text: String,
-    /// Whether it began with a quotation mark, so that it is a word whatever it contains.
+    /// Whether the term began with a quotation mark. Then it is a word, even if it contains a colon or begins with a
+    /// minus sign.
     is_quoted: bool,
 }
 

@@ -7,7 +7,7 @@ use http::StatusCode;
 
 use super::Context;
 
-/// Always responds in the same way. Any response shows that the process is alive.
+/// Always returns `ok`, because any response shows that the process is alive.
 pub(super) async fn alive() -> impl IntoResponse {
     "ok\n"
 }

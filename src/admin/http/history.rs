@@ -1,4 +1,5 @@
-//! What happened lately: series for charts, and tables of what stands out.
+//! Serves the history of the last days: counts over time for charts, and tables, such as the most refused sites and
+//! bots.
 
 use std::{
     sync::Arc,
@@ -50,7 +51,7 @@ pub(super) async fn history(
         return Err(Problem::Bad("from is not before until".to_owned()));
     }
     let history = context.live.history().clone();
-    // A day has many rows to add up.
+    // To add up the many counts of a day takes long, so this runs on a blocking thread.
     let reporting = tokio::task::spawn_blocking(move || {
         let question = Question {
             from,
@@ -69,8 +70,9 @@ pub(super) async fn history(
         .map_err(|_| Problem::Unavailable("the history cannot be read now; try again"))
 }
 
-/// How much to report if the request does not say.
+/// How far back the report goes if the request does not say.
 const USUAL_TIME: Duration = Duration::from_secs(3600);
-/// Rows of a table.
+/// How many rows a table has if the request does not say.
 const USUAL: usize = 10;
+/// Maximum number of rows of a table.
 const MOST: usize = 50;

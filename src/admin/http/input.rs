@@ -26,7 +26,7 @@ pub(super) struct StrictQuery<T>(pub(super) T);
 
 /// A type that can be read from the query or the content of a request.
 pub(super) trait Form: DeserializeOwned {
-    /// How the input has to look, for error messages.
+    /// What to write, for error messages.
     const FORM: &'static str;
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Question {
     pub(super) purposes: Option<Purposes>,
 }
 
-/// What the client that asks is assumed to prove.
+/// Which proof of its identity the bot in the question is assumed to have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AssumedProof {

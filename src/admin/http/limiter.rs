@@ -53,8 +53,8 @@ pub(super) struct ResponseGuard<'a>(&'a ConnectionPermit);
 // === impl ConnectionLimiter ===
 
 impl ConnectionLimiter {
-    /// Returns a permit for a connection from `address`, and waits for it if necessary. Returns `None` if all other
-    /// connections are busy, or if this address already has as many as it may have.
+    /// Returns a permit for a connection from `address`, and waits for it if necessary. Returns `None` if no connection
+    /// can be closed to make room within [`MAX_WAIT`], or if too many connections already wait.
     pub(super) async fn take(&self, address: Option<IpAddr>) -> Option<ConnectionPermit> {
         tokio::time::timeout(MAX_WAIT, self.make_room_for(address)).await.ok()?;
         let slot = match self.free.clone().try_acquire_owned() {
@@ -151,8 +151,8 @@ impl Drop for ResponseGuard<'_> {
 // === impl Activity ===
 
 impl Activity {
-    /// Returns since when the connection is idle: no response is being made, or the client does not read it. Returns
-    /// `None` while the connection is busy.
+    /// Returns since when the connection is idle. Returns `None` while it is busy: while a handler works on a response,
+    /// and for [`MAX_SENDING`] after bytes have begun to wait for the client to read them.
     fn idle_since(&self) -> Option<Instant> {
         let waits = self.sending.is_some_and(|since| since.elapsed() <= MAX_SENDING);
         (!self.responding && !waits).then_some(self.last)

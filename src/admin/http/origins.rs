@@ -41,7 +41,7 @@ pub(super) struct Range {
     #[serde(default)]
     after: String,
     limit: Option<usize>,
-    /// With one of these, the list is sorted and has a total.
+    /// If `sort`, `order`, `state` or `offset` is set, the list is sorted and has a total.
     sort: Option<Sort>,
     order: Option<Order>,
     state: Option<Wanted>,
@@ -54,7 +54,7 @@ pub(super) struct Which {
     origin: String,
 }
 
-/// All that is known about an origin, and how the configured bots fare there.
+/// All that is known about an origin, and what applies there to each configured bot.
 #[derive(Serialize)]
 pub(super) struct Described {
     #[serde(flatten)]
@@ -236,8 +236,8 @@ pub(super) async fn stats(State(context): State<Arc<Context>>) -> Reply<Stats> {
         let mut next = Some(String::new());
         while let Some(start) = next {
             let policy = live.generation().config.robots.policy;
-            // Reads the file in parts. Between two parts, robotgate can close the cache file after an error and open it
-            // again.
+            // Read the file in parts, so that robotgate can close and reopen it between two parts if an error makes
+            // that necessary.
             let counted = disk.with_file(|file| view::count(file, &start, AT_ONCE, &mut count, &policy));
             next = counted.ok()?;
         }

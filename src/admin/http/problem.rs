@@ -102,7 +102,7 @@ impl IntoResponse for Problem {
             // The fields that tell the client to authenticate are those of RFC 6750 §3.
             Problem::NoToken => drop(fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE))),
             Problem::WrongToken => drop(fields.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(FAILED))),
-            // The rest of the content was not read. So the connection must close, or the rest would be taken for the
+            // The rest of the request's content was not read. Close the connection, so that the rest is not read as the
             // next request.
             Problem::TooLarge | Problem::Slow => {
                 fields.insert(header::CONNECTION, HeaderValue::from_static("close"));

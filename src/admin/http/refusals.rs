@@ -44,7 +44,7 @@ pub(super) struct Refusals {
     /// Number of refusals in memory, and when the oldest of them was.
     held: usize,
     oldest: Option<String>,
-    /// Number of refusals after `after` that pass the filter.
+    /// Number of refusals after `after` that pass the filter. Without `after`, of all refusals in memory.
     found: usize,
     refusals: Vec<Box<RawValue>>,
     /// For each reason in `refusals`, a sentence that explains it.
@@ -92,7 +92,7 @@ pub(super) async fn refusals(
         lines.retain(|(_, line)| passes(&filter, line));
         found = lines.len();
         match range.after {
-            // The next poll continues after the last line of this one.
+            // The client's next request continues after the last line of this response.
             Some(_) if lines.len() > limit => {
                 lines.truncate(limit);
                 next = lines.last().map_or(next, |(number, _)| *number);
@@ -173,8 +173,8 @@ fn passes(filter: &Filter, line: &[u8]) -> bool {
     filter.is_empty() || serde_json::from_slice::<Record<'_>>(line).is_ok_and(|record| filter.passes(&record))
 }
 
-/// Writes a value into a table. Spreadsheets take a text that begins like a formula for one, so it gets an apostrophe,
-/// which they do not show.
+/// Writes a value into a table. Spreadsheets run a text that begins with a character such as `=` as a formula. So such
+/// a text gets an apostrophe in front, which spreadsheets do not show.
 fn cell(value: &Value) -> String {
     let text = match value {
         Value::Null => return String::new(),
@@ -204,7 +204,7 @@ fn reason(line: &[u8]) -> Option<Reason> {
 
 const USUAL: usize = 50;
 const MOST: usize = 500;
-/// The fields of a record that a table has.
+/// The fields of a record that are the columns of the table.
 const COLUMNS: [&str; 16] = [
     "time",
     "id",

@@ -97,7 +97,7 @@ struct FleetStatus {
     connected: bool,
     /// Why the fleet's server cannot be used.
     error: Option<String>,
-    /// Why robotgate gets no messages of the others in the fleet, although the server can be used.
+    /// Why robotgate gets no messages from the other robotgates of the fleet, although the server can be used.
     subscription_error: Option<String>,
     calls: u64,
     errors: u64,
@@ -132,7 +132,7 @@ struct TrustProblem {
     client: IpAddr,
     user_agent: Option<String>,
     origin: String,
-    /// `rejections` if the client refused the certificate, `closed` if it closed the connection without saying why.
+    /// `distrust` if the client rejected the certificate, `closed` if it closed the connection without a TLS alert.
     kind: &'static str,
     first: Timestamp,
     last: Timestamp,

@@ -26,7 +26,8 @@ pub(super) struct Found {
     origin: String,
     /// The oldest first. Empty if no store of evidence is configured.
     versions: Vec<Version>,
-    /// `None` without `to`, and if `to` is the oldest version and there is no `from`.
+    /// The difference between `from` and `to`, or between `to` and the version before it. `None` if the request has no
+    /// `to`, or only a `to` that names the oldest version.
     difference: Option<Difference>,
 }
 
@@ -40,7 +41,7 @@ pub(super) async fn versions(
 ) -> Result<Json<Found>, Problem> {
     let origin = parse(&which.origin)?;
     let generation = context.live.generation();
-    // The semaphore is never closed.
+    // The semaphore is never closed, so this is never `None`.
     let turn = context.assuming.clone().acquire_owned().await.ok();
     let reading = tokio::task::spawn_blocking(move || {
         let _turn = turn;

@@ -88,7 +88,7 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
     let mut summary = Summary::default();
     let until = Instant::now() + MAX_TIME;
     let mut skipped = lines.len();
-    // Begins with the newest lines. If the time runs out, only the oldest ones are left out.
+    // Begin with the newest lines, so that only the oldest ones are left out if the time runs out.
     for some in lines.rchunks(AT_ONCE) {
         let is_late = || Instant::now() >= until;
         if is_late() {
@@ -107,7 +107,7 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
         skipped,
         report: summary.report(MAX_GROUPS),
     };
-    // Writing JSON could fail only for a map whose keys are no strings, and the answer has none.
+    // Writing JSON could fail only for a map whose keys are not strings, and the answer has no such map.
     Ok(serde_json::to_string(&answer).unwrap_or_default())
 }
 

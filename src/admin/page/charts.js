@@ -21,7 +21,7 @@ function lengthOf(seconds) {
   return "day";
 }
 
-/** Formats a time in UTC, as exactly as `step` seconds need it. */
+/** Formats a time in UTC, with seconds if `step` is less than a minute. */
 function clock(at, step, withDay = false) {
   const text = new Date(at * 1000).toISOString();
   const day = new Date(at * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
@@ -29,7 +29,7 @@ function clock(at, step, withDay = false) {
   return withDay ? `${day} ${time}` : time;
 }
 
-/** Returns the smallest number that is not below `value` and easy to read from an axis, also by half. */
+/** Returns the smallest round number that is at least `value`. Its half, which the axis also shows, is round too. */
 function niceAbove(value) {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)));
   return (power === 1 ? [1, 2, 4, 6, 8, 10] : [1, 2, 3, 4, 6, 8, 10])
@@ -39,14 +39,17 @@ function niceAbove(value) {
 
 /**
  * Draws `report` into `box`.
- * `options.kind(series, index)` returns the class of a series; `options.title(series)` its name;
- * `options.link(series)` where its name leads, or null; `options.pick(from, until)` is called for a chosen step.
+ * `options.kind(series, index)` returns the CSS class of a series.
+ * `options.title(series)` returns the name that is shown for a series.
+ * `options.link(series)` returns the URL to which this name links, or null.
+ * `options.pick(from, until)` is called when the user chooses a step; both are in seconds since 1970.
  */
 function drawChart(box, report, options) {
   const { step } = report;
   const from = Date.parse(report.from) / 1000;
   const points = Math.max(1, Math.round((Date.parse(report.until) / 1000 - from) / step));
-  // The order of verdicts is always the same; other series begin with the largest.
+  // Series that `options.order` names have its order. Otherwise, they stay in the order of the report: the largest
+  // first.
   const order = (each) => (options.order ?? []).indexOf(each.name);
   const series = report.series.toSorted((a, b) => order(a) - order(b));
   const sums = Array.from({ length: points }, (_, point) => series.reduce((sum, each) => sum + each.counts[point], 0));
@@ -75,7 +78,7 @@ function drawChart(box, report, options) {
     const left = x((at - from) / step);
     drawing.append(svg("line", { class: "mark", x1: left, x2: left, y1: y(0), y2: y(0) + 4 }));
     const text = clock(at, tick, long);
-    // A label that would leave the drawing is left out.
+    // Leave out a label that would not fit into the drawing.
     if (Math.min(left, width - left) < text.length * 3.4) continue;
     drawing.append(svg("text", { class: "tick", x: left, y: CHART.height - 5, "text-anchor": "middle" }, text));
   }
@@ -100,7 +103,7 @@ function drawChart(box, report, options) {
   });
   drawing.append(cursor);
 
-  // The part of the chart that has the focus stays when it is drawn again.
+  // Reuse the element that can have the focus, so that it keeps the focus when the chart is drawn again.
   const figure = box.figure ?? (box.figure = make("div", { class: "plot", tabindex: 0, role: "application" }));
   const told = box.told ?? (box.told = make("p", { class: "told", "aria-live": "polite" }));
   const unit = `per ${lengthOf(step)}`;
@@ -164,7 +167,7 @@ function drawChart(box, report, options) {
       return make("li", {}, href ? make("a", { href }, ...title) : title);
     }),
   );
-  // Built when opened, because most never are.
+  // Fill the table only when somebody opens it, because most tables are never opened.
   box.fill = () => {
     if (!box.table.open) return;
     box.table.querySelector("div")?.remove();
@@ -197,7 +200,7 @@ function drawChart(box, report, options) {
   box.redraw = () => drawChart(box, report, options);
 }
 
-/** Formats a number of an axis in a few characters. */
+/** Formats a number for an axis, in a few characters, such as 20k. */
 function brief(n) {
   for (const [unit, size] of [
     ["M", 1e6],

@@ -1,15 +1,15 @@
-// The view of the last days.
+// The view of the history: charts and tables of the last days.
 
 // === History ===
 
 const RANGES = { "5m": 300, "1h": 3600, "6h": 21600, "24h": 86400, "8d": 8 * 86400 };
-const ROWS = 15; // of a table
+const ROWS = 15; // maximum number of rows of a table
 const iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000", "");
-let wantedHistory = {}; // the fields of the address of the history
+let wantedHistory = {}; // the fields after `#history?` in the page's URL
 
 const historyHash = (fields) => `#history?${new URLSearchParams(Object.entries(fields).filter(([, value]) => value))}`;
 
-/** Returns the times that a range stands for. */
+/** Returns the API's parameters `from` and `until` for the range that the view shows. */
 function timesOf({ range, from, until }) {
   const midnight = Math.floor(now() / 86400000) * 86400;
   if (range === "today") return { from: iso(midnight) };
@@ -18,7 +18,7 @@ function timesOf({ range, from, until }) {
   return { from: range in RANGES ? `${RANGES[range]}s` : "1h" };
 }
 
-/** Returns the filter of the list of refusals for what the history shows. */
+/** Returns a filter for the list of refusals that selects what the history shows. */
 function filterOf(parts, times) {
   const quoted = (value) => (/[\s"]/.test(value) ? `"${value.replaceAll('"', "")}"` : value);
   return Object.entries({ ...parts, since: times.from, until: times.until })
@@ -71,7 +71,7 @@ for (const id of ["range", "by", "only"]) {
 async function showHistory(isNew) {
   const wanted = wantedHistory;
   const { range = "1h", by = "verdict", only, site, bot } = wanted;
-  // Ask often only for what changes fast.
+  // Ask about every second for the last 5 minutes, and every 10 seconds for longer ranges, which change slowly.
   if (performance.now() - drawnAt < (range === "5m" ? 900 : 10000)) return;
   drawnAt = performance.now();
   const times = timesOf(wanted);
@@ -136,12 +136,12 @@ async function failingFetches(site) {
     );
     return origins.filter((row) => !site || row.origin === site);
   } catch {
-    // The other tables do not need it.
+    // Show the other tables, which do not need this list.
     return [];
   }
 }
 
-/** Says how a count compares with the time before. */
+/** Says how a count compares with the count in the period before, which is as long. */
 function than(count_, before) {
   if (before == null) return null;
   if (before === 0) return count_ > 0 ? make("span", { class: "muted" }, "new") : null;

@@ -73,7 +73,7 @@ function showState(s) {
   write("version", `robotgate ${visible(s.version)}`);
   const token = sessionStorage.getItem(TOKEN);
   $("log-out").hidden = !token;
-  // A link cannot carry the token.
+  // The API requires the token, which a link cannot send. So hide the links to the API.
   for (const link of document.querySelectorAll("[data-open]")) link.hidden = Boolean(token);
 }
 
@@ -119,7 +119,7 @@ function showNumbers(s) {
   );
 }
 
-/** Returns the class and the title of a series by `by`. */
+/** Return functions for the CSS class and the title of a series in a chart by verdict, reason, bot, site or answer. */
 const kindOf = (by) => (each, index) =>
   each.name == null
     ? "rest"
@@ -202,7 +202,7 @@ async function showChanges() {
   );
 }
 
-/** What a change did, in a sentence. */
+/** Describes in a sentence what a change of a robots.txt did. */
 function changed(record) {
   const what =
     record.robots_sha256_before == null

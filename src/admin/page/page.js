@@ -1,4 +1,4 @@
-// Logs in, asks robotgate again and again, and chooses the view. It comes last, because it starts the page.
+// Logs in, polls robotgate, and chooses the view. This script comes last, because it starts the page.
 
 // === Logging in ===
 
@@ -31,11 +31,11 @@ $("login").addEventListener("submit", async (event) => {
 
 $("log-out").addEventListener("click", () => {
   sessionStorage.removeItem(TOKEN);
-  // Reloading discards what was shown.
+  // Reload the page, which removes the data that it shows.
   location.reload();
 });
 
-// === Looking again and again ===
+// === Polling ===
 
 async function poll() {
   clearTimeout(timer);
@@ -68,7 +68,7 @@ window.addEventListener("online", poll);
 function seen(fresh) {
   skew = Date.parse(fresh.now) - Date.now();
   if (status && status.started !== fresh.started) {
-    // A new process restarts the counters.
+    // robotgate was restarted, so its counters began at zero again.
     samples = [];
     Object.assign(tail, { after: null, missed: 0 });
   }
@@ -215,7 +215,7 @@ function route() {
   if (view === "explain") $("url").dispatchEvent(new Event("input"));
   if (!moved) return;
   scrollTo(0, 0);
-  // The link that led here may be hidden now.
+  // The link that led here may be hidden now, and a hidden element cannot keep the focus.
   if (was) $("main").focus({ preventScroll: true });
 }
 
@@ -225,7 +225,7 @@ document.querySelector("[data-skip]").addEventListener("click", (event) => {
   $("main").focus();
 });
 setInterval(() => !document.hidden && age(), 5000);
-// Short on a phone.
+// On a narrow screen, such as a phone's, close the panel `#running` to make the page shorter.
 const wide = matchMedia("(min-width: 700px)");
 wide.addEventListener("change", () => ($("running").open = wide.matches));
 $("running").open = wide.matches;

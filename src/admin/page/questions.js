@@ -2,7 +2,7 @@
 
 // === May this bot fetch this URL? ===
 
-/** Returns the URLs that the form has, one a line. */
+/** Returns the URLs in the form, which has one on each line. */
 const urls = () =>
   $("url")
     .value.split("\n")
@@ -14,7 +14,7 @@ $("url").addEventListener(
   () => ($("url").rows = Math.min(12, Math.max(1, $("url").value.split("\n").length))),
 );
 $("url").addEventListener("keydown", (event) => {
-  // As in a field of one line; Shift and Enter begins another.
+  // Enter sends the form if it has at most one URL, as in a one-line field. Shift+Enter begins another line.
   if (event.key !== "Enter" || event.shiftKey || urls().length > 1) return;
   event.preventDefault();
   $("ask").requestSubmit();
@@ -24,7 +24,7 @@ $("ask").addEventListener("submit", (event) => {
   const question = { agent: $("agent").value.trim(), url: urls().join("\n") };
   if ($("unproven").checked) question.proof = "none";
   if ($("pasted").open && $("robots").value) {
-    // A robots.txt can be too long for an address.
+    // A robots.txt can be too long for the page's URL, so ask without changing the URL.
     return showAnswers(question.agent, urls(), question.proof, $("robots").value);
   }
   const hash = `#explain?${new URLSearchParams(question)}`;
@@ -32,7 +32,7 @@ $("ask").addEventListener("submit", (event) => {
   else location.hash = hash;
 });
 
-/** Shows the decisions on several URLs, or on those of sites with another robots.txt. */
+/** Shows the decisions on several URLs. If `robots` is not null, it replaces the robots.txt of every site. */
 async function showAnswers(agent, urls, proof, robots) {
   const question = ++asked;
   const box = $("answer");
@@ -100,7 +100,7 @@ function noFile({ reason, robots_error }) {
   return `There is no robots.txt to show: ${robots_error}.`;
 }
 
-/** Creates a heading for the first SHOWN of `given`, which can itself be a part of `total`. */
+/** Creates the heading of a list of the first SHOWN items of `given`. `total` also counts items not in `given`. */
 function heading(text, given, total) {
   const shown = Math.min(given.length, SHOWN);
   return make("h3", {}, `${text} (${shown < total ? `the first ${count(shown)} of ` : ""}${count(total)})`);
@@ -201,7 +201,7 @@ const EFFECTS = [
   ["skipped", "", "are older, and were not compared for lack of time"],
 ];
 
-/** Fills in the robots.txt of a site, to be edited. */
+/** Fills in the robots.txt of a site, so that the operator can edit it. */
 async function fillIn(origin) {
   const question = ++asked;
   if ($("if-origin").value === origin && $("if-robots").value) return;
@@ -211,7 +211,7 @@ async function fillIn(origin) {
     const { robots } = await api("origins/detail", { origin });
     if (question === asked && !$("if-robots").value) $("if-robots").value = robots ?? "";
   } catch {
-    // The text can be pasted.
+    // Ignore the error: the operator can paste the text.
   }
 }
 

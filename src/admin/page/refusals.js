@@ -37,7 +37,7 @@ function filterBy(text) {
   poll();
 }
 
-/** Whether the list is paused: by the button, or while a record is open. */
+/** Returns whether the list is paused: by the button, or because a record is open. */
 const halted = () => tail.paused || $("tail").querySelector("details[open]") !== null;
 
 function flush() {
@@ -86,7 +86,7 @@ function refusal(record, fresh) {
     make("span", { class: "data why" }, why),
   );
   const details = make("details", {}, summary);
-  // Built when opened, because most never are.
+  // Add the details only when somebody opens the record, because most are never opened.
   details.addEventListener("toggle", () => {
     if (details.open && details.childElementCount === 1) details.append(whole(record));
     if (!halted()) flush();
@@ -101,7 +101,7 @@ function whole(record) {
   const agent = record.user_agent ?? record.agent ?? record.bot;
   const question = { agent, url: record.url };
   if (record.reason === "unauthenticated") question.proof = "none";
-  // The API takes no question about a client whose proof is invalid, or belongs to another bot.
+  // The API cannot be asked about a client that shows an invalid proof, or the proof of another bot.
   const canAsk = agent && record.identity !== "failed" && record.reason !== "identity";
   const value = (name) =>
     name === "id"
@@ -155,7 +155,8 @@ $("filter").addEventListener("input", () => {
     // The operator may have left the list meanwhile.
     if (view !== "refusals") return;
     const filter = $("filter").value.trim();
-    // Replaces the address, so that going back leaves the list.
+    // Replace the entry in the browser's history, so that Back leaves the list and does not undo each change of the
+    // filter.
     history.replaceState(null, "", filter ? `#refusals?${new URLSearchParams({ filter })}` : "#refusals");
     filterBy(filter);
   }, TYPING);

@@ -2,7 +2,7 @@
 
 // === Origins ===
 
-// The columns of the list: what the API calls it, its title, whether it holds numbers.
+// The columns of the list: the name in the API, the title, and whether the values are numbers.
 const COLUMNS = [
   ["origin", "Site"],
   ["holds", "What applies"],
@@ -11,7 +11,7 @@ const COLUMNS = [
   ["bytes", "Size", true],
   ...VERDICTS.map((verdict) => [verdict, verdict, true]),
 ];
-let wantedSites = {}; // the fields of the address of the list
+let wantedSites = {}; // the fields after `#origins?` in the page's URL
 
 for (const holds of Object.keys(HOLDS))
   $("state-filter").append(make("option", { value: holds }, holds.replaceAll("-", " ")));
@@ -29,7 +29,7 @@ function showHeads(sort, order) {
   show($("origins-heads"), [sort, order], () =>
     COLUMNS.map(([name, title, isNumber]) => {
       const here = name === sort;
-      // Numbers and times begin with the largest.
+      // The first click on a column of numbers or on "Last fetch" puts the largest value first.
       const first = isNumber || name === "fetched" ? "desc" : "asc";
       const next = here ? (order === "asc" ? "desc" : "asc") : first;
       const button = make(
@@ -227,7 +227,7 @@ async function showOrigin(origin) {
   }
 }
 
-/** Says how fast a bot may go at a site, and what the site says about its purposes. */
+/** Says how fast a bot may send requests to a site, and what the site says about the bot's purposes. */
 function atSite(bot) {
   const pace = bot.pace_error
     ? bot.pace_error
@@ -286,7 +286,7 @@ async function showSiteHistory(site, box) {
   }
 }
 
-/** Lists the versions of a site's robots.txt. Each opens its difference from the one before. */
+/** Lists the versions of a site's robots.txt. An open version shows the difference from the version before it. */
 async function showVersions(origin, box) {
   try {
     const { versions } = await api("origins/versions", { origin });
@@ -358,7 +358,7 @@ function file(text, line, truncated) {
   const lines = text.split(/\r\n|\r|\n/);
   if (lines.at(-1) === "") lines.pop();
   if (lines.length === 0) return muted("The robots.txt is empty: it allows everything.");
-  // Text nodes, not one element per line: a file can have a quarter of a million lines.
+  // Put many lines into one text node. An element for each line would be too slow: a file can have 250,000 lines.
   const part = (tag, from, to) =>
     from < to
       ? make(

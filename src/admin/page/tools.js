@@ -7,13 +7,13 @@
 const TOKEN = "robotgate-token";
 const PERIOD = 1000; // ms between two polls of the status
 const SLOWEST = 5000; // maximum ms between two attempts while robotgate does not answer
-const WINDOW = 10; // seconds over which the rates are taken, at most
+const WINDOW = 10; // seconds for which samples are kept, in addition to 5
 const SHOWN = 50; // maximum number of rules that did not decide, and of other statements, to show
 const MAX_TAIL = 500; // refusals that the page keeps
-const TYPING = 400; // ms without a key before a search or a filter is asked
+const TYPING = 400; // ms without a keystroke before a search or a filter is sent
 const PAGE = 100; // sites on a page
 const MAX_CHANGES = 20; // changes of robots.txt files to show
-const CHANGES_PERIOD = 5000; // ms between two looks at the changes of robots.txt files
+const CHANGES_PERIOD = 5000; // ms between two requests for the changes of robots.txt files
 const VERDICTS = ["allow", "deny", "unverifiable", "defer"];
 
 const HOLDS = {
@@ -36,7 +36,7 @@ const LOST = {
 
 // === What the page knows ===
 
-let status = null; // the last status
+let status = null; // the last answer of api/v1/status
 let skew = 0; // the server's clock minus the browser's, in ms
 let samples = []; // {at, allow, deny, unverifiable, defer}, for the rates
 let timer = null;
@@ -71,7 +71,7 @@ const numbers = new Intl.NumberFormat("en");
 const count = (n) => (n == null ? "–" : numbers.format(n));
 const plural = (n, one) => `${count(n)} ${one}${n === 1 ? "" : "s"}`;
 
-/** Makes marks that reorder or hide text visible. Line ends and tabs stay. */
+/** Escapes invisible characters, and characters that reorder text. Keeps line ends and tabs. */
 const visible = (text) =>
   String(text).replace(
     /[\0-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
@@ -183,7 +183,7 @@ class Problem extends Error {
 }
 
 /**
- * Asks the API. With a body, sends it in a POST.
+ * Asks the API, with a POST if there is a body. Waits `patience` ms for the response.
  * @throws {Problem} with status 0 if there is no answer
  */
 async function api(path, query = {}, patience = 10000, body = null) {

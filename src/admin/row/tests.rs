@@ -11,7 +11,7 @@ use crate::{
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const TEXT: &[u8] = b"User-agent: *\nDisallow: /private\n";
 
-/// A time in 2026. It must not be much earlier, because robotgate does not trust a clock that shows such a time.
+/// A time in 2026. A much earlier time would not do, because robotgate does not trust a clock that is years behind.
 fn noon() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000)
 }

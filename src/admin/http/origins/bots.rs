@@ -1,4 +1,4 @@
-//! How the configured bots fare at a site: their pace, and what the site says about their purposes. Fetches nothing.
+//! What applies to each configured bot at a site: its pace, and what the site says about its purposes. Fetches nothing.
 
 use std::time::Duration;
 
@@ -23,19 +23,19 @@ pub(super) struct BotAtSite {
     /// The smallest time between two requests to the site, in milliseconds; `None` without `[pace]`, and if the
     /// `Crawl-delay` is too long.
     gap_ms: Option<u64>,
-    /// What sets that time.
+    /// Which setting or line of the robots.txt sets that time.
     gap_cause: Option<&'static str>,
-    /// Why the bot may send no request at all at this pace.
+    /// Why the bot may not send any request to the site, if its pace is the reason.
     pace_error: Option<String>,
-    /// When a request could be sent; `None` for now.
+    /// The earliest time at which the bot may send its next request; `None` if that is now.
     not_before: Option<Timestamp>,
     pace_cause: Option<&'static str>,
-    /// What the site's robots.txt says about the purposes of the bot on its first page; `None` for a bot without
-    /// purposes.
+    /// What the site says about the use of its first page for the bot's purposes; `None` for a bot without purposes.
     usage: Option<UsageReport>,
 }
 
-/// Returns the first [`MAX_BOTS`] bots that have a pace or purposes. Empty if the site is not in memory.
+/// Returns the first [`MAX_BOTS`] bots that have a pace or purposes. Returns an empty list if the site is not in
+/// memory.
 pub(super) async fn at(generation: &Generation, origin: &Origin) -> Vec<BotAtSite> {
     let mut found = Vec::new();
     let has_pace = generation.config.pace.is_some();

@@ -1,5 +1,5 @@
-//! The list of origins sorted by any column, with a total. It reads all origins for each page, so it keeps in memory
-//! only those that can be on the page, and stops after a while.
+//! The list of origins sorted by any column, with a total. For each page, this module reads all origins, and keeps in
+//! memory only those that can be on the page. It stops reading after [`MAX_TIME`].
 
 use std::{
     cmp::Ordering,
@@ -36,7 +36,7 @@ pub(super) enum Sort {
     Defer,
 }
 
-/// The order of the list. Origins without a value come last in both.
+/// The order of the list. In both orders, origins without a value come last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Order {
@@ -44,7 +44,7 @@ pub(super) enum Order {
     Desc,
 }
 
-/// Which origins to list: those whose state is this, or whose last fetch failed.
+/// Which origins to list: those whose robots.txt has a given state, or those whose last fetch failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Holds(AnswerKind),
@@ -72,7 +72,7 @@ struct Best<'s> {
 
 /// Returns a page of the sorted list.
 pub(super) async fn list(context: Arc<Context>, selection: Selection) -> Result<Page, Problem> {
-    // The semaphore is never closed.
+    // The semaphore is never closed, so this is never `None`.
     let turn = context.counting.clone().acquire_owned().await.ok();
     let listing = tokio::task::spawn_blocking(move || {
         let _turn = turn;
@@ -98,7 +98,8 @@ fn collect(context: &Context, selection: &Selection) -> Option<Page> {
                     is_complete = false;
                     break;
                 }
-                // In parts, because the store may have to close the file in between.
+                // Read the file in parts, so that robotgate can close and reopen it between two parts if an error makes
+                // that necessary.
                 let read = disk.with_file(|file| view::rows(file, &start, &selection.search, AT_ONCE, &policy));
                 let (rows, beyond) = read.ok()?;
                 rows.into_iter().for_each(&mut add);
