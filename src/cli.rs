@@ -75,7 +75,7 @@ enum Command {
 
 impl Cli {
     /// Runs the subcommand. The exit status is 0 for success, 1 if the answer is no or an input is bad, and 2 for a
-    /// usage error (in that case, clap exits).
+    /// usage error. For most usage errors, clap has already exited.
     pub fn execute(self) -> ExitCode {
         match self.command {
             Command::Run(args) => run::run(&args),
@@ -99,9 +99,9 @@ impl Cli {
     }
 }
 
-/// Loads the configuration from `file`, the environment and `overrides`, without reading the credentials file. For
-/// commands that need no credentials, because their user often has no permission to read that file. Also returns the
-/// sources, so that messages can name them.
+/// Loads the configuration from `file`, the environment and `overrides`. Does not read the files with secrets, because
+/// the user of a command often has no permission to read them. Also returns the sources, so that messages can name
+/// them.
 fn load(file: Option<&Path>, overrides: &Overrides) -> Result<(Config, Sources), ConfigError> {
     let sources = overrides.sources(file)?;
     Ok((Config::load_without_credentials(&sources)?, sources))
@@ -113,7 +113,8 @@ fn fail(error: &dyn std::fmt::Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Writes to standard output. If the reader of the output has closed it, that is no error.
+/// Writes to standard output. A broken pipe is not an error, because a program that reads the output, such as `head`,
+/// can stop early.
 fn print(text: impl AsRef<[u8]>) -> ExitCode {
     match io::stdout().write_all(text.as_ref()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -123,7 +124,7 @@ fn print(text: impl AsRef<[u8]>) -> ExitCode {
     }
 }
 
-/// Reports a usage error. `message` also says what to type instead.
+/// Reports a usage error that clap does not detect. `message` also says what to type instead.
 fn misused(message: &str) -> ExitCode {
     complaint::say(&message);
     ExitCode::from(2)

@@ -13,10 +13,10 @@ use crate::{config::Sources, expect, proxy};
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP, override_usage = "robotgate check [--set KEY=VALUE] <FILE>")]
 pub struct CheckArgs {
-    /// The configuration file. Without it, ROBOTGATE_CONFIG names the file
+    /// The configuration file. Without this argument, ROBOTGATE_CONFIG names the file
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The same, as other commands take it
+    /// The same file, given with --config, as to other commands
     #[arg(long, short, value_name = "FILE", hide = true, conflicts_with = "file")]
     config: Option<PathBuf>,
     #[command(flatten)]

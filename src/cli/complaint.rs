@@ -1,5 +1,5 @@
 //! Error messages on stderr. At a terminal, lines break between words, long URLs are shortened in the middle, and the
-//! marks under a quoted line are coloured. If stderr is not a terminal, each message is one line, for programs.
+//! marks under a quoted line are coloured. If stderr is not a terminal, messages are printed as they are, for programs.
 
 use std::{
     fmt::Display,
@@ -61,7 +61,7 @@ fn quoted(line: &str, (before, carets): (&str, usize), columns: usize, paint: Pa
     [cut_end(&line, columns).into_owned(), marks]
 }
 
-/// By how many columns the further lines of a message are indented.
+/// Number of columns by which all lines of a wrapped message after the first are indented.
 const INDENT: usize = 4;
 /// How many columns the line number and the bar take, to the left of a quoted line.
 const GUTTER: usize = 8;

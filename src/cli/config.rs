@@ -1,4 +1,5 @@
-//! `robotgate config`: prints the configuration in force, its schema, and one for containers.
+//! `robotgate config`: prints the configuration in force, the schema of configurations, or a configuration for a
+//! container.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -29,14 +30,14 @@ enum Action {
 /// or --set. The output contains no secret, because the configuration only names the files that contain secrets.
 #[derive(Debug, clap::Args)]
 struct ShowArgs {
-    /// The configuration file. Without it, ROBOTGATE_CONFIG names the file
+    /// The configuration file. Without this option, ROBOTGATE_CONFIG names the file
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
     overrides: Overrides,
 }
 
-/// Prints what the action asks for. Fails if the configuration is invalid.
+/// Runs the subcommand. `show` fails if the configuration is invalid.
 pub fn run(args: &ConfigArgs) -> ExitCode {
     match &args.action {
         Action::Show(show) => {

@@ -1,6 +1,7 @@
 //! `robotgate credential`: manages the credentials with which clients prove which bot they are.
 //!
-//! The credentials file has only hashes. A new secret is printed once, on standard output, and stored nowhere.
+//! The credentials file contains only hashes of secrets. A new secret is printed once, on standard output, and stored
+//! nowhere.
 
 mod secret;
 mod store;

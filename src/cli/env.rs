@@ -1,6 +1,6 @@
 //! `robotgate env`: prints the settings that make a client use the proxy and trust it.
 //!
-//! The output is commands for a shell, and comments. The settings come from [`crate::trust::clients`]. This command
+//! The output consists of shell commands and comments. The settings come from [`crate::trust::clients`]. This command
 //! changes nothing, unless it is asked to write files.
 
 mod write;
@@ -175,8 +175,8 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
     let mut settings = Settings::new(&proxy, ca)?;
     let proxy = args.proxy.as_deref();
-    // The output contains this command, and other programs may log the output. So the command must not contain a
-    // secret.
+    // The output repeats the user's command, and other programs may log the output. So replace a proxy URL that
+    // contains a secret.
     let shown = proxy.map(|proxy| match settings.has_secret() {
         true => "http://NAME:SECRET@HOST:PORT",
         false => proxy,
@@ -235,7 +235,7 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     Ok((out, notes))
 }
 
-/// Returns the URL of the proxy, as the configuration says.
+/// Returns the URL of the proxy, as the configuration says. Adds a note to `notes` if it has to guess the host name.
 fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     let plain = config.proxy.listen.first().map(|address| ("http", *address));
     let tls = || Some(("https", *config.proxy.tls.as_ref()?.listen.first()?));
@@ -252,7 +252,7 @@ fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     format!("{scheme}://{name}:{}", address.port())
 }
 
-/// Returns the options `--config`, `--set` and `--ca` as the user gave them, and `--proxy` with `proxy`.
+/// Returns the options `--config`, `--set` and `--ca` as the user gave them, and `--proxy` with the value `proxy`.
 fn options(args: &EnvArgs, sources: &Sources, proxy: Option<&str>) -> String {
     let mut options = config_options(sources);
     options.extend(proxy.map(|proxy| option("proxy", proxy)));

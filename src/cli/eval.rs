@@ -2,7 +2,8 @@
 //! to the letter of RFC 9309.
 //!
 //! After a bad line, it continues. It keeps only one line and a limited cache in memory. It returns exactly what the
-//! parser says: `/robots.txt` itself may be disallowed, and only product tokens that Google's parser accepts are valid.
+//! parser decides, even where the proxy differs: for example, `/robots.txt` itself can be disallowed, and no group is
+//! found for an agent with digits, such as `MJ12bot`.
 
 mod cache;
 mod case;
@@ -48,13 +49,13 @@ struct Outcome {
     failed: u64,
 }
 
-/// Reads cases from standard input, and writes decisions to standard output. Fails if any line was bad. If the reader
-/// of the output closes it early, that is no error.
+/// Reads cases from standard input, and writes decisions to standard output. Fails if any line was bad. A broken pipe
+/// is not an error.
 #[must_use]
 pub fn run(args: &EvalArgs) -> ExitCode {
     prompt_for("one JSON object a line (robotgate eval --help shows one)");
     let read = Arc::<AtomicU64>::default();
-    // If the answers go to a terminal, they show the progress themselves, so show none.
+    // If standard output is a terminal, the answers themselves show the progress.
     let progress = (!io::stdout().is_terminal()).then(|| {
         let (read, all) = (read.clone(), size_of_input());
         Progress::begin(move || progress_text(read.load(Ordering::Relaxed), all))
@@ -75,7 +76,7 @@ pub fn run(args: &EvalArgs) -> ExitCode {
 }
 
 /// Writes an answer for each line of `input`, but none for a blank line. Flushes the output before a read that may
-/// block: the other program may wait for each answer before it sends the next case.
+/// block: the program that sends the cases may wait for each answer before it sends the next case.
 ///
 /// # Errors
 ///

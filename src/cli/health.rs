@@ -30,7 +30,7 @@ pub struct HealthArgs {
     alive: bool,
 }
 
-/// Prints the answer. Fails if it is no, or if nobody answers.
+/// Prints the proxy's answer. Fails if the proxy is not ready (with `--alive`, not alive), or does not answer.
 pub fn run(args: &HealthArgs) -> ExitCode {
     let (probe, word) = match args.alive {
         true => (Probe::Alive, "alive"),
@@ -54,8 +54,8 @@ impl HealthArgs {
         if let Some(address) = self.address {
             return Ok(vec![Endpoint::Listener(address)]);
         }
-        // Ignore mistakes in the configuration: they may be new in the file, and the running proxy then still uses the
-        // configuration from before and is ready.
+        // Ignore mistakes in the configuration: somebody may have changed the file since the proxy loaded it. The proxy
+        // then still runs with the earlier configuration.
         let config = Config::load_in_part(&self.overrides.sources(self.config.as_deref())?)?;
         Ok(Endpoint::of(&config))
     }

@@ -77,8 +77,8 @@ struct Counts {
     notes: usize,
 }
 
-/// Prints the findings. Fails if a finding is worse than a note, or if there is no robots.txt because of a fault. If
-/// the reader of the output closes it early, that is no error.
+/// Prints the findings. Fails if a finding is worse than a note, or if there is no robots.txt because of a fault. A
+/// broken pipe is not an error.
 #[must_use]
 pub fn run(args: &LintArgs) -> ExitCode {
     let found = match args.source.find(args.config.as_deref(), &args.overrides) {

@@ -90,7 +90,7 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     })
 }
 
-/// Reads a chunk of whole lines.
+/// Reads a chunk, and the rest of the line in which it ends.
 fn fill(input: &mut impl BufRead, chunk: &mut Vec<u8>) -> io::Result<()> {
     input.by_ref().take(CHUNK as u64).read_to_end(chunk)?;
     if !chunk.is_empty() && !chunk.ends_with(b"\n") {
@@ -102,8 +102,8 @@ fn fill(input: &mut impl BufRead, chunk: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// If a line is not complete at the end of a chunk, at most this many bytes are read after it. No line of the log has
-/// even a mebibyte.
+/// If a chunk ends inside a line, at most this many more bytes of the line are read. Lines that robotgate writes are
+/// shorter than 1 MiB.
 const MAX_LINE: u64 = 4 * 1024 * 1024;
 /// How many bytes are read at a time.
 const CHUNK: usize = 8 * 1024 * 1024;

@@ -87,8 +87,8 @@ impl<'a> Line<'a> {
         let Some(comment) = line.strip_prefix('#') else {
             return match line {
                 "" => Line::Blank,
-                // `[proxy]` becomes a heading. `[[bot]]` does not: it begins one of several bots, and as a heading it
-                // would not say which.
+                // `[proxy]` becomes a heading. `[[bot]]` does not, because a file has several of them, and the headings
+                // would all be the same.
                 _ if line.starts_with('[') && !line.starts_with("[[") => Line::Section(line),
                 _ => Line::Verbatim(line),
             };

@@ -48,7 +48,7 @@ pub(super) fn config_options(sources: &Sources) -> String {
 
 /// Returns an option and its value, quoted for a shell, with a space before them.
 pub(super) fn option(name: &str, value: &str) -> String {
-    // Escape line breaks: a shell script can have the options in a comment, and a line break in a value would end the
-    // comment.
+    // Escape line breaks: `robotgate env` prints the options in a shell comment, which a line break in a value would
+    // end.
     format!(" --{name} {}", shell_word(&plain(value, usize::MAX)))
 }

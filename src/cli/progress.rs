@@ -13,7 +13,7 @@ use super::columns::{columns_of, cut};
 #[derive(Debug)]
 pub(super) struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 
-/// Whether the terminal can overwrite a line.
+/// What the terminal can do: `Moves` can overwrite a line, `Plain` cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Terminal {
     Plain,

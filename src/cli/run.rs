@@ -29,7 +29,8 @@ pub struct RunArgs {
     /// What the audit log looks like on standard output
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     log_format: LogFormat,
-    /// Accepted only so that the error can say to use `--config`: `robotgate check` takes the file without the option.
+    /// Always an error, which says to use `--config`. People try this because `robotgate check` takes the file without
+    /// an option.
     #[arg(value_name = "FILE", hide = true)]
     file: Option<PathBuf>,
 }

@@ -113,7 +113,7 @@ enum SealCommandError {
     NoLog,
 }
 
-/// Runs the command. Fails if something is wrong with the log or the folder.
+/// Runs the command. Fails if something is wrong with the log or the seal folder.
 pub fn run(args: &SealArgs) -> ExitCode {
     let done = match &args.action {
         None => args.seal(),

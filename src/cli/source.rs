@@ -1,6 +1,6 @@
 //! Reads a robots.txt from disk or standard input, up to a size limit.
 //!
-//! It can read more bytes than the parser then uses.
+//! The limit is a little higher than that of the parser, which ignores the bytes after its limit.
 
 use std::{
     fs::File,
@@ -28,6 +28,6 @@ fn read(input: impl Read) -> io::Result<Vec<u8>> {
     Ok(body)
 }
 
-/// Maximum number of bytes to read. The parser uses the first 500 KiB. The bytes after them are read because some
-/// commands show the line that the parser no longer sees.
+/// Maximum number of bytes to read. The parser uses the first 500 KiB. 64 KiB more are read, because some commands show
+/// the first line that the parser ignores.
 const MAX_READ: u64 = LIMIT as u64 + 64 * 1024;

@@ -1,4 +1,4 @@
-//! A secret, either random or given by a person. It is hashed here. Only the command that created it shows it.
+//! A secret, either random or given by a person, and its hash. Only the command that creates a random secret shows it.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ impl Secret {
         Ok(Self::Random(BASE64URL_NOPAD.encode(&random::<32>()?)))
     }
 
-    /// Accepts a secret that a person has chosen, without its line end.
+    /// Checks a secret that a person has chosen, and removes the line end.
     pub(super) fn given(input: &str) -> Result<Self, SecretError> {
         let text = input.strip_suffix('\n').unwrap_or(input);
         let text = text.strip_suffix('\r').unwrap_or(text);
@@ -94,7 +94,7 @@ pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
 
 /// Characters to percent-escape: all except the unreserved ones (RFC 3986 §2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// Minimum length of a chosen secret in characters. 128 random bits in base64 are as long.
+/// Minimum length of a chosen secret in characters. That is the length of 128 random bits in base64.
 const MIN_GIVEN: usize = 22;
 /// Maximum length of a chosen secret in bytes. robotgate reads only a part of the header field with the credential, and
 /// the name and the secret together must fit into that part.

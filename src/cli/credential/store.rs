@@ -1,6 +1,6 @@
 //! The credentials file on disk. It is read and replaced as a whole, under a lock on its folder. So the file is never
 //! incomplete, and concurrent changes do not overwrite each other. A change keeps the file's mode, owner and group, and
-//! all other bytes.
+//! does not touch other lines.
 
 use std::{
     fs::{self, File, Permissions},
@@ -52,7 +52,7 @@ pub(super) enum StoreError {
 // === impl Store ===
 
 impl Store {
-    /// Waits for exclusive access to the credentials file. The file need not exist yet.
+    /// Waits for exclusive access to the credentials file, at most ten seconds. The file need not exist yet.
     pub(super) fn lock(path: &Path) -> Result<Self, StoreError> {
         // If the path is a symbolic link, replace the file behind the link and not the link itself.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -84,8 +84,8 @@ impl Store {
 
     fn write_unfinished(&self, unfinished: &Path, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
         let failed = |source| write_error(unfinished, source);
-        // The file is created so that only the user of this process can read it. Its final mode is set below, after its
-        // owner.
+        // Until the file has its final owner, only the user of this process can read it. The final mode is set after
+        // that.
         let mut file = create_unfinished(unfinished).map_err(failed)?;
         let made = file.metadata().map_err(failed)?;
         match before {
@@ -131,8 +131,8 @@ pub(super) fn with_line(text: &str, line: &str) -> String {
     format!("{text}{end}{line}\n")
 }
 
-/// Removes the lines of `name` from `text`, or all but the last of them. Also returns how many were removed, or `None`
-/// if there was no such line.
+/// Removes the lines of `name` from `text`. If `all_but_last` is set, keeps the last of them. Also returns the number
+/// of removed lines, or `None` if `name` has no line.
 pub(super) fn without(text: &str, name: &str, all_but_last: bool) -> (String, Option<usize>) {
     let is_of_name = |line: &str| name_of(line) == Some(name);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();

@@ -33,7 +33,8 @@ pub(super) enum WriteError {
     SystemRoot { path: String, error: pem::PemError },
 }
 
-/// Returns the absolute path of the folder. It must have only characters that need no quotation marks in settings.
+/// Returns the absolute path of the folder. Fails if the path has characters that would need quotation marks in
+/// settings.
 pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let text = path.to_str().map(|text| text.trim_end_matches('/'));

@@ -1,8 +1,8 @@
 //! A cache of parsed robots.txt files. Its key is the JSON string that contained the file. Consecutive cases often have
-//! the same robots.txt, which then need not even be decoded.
+//! the same robots.txt. Then the JSON string is not even decoded.
 //!
-//! The cache never exceeds [`BUDGET`] bytes. When it is full, it is cleared. A file that is larger than this is not
-//! kept.
+//! The cache never exceeds [`BUDGET`] bytes. When it is full, it is cleared. A file that is larger than [`BUDGET`] is
+//! not kept.
 
 use std::{collections::HashMap, rc::Rc};
 

@@ -1,6 +1,6 @@
 //! Answers one line of `robotgate eval`, which is a JSON object.
 //!
-//! Fields that it does not know are copied to the answer as written, without parsing them.
+//! Fields that this module does not know are copied to the answer as written, without parsing them.
 
 use std::{
     borrow::Cow,

@@ -1,4 +1,4 @@
-//! Where `robotgate lint` takes the robots.txt from, and the bytes that it reads there.
+//! Gets the robots.txt for `robotgate lint`: from a file, from standard input or from a site.
 //!
 //! This module does not interpret responses: a site's robots.txt is fetched in the same way as by the proxy.
 
@@ -44,7 +44,7 @@ pub(super) struct LintInput {
 pub(super) struct Absence {
     /// The sentence to print.
     pub(super) text: String,
-    /// Whether this is a fault that somebody should mend. It is no fault to have no robots.txt.
+    /// Whether the site's operator should correct this. That a site has no robots.txt is not a fault.
     pub(super) is_fault: bool,
 }
 
@@ -68,7 +68,8 @@ pub(super) enum SourceError {
 // === impl Source ===
 
 impl Source {
-    /// If there is no file of this name, and the name looks like that of a site, suggests to write a URL.
+    /// Returns advice to write a URL, for an argument such as `example.com` that names no file but looks like a site.
+    /// For other arguments, returns an empty string.
     fn hint(&self, error: &io::Error) -> String {
         match self {
             Self::File(path) if error.kind() == io::ErrorKind::NotFound => {
@@ -82,7 +83,7 @@ impl Source {
         }
     }
 
-    /// Reads or fetches the robots.txt. `config` is used for fetching.
+    /// Reads or fetches the robots.txt. `config` and `overrides` are used only to fetch.
     pub(super) fn find(&self, config: Option<&Path>, overrides: &Overrides) -> Result<LintInput, SourceError> {
         let read = match self {
             Self::File(path) => source::of_file(path),
@@ -141,7 +142,7 @@ impl From<OsString> for Source {
     }
 }
 
-/// Writes the name for a terminal: it is escaped.
+/// Writes the name of the source, escaped for a terminal.
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
