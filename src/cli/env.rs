@@ -245,8 +245,8 @@ fn listening(config: &Config, notes: &mut Vec<String>) -> String {
     }
     let name = crate::config::host_name();
     notes.push(format!(
-        "the proxy listens on all addresses ({address}), so this uses the machine's own name, {name}. If clients know \
-         it by another name, run this again with --proxy {scheme}://NAME:{}",
+        "the proxy listens on all addresses ({address}), so these settings use the machine's own name, {name}. If \
+         clients know it by another name, run the command again with --proxy {scheme}://NAME:{}",
         address.port()
     ));
     format!("{scheme}://{name}:{}", address.port())

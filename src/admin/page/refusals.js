@@ -141,7 +141,7 @@ function noteTail() {
     parts.push(
       `${shown < tail.found ? `The last ${count(shown)} of ` : ""}${plural(tail.found, "refusal")} in memory${since}, newest first. The list includes requests that were forwarded despite the decision.`,
     );
-  if (tail.missed > 0) parts.push(`${plural(tail.missed, "refusal")} went by unseen; the audit log has them.`);
+  if (tail.missed > 0) parts.push(`${plural(tail.missed, "refusal")} are not shown, because they are no longer in memory; the audit log has them.`);
   if (halted())
     parts.push(`${tail.paused ? "Paused" : "Not updated while a record is open"}: ${count(tail.waiting.length)} new.`);
   $("columns").hidden = shown === 0;
