@@ -11,12 +11,17 @@ use std::{
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    thread,
     time::{Duration, Instant, SystemTime},
 };
 
 use redb::{Builder, Database};
 
-use crate::text::Timestamp;
+use crate::{
+    files::{self, may_make_in},
+    text::Timestamp,
+};
 
 /// A kind of database: how to open it, and the words for it in log messages.
 pub(crate) struct Kind<T> {
@@ -35,13 +40,35 @@ pub(crate) enum Check {
     Skip,
 }
 
+/// Why nothing can be written to a database at present, and what to do. The text names no path.
+#[derive(Debug, Default)]
+pub(crate) struct Trouble(Mutex<Option<String>>);
+
+/// How long to wait before the next attempt to write, after errors.
+#[derive(Debug, Default)]
+pub(crate) struct Pause {
+    /// Number of errors since the last success.
+    errors: u32,
+    until: Option<Instant>,
+}
+
+/// Checks whether a database can be used at `path`. Creates nothing. It does not open the database, because another
+/// process may have it open, so it does not find every problem.
+pub(crate) fn check(path: &Path) -> Result<(), FileError> {
+    let looked = match files::open_to_write(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => may_make_in(path.parent().unwrap_or(Path::new("/"))),
+        opened => opened,
+    };
+    Ok(looked?)
+}
+
 /// Opens the file like [`open`]. If another process has it open, waits a little, because that process may be about to
 /// end.
 pub(crate) fn open_patiently<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Result<T, FileError> {
     let started = Instant::now();
     loop {
         match open(kind, path, cache_bytes, check) {
-            Err(FileError::Locked) if started.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+            Err(FileError::Locked) if started.elapsed() < PATIENCE => thread::sleep(PAUSE),
             opened => return opened,
         }
     }
@@ -172,12 +199,37 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "reading it failed".to_owned())
 }
 
-/// How long to wait before the next attempt to write, after errors.
-#[derive(Debug, Default)]
-pub(crate) struct Pause {
-    /// Number of errors since the last success.
-    errors: u32,
-    until: Option<Instant>,
+/// Drops references to a database. The last one closes it, which writes to the file and so can panic.
+pub(crate) fn close<T>(database: impl IntoIterator<Item = T>) {
+    let _ = guarded(|| {
+        database.into_iter().for_each(drop);
+        Ok(())
+    });
+}
+
+// === impl Trouble ===
+
+impl Trouble {
+    pub(crate) fn text(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Records why nothing can be written. Logs it, unless it is already known.
+    pub(crate) fn begin(&self, path: &Path, text: String) {
+        let mut trouble = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if trouble.as_ref() != Some(&text) {
+            tracing::error!(path = %path.display(), "{text}");
+            *trouble = Some(text);
+        }
+    }
+
+    /// Records that writing succeeds. If it did not before, logs `message`.
+    pub(crate) fn end(&self, path: &Path, message: &str) {
+        let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if ended.is_some() {
+            tracing::warn!(path = %path.display(), "{message}");
+        }
+    }
 }
 
 // === impl Pause ===

@@ -30,10 +30,7 @@ pub use self::{
     reader::EvidenceReader,
 };
 pub use crate::database::FileError;
-use crate::{
-    copy::Sha256,
-    files::{self, may_make_in},
-};
+use crate::{copy::Sha256, database};
 
 /// The `[evidence]` section of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,15 +129,9 @@ impl Evidence {
     /// # Errors
     /// Fails if this user may not read and write the file, or may not create it.
     pub fn check(path: &Path) -> Result<(), EvidenceError> {
-        let looked = match files::open_to_write(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                may_make_in(path.parent().unwrap_or(Path::new("/")))
-            }
-            opened => opened,
-        };
-        looked.map_err(|error| EvidenceError {
+        database::check(path).map_err(|error| EvidenceError {
             path: path.to_owned(),
-            why: FileError::from(error).to_string(),
+            why: error.to_string(),
         })
     }
 
@@ -183,11 +174,7 @@ impl Evidence {
 
     /// Returns why texts cannot be stored at present, and what to do. The text contains no path.
     pub fn trouble(&self) -> Option<String> {
-        self.shared
-            .trouble
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.shared.trouble.text()
     }
 
     /// Returns whether texts cannot be stored at present. Takes no lock, so it is fast.

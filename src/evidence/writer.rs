@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     copy::Sha256,
-    database::{Check, FileError, Pause, guarded, open_patiently},
+    database::{Check, FileError, Pause, Trouble, close, guarded, open_patiently},
 };
 
 /// The state that the writer thread and its callers share.
@@ -33,8 +33,7 @@ pub(super) struct Shared {
     done: Condvar,
     /// The digest and the text of the current configuration. The writer checks regularly that the file has this text.
     config: Mutex<(Sha256, Arc<str>)>,
-    /// Why texts cannot be written at present, and what to do.
-    pub(super) trouble: Mutex<Option<String>>,
+    pub(super) trouble: Trouble,
     pub(super) is_failing: AtomicBool,
     pub(super) failures: AtomicU64,
     pub(super) texts: AtomicU64,
@@ -85,7 +84,7 @@ impl Shared {
             work: Condvar::new(),
             done: Condvar::new(),
             config: Mutex::new((Sha256::of(b""), Arc::default())),
-            trouble: Mutex::default(),
+            trouble: Trouble::default(),
             is_failing: AtomicBool::new(false),
             failures: AtomicU64::new(0),
             texts: AtomicU64::new(0),
@@ -283,10 +282,8 @@ impl Shared {
         self.texts.store(written.texts, Ordering::Relaxed);
         self.bytes.store(written.bytes, Ordering::Relaxed);
         self.is_failing.store(false, Ordering::Relaxed);
-        let ended = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if ended.is_some() {
-            tracing::warn!(path = %self.path.display(), "robots.txt files and configurations are stored as evidence again");
-        }
+        let message = "robots.txt files and configurations are stored as evidence again";
+        self.trouble.end(&self.path, message);
         let mut queue = self.lock();
         queue.forget(&written.expired);
         queue.forget(&written.crowded_out);
@@ -310,11 +307,7 @@ impl Shared {
     fn failed(&self, error: &FileError) {
         let text =
             format!("robots.txt files and configurations cannot be stored in the file of evidence.path: {error}");
-        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        if trouble.as_ref() != Some(&text) {
-            tracing::error!(path = %self.path.display(), "{text}");
-            *trouble = Some(text);
-        }
+        self.trouble.begin(&self.path, text);
         self.is_failing.store(true, Ordering::Relaxed);
     }
 }
@@ -356,13 +349,8 @@ impl Writer {
         Ok(&self.file.insert(opened).file)
     }
 
-    /// Closes the file. The database writes to the file then and can panic, so the panic is caught.
     fn close(&mut self) {
-        let file = self.file.take();
-        let _ = guarded(|| {
-            drop(file);
-            Ok(())
-        });
+        close(self.file.take());
     }
 }
 

@@ -30,8 +30,7 @@ use self::{queue::Change, writer::SharedDisk};
 pub use crate::database::FileError;
 use crate::{
     copy::OriginState,
-    database::{Check, Kind, guarded, open_existing, open_patiently},
-    files::{self, may_make_in},
+    database::{self, Check, Kind, Trouble, guarded, open_existing, open_patiently},
     ratelimited::ratelimited,
 };
 
@@ -86,7 +85,7 @@ impl Disk {
             is_suspect: AtomicBool::new(false),
             queue: Mutex::default(),
             work: Condvar::new(),
-            trouble: Mutex::default(),
+            trouble: Trouble::default(),
             failures: AtomicU64::new(0),
         });
         let writer = std::thread::Builder::new()
@@ -103,21 +102,15 @@ impl Disk {
         })
     }
 
-    /// Checks whether a file of robots.txt copies can be used at `path`. Creates nothing. It does not open the
-    /// database, because another process may have it open, so it does not find every problem.
+    /// Checks whether a file of robots.txt copies can be used at `path`, as far as that is possible without opening it.
+    /// Creates nothing.
     ///
     /// # Errors
     /// Fails if this user cannot read or write there.
     pub fn check(path: &Path) -> Result<(), DiskError> {
-        let looked = match files::open_to_write(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                may_make_in(path.parent().unwrap_or(Path::new("/")))
-            }
-            opened => opened,
-        };
-        looked.map_err(|error| DiskError {
+        database::check(path).map_err(|why| DiskError {
             path: path.to_owned(),
-            why: error.into(),
+            why,
         })
     }
 
@@ -128,11 +121,7 @@ impl Disk {
     /// Returns why nothing can be written to the file now, and what to do. `None` if all is well. The text names no
     /// path.
     pub fn trouble(&self) -> Option<String> {
-        self.shared
-            .trouble
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.shared.trouble.text()
     }
 
     /// Returns the number of failed writes since the disk was opened.
@@ -252,8 +241,7 @@ impl Disk {
 
     /// Writes the queued changes and closes the file, at the end of the program. Blocks.
     pub fn close(&self) {
-        self.shared.lock().closed = true;
-        self.shared.work.notify_one();
+        self.shared.close();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
             // A panic of the writer has been printed already.
@@ -283,8 +271,7 @@ impl Disk {
 impl Drop for Disk {
     /// Tells the writer to end after it has written all changes. Does not wait for it.
     fn drop(&mut self) {
-        self.shared.lock().closed = true;
-        self.shared.work.notify_one();
+        self.shared.close();
     }
 }
 

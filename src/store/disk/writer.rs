@@ -15,7 +15,7 @@ use std::{
 
 use super::{COPIES, file::CopyFile, queue::Queue};
 use crate::{
-    database::{Check, FileError, Pause, guarded, open_patiently},
+    database::{Check, FileError, Pause, Trouble, close, guarded, open_patiently},
     ratelimited::ratelimited,
 };
 
@@ -33,7 +33,7 @@ pub(super) struct SharedDisk {
     /// Signalled when the writer has something to do.
     pub(super) work: Condvar,
     /// Why no changes can be written now.
-    pub(super) trouble: Mutex<Option<String>>,
+    pub(super) trouble: Trouble,
     /// Number of failed writes.
     pub(super) failures: AtomicU64,
 }
@@ -45,6 +45,11 @@ impl SharedDisk {
     pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
         // Use the queue even after a panic: at worst it lacks copies, which are fetched again.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.work.notify_one();
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -103,7 +108,8 @@ impl SharedDisk {
             match result.and_then(|()| self.collect(&mut collecting)) {
                 Ok(()) => {
                     pause = Pause::default();
-                    self.succeeded();
+                    self.trouble
+                        .end(&self.path, "robots.txt files are written to the disk again");
                     if closing && !self.lock().has_work() {
                         break;
                     }
@@ -133,20 +139,9 @@ impl SharedDisk {
     fn failed(&self, error: &FileError) {
         let text =
             format!("robots.txt files wait in memory until they can be written to the file of cache.path: {error}");
-        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        if trouble.as_ref() != Some(&text) {
-            tracing::error!(path = %self.path.display(), "{text}");
-            *trouble = Some(text);
-        }
-        // Count last and under the lock, so that whoever sees the new count also finds the reason.
+        self.trouble.begin(&self.path, text);
+        // Count last, so that whoever sees the new count also finds the reason.
         self.failures.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn succeeded(&self) {
-        let ended = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if ended.is_some() {
-            tracing::warn!(path = %self.path.display(), "robots.txt files are written to the disk again");
-        }
     }
 
     /// Opens the file again if an error has closed it.
@@ -255,14 +250,6 @@ impl SharedDisk {
         collecting.at = Instant::now() + pause;
         Ok(())
     }
-}
-
-/// Drops references to the file. The last one closes it, which writes to the file and so can panic.
-fn close(file: impl IntoIterator) {
-    let _ = guarded(|| {
-        file.into_iter().for_each(drop);
-        Ok(())
-    });
 }
 
 /// How far the scan for origins that nobody requests any longer has come.
