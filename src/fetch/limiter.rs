@@ -1,26 +1,42 @@
 //! Limits how many fetches run at the same time, and decides which one starts next. A fetch that has run for more than
 //! a second is called slow.
 
-mod queue;
-
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{net::IpAddr, sync::Arc};
 
 use tokio::{
-    sync::{Semaphore, SetOnce},
+    sync::Semaphore,
     time::{Duration, sleep, timeout},
 };
 
-use self::queue::Queue;
-pub use self::queue::{Name, Requester};
-use crate::copy::FetchError;
-use crate::fetch::LookupError;
+use crate::{
+    copy::FetchError,
+    fair_semaphore::{FairPermit, FairSemaphore},
+    fetch::LookupError,
+};
+
+/// Who requests a fetch, and the limit for that requester.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Requester {
+    pub name: Name,
+    /// How many fetches of this requester can run or wait.
+    pub max_fetches: usize,
+}
+
+/// Whose limit a fetch counts towards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Name {
+    /// A client of the proxy, by its IPv4 address or the `/64` of its IPv6 address.
+    Client(IpAddr),
+    /// All operators together.
+    Operators,
+}
 
 /// Limits how many fetches run at the same time. Slow fetches can keep half of the permits. So even if many sites do
 /// not respond, the other half is free for other fetches. If more fetches are slow and others wait, the additional slow
 /// ones end early.
 #[derive(Debug)]
 pub struct FetchLimiter {
-    queue: Mutex<Queue<Arc<SetOnce<()>>>>,
+    permits: Arc<FairSemaphore<Name>>,
     /// The permits that slow fetches can keep.
     slow: Semaphore,
 }
@@ -29,10 +45,7 @@ pub struct FetchLimiter {
 #[derive(Debug)]
 pub struct FetchPermit {
     limiter: Arc<FetchLimiter>,
-    name: Name,
-    number: u64,
-    /// Set when the fetch may start.
-    turn: Arc<SetOnce<()>>,
+    permit: FairPermit<Name>,
 }
 
 // === impl FetchLimiter ===
@@ -41,7 +54,7 @@ impl FetchLimiter {
     /// Creates a limiter for at most `max_fetches` fetches at the same time, but at least one.
     pub fn new(max_fetches: usize) -> Self {
         Self {
-            queue: Mutex::new(Queue::new(max_fetches.max(1))),
+            permits: FairSemaphore::new(max_fetches.max(1)),
             slow: Semaphore::new(max_fetches / 2),
         }
     }
@@ -51,29 +64,11 @@ impl FetchLimiter {
     /// # Errors
     /// Fails if the requester has reached its limit of fetches.
     pub fn enter(self: &Arc<Self>, requester: Requester) -> Result<FetchPermit, LookupError> {
-        let turn = Arc::new(SetOnce::new());
-        let mut queue = self.queue();
-        let number = queue.enter(requester, turn.clone())?;
-        start(&mut queue);
+        let permit = self.permits.enter(requester.name, requester.max_fetches);
         Ok(FetchPermit {
             limiter: self.clone(),
-            name: requester.name,
-            number,
-            turn,
+            permit: permit.ok_or(LookupError::TooManyFetches)?,
         })
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue<Arc<SetOnce<()>>>> {
-        // The queue is valid even after a panic, because changes under this lock are never left half made.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Starts all waiting fetches for which there are permits.
-fn start(queue: &mut Queue<Arc<SetOnce<()>>>) {
-    while let Some(turn) = queue.start() {
-        // This cannot fail, because each fetch is started only once.
-        let _ = turn.set(());
     }
 }
 
@@ -82,7 +77,7 @@ fn start(queue: &mut Queue<Arc<SetOnce<()>>>) {
 impl FetchPermit {
     /// Waits until the fetch may start.
     pub async fn turn(&self) {
-        self.turn.wait().await;
+        self.permit.turn().await;
     }
 
     /// Runs `fetch` to its end. Call it only after [`turn`](Self::turn) has returned.
@@ -106,17 +101,9 @@ impl FetchPermit {
     /// longer, unless `robots.wait` is longer than its default.
     async fn until_needed(&self) {
         sleep(GIVE_WAY_AFTER - SLOW_AFTER).await;
-        while !self.limiter.queue().should_give_way(self.name) {
+        while !self.permit.should_give_way() {
             sleep(SLOW_AFTER).await;
         }
-    }
-}
-
-impl Drop for FetchPermit {
-    fn drop(&mut self) {
-        let mut queue = self.limiter.queue();
-        queue.leave(self.name, self.number);
-        start(&mut queue);
     }
 }
 

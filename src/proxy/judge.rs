@@ -173,8 +173,10 @@ async fn at_length(
     requester: Requester,
     decide: impl FnOnce() -> Decision,
 ) -> Result<Decision, NoDecision> {
-    let turn = tokio::time::timeout(MAX_WAIT, generation.long_decisions.take(requester.name));
-    let _turn = turn.await.map_err(|_| NoDecision::Overloaded)?;
+    let permit = generation.long_decisions.enter(requester.name, usize::MAX);
+    let permit = permit.ok_or(NoDecision::Overloaded)?;
+    let turn = tokio::time::timeout(MAX_WAIT, permit.turn()).await;
+    turn.map_err(|_| NoDecision::Overloaded)?;
     Ok(tokio::task::block_in_place(decide))
 }
 

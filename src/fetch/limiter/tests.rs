@@ -176,15 +176,3 @@ async fn a_cancelled_fetch_gives_back_its_permits() {
     drop(bench.ask(5).await);
     assert_eq!(bench.begun(), [5]);
 }
-
-#[tokio::test(start_paused = true)]
-async fn all_lookups_that_share_a_permit_see_its_turn() {
-    let limiter = Arc::new(FetchLimiter::new(1));
-    let first = limiter.enter(ANYBODY).expect("there is room");
-    first.turn().await;
-    let second = limiter.enter(ANYBODY).expect("there is room");
-    assert!(!second.turn.initialized());
-    drop(first);
-    tokio::join!(second.turn(), second.turn());
-    second.turn().await;
-}
