@@ -25,14 +25,13 @@ use rustls::{
 use sha2::{Digest, Sha256};
 
 use self::{
-    chain::Chain,
+    chain::{Chain, Validity},
     issuer::Issuer,
-    leaf::Validity,
     pair::{Contents, Pair, Presence},
 };
 pub use self::{
-    error::AuthorityError,
-    leaf::{LEAF_LIFE, MintError},
+    error::{AuthorityError, MintError},
+    leaf::LEAF_LIFE,
     leaves::Leaves,
     name::NameError,
 };

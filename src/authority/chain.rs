@@ -6,7 +6,7 @@ use std::{path::Path, time::SystemTime};
 use rustls::pki_types::CertificateDer;
 use x509_parser::{certificate::X509Certificate, extensions::ParsedExtension, prelude::FromDer, x509::X509Version};
 
-use super::{error::AuthorityError, leaf::Validity};
+use super::error::AuthorityError;
 use crate::{pem, text::Second};
 
 /// The certificate that signs leaf certificates, and the certificates between it and the root that clients trust.
@@ -28,6 +28,13 @@ pub(super) struct Chain {
     pub(super) lacks: Vec<&'static str>,
     /// The time during which all certificates of the file are valid.
     pub(super) validity: Validity,
+}
+
+/// The time during which a certificate is valid. Both ends are included (RFC 5280 §4.1.2.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Validity {
+    pub(super) not_before: SystemTime,
+    pub(super) not_after: SystemTime,
 }
 
 // === impl Chain ===

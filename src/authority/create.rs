@@ -11,15 +11,9 @@ use rustls::crypto::SecureRandom;
 use super::{
     error::AuthorityError,
     leaf::{BACKDATE, serial},
+    pair::NewPair,
 };
 use crate::text::{Second, calendar};
-
-/// The contents of the two files of a new authority.
-pub(super) struct NewPair {
-    pub(super) certificate_pem: String,
-    /// The key as PKCS #8 (RFC 5958).
-    pub(super) key_pem: String,
-}
 
 /// Creates an ECDSA P-256 key and a self-signed certificate for it, valid for [`LIFE`].
 pub(super) fn new_pair(random: &dyn SecureRandom, now: SystemTime) -> Result<NewPair, AuthorityError> {

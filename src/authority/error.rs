@@ -1,4 +1,5 @@
-//! Why an authority could not be loaded or created. Each message says what to do. No message contains a part of a key.
+//! Why an authority could not be loaded or created, and why it issues no leaf certificate. Each message says what to do.
+//! No message contains a part of a key.
 
 use std::{
     io,
@@ -7,6 +8,7 @@ use std::{
 
 use thiserror::Error;
 
+use super::name::NameError;
 use crate::{files::Exposure, text::Second};
 
 /// Why there is no authority that can sign leaf certificates.
@@ -104,6 +106,50 @@ pub enum AuthorityError {
 
     #[error("cannot create an authority: {0}; create the certificate and key elsewhere and configure their paths")]
     Make(String),
+}
+
+/// Why no leaf certificate could be issued for a name.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum MintError {
+    #[error("cannot create a certificate for the host `{}`: {reason}; if bots must reach it, add it to \
+        [[https.tunnel]]", name.escape_debug())]
+    Name { name: String, reason: NameError },
+
+    #[error(
+        "the authority's certificate expired at {not_after}: replace it and its key, and make clients trust the \
+        new one"
+    )]
+    Expired { not_after: Second },
+
+    #[error("the authority's certificate is only valid from {not_before}, and the clock says {now}: set the clock")]
+    NotYetValid { not_before: Second, now: Second },
+
+    #[error("the system provides no random numbers: check that /dev/urandom and the getrandom call are available")]
+    Random,
+
+    #[error(
+        "cannot build a certificate: {0}; please report this and attach the authority's certificate, but never its key"
+    )]
+    LayOut(#[from] rcgen::Error),
+
+    #[error(
+        "cannot encode a certificate; please report this and attach the authority's certificate, but never its key"
+    )]
+    Encoding,
+
+    #[error("the authority's key cannot sign: {0}; replace the key and its certificate")]
+    Sign(rustls::Error),
+
+    #[error(
+        "a TLS server cannot use the new certificate: {0}; please report this and attach the authority's \
+         certificate, but never its key"
+    )]
+    Server(rustls::Error),
+
+    /// The process is shutting down, or the task that issues the leaf panicked.
+    #[error("creating the certificate was interrupted, probably because the proxy is stopping; try again")]
+    Interrupted,
 }
 
 // === impl AuthorityError ===

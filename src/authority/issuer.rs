@@ -14,7 +14,11 @@ use rustls::{
 use sha2::{Digest, Sha256};
 use x509_parser::asn1_rs::{Any, BitString, FromDer, Sequence, ToDer};
 
-use super::{chain::Chain, error::AuthorityError, leaf::MintError, pair::Contents};
+use super::{
+    chain::Chain,
+    error::{AuthorityError, MintError},
+    pair::Contents,
+};
 
 /// Signs leaf certificates with the key of one certificate.
 pub(super) struct Issuer {

@@ -18,68 +18,13 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
     sign::SigningKey,
 };
-use thiserror::Error;
 use time::OffsetDateTime;
 
-use super::{
-    issuer::Issuer,
-    name::{self, NameError},
-};
+use super::{chain::Validity, error::MintError, issuer::Issuer, name};
 use crate::{
     origin::Host,
     text::{Second, calendar},
 };
-
-/// The time during which a certificate is valid. Both ends are included (RFC 5280 §4.1.2.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Validity {
-    pub(super) not_before: SystemTime,
-    pub(super) not_after: SystemTime,
-}
-
-/// Why no leaf certificate could be issued for a name.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum MintError {
-    #[error("cannot create a certificate for the host `{}`: {reason}; if bots must reach it, add it to \
-        [[https.tunnel]]", name.escape_debug())]
-    Name { name: String, reason: NameError },
-
-    #[error(
-        "the authority's certificate expired at {not_after}: replace it and its key, and make clients trust the \
-        new one"
-    )]
-    Expired { not_after: Second },
-
-    #[error("the authority's certificate is only valid from {not_before}, and the clock says {now}: set the clock")]
-    NotYetValid { not_before: Second, now: Second },
-
-    #[error("the system provides no random numbers: check that /dev/urandom and the getrandom call are available")]
-    Random,
-
-    #[error(
-        "cannot build a certificate: {0}; please report this and attach the authority's certificate, but never its key"
-    )]
-    LayOut(#[from] rcgen::Error),
-
-    #[error(
-        "cannot encode a certificate; please report this and attach the authority's certificate, but never its key"
-    )]
-    Encoding,
-
-    #[error("the authority's key cannot sign: {0}; replace the key and its certificate")]
-    Sign(rustls::Error),
-
-    #[error(
-        "a TLS server cannot use the new certificate: {0}; please report this and attach the authority's \
-         certificate, but never its key"
-    )]
-    Server(rustls::Error),
-
-    /// The process is shutting down, or the task that issues the leaf panicked.
-    #[error("creating the certificate was interrupted, probably because the proxy is stopping; try again")]
-    Interrupted,
-}
 
 /// Issues a certificate for `name` with a new key.
 ///

@@ -21,10 +21,7 @@ use rustls::{
 };
 use tokio::sync::Semaphore;
 
-use super::{
-    Authority,
-    leaf::{self, MintError},
-};
+use super::{Authority, error::MintError, leaf};
 use crate::origin::Host;
 
 /// A cache of TLS server configurations with leaf certificates of one [`Authority`]. Its size is limited.

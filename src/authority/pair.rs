@@ -19,7 +19,7 @@ use std::{
     path::Path,
 };
 
-use super::{create::NewPair, error::AuthorityError};
+use super::error::AuthorityError;
 use crate::files::{self, SecretError, create_unfinished, folder_of, unfinished};
 
 /// The paths of an authority's two files.
@@ -42,6 +42,13 @@ pub(super) struct Contents<'a> {
     pub(super) certificate: Vec<u8>,
     pub(super) key_path: &'a Path,
     pub(super) key: Vec<u8>,
+}
+
+/// The contents of the two files of a new authority.
+pub(super) struct NewPair {
+    pub(super) certificate_pem: String,
+    /// The key as PKCS #8 (RFC 5958).
+    pub(super) key_pem: String,
 }
 
 // === impl Pair ===
