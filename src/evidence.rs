@@ -24,7 +24,9 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use self::{file::day_of, queue::PutResult, writer::Shared};
+use serde::Serialize;
+
+use self::{history::day_of, queue::PutResult, writer::Shared};
 pub use self::{
     history::{SeenText, Sighting, Version},
     reader::EvidenceReader,
@@ -53,7 +55,7 @@ pub struct Evidence {
 }
 
 /// The state of the store, for the metrics and the API.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EvidenceState {
     pub texts: u64,
     /// Size of the compressed texts, and the configured maximum of that, in bytes.
@@ -62,6 +64,7 @@ pub struct EvidenceState {
     /// How often a decision used a text that could not be stored before.
     pub failures: u64,
     /// Why texts cannot be stored at present, and what to do. Contains no path.
+    #[serde(rename = "error")]
     pub trouble: Option<String>,
 }
 

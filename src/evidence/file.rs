@@ -3,10 +3,7 @@
 //! Each text is stored once, under its SHA-256. The table `DAYS` lists the texts by the last day on which they were
 //! used, so that the oldest texts are found without a scan.
 
-use std::{
-    io::{Read as _, Write as _},
-    time::SystemTime,
-};
+use std::io::{Read as _, Write as _};
 
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use redb::{
@@ -170,12 +167,6 @@ pub(super) fn version(transaction: &ReadTransaction) -> Result<Option<u64>, File
     }
 }
 
-/// Returns the number of days since 1970, in UTC.
-pub(super) fn day_of(time: SystemTime) -> u32 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u32::try_from(since.as_secs() / (24 * 60 * 60)).unwrap_or(u32::MAX)
-}
-
 fn pack(text: &[u8]) -> Result<Vec<u8>, FileError> {
     let mut packed = DeflateEncoder::new(Vec::new(), Compression::default());
     packed.write_all(text)?;
@@ -204,12 +195,3 @@ pub(super) const VERSION: u64 = 1;
 const MAX_REMOVED: usize = 10_000;
 /// Maximum bytes of a text. A robots.txt has 500 KiB at most; a configuration can be longer.
 const MAX_TEXT: u64 = 64 * 1024 * 1024;
-
-/// Removes the tables of the history, so that the file looks like one that an earlier version wrote.
-#[cfg(test)]
-pub(super) fn without_history(path: &std::path::Path) {
-    let database = Database::open(path).expect("opens");
-    let transaction = database.begin_write().expect("a transaction");
-    super::history::delete_tables(&transaction);
-    transaction.commit().expect("committed");
-}

@@ -9,7 +9,6 @@ use std::time::{Duration, SystemTime};
 
 use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, TableError, WriteTransaction};
 
-use super::file::day_of;
 use crate::{copy::Sha256, database::FileError, text::micros_since_1970};
 
 /// What a site answered when its robots.txt was fetched.
@@ -175,6 +174,12 @@ pub(super) fn read(transaction: &ReadTransaction, origin: &str) -> Result<Vec<Ve
     Ok(versions)
 }
 
+/// Returns the number of days since 1970, in UTC.
+pub(super) fn day_of(time: SystemTime) -> u32 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs() / (24 * 60 * 60)).unwrap_or(u32::MAX)
+}
+
 fn time(micros: u64) -> SystemTime {
     let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros));
     time.unwrap_or(SystemTime::UNIX_EPOCH)
@@ -200,9 +205,3 @@ const VERSIONS: TableDefinition<'_, Key<'_>, Row<'_>> = TableDefinition::new("ve
 const ENDS: TableDefinition<'_, End<'_>, ()> = TableDefinition::new("ends");
 /// How many versions of an origin are kept. Some sites send a different text with each response.
 const MAX_VERSIONS: usize = 500;
-
-#[cfg(test)]
-pub(super) fn delete_tables(transaction: &WriteTransaction) {
-    assert!(transaction.delete_table(VERSIONS).expect("deleted"));
-    assert!(transaction.delete_table(ENDS).expect("deleted"));
-}

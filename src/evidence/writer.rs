@@ -13,8 +13,8 @@ use std::{
 
 use super::{
     EvidenceOptions,
-    file::{Batch, EVIDENCE, EvidenceFile, Written, day_of},
-    history::Sighting,
+    file::{Batch, EVIDENCE, EvidenceFile, Written},
+    history::{Sighting, day_of},
     queue::{PutResult, Queue},
 };
 use crate::{

@@ -12,6 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde::Serialize;
+
 use super::{SealError, SealOptions, Sealed, seal};
 
 /// Seals a log in the background until it is closed or dropped. Then its thread seals the lines that are still
@@ -24,7 +26,7 @@ pub struct Sealer {
 }
 
 /// The state of the sealer, for the metrics and the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SealState {
     /// Number of lines that the last checkpoint covers; 0 before the first attempt.
     pub lines: u64,

@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use super::Context;
 use crate::{
-    audit::Privacy, authority::Authority, decision::Verdict, proxy::Speaks, store::VerdictCounts, text::Timestamp,
-    trust::Rejection,
+    audit::Privacy, authority::Authority, decision::Verdict, evidence::EvidenceState, proxy::Speaks, seal::SealState,
+    store::VerdictCounts, text::Timestamp, trust::Rejection,
 };
 
 #[derive(Serialize)]
@@ -34,9 +34,9 @@ pub(super) struct Status {
     fetches_running: usize,
     origins: Origins,
     /// The store of evidence; `null` if there is none.
-    evidence: Option<EvidenceStatus>,
+    evidence: Option<EvidenceState>,
     /// The sealing of the audit log; `null` if the proxy does not seal it.
-    seal: Option<SealStatus>,
+    seal: Option<SealState>,
     /// The fleet; `null` if the proxy is in no fleet.
     fleet: Option<FleetStatus>,
     audit: Audit,
@@ -66,26 +66,6 @@ struct Origins {
     memory_max_bytes: u64,
     disk_bytes: Option<u64>,
     disk_max_bytes: Option<u64>,
-}
-
-/// The state of the store of evidence, which keeps the texts that decisions are based on.
-#[derive(Serialize)]
-struct EvidenceStatus {
-    texts: u64,
-    bytes: u64,
-    max_bytes: u64,
-    /// How often robotgate could not store a text in time, before it was used.
-    failures: u64,
-    /// Why texts cannot be stored at present.
-    error: Option<String>,
-}
-
-/// The state of the sealing of the audit log.
-#[derive(Serialize)]
-struct SealStatus {
-    lines: u64,
-    /// Whether the last attempt to seal failed. The operational log says why.
-    fails: bool,
 }
 
 /// The state of the fleet, in which robotgates share robots.txt copies.
@@ -180,23 +160,8 @@ pub(super) async fn status(State(context): State<Arc<Context>>) -> Json<Status> 
             disk_bytes: disk.map(|(_, held)| held),
             disk_max_bytes: live.store().disk().map(|_| generation.config.cache.disk.max_bytes),
         },
-        evidence: generation.evidence().map(|evidence| {
-            let state = evidence.state();
-            EvidenceStatus {
-                texts: state.texts,
-                bytes: state.bytes,
-                max_bytes: state.max_bytes,
-                failures: state.failures,
-                error: state.trouble,
-            }
-        }),
-        seal: generation.sealer().map(|sealer| {
-            let state = sealer.state();
-            SealStatus {
-                lines: state.lines,
-                fails: state.fails,
-            }
-        }),
+        evidence: generation.evidence().map(|evidence| evidence.state()),
+        seal: generation.sealer().map(|sealer| sealer.state()),
         fleet: generation
             .fleet()
             .zip(generation.config.fleet.as_ref())
