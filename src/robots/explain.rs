@@ -129,11 +129,15 @@ pub fn explain<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>, path: &
     let rules = groups.iter().flat_map(|group| &group.rules).filter(|_| is_matched);
     let weighings: Vec<Weighing<'a>> = rules.map(|rule| scale.weigh(rule)).collect();
     let winner = weigh::winner(&weighings);
+    let shown = |group: &GroupText<'a>| Group {
+        agents: group.agents.clone(),
+        rules: group.rules.len(),
+    };
     Explanation {
         allowed: winner.is_none_or(|at| weighings[at].allows()),
         rule: winner.map(|at| weighings[at].rule.clone()),
         choice,
-        groups: groups.into_iter().map(GroupText::shown).collect(),
+        groups: groups.into_iter().map(shown).collect(),
         considered: weighings.len(),
         competitors: weigh::competitors(weighings, winner),
     }

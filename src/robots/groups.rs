@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::{
-    Group, Profile, RuleKind,
+    Profile, RuleKind,
     line::Lines,
     names::{Named, is_product_token},
     record::{Key, Record},
@@ -112,15 +112,8 @@ impl<'a> AgentLine<'a> {
 
 // === impl GroupText ===
 
-impl<'a> GroupText<'a> {
+impl GroupText<'_> {
     pub(super) fn names(&self, choice: Choice<'_>) -> bool {
         self.agents.iter().any(|agent| agent.names(choice))
-    }
-
-    pub(super) fn shown(&self) -> Group<'a> {
-        Group {
-            agents: self.agents.clone(),
-            rules: self.rules.len(),
-        }
     }
 }

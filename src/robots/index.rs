@@ -11,7 +11,7 @@
 
 use super::{
     entry::{Entry, Offset},
-    search::Search,
+    prefilter::Pair,
 };
 
 /// All tables of patterns of a file.
@@ -56,26 +56,9 @@ pub(super) struct Bucket<W> {
     pub(super) end: W,
 }
 
-/// Two neighbouring bytes of a pattern. No pattern contains a NUL, so two NULs have a special meaning: [`Pair::NONE`].
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(super) struct Pair(pub(super) [u8; 2]);
-
 // === impl Index ===
 
 impl<W: Offset> Index<W> {
-    /// Searches one table for a rule that wins against the best one so far in `search`.
-    pub(super) fn search(&self, table: usize, search: &mut Search<'_>) {
-        let (literals, wilds) = self.entries_of(table);
-        search.literals(literals);
-        if wilds.is_empty() {
-            return;
-        }
-        match self.buckets.as_ref().and_then(|buckets| buckets.of_table(table)) {
-            None => search.wilds(wilds),
-            Some(buckets) => search.buckets(wilds, buckets),
-        }
-    }
-
     /// Returns the patterns of one table: first those without wildcards, then those with.
     pub(super) fn entries_of(&self, table: usize) -> (&[Entry<W>], &[Entry<W>]) {
         let start = match table {
@@ -159,20 +142,5 @@ impl Buckets<u32> {
             ranges: self.ranges.iter().map(range).collect::<Option<_>>()?,
             buckets: self.buckets.iter().map(bucket).collect::<Option<_>>()?,
         })
-    }
-}
-
-// === impl Pair ===
-
-impl Pair {
-    /// Stands for patterns without two neighbouring bytes between wildcards, such as `*a*`.
-    pub(super) const NONE: Self = Self([0, 0]);
-
-    /// Iterates over all pairs of neighbouring bytes in `bytes`, without pairs that contain a `*`.
-    pub(super) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> {
-        bytes
-            .array_windows()
-            .filter(|pair: &&[u8; 2]| !pair.contains(&b'*'))
-            .map(|pair| Self(*pair))
     }
 }

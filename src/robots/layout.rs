@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 
 use super::{
     entry::{Entry, Shape, offset},
-    index::{Bucket, Buckets, Index, Pair, Range, Table},
-    prefilter::{Classes, PairFilter},
+    index::{Bucket, Buckets, Index, Range, Table},
+    prefilter::{Classes, Pair, PairFilter},
 };
 
 /// The tables of patterns that are built so far.

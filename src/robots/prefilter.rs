@@ -4,17 +4,18 @@
 //!
 //! They reject no pattern that matches, but accept some that do not.
 
-use super::index::Pair;
-
-/// Which classes of bytes a path contains, one bit each. A class is one byte or several similar bytes; [`BY_FREQUENCY`]
-/// lists them. A path that lacks a class of a pattern cannot match it. For each pattern, only the two classes that are
-/// rarest in paths are tested.
+/// Which classes of bytes a path contains, one bit each. A pattern is tested by the two classes in it that are rarest
+/// in paths.
 #[derive(Clone, Copy)]
 pub(super) struct Classes(u64);
 
 /// Which pairs of neighbouring bytes a path contains. Each pair has one of 1,024 bits; some share a bit.
 #[derive(Clone, Copy)]
 pub(super) struct PairFilter([u64; 16]);
+
+/// Two neighbouring bytes of a pattern. Two NULs mean that the pattern has none, because no pattern contains a NUL.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(super) struct Pair(pub(super) [u8; 2]);
 
 // === impl Classes ===
 
@@ -88,6 +89,21 @@ impl PairFilter {
     /// that the text has.
     pub(super) fn may_match(&self, body: &[u8]) -> bool {
         Pair::all(body).all(|pair| self.has(pair))
+    }
+}
+
+// === impl Pair ===
+
+impl Pair {
+    /// Stands for patterns without two neighbouring bytes between wildcards, such as `*a*`.
+    pub(super) const NONE: Self = Self([0, 0]);
+
+    /// Iterates over all pairs of neighbouring bytes in `bytes`, without pairs that contain a `*`.
+    pub(super) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> {
+        bytes
+            .array_windows()
+            .filter(|pair: &&[u8; 2]| !pair.contains(&b'*'))
+            .map(|pair| Self(*pair))
     }
 }
 

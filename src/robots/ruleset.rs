@@ -82,10 +82,10 @@ impl<W: Offset> Ruleset<W> {
     /// Searches the rules of the set with the number `set`.
     pub(super) fn search(&self, set: u32, search: &mut Search<'_>) {
         match self.union(set) {
-            None => self.index.search(set as usize, search),
+            None => search.table(&self.index, set as usize),
             Some(tables) => {
                 for table in tables {
-                    self.index.search(*table as usize, search);
+                    search.table(&self.index, *table as usize);
                 }
             }
         }

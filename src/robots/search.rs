@@ -7,10 +7,10 @@ use super::{
     RuleId,
     entry::{Entry, Offset, Rank, Shape},
     head::Head,
-    index::{Bucket, Pair},
+    index::{Bucket, Index},
     line::common_prefix,
     path_index::PathIndex,
-    prefilter::{Classes, PairFilter},
+    prefilter::{Classes, Pair, PairFilter},
     wild,
 };
 
@@ -78,8 +78,21 @@ impl<'a> Search<'a> {
         (self.rule.is_none() || self.best.allows(), self.rule)
     }
 
+    /// Searches one table of `index` for a rule that wins against the best one so far.
+    pub(super) fn table<W: Offset>(&mut self, index: &Index<W>, table: usize) {
+        let (literals, wilds) = index.entries_of(table);
+        self.literals(literals);
+        if wilds.is_empty() {
+            return;
+        }
+        match index.buckets.as_ref().and_then(|buckets| buckets.of_table(table)) {
+            None => self.wilds(wilds),
+            Some(buckets) => self.buckets(wilds, buckets),
+        }
+    }
+
     /// Searches patterns without wildcards. They are sorted as bytes.
-    pub(super) fn literals<W: Offset>(&mut self, entries: &[Entry<W>]) {
+    fn literals<W: Offset>(&mut self, entries: &[Entry<W>]) {
         // Find the last pattern that sorts before the path or equals it. Only this one, its parent, the parent of its
         // parent and so on can match.
         let after = entries.partition_point(|entry| entry.is_up_to(self.text, self.path, self.head));
@@ -111,7 +124,7 @@ impl<'a> Search<'a> {
     }
 
     /// Searches a few patterns with wildcards. They are sorted, highest precedence first.
-    pub(super) fn wilds<W: Offset>(&mut self, entries: &[Entry<W>]) {
+    fn wilds<W: Offset>(&mut self, entries: &[Entry<W>]) {
         let classes = *self.classes.get_or_insert_with(|| Classes::of(self.path));
         for entry in entries.iter().filter(|entry| classes.meet(entry.needs())) {
             if entry.rank() <= self.best {
@@ -124,7 +137,7 @@ impl<'a> Search<'a> {
     }
 
     /// Searches many patterns with wildcards, which are in `buckets`. Each bucket is sorted, highest precedence first.
-    pub(super) fn buckets<W: Offset>(&mut self, entries: &[Entry<W>], buckets: &[Bucket<W>]) {
+    fn buckets<W: Offset>(&mut self, entries: &[Entry<W>], buckets: &[Bucket<W>]) {
         let entries_of = |bucket: usize| {
             let start = bucket.checked_sub(1).map_or(0, |before| buckets[before].end.at());
             &entries[start..buckets[bucket].end.at()]
