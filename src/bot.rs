@@ -10,9 +10,11 @@ use serde::Deserialize;
 
 use crate::{origin::HostPattern, text::words, usage::Purposes};
 
+mod basic;
 mod bots;
 mod certificate;
 mod credentials;
+mod identify;
 mod pattern;
 mod product;
 mod proof;

@@ -2,7 +2,7 @@
 
 use data_encoding::BASE64;
 
-use super::super::proof::Basic;
+use super::super::basic::Basic;
 
 fn read(value: &[u8]) -> Option<(String, Vec<u8>)> {
     let basic = Basic::parse(value)?;
