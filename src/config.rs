@@ -31,6 +31,7 @@ mod expect;
 mod fleet;
 mod https;
 mod keys;
+mod locate;
 mod pace;
 mod proxy;
 mod reader;
@@ -45,7 +46,6 @@ mod sources;
 mod table;
 mod text;
 pub mod units;
-mod usage;
 mod watch;
 
 pub use crate::audit::Output;
@@ -226,7 +226,7 @@ impl Config {
         let ftp = file.table("ftp", |table| table.flag_or("enabled", true));
         let egress = file.table("egress", |table| Egress::read(table, ftp));
         let pace = file.table("pace", pace::read);
-        let usage = file.table("usage", usage::read);
+        let usage = file.table("usage", sections::usage);
         let audit = file.table("audit", Audit::read);
         let admin = file.table("admin", |table| Admin::read(table, &proxy));
         let (identity, bots) = bots::read(file);

@@ -1,4 +1,4 @@
-//! The small sections: `[refusals]`, `[cache]`, `[audit]` and `[evidence]`.
+//! The small sections: `[refusals]`, `[cache]`, `[audit]`, `[evidence]` and `[usage]`.
 //!
 //! This module opens no file.
 
@@ -14,6 +14,7 @@ use crate::audit::{ClientMask, LoggedUserAgent, Output, Privacy, RedactQuery};
 use crate::evidence::EvidenceOptions;
 use crate::seal::{self, SealOptions};
 use crate::store::DiskOptions;
+use crate::usage::{Unknown, UsagePolicy, VocabularyPolicy};
 
 /// Allowed memory for robots.txt copies. Two copies of the largest size have to fit. More than a tebibyte probably has
 /// the wrong unit.
@@ -225,5 +226,17 @@ fn redact_query(table: &Table<'_>) -> RedactQuery {
         (true, _) => RedactQuery::All,
         (false, names) if names.is_empty() => RedactQuery::Nothing,
         (false, names) => RedactQuery::Values(names.into()),
+    }
+}
+
+/// Reads the `[usage]` section.
+pub(super) fn usage(table: &Table<'_>) -> UsagePolicy {
+    let policy = |key| table.choice_or(key, VocabularyPolicy::default());
+    UsagePolicy {
+        content_signal: policy("content-signal"),
+        content_usage: policy("content-usage"),
+        tdmrep: policy("tdmrep"),
+        x_robots_tag: policy("x-robots-tag"),
+        unknown: table.choice_or("unknown", Unknown::default()),
     }
 }

@@ -13,7 +13,7 @@ use serde::Deserialize as _;
 use toml::de::{DeTable, DeValue, Deserializer};
 use toml::{Spanned, Table};
 
-use super::error::{Complaint, line};
+use super::error::Complaint;
 use super::sources::Override;
 
 /// The texts of all sources, one after the other.
@@ -199,4 +199,9 @@ impl Part {
 /// quotes. `["a", "b` is a mistake, because it has a bracket and quotes. The address `[::1]:3128` is a text.
 fn is_meant_as_toml(word: &str) -> bool {
     word.starts_with(['"', '\'', '{']) || word.starts_with('[') && word.contains(['"', '\''])
+}
+
+/// Returns the line number of a byte, from 1.
+fn line(text: &str, at: usize) -> usize {
+    1 + text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count()
 }

@@ -1,0 +1,169 @@
+//! Finds where a mistake is: its line and column in the text, and its key in the parsed document. It does not look for
+//! mistakes.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{Complaint, Problem, Problems};
+use super::text::{Origin, SourceText};
+
+/// A search for the innermost key or value that encloses a range of bytes.
+struct Search<'s> {
+    span: &'s Range<usize>,
+    /// The dotted key that the search is looking at.
+    here: String,
+    /// The smallest range so far that encloses `span`: its width and its dotted key.
+    best: Option<(usize, String)>,
+}
+
+/// Replaces what can be a password in `line` with asterisks, one for each character. A password is between the first
+/// colon and the last `@`, as in `redis://:secret@host`. If the line sets an `address`, everything after the colon is
+/// replaced, because the `@` may be missing by mistake.
+fn without_password(line: &str, is_address: bool) -> String {
+    let colon = line.find(':').map(|colon| colon + 1);
+    let end = match is_address {
+        true => Some(line.len()),
+        false => line.rfind('@'),
+    };
+    let (Some(from), Some(to)) = (colon, end) else {
+        return line.to_owned();
+    };
+    let hide = |(at, c): (usize, char)| {
+        if at < from || at >= to || "/\"'".contains(c) {
+            c
+        } else {
+            '*'
+        }
+    };
+    line.char_indices().map(hide).collect()
+}
+
+/// Escapes control characters in a quoted key or value, such as line ends and sequences that control the terminal.
+fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            printable.extend(c.escape_default())
+        } else {
+            printable.push(c)
+        }
+    }
+    printable
+}
+
+// === impl Problems ===
+
+impl Problems {
+    /// Finds the place of each complaint in the text.
+    pub(super) fn new(source: &SourceText, document: &DeTable<'_>, mut complaints: Vec<Complaint>) -> Self {
+        complaints.sort_by_key(|complaint| complaint.span.start);
+        let problem = |complaint| Problem::new(source, document, complaint);
+        Self(complaints.into_iter().map(problem).collect())
+    }
+}
+
+// === impl Problem ===
+
+impl Problem {
+    fn new(source: &SourceText, document: &DeTable<'_>, complaint: Complaint) -> Self {
+        let text = &*source.text;
+        let Range { start, end } = complaint.span;
+        let start = text.floor_char_boundary(start);
+        let part = source.range(start);
+        let from = text[part.start..start]
+            .rfind('\n')
+            .map_or(part.start, |newline| part.start + newline + 1);
+        let to = text[start..part.end]
+            .find('\n')
+            .map_or(part.end, |length| start + length);
+        let source_line = text[from..to].trim_end_matches('\r');
+        let column = text[from..start].chars().count();
+        let shown = source_line.chars().count();
+        let marked = text
+            .get(start..end.min(to))
+            .map_or(1, |marked| marked.trim_end().chars().count());
+        let mut key = Search::key(document, &(start..end));
+        if let Some(missing) = complaint.missing {
+            let dot = if key.is_empty() { "" } else { "." };
+            key.extend([dot, missing]);
+        }
+
+        let is_address = key == "fleet.url";
+        let mut message = without_password(&complaint.message, false);
+        if let Some((_, value)) = source_line.split_once('=').filter(|_| is_address) {
+            message = message.replace(value.trim(), "the URL");
+        }
+        let source_line = without_password(source_line, is_address);
+        let (place, line) = match source.origin(start) {
+            Origin::File(file, line) => (file, line),
+            Origin::Override(place) => (place, 0),
+        };
+        Self {
+            place: place.clone(),
+            line,
+            column: column + 1,
+            key,
+            message: printable(&message),
+            source_line: source_line.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}"),
+            width: marked.min(shown.saturating_sub(column)).max(1),
+        }
+    }
+}
+
+// === impl Search ===
+
+impl Search<'_> {
+    /// Returns the dotted key of the innermost key or value that encloses `span`.
+    fn key(document: &DeTable<'_>, span: &Range<usize>) -> String {
+        let mut search = Search {
+            span,
+            here: String::new(),
+            best: None,
+        };
+        search.table(document);
+        search.best.map(|(_, key)| key).unwrap_or_default()
+    }
+
+    fn table(&mut self, table: &DeTable<'_>) {
+        let length = self.here.len();
+        for (key, value) in table {
+            if length > 0 {
+                self.here.push('.');
+            }
+            self.here.push_str(&printable(key.get_ref()));
+            self.offer(key.span());
+            self.value(value);
+            self.here.truncate(length);
+        }
+    }
+
+    fn value(&mut self, value: &Spanned<DeValue<'_>>) {
+        self.offer(value.span());
+        match value.get_ref() {
+            DeValue::Table(table) => self.table(table),
+            DeValue::Array(list) => {
+                let length = self.here.len();
+                for (index, item) in list.iter().enumerate() {
+                    self.here.push_str(&format!("[{index}]"));
+                    self.value(item);
+                    self.here.truncate(length);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps the current key as the best match if `range` encloses the span sought and is no wider than the best range
+    /// so far. If both are equally wide, the later, deeper key wins: a list of tables and its first item share one
+    /// header.
+    fn offer(&mut self, range: Range<usize>) {
+        // Ignore the range 0..0, which means that a table is not written in the text. An example is `a` in `[a.b]`.
+        let somewhere = range != (0..0);
+        let around = range.start <= self.span.start && self.span.end <= range.end;
+        if somewhere && around && self.best.as_ref().is_none_or(|(width, _)| range.len() <= *width) {
+            self.best = Some((range.len(), self.here.clone()));
+        }
+    }
+}
