@@ -42,6 +42,9 @@ pub enum Host {
     Ip(IpAddr),
 }
 
+/// The schemes of [`Scheme`], for errors.
+pub(crate) const SCHEMES: &str = "http, https and ftp";
+
 /// Scheme, host and port: the scope of a robots.txt (RFC 9309 §2.3).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin {
@@ -68,6 +71,22 @@ impl Scheme {
             Scheme::Http => 80,
             Scheme::Https => 443,
             Scheme::Ftp => 21,
+        }
+    }
+
+    /// Returns whether requests go over HTTP, with or without TLS.
+    pub fn is_web(self) -> bool {
+        match self {
+            Scheme::Http | Scheme::Https => true,
+            Scheme::Ftp => false,
+        }
+    }
+
+    /// Returns whether a URL may name a user (RFC 1738 §3.2.1). An http URL may not (RFC 9110 §4.2.4).
+    pub fn allows_login(self) -> bool {
+        match self {
+            Scheme::Http | Scheme::Https => false,
+            Scheme::Ftp => true,
         }
     }
 

@@ -5,7 +5,7 @@
 use url::Url;
 
 use super::table::Table;
-use crate::{decision::Verdict, usage::Purpose};
+use crate::{decision::Verdict, origin::Scheme, usage::Purpose};
 
 /// One `[[expect]]`: which verdict a bot's request must get if the site has a given robots.txt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Expectation {
 
 fn web_address(text: &str) -> Result<String, String> {
     match Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "http" | "https" | "ftp") => Ok(text.to_owned()),
+        Ok(url) if Scheme::parse(url.scheme().as_bytes()).is_some() => Ok(text.to_owned()),
         Ok(_) => Err(format!("\"{text}\" is not an http, https or ftp URL")),
         Err(error) => Err(format!(
             "\"{text}\" is not a URL ({error}); write one like \"https://example.com/page\""

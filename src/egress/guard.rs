@@ -80,20 +80,21 @@ impl Guard {
     /// # Errors
     /// Fails if the scheme, the name, the port, or the address of an IP host is refused.
     pub fn screen(&self, origin: &Origin) -> Result<(), Prohibited> {
-        let (host, port, is_ftp) = (&origin.host, origin.port, origin.scheme == Scheme::Ftp);
+        let (host, port) = (&origin.host, origin.port);
         if let Host::Name(name) = host
             && self.deny.names(host)
         {
             return Err(Prohibited::Name(name.clone()));
         }
-        if is_ftp && !self.ftp {
-            return Err(Prohibited::Ftp);
-        }
+        let has_usual_port = match origin.scheme {
+            Scheme::Http | Scheme::Https => false,
+            Scheme::Ftp if !self.ftp => return Err(Prohibited::Ftp),
+            Scheme::Ftp => port == Scheme::Ftp.default_port(),
+        };
         if port == 0 {
             return Err(Prohibited::PortZero);
         }
-        let is_usual_ftp = is_ftp && port == Scheme::Ftp.default_port();
-        if !is_usual_ftp && !self.ports.contains(port) {
+        if !has_usual_port && !self.ports.contains(port) {
             let ports = self.ports.clone();
             return Err(Prohibited::Port { port, ports });
         }

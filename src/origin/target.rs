@@ -3,7 +3,7 @@
 //! The targets of requests, URLs that users ask about, and the hosts of CONNECTs are all parsed here. So an unusual
 //! spelling means the same everywhere. [`crate::proxy`] checks that a proxied request names only one host.
 
-use super::{FtpPath, FtpPathError, HostPort, HostPortError, MAX_TARGET, Origin, Scheme, unsendable};
+use super::{FtpPath, FtpPathError, HostPort, HostPortError, MAX_TARGET, Origin, SCHEMES, Scheme, unsendable};
 
 /// The target of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,9 +24,9 @@ pub enum TargetError {
     NotAbsolute,
     #[error("the URL has no host; write one like https://example.com/page")]
     NoHost,
-    #[error("only http, https and ftp URLs have a robots.txt")]
+    #[error("only {SCHEMES} URLs have a robots.txt")]
     NoRobots,
-    #[error("this proxy fetches only http, https and ftp URLs, and ws and wss URLs for a WebSocket")]
+    #[error("this proxy fetches only {SCHEMES} URLs, and ws and wss URLs for a WebSocket")]
     Scheme,
     #[error("the URL's host is not valid: {0}")]
     HostPort(#[from] HostPortError),
@@ -176,11 +176,11 @@ impl<'a> TargetForm<'a> {
     }
 }
 
-/// Splits the user information off the authority of an `ftp://` URL. Returns whether it names a user other than that of
-/// anonymous FTP (RFC 1635), and the authority without it. For other schemes, returns the whole authority;
-/// [`HostPort::parse`] then fails if it has user information.
+/// Splits the user information off the authority of a URL that [may have](Scheme::allows_login) one. Returns whether it
+/// names a user other than that of anonymous FTP (RFC 1635), and the rest. For other schemes, user information is an
+/// error later.
 pub fn split_login(scheme: Scheme, authority: &[u8]) -> (bool, &[u8]) {
-    let at = memchr::memchr(b'@', authority).filter(|_| scheme == Scheme::Ftp);
+    let at = memchr::memchr(b'@', authority).filter(|_| scheme.allows_login());
     let Some(at) = at else { return (false, authority) };
     let name = authority[..at].split(|byte| *byte == b':').next().unwrap_or_default();
     let is_anonymous = name.eq_ignore_ascii_case(b"anonymous") || name.eq_ignore_ascii_case(b"ftp");

@@ -21,7 +21,7 @@ use self::{
 use super::{handshake::TLS_HANDSHAKE, limits::Limit, timer::Timer};
 use crate::{
     config::HeadLimits,
-    origin::{Host, HostPort, HostPortError},
+    origin::{Host, HostPort, HostPortError, SCHEMES},
     ratelimited::ratelimited,
     wire::Wire,
 };
@@ -70,7 +70,7 @@ pub(super) enum HeadError {
     TargetHost(HostPortError),
     #[error("the request target's host has to be ASCII without percent-encoding: write it as {0}")]
     TargetHostEscaped(Host),
-    #[error("this proxy fetches only http, https and ftp URLs, and ws and wss URLs for a WebSocket")]
+    #[error("this proxy fetches only {SCHEMES} URLs, and ws and wss URLs for a WebSocket")]
     TargetScheme,
     #[error("the Host field is not valid: {0}")]
     Host(HostPortError),

@@ -130,7 +130,7 @@ impl Origins {
 
     /// Returns an existing connection to `origin` at `address`.
     fn existing(&self, origin: &Origin, address: SocketAddr, wanted: Wanted, now: Instant) -> Option<Server> {
-        if wanted.fresh || origin.scheme == Scheme::Ftp {
+        if wanted.fresh || !origin.scheme.is_web() {
             return None;
         }
         let key = Key::new(origin, address);
@@ -153,9 +153,12 @@ impl Origins {
         within: Duration,
         idle: Duration,
     ) -> Result<(Server, bool), Fault> {
-        if origin.scheme == Scheme::Ftp {
-            let ftp = Ftp::connect(address, &self.listening, within).await?;
-            return Ok((Server::Ftp(Box::new(ftp)), false));
+        match origin.scheme {
+            Scheme::Http | Scheme::Https => {}
+            Scheme::Ftp => {
+                let ftp = Ftp::connect(address, &self.listening, within).await?;
+                return Ok((Server::Ftp(Box::new(ftp)), false));
+            }
         }
         if !wanted.may_share(origin) {
             let stream = connect(&self.connector, origin, address, ALPN::H1, within).await?;

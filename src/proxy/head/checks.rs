@@ -33,23 +33,22 @@ pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
     Some([scheme.as_str().as_bytes(), rest].concat())
 }
 
-/// Returns the `ftp://` URL without its user information (RFC 1738 §3.2.1), so that no password is kept, and whether it
-/// names a user. `None` if there is none.
+/// Returns a URL that may name a user, such as an ftp URL, without its user information, so that no password is kept, and
+/// whether it names one. `None` if there is none.
 pub(super) fn without_login(target: &[u8]) -> Option<(bool, Vec<u8>)> {
-    let is_ftp = target
-        .get(..6)
-        .is_some_and(|start| start.eq_ignore_ascii_case(b"ftp://"));
+    let end = memchr::memchr(b':', target)?;
+    let scheme = Scheme::parse(&target[..end]).filter(|scheme| scheme.allows_login())?;
     let TargetForm::Absolute {
-        scheme,
+        scheme: name,
         authority,
         path_and_query,
-    } = TargetForm::of(if is_ftp { target } else { b"" })
+    } = TargetForm::of(target)
     else {
         return None;
     };
-    let (names_user, rest) = split_login(Scheme::parse(scheme)?, authority);
+    let (names_user, rest) = split_login(scheme, authority);
     let is_shorter = rest.len() < authority.len();
-    is_shorter.then(|| (names_user, [scheme, b"://", rest, path_and_query].concat()))
+    is_shorter.then(|| (names_user, [name, b"://", rest, path_and_query].concat()))
 }
 
 /// Returns all values of a field, which can be sent several times.
