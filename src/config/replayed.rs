@@ -20,12 +20,11 @@ impl Config {
             https.retain(|key: &str, _| HTTPS.contains(&key));
         }
         if let Some(Value::Table(audit)) = table.get_mut("audit") {
-            // A replay needs only these two keys: they say which parts of URLs and User-Agents the log lacks.
-            audit.retain(|key: &str, _| key == "redact-query" || key == "user-agent");
+            audit.retain(|key: &str, _| AUDIT.contains(&key));
         }
         if let Some(Value::Table(identity)) = table.get_mut("identity") {
-            // The log says which bot sent each request, so a replay requires no credentials.
-            identity.remove("required");
+            // A replay takes from the log who sent a request, so no credential is required.
+            identity.remove(REQUIRED);
         }
         if let Some(Value::Array(bots)) = table.get_mut("bot") {
             for bot in bots.iter_mut().filter_map(Value::as_table_mut) {
@@ -41,4 +40,36 @@ const NAME: &str = "the stored configuration";
 /// The sections on which decisions and their log lines depend.
 const SECTIONS: [&str; 7] = ["https", "robots", "audit", "identity", "pace", "usage", "bot"];
 const HTTPS: [&str; 3] = ["mode", "unverifiable", "tunnel"];
+/// Which parts of URLs and User-Agents the log lacks.
+const AUDIT: [&str; 2] = ["redact-query", "user-agent"];
+const REQUIRED: &str = "required";
 const PROOFS: [&str; 3] = ["credentials", "certificates", "networks"];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{
+        super::{Environment, reading::all_keys},
+        *,
+    };
+
+    #[test]
+    fn every_key_is_either_read_or_left_out_on_purpose() {
+        let keys = all_keys(&Environment::of_process());
+        let names = |table: &str| -> BTreeSet<&str> {
+            let keys = keys.iter().filter(|key| key.table == table);
+            keys.map(|key| key.name).collect()
+        };
+        // Decisions do not depend on these, or the log says what came of them.
+        let others = [
+            "proxy", "refusals", "cache", "evidence", "fleet", "ftp", "egress", "admin", "expect",
+        ];
+        assert_eq!(names(""), SECTIONS.into_iter().chain(others).collect());
+        let others = ["ca-certificate", "ca-key", "extra-roots", "upstream-http2"];
+        assert_eq!(names("https"), HTTPS.into_iter().chain(others).collect());
+        assert!(names("audit").is_superset(&AUDIT.into()), "{AUDIT:?}");
+        assert!(names("identity").contains(REQUIRED));
+        assert!(names("bot").is_superset(&PROOFS.into()), "{PROOFS:?}");
+    }
+}

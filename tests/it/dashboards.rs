@@ -26,6 +26,26 @@ async fn every_metric_in_dashboards_and_alerts_exists() {
 }
 
 #[tokio::test]
+async fn the_documentation_lists_every_metric_with_its_type() {
+    let gate = Gate::start().await;
+    let scrape = gate.admin("/metrics").await.text();
+    let exposed: BTreeSet<(&str, &str)> = scrape
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+        .collect();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/monitoring.md");
+    let page = fs::read_to_string(page).expect("there is a page about monitoring");
+    let rows = page.lines().filter_map(|row| {
+        let (names, row) = row.strip_prefix("| `")?.split_once("` | ")?;
+        let (kind, _) = row.split_once(" |")?;
+        let is_metric = ["counter", "gauge", "histogram"].contains(&kind);
+        is_metric.then(|| names.split("`, `").map(move |name| (name, kind)))
+    });
+    let listed: BTreeSet<(&str, &str)> = rows.flatten().collect();
+    assert_eq!(listed, exposed);
+}
+
+#[tokio::test]
 async fn dashboards_and_alerts_use_only_existing_decision_labels() {
     let gate = Gate::start().await;
     gate.get("http://a.example/").without("User-Agent").await;

@@ -218,6 +218,19 @@ async fn the_list_is_sorted_by_a_column_and_has_a_total() {
 }
 
 #[tokio::test]
+async fn the_columns_to_sort_by_are_described_in_order() {
+    let gate = Gate::start().await;
+    let described = gate.admin("/api/v1/openapi.json").await.json();
+    let parameters = &described["paths"]["/api/v1/origins"]["get"]["parameters"];
+    let sort = parameters.as_array().unwrap().iter().find(|one| one["name"] == "sort");
+    let words = sort.unwrap()["schema"]["enum"].as_array().unwrap().iter();
+    let words: Vec<&str> = words.map(|word| word.as_str().unwrap()).collect();
+    let detail = problem(&gate, "/api/v1/origins?sort=odd", 400).await;
+    let expected = format!("\"odd\" is not one of {};", words.join(", "));
+    assert!(detail.contains(&expected), "{detail}");
+}
+
+#[tokio::test]
 async fn the_versions_of_a_robots_txt_are_listed_and_compared() {
     let brief = |text: &str| Reply::ok("text/plain", text).header("Cache-Control", "max-age=1");
     let origin = Origin::start()

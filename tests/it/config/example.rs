@@ -60,6 +60,7 @@ fn the_example_shows_every_key() {
         "cache",
         "evidence",
         "fleet",
+        "ftp",
         "egress",
         "usage",
         "audit",

@@ -1,5 +1,6 @@
 //! The JSON Schema of the configuration, with a validator, against the parser.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
@@ -171,3 +172,23 @@ fn the_limits_of_numbers_and_all_words_are_right_in_both() {
         assert!(is_accepted, "the schema refuses {document}");
     }
 }
+
+#[test]
+fn the_dictionary_of_the_fuzz_target_has_every_key_and_no_other() {
+    let mut keys = BTreeSet::new();
+    walk(&Config::schema(), "", &mut |dotted, property| {
+        let name = dotted.rsplit('.').next().unwrap();
+        keys.insert(match (&property["properties"], &property["items"]["properties"]) {
+            (Value::Object(_), _) => format!("[{dotted}]\\x0a"),
+            (_, Value::Object(_)) => format!("[[{dotted}]]\\x0a"),
+            _ => format!("\\x0a{name} = "),
+        });
+    });
+    let lines = DICTIONARY
+        .lines()
+        .filter_map(|line| line.strip_prefix('"')?.strip_suffix('"'));
+    let listed = lines.filter(|line| line.ends_with("]\\x0a") || line.ends_with(" = "));
+    assert_eq!(listed.map(str::to_owned).collect::<BTreeSet<_>>(), keys);
+}
+
+const DICTIONARY: &str = include_str!("../../fuzz/config.dict");
