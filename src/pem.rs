@@ -1,6 +1,6 @@
 //! Reads and writes certificates as PEM (RFC 7468).
 
-use data_encoding::BASE64;
+use ::pem::{EncodeConfig, LineEnding, Pem, encode_config};
 use rustls::{
     CertificateError, RootCertStore,
     pki_types::{
@@ -87,17 +87,6 @@ pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> 
 
 /// Encodes a certificate as PEM.
 pub(crate) fn certificate(der: &CertificateDer<'_>) -> String {
-    let mut lines = vec!["-----BEGIN CERTIFICATE-----"];
-    let base64 = BASE64.encode(der);
-    // Base64 is ASCII, so a slice never cuts a character.
-    lines.extend(
-        (0..base64.len())
-            .step_by(COLUMNS)
-            .map(|at| &base64[at..base64.len().min(at + COLUMNS)]),
-    );
-    lines.push("-----END CERTIFICATE-----\n");
-    lines.join("\n")
+    let lf = EncodeConfig::new().set_line_ending(LineEnding::LF);
+    encode_config(&Pem::new("CERTIFICATE", der.as_ref()), lf)
 }
-
-/// Length of a line. Writers of PEM must wrap lines at exactly 64 characters (RFC 7468 §2).
-const COLUMNS: usize = 64;
