@@ -1,5 +1,6 @@
 //! Opens a redb database: the file of cached robots.txt files ([`crate::store`]) or the store of evidence
-//! ([`crate::evidence`]). If the file is damaged, renames it and starts a new one.
+//! ([`crate::evidence`]). If the file is damaged, renames it and starts a new one. Also records why a file cannot be
+//! written.
 //!
 //! This module never deletes a file that another program created, and never changes a file that another process has
 //! open.

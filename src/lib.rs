@@ -43,7 +43,8 @@
 //! - [`fleet`]: shares robots.txt copies with other robotgates through a Redis or Valkey server, and keeps to one pace
 //!   with them.
 //! - [`evidence`]: keeps the robots.txt texts that decisions are based on, by their SHA-256, and records which of them
-//!   each site had, and when. `database`: opens files of the database redb, and handles damaged ones.
+//!   each site had, and when. `database`: opens files of the database redb, handles damaged ones, and records why a file
+//!   cannot be written.
 //! - [`egress`]: resolves names to checked addresses. [`upstream`]: makes, keeps and shares connections to origins,
 //!   sends a request and receives its response over HTTP/1.1, HTTP/2 and FTP, and defines the errors. `wire`: a connection
 //!   whose writes never wait.
