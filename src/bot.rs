@@ -6,8 +6,6 @@
 
 use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
-use serde::Deserialize;
-
 use crate::{origin::HostPattern, text::words, usage::Purposes};
 
 mod basic;
@@ -49,10 +47,9 @@ pub struct Bot {
 }
 
 words! {
-    /// What happens if robots.txt disallows a request of the bot. The configuration, the log and the response field
-    /// `Robots-Decision` use these words.
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
+    /// What happens if robots.txt disallows a request of the bot. The configuration, the log and the header use the
+    /// same word.
+    #[derive(Default)]
     pub enum Enforcement {
         /// The request is refused.
         #[default]
@@ -67,8 +64,7 @@ words! {
 
 words! {
     /// What happens to a request that names no bot.
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
+    #[derive(Default)]
     pub enum Unidentified {
         /// The request is refused.
         #[default]

@@ -39,15 +39,14 @@ use crate::{
 
 words! {
     /// What robots.txt says about a request. [`Decision::forwarded`] tells whether it is forwarded.
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "kebab-case")]
     pub enum Verdict {
         Allow = "allow",
         Deny = "deny",
         /// For a tunnel only: the origin allows some paths and disallows others, and the requested path is not visible.
         Unverifiable = "unverifiable",
         /// The URL is allowed, but the request came too early ([`Reason::Pace`]).
-        #[serde(skip)]
+        // No rule of a robots.txt can lead to it, so no `[[expect]]` can name it.
+        #[serde(skip_deserializing)]
         Defer = "defer",
     }
 }

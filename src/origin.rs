@@ -24,13 +24,16 @@ pub use self::{
     readings::{MAX_TARGET, Reading, Readings, Strict, asks_for_robots_txt, readings, unsendable},
     target::{MAX_METHOD, Target, TargetError, TargetForm, split_login},
 };
+use crate::text::words;
 
-/// The scheme of an origin. robotgate supports robots.txt only for these schemes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scheme {
-    Http,
-    Https,
-    Ftp,
+words! {
+    /// The scheme of an origin. robotgate supports robots.txt only for these schemes.
+    #[derive(PartialOrd, Ord)]
+    pub enum Scheme {
+        Http = "http",
+        Https = "https",
+        Ftp = "ftp",
+    }
 }
 
 /// A normalised host: in lower case, without a trailing dot.
@@ -56,15 +59,6 @@ pub struct Origin {
 // === impl Scheme ===
 
 impl Scheme {
-    /// Returns the scheme as in a URL, without the colon.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Scheme::Http => "http",
-            Scheme::Https => "https",
-            Scheme::Ftp => "ftp",
-        }
-    }
-
     /// Returns the port of a URL that does not contain one (RFC 9110 §4.2, RFC 1738 §3.2).
     pub fn default_port(self) -> u16 {
         match self {
@@ -92,21 +86,8 @@ impl Scheme {
 
     /// Parses a scheme, ignoring ASCII case (RFC 3986 §3.1).
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        if bytes.eq_ignore_ascii_case(b"http") {
-            Some(Scheme::Http)
-        } else if bytes.eq_ignore_ascii_case(b"https") {
-            Some(Scheme::Https)
-        } else if bytes.eq_ignore_ascii_case(b"ftp") {
-            Some(Scheme::Ftp)
-        } else {
-            None
-        }
-    }
-}
-
-impl fmt::Display for Scheme {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        let is_same = |scheme: &Self| bytes.eq_ignore_ascii_case(scheme.as_str().as_bytes());
+        Self::ALL.into_iter().find(is_same)
     }
 }
 

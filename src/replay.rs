@@ -406,7 +406,7 @@ fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Vec<Differenc
         differ("bot", logged.bot.as_deref(), None);
         return differences;
     }
-    let is_by_proof = ProofKind::ALL.iter().any(|kind| kind.as_str() == logged.identity);
+    let is_by_proof = ProofKind::from_word(&logged.identity).is_some();
     let is_masked = config.audit.privacy.user_agent != LoggedUserAgent::Keep;
     let field = logged.user_agent.as_deref();
     if is_by_proof || is_masked || !field.is_none_or(|field| is_as_sent(logged, field)) {

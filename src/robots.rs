@@ -70,6 +70,8 @@ use record::{Key, Record};
 use ruleset::Ruleset;
 use usage::UsageLines;
 
+use crate::text::words;
+
 /// A parsed and compiled robots.txt.
 ///
 /// ```
@@ -111,32 +113,33 @@ pub struct RobotsTxt {
     usage_weight: usize,
 }
 
-/// How a robots.txt is read: as Google's parser does, or as RFC 9309 says.
-///
-/// ```
-/// use robotgate::robots::{Profile, RobotsTxt};
-///
-/// let body = b"User-agent: *\nDisalow: /tpyo\nDisallow: /%62%61%7A";
-/// let google = RobotsTxt::parse_as(Profile::Google, body);
-/// let rfc9309 = RobotsTxt::parse_as(Profile::Rfc9309, body);
-///
-/// // Google accepts common typos. The RFC's grammar does not.
-/// assert!(!google.agent("AnyBot").decide(b"/tpyo").allowed);
-/// assert!(rfc9309.agent("AnyBot").decide(b"/tpyo").allowed);
-///
-/// // `%62%61%7A` is an escaped `baz`. The RFC treats both as equal, Google does not.
-/// assert!(google.agent("AnyBot").decide(b"/baz").allowed);
-/// assert!(!rfc9309.agent("AnyBot").decide(b"/baz").allowed);
-/// ```
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Profile {
-    /// Exactly like Google's open-source parser.
-    #[default]
-    Google,
-    /// To the letter of RFC 9309: no typos, no missing colons, no special rule for index pages. An escape such as `%62`
-    /// equals its character, and the robots.txt itself is always allowed (§2.2.2).
-    Rfc9309,
+words! {
+    /// How a robots.txt is read: as Google's parser does, or as RFC 9309 says.
+    ///
+    /// ```
+    /// use robotgate::robots::{Profile, RobotsTxt};
+    ///
+    /// let body = b"User-agent: *\nDisalow: /tpyo\nDisallow: /%62%61%7A";
+    /// let google = RobotsTxt::parse_as(Profile::Google, body);
+    /// let rfc9309 = RobotsTxt::parse_as(Profile::Rfc9309, body);
+    ///
+    /// // Google accepts common typos. The RFC's grammar does not.
+    /// assert!(!google.agent("AnyBot").decide(b"/tpyo").allowed);
+    /// assert!(rfc9309.agent("AnyBot").decide(b"/tpyo").allowed);
+    ///
+    /// // `%62%61%7A` is an escaped `baz`. The RFC treats both as equal, Google does not.
+    /// assert!(google.agent("AnyBot").decide(b"/baz").allowed);
+    /// assert!(!rfc9309.agent("AnyBot").decide(b"/baz").allowed);
+    /// ```
+    #[derive(Default, clap::ValueEnum)]
+    pub enum Profile {
+        /// Exactly like Google's open-source parser.
+        #[default]
+        Google = "google",
+        /// To the letter of RFC 9309: no typos, no missing colons, no special rule for index pages. An escape such as
+        /// `%62` equals its character, and the robots.txt itself is always allowed (§2.2.2).
+        Rfc9309 = "rfc9309",
+    }
 }
 
 /// A reference to a rule of one [`RobotsTxt`]. It has no meaning for another file.
@@ -353,15 +356,6 @@ impl RobotsTxt {
 // === impl Profile ===
 
 impl Profile {
-    /// Returns the profile's name in the configuration and the log.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Google => "google",
-            Self::Rfc9309 => "rfc9309",
-        }
-    }
-
     /// Returns whether `path` is allowed regardless of the rules. RFC 9309 §2.2.2 implicitly allows the robots.txt
     /// itself; Google's parser has no such exception.
     fn always_allows(self, path: &[u8]) -> bool {

@@ -31,13 +31,14 @@ pub(crate) struct Minute(pub(crate) SystemTime);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span(pub(crate) Duration);
 
-/// Defines an enum. Each variant has a word, which `as_str` returns. `ALL` lists the variants.
+/// Defines an enum. Each variant has a word, which `as_str` returns, `from_word` reads, and JSON and TOML contain. `ALL`
+/// lists the variants.
 macro_rules! words {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$value:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
         pub enum $name {
-            $($(#[$value])* $variant,)+
+            $($(#[$value])* #[serde(rename = $word)] $variant,)+
         }
 
         impl $name {
@@ -50,11 +51,16 @@ macro_rules! words {
                     $(Self::$variant => $word,)+
                 }
             }
+
+            /// Returns the variant with this word.
+            pub fn from_word(word: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|known| known.as_str() == word)
+            }
         }
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
+                f.pad(self.as_str())
             }
         }
     };

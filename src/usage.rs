@@ -7,14 +7,13 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
+use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 
 use crate::text::words;
 
 words! {
     /// What a bot uses content for.
-    #[derive(PartialOrd, Ord, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
+    #[derive(PartialOrd, Ord)]
     pub enum Purpose {
         /// To build a search index, and to show results that link to the page.
         Search = "search",
@@ -44,8 +43,7 @@ words! {
 
 words! {
     /// What happens if a site forbids a use.
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
+    #[derive(Default)]
     pub enum VocabularyPolicy {
         /// robotgate does not read the vocabulary.
         Off = "off",
@@ -59,8 +57,7 @@ words! {
 
 words! {
     /// What happens if a site says nothing about a purpose.
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
+    #[derive(Default)]
     pub enum Unknown {
         /// The use is allowed.
         #[default]
@@ -261,8 +258,7 @@ impl std::str::FromStr for Purpose {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|purpose| purpose.as_str() == text);
-        found.ok_or_else(|| {
+        Self::from_word(text).ok_or_else(|| {
             let known = Self::ALL.map(Self::as_str).join(", ");
             format!("\"{text}\" is not a purpose; write one of {known}")
         })

@@ -1,26 +1,19 @@
 //! The reasons of decisions: one list for the refusal header, the audit log, the metrics and `explain`.
 
+use crate::text::words;
+
 /// Defines [`Reason`] from a table with the word, the phrase and the texts for people.
 macro_rules! reasons {
     ($($(#[$doc:meta])+ $name:ident = $word:literal { phrase: $phrase:literal, sentence: $sentence:literal, what_to_do: $todo:literal, })+) => {
-        /// Why a decision has its verdict.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Reason {
-            $($(#[$doc])+ $name,)+
+        words! {
+            /// Why a decision has its verdict. The words, in the header, the log and the metrics, are valid tokens of a
+            /// structured field (RFC 9651 §3.3.4). The order is that of the documentation.
+            pub enum Reason {
+                $($(#[$doc])+ $name = $word,)+
+            }
         }
 
         impl Reason {
-            /// Every reason, in the order of the documentation.
-            pub const ALL: [Reason; [$($word),+].len()] = [$(Reason::$name),+];
-
-            /// Returns the word of the reason in the header, the log and the metrics. It is a valid token of a
-            /// structured field (RFC 9651 §3.3.4).
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Reason::$name => $word,)+
-                }
-            }
-
             /// Returns the reason phrase of a refusal. Most clients show nothing else of a refused CONNECT, so the
             /// phrase has to give the cause in a few words.
             pub const fn phrase(self) -> &'static str {

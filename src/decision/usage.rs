@@ -34,11 +34,8 @@ pub struct UsageReport {
 
 words! {
     /// What is known of a site's `tdmrep.json` when a request is decided.
-    #[derive(Serialize)]
-    #[serde(rename_all = "kebab-case")]
     pub enum TdmrepState {
         /// The site has the file.
-        #[serde(rename = "file")]
         Found = "file",
         /// The site has no file, or it cannot be fetched.
         None = "none",

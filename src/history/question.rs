@@ -7,8 +7,6 @@ use crate::{decision::Verdict, text::words};
 
 words! {
     /// What a series stands for.
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "kebab-case")]
     pub enum By {
         Verdict = "verdict",
         Reason = "reason",

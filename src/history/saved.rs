@@ -97,7 +97,7 @@ pub(super) fn read(text: &[u8], names: &mut Names) -> Result<[Vec<Slot>; Resolut
             let mut results = Vec::new();
             for (verdict, reason, count) in slot.results {
                 // A later version can have more.
-                let result = verdict_of(word(verdict)?).zip(reason_of(word(reason)?));
+                let result = Verdict::from_word(word(verdict)?).zip(Reason::from_word(word(reason)?));
                 results.extend(result.map(|result| (result, count)));
             }
             let mut bots = Vec::new();
@@ -119,7 +119,8 @@ pub(super) fn read(text: &[u8], names: &mut Names) -> Result<[Vec<Slot>; Resolut
                 let mut stored = |number| Ok::<_, Unreadable>(names.store(word(number)?));
                 let (site, bot, rule) = (stored(site)?, stored(bot)?, stored(rule)?);
                 if let (Some(site), Some(bot), Some(rule)) = (site, bot, rule)
-                    && let Some((verdict, reason)) = verdict_of(word(verdict)?).zip(reason_of(word(reason)?))
+                    && let Some((verdict, reason)) =
+                        Verdict::from_word(word(verdict)?).zip(Reason::from_word(word(reason)?))
                 {
                     let refusal = Refusal {
                         site,
@@ -157,14 +158,6 @@ impl<'n> Index<'n> {
             names.len() as u32 - 1
         })
     }
-}
-
-pub(super) fn verdict_of(word: &str) -> Option<Verdict> {
-    Verdict::ALL.into_iter().find(|verdict| verdict.as_str() == word)
-}
-
-pub(super) fn reason_of(word: &str) -> Option<Reason> {
-    Reason::ALL.into_iter().find(|reason| reason.as_str() == word)
 }
 
 const VERSION: u32 = 1;

@@ -16,7 +16,6 @@ use std::{
 };
 
 use pingora::server::ShutdownWatch;
-use serde::Serialize;
 use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinHandle,
@@ -30,7 +29,7 @@ use self::{
 };
 use super::context::Running;
 use super::live::Live;
-use crate::{config::Config, egress::Listening};
+use crate::{config::Config, egress::Listening, text::words};
 
 /// All sockets of the current configuration.
 #[derive(Debug)]
@@ -79,14 +78,14 @@ struct Socket {
     socket: Arc<TcpListener>,
 }
 
-/// The protocol that clients speak first on a socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Speaks {
-    Http,
-    Tls,
-    /// HTTP, from operators instead of bots.
-    Admin,
+words! {
+    /// The protocol that clients speak first on a socket.
+    pub enum Speaks {
+        Http = "http",
+        Tls = "tls",
+        /// HTTP, from operators instead of bots.
+        Admin = "admin",
+    }
 }
 
 /// A function that serves an operator's connection in a task of its own, until the token is cancelled when the socket
@@ -371,14 +370,6 @@ impl Listener {
 // === impl Speaks ===
 
 impl Speaks {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Speaks::Http => "http",
-            Speaks::Tls => "tls",
-            Speaks::Admin => "admin",
-        }
-    }
-
     /// Returns the configuration key that sets the addresses for this protocol.
     fn key(self) -> &'static str {
         match self {

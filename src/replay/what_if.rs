@@ -63,8 +63,6 @@ pub struct Assumed {
 
 words! {
     /// How the decision with the change differs from the logged one.
-    #[derive(serde::Serialize)]
-    #[serde(rename_all = "kebab-case")]
     pub enum Effect {
         Same = "same",
         /// The request was forwarded and would be refused.
@@ -227,7 +225,7 @@ impl Change {
         config: &Config,
         old: Option<&Config>,
     ) -> Result<Identity<'static>, Unknown> {
-        let kind = ProofKind::ALL.into_iter().find(|kind| kind.as_str() == logged.identity);
+        let kind = ProofKind::from_word(&logged.identity);
         let logged_proof = kind
             .map(|kind| match logged.matched_by.as_deref() {
                 Some(name) => Ok(LoggedProof { kind, name }),

@@ -10,6 +10,7 @@ use super::{
     line::Lines,
     record::{Key, KeyValue, Record, begins},
 };
+use crate::text::words;
 
 /// A line of a robots.txt that is neither a rule nor a user-agent line, such as a sitemap.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -25,19 +26,20 @@ pub struct Statement<'a> {
     pub agents: Arc<[AgentLine<'a>]>,
 }
 
-/// What a statement is about.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum StatementKind {
-    /// `Sitemap`: the URL of a sitemap (sitemaps.org). It applies to the whole file.
-    Sitemap,
-    /// `Crawl-delay`: seconds between requests. It was never standardised.
-    CrawlDelay,
-    /// `Content-Signal`, such as `search=yes, ai-train=no` (contentsignals.org).
-    ContentSignal,
-    /// `Content-Usage`, such as `train-ai=n` or `/path train-ai=n` (draft-ietf-aipref-attach).
-    ContentUsage,
-    /// `License`: the URL of a licence (RSL 1.0). It applies to the whole file.
-    License,
+words! {
+    /// What a statement is about. Each kind has its key, as its specification spells it.
+    pub enum StatementKind {
+        /// `Sitemap`: the URL of a sitemap (sitemaps.org). It applies to the whole file.
+        Sitemap = "Sitemap",
+        /// `Crawl-delay`: seconds between requests. It was never standardised.
+        CrawlDelay = "Crawl-delay",
+        /// `Content-Signal`, such as `search=yes, ai-train=no` (contentsignals.org).
+        ContentSignal = "Content-Signal",
+        /// `Content-Usage`, such as `train-ai=n` or `/path train-ai=n` (draft-ietf-aipref-attach).
+        ContentUsage = "Content-Usage",
+        /// `License`: the URL of a licence (RSL 1.0). It applies to the whole file.
+        License = "License",
+    }
 }
 
 /// Returns all statements of `body`, in order.
@@ -171,21 +173,9 @@ impl StatementKind {
         if profile == Profile::Google && (begins(key, b"sitemap") || begins(key, b"site-map")) {
             return Some(Self::Sitemap);
         }
-        KINDS
+        Self::ALL
             .into_iter()
             .find(|kind| key.eq_ignore_ascii_case(kind.as_str().as_bytes()))
-    }
-
-    /// Returns the key as its specification spells it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Sitemap => "Sitemap",
-            Self::CrawlDelay => "Crawl-delay",
-            Self::ContentSignal => "Content-Signal",
-            Self::ContentUsage => "Content-Usage",
-            Self::License => "License",
-        }
     }
 
     /// Returns whether the statement applies only to the agents above it, and not to the whole file.
@@ -203,14 +193,6 @@ fn read(profile: Profile, line: &[u8]) -> Option<(StatementKind, &[u8])> {
     let is_about_use = matches!(kind, StatementKind::ContentSignal | StatementKind::ContentUsage);
     (!is_about_use || text.contains(&b':')).then_some((kind, value))
 }
-
-const KINDS: [StatementKind; 5] = [
-    StatementKind::Sitemap,
-    StatementKind::CrawlDelay,
-    StatementKind::ContentSignal,
-    StatementKind::ContentUsage,
-    StatementKind::License,
-];
 
 #[cfg(test)]
 mod tests {

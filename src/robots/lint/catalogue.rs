@@ -2,42 +2,35 @@
 //!
 //! It contains no checks.
 
-use std::fmt;
+use crate::text::words;
 
-/// How much a finding matters.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// A part of the file has no effect, or the file is not a robots.txt.
-    Error,
-    /// Probably not what the author meant, or some crawlers understand it differently.
-    Warning,
-    /// Harmless, but good to know.
-    Note,
+words! {
+    /// How much a finding matters.
+    #[derive(Ord, PartialOrd)]
+    pub enum Severity {
+        /// A part of the file has no effect, or the file is not a robots.txt.
+        Error = "error",
+        /// Probably not what the author meant, or some crawlers understand it differently.
+        Warning = "warning",
+        /// Harmless, but good to know.
+        Note = "note",
+    }
 }
 
 macro_rules! catalogue {
     ($($(#[doc = $doc:literal])+ $lint:ident = $name:literal, $severity:ident;)+) => {
-        /// What a finding is about. Every finding is about how [`Profile::Google`](crate::robots::Profile::Google)
-        /// reads the file.
-        #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, serde::Serialize)]
-        #[non_exhaustive]
-        pub enum Lint {
-            $($(#[doc = $doc])+ #[serde(rename = $name)] $lint,)+
+        words! {
+            /// What a finding is about, in the order in which findings are reported for a line. Every finding is about
+            /// how [`Profile::Google`](crate::robots::Profile::Google) reads the file. The words, which are for
+            /// programs, do not change in later versions.
+            #[derive(Ord, PartialOrd)]
+            #[non_exhaustive]
+            pub enum Lint {
+                $($(#[doc = $doc])+ $lint = $name,)+
+            }
         }
 
         impl Lint {
-            /// All kinds of findings, in the order in which they are reported for a line.
-            pub const ALL: &'static [Self] = &[$(Self::$lint,)+];
-
-            /// Returns the name for programs. Names do not change in later versions.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$lint => $name,)+
-                }
-            }
-
             /// Returns the severity. It depends only on the kind of finding.
             #[must_use]
             pub fn severity(self) -> Severity {
@@ -182,32 +175,4 @@ catalogue! {
     RelativeSitemap = "relative-sitemap", Warning;
     /// A sitemap that repeats another one.
     DuplicateSitemap = "duplicate-sitemap", Note;
-}
-
-// === impl Severity ===
-
-impl Severity {
-    /// Returns the name in lower case.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Note => "note",
-        }
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-// === impl Lint ===
-
-impl fmt::Display for Lint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
 }

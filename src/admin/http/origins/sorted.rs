@@ -214,9 +214,8 @@ impl<'de> Deserialize<'de> for Wanted {
         if word == FAILING {
             return Ok(Self::Failing);
         }
-        let kind = AnswerKind::ALL.into_iter().find(|kind| kind.as_str() == word);
         let known = || AnswerKind::ALL.map(AnswerKind::as_str).join("`, `");
-        kind.map(Self::Holds).ok_or_else(|| {
+        AnswerKind::from_word(&word).map(Self::Holds).ok_or_else(|| {
             serde::de::Error::custom(format!(
                 "unknown variant `{word}`, expected one of `{}`, `{FAILING}`",
                 known()
