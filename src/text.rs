@@ -129,6 +129,35 @@ pub(crate) fn is_plain(character: char) -> bool {
         )
 }
 
+/// Writes a number with a comma between thousands: `1,234,567`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Writes a number with a noun: `3 rules`, `1 rule`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// Returns a text for a table that a spreadsheet reads. If the spreadsheet would run the text as a formula, puts a `'`
+/// before it, which the spreadsheet does not show. A lone `-` is no formula.
+pub(crate) fn no_formula(text: &str) -> Cow<'_, str> {
+    let is_formula = text.trim_start().starts_with(['=', '+', '-', '@']) || text.starts_with(['\t', '\r']);
+    match is_formula && text != "-" {
+        true => format!("'{text}").into(),
+        false => text.into(),
+    }
+}
+
 /// The beginning of an escape such as `\u{1b}`.
 const ESCAPE: &str = "\\u{";
 
@@ -294,6 +323,13 @@ mod tests {
     fn a_cut_text_ends_with_an_ellipsis_between_characters() {
         assert_eq!(plain("0123456789abc", 10), "0123456789…");
         assert_eq!(plain("ツツツ", 4), "ツツ…");
+    }
+
+    #[test]
+    fn numbers_have_commas_between_thousands() {
+        for (number, text) in [(0, "0"), (999, "999"), (1204, "1,204"), (1_000_000, "1,000,000")] {
+            assert_eq!(grouped(number), text);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{fmt::Display, path::PathBuf, process::ExitCode, time::SystemTime};
 
 use super::{Overrides, complaint, config_options, fail, misused};
-use crate::{config::Sources, expect, proxy};
+use crate::{config::Sources, expect, proxy, text::count};
 
 /// Check a configuration file and run its [[expect]] cases
 ///
@@ -97,11 +97,6 @@ pub fn run(args: &CheckArgs) -> ExitCode {
 
 fn warn(warning: &dyn Display) {
     complaint::say(&format_args!("warning: {warning}"));
-}
-
-fn count(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
 }
 
 const AFTER_HELP: &str = "\

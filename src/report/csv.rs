@@ -1,7 +1,8 @@
 //! Writes a report as one table of comma-separated values (RFC 4180). A report has several tables. The first column,
 //! `table`, says which of them a row is from.
 
-use super::document::{Cell, Document, NAMES};
+use super::document::{Document, NAMES};
+use crate::text::no_formula;
 
 /// Writes a report as CSV.
 pub fn to_csv(document: &Document) -> String {
@@ -13,7 +14,7 @@ pub fn to_csv(document: &Document) -> String {
                 let mut cells = section.columns.iter().zip(&row.cells);
                 cells
                     .find(|(column, _)| column.name == name)
-                    .map_or(String::new(), |(_, cell)| exact(cell))
+                    .map_or(String::new(), |(_, cell)| no_formula(&cell.exact()).into_owned())
             };
             push_row(&mut out, section.name, NAMES.iter().map(|name| cell(name)));
         }
@@ -28,15 +29,6 @@ fn push_row(out: &mut String, table: &str, cells: impl Iterator<Item = String>) 
         push_quoted(out, &cell);
     }
     out.push_str("\r\n");
-}
-
-/// Returns the text of a cell. If a spreadsheet would run the text as a formula, puts a `'` before it.
-fn exact(cell: &Cell) -> String {
-    let text = cell.exact();
-    match text.trim_start().starts_with(['=', '+', '-', '@']) && text != "-" {
-        true => format!("'{text}"),
-        false => text,
-    }
 }
 
 fn push_quoted(out: &mut String, cell: &str) {

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::{By, Counts, Report, top::Largest, waits::Waits};
-use crate::text::{Minute, Second, Span};
+use crate::text::{Minute, Second, Span, grouped};
 
 /// A report as tables.
 #[derive(Debug)]
@@ -486,19 +486,6 @@ fn length(duration: Duration) -> String {
         _ if duration > MAX_LENGTH => format!("over {}", Span(MAX_LENGTH)),
         _ => Span(duration).to_string(),
     }
-}
-
-/// Formats a number with commas: `1,234,567`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// How many digits of a checksum to show. They are enough to tell the versions of a robots.txt apart.

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::{
     Counts,
-    document::{Document, Section, grouped},
+    document::{Document, Section},
 };
 use crate::{
-    text::{Minute, Span},
+    text::{Minute, Span, grouped},
     trust::escaped,
 };
 

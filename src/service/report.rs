@@ -11,7 +11,10 @@ use std::{
 use tokio::time::Instant;
 
 use super::{Reloads, systemd::Notifier};
-use crate::{proxy::Live, text::Minute};
+use crate::{
+    proxy::Live,
+    text::{Minute, count},
+};
 
 /// Reports the state of a running daemon to systemd.
 pub struct Report {
@@ -106,23 +109,21 @@ impl fmt::Display for Status {
                 connections,
                 rejected,
             } => {
-                write!(f, "configuration {generation}, {}", count(*connections))?;
+                write!(f, "configuration {generation}, {}", count(*connections, "connection"))?;
                 if let Some((time, error)) = rejected {
                     write!(f, "; the file was rejected at {}: {error}", Minute(*time))?;
                 }
                 Ok(())
             }
             Status::Draining { connections, left } => {
-                write!(f, "draining, {} left, {} s to go", count(*connections), left.as_secs())
+                write!(
+                    f,
+                    "draining, {} left, {} s to go",
+                    count(*connections, "connection"),
+                    left.as_secs()
+                )
             }
         }
-    }
-}
-
-fn count(connections: usize) -> String {
-    match connections {
-        1 => "1 connection".to_owned(),
-        count => format!("{count} connections"),
     }
 }
 

@@ -293,12 +293,6 @@ fn more(all: usize, shown: usize, out: &mut String) -> std::fmt::Result {
     }
 }
 
-/// Formats a number with a noun, such as `3 rules` or `1 rule`.
-fn count(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
-}
-
 /// Maximum lengths in bytes of what is printed: a URL, a value, and the name of a bot.
 const MAX_URL: usize = 500;
 const MAX_VALUE: usize = 200;

@@ -2,11 +2,13 @@
 
 use std::fmt::{Result, Write as _};
 
-use super::count;
-use crate::cli::{
-    colour::{Colour, Paint},
-    explain::source::Source,
-    live::Live,
+use crate::{
+    cli::{
+        colour::{Colour, Paint},
+        explain::source::Source,
+        live::Live,
+    },
+    text::count,
 };
 
 pub(super) fn write(source: &Source, tdmrep: Option<&Live>, paint: Paint, out: &mut String) -> Result {

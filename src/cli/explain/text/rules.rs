@@ -2,7 +2,7 @@
 
 use std::fmt::{Result, Write as _};
 
-use super::{MAX_NAMES, count, more, names};
+use super::{MAX_NAMES, more, names};
 use crate::{
     cli::{
         colour::{Colour, Paint},
@@ -11,7 +11,7 @@ use crate::{
     },
     explanation::{Report, Why},
     robots::{Choice, Competitor, Explanation, LossReason},
-    text::plain,
+    text::{count, plain},
 };
 
 pub(super) fn write(report: &Report<'_>, why: &Why<'_>, paint: Paint, width: usize, out: &mut String) -> Result {
