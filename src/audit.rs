@@ -9,12 +9,12 @@
 //! `start`, `stop`, `reload` and `forget` say what happened to robotgate itself. No record is dropped: if the disk is
 //! slow, requests wait, and if it accepts no data, they are not forwarded.
 
-mod counts;
 mod decision;
 mod generation_fields;
 mod latest;
 mod line;
 mod log;
+mod logged;
 mod privacy;
 mod recent;
 mod record;
@@ -22,17 +22,17 @@ mod text;
 mod value;
 
 pub use self::{
-    counts::AuditCounts,
     decision::{RequestFacts, decision_line, withdrawn_line},
     generation_fields::{GenerationFields, Instance},
     latest::{LatestDecisions, MAX_DECISIONS},
     line::Line,
-    log::{AuditError, AuditLog, MAX_WAIT, Output, Reserved},
+    log::{AuditCounts, AuditError, AuditLog, MAX_WAIT, Output, Reserved},
+    logged::LoggedRefusal,
     privacy::{ClientMask, LoggedUserAgent, Privacy, RedactQuery},
     recent::{Recent, Tail},
     record::{
-        ChangeExample, ChangedGroup, Completion, ForgetRecord, Json, Redirect, ReloadRecord, RobotsChangedRecord,
-        RobotsRecord, SharedRecord, StartRecord, StopRecord, TdmrepRecord,
+        ChangeExample, ChangedGroup, Completion, EVENTS, ForgetRecord, Json, Redirect, ReloadRecord,
+        RobotsChangedRecord, RobotsRecord, SharedRecord, StartRecord, StopRecord, TdmrepRecord,
     },
-    text::LogFormat,
+    text::{LogFormat, basis},
 };

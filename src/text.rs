@@ -1,5 +1,6 @@
 //! Makes text from outside safe to show in a log line or a terminal: limits its length, and escapes characters that
-//! move the cursor, hide text or break a line. Also formats times as text and as numbers. Reads no clock.
+//! move the cursor, hide text or break a line. Also formats times and numbers, and defines lists of words. Reads no
+//! clock.
 
 use std::{
     borrow::Cow,
@@ -31,8 +32,8 @@ pub(crate) struct Minute(pub(crate) SystemTime);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span(pub(crate) Duration);
 
-/// Defines an enum. Each variant has a word, which `as_str` returns, `from_word` reads, and JSON and TOML contain. `ALL`
-/// lists the variants.
+/// Defines an enum. Each variant has a word, which `as_str` returns, `from_word` reads, and JSON and TOML contain.
+/// `ALL` lists the variants.
 macro_rules! words {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$value:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$about])*

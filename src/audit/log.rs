@@ -47,7 +47,10 @@ use std::{
     io,
     os::fd::AsFd as _,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     thread::JoinHandle,
     time::Duration,
 };
@@ -57,7 +60,7 @@ use self::{
     file::{append_on_a_new_line, append_to},
     state::{SharedLog, Sink, State, parity},
 };
-use super::{AuditCounts, LogFormat, text::TextLines};
+use super::{LogFormat, text::TextLines};
 
 /// The log. After it is dropped, its own thread writes the remaining lines and ends.
 #[derive(Debug)]
@@ -93,6 +96,14 @@ pub enum AuditError {
     /// The line is not in the log and never will be.
     #[error("too many lines wait to be written to the audit log")]
     Full,
+}
+
+/// Number and total bytes of the lines that were submitted to a log. After a reload, the next log can continue the same
+/// counts.
+#[derive(Debug, Default)]
+pub struct AuditCounts {
+    lines: AtomicU64,
+    bytes: AtomicU64,
 }
 
 /// A submitted line. It is written even if no request waits for it.
@@ -311,6 +322,20 @@ impl Drop for AuditLog {
     /// asynchronous thread: a request can be the last owner of the log.
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+// === impl AuditCounts ===
+
+impl AuditCounts {
+    fn add(&self, line: &[u8]) {
+        self.lines.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(line.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Returns the number of lines and of bytes.
+    pub fn totals(&self) -> (u64, u64) {
+        (self.lines.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
 }
 

@@ -16,37 +16,46 @@ use crate::{
     usage::UseStatement,
 };
 
-/// Defines the struct of a record, and how it is written as a JSON object: its `event`, then its fields in order.
-macro_rules! record {
-    (
+/// Defines the struct of each record, and how it is written as a JSON object: its `event`, then its fields in order.
+macro_rules! records {
+    ($(
         $(#[$about:meta])*
         pub struct $name:ident<$life:lifetime> as $event:literal {
             $($(#[$field_about:meta])* pub $field:ident: $kind:ty,)+
         }
-    ) => {
-        $(#[$about])*
-        #[derive(Debug)]
-        pub struct $name<$life> {
-            $($(#[$field_about])* pub $field: $kind,)+
-        }
+    )+) => {
+        /// The `event` of each kind of record.
+        pub const EVENTS: [&str; [$($event),+].len()] = [$($event),+];
 
-        impl $name<'_> {
-            /// Serialises the record as a line.
-            pub fn line(&self) -> Line {
-                Line::of(|line| {
-                    line.extend_from_slice(concat!("{\"event\":\"", $event, "\"").as_bytes());
-                    $(
-                        line.extend_from_slice(concat!(",\"", stringify!($field), "\":").as_bytes());
-                        self.$field.write(line);
-                    )+
-                    line.push(b'}');
-                })
+        /// The fields of each kind of record, in the same order.
+        #[cfg(test)]
+        const FIELDS: [&[&str]; EVENTS.len()] = [$(&[$(stringify!($field)),+]),+];
+
+        $(
+            $(#[$about])*
+            #[derive(Debug)]
+            pub struct $name<$life> {
+                $($(#[$field_about])* pub $field: $kind,)+
             }
-        }
+
+            impl $name<'_> {
+                /// Serialises the record as a line.
+                pub fn line(&self) -> Line {
+                    Line::of(|line| {
+                        line.extend_from_slice(concat!("{\"event\":\"", $event, "\"").as_bytes());
+                        $(
+                            line.extend_from_slice(concat!(",\"", stringify!($field), "\":").as_bytes());
+                            self.$field.write(line);
+                        )+
+                        line.push(b'}');
+                    })
+                }
+            }
+        )+
     };
 }
 
-record! {
+records! {
     /// A decision and what it is based on. Written before the decision takes effect.
     pub struct DecisionRecord<'a> as "decision" {
         pub time: Timestamp,
@@ -114,9 +123,7 @@ record! {
         /// decided before, such as a `Disallow` rule.
         pub usage: Option<Json<&'a UsageReport>>,
     }
-}
 
-record! {
     /// How an exchange, which is a request and its response, ended.
     pub struct Completion<'a> as "completion" {
         pub time: Timestamp,
@@ -145,9 +152,7 @@ record! {
         /// the bot has no purposes.
         pub usage: Option<Json<&'a [UseStatement]>>,
     }
-}
 
-record! {
     /// The request was allowed, but the origin's response forbids what the bot uses content for. So robotgate sends a
     /// refusal in its place. This record is written before the refusal is sent.
     pub struct WithdrawnRecord<'a> as "withdrawn" {
@@ -168,16 +173,14 @@ record! {
         /// The status of the origin's response.
         pub status: u16,
     }
-}
 
-record! {
     /// A fetch of a robots.txt, and what it changed. Written before any decision uses the fetched text.
     pub struct RobotsRecord<'a> as "robots" {
         pub time: Timestamp,
         pub origin: &'a str,
         pub robots_url: &'a str,
         /// The redirects in order. If the last one could not be followed, `error` says why.
-        pub redirects: Vec<Redirect<'a>>,
+        pub redirects: Json<Vec<Redirect<'a>>>,
         /// The status of the last response; `null` if there was no response.
         pub status: Option<u16>,
         /// The address of the origin itself. The addresses of redirect targets are in `redirects`.
@@ -208,9 +211,7 @@ record! {
         pub config: u64,
         pub instance: &'a str,
     }
-}
 
-record! {
     /// A fetch of a site's `tdmrep.json`, and what it changed. Written before any decision uses the fetched file.
     pub struct TdmrepRecord<'a> as "tdmrep" {
         pub time: Timestamp,
@@ -223,7 +224,7 @@ record! {
         pub fetched: Option<Timestamp>,
         /// The fields from here to `error` mean the same as in a [`RobotsRecord`]. For a file from the fleet, they are
         /// empty or `null`.
-        pub redirects: Vec<Redirect<'a>>,
+        pub redirects: Json<Vec<Redirect<'a>>>,
         pub status: Option<u16>,
         pub upstream: Option<String>,
         pub bytes: Option<usize>,
@@ -247,9 +248,7 @@ record! {
         pub config: u64,
         pub instance: &'a str,
     }
-}
 
-record! {
     /// A robots.txt copy that another robotgate of the fleet fetched. Written before any decision here uses it. The
     /// record of the fetch itself is in the log of that robotgate.
     pub struct SharedRecord<'a> as "shared" {
@@ -271,9 +270,7 @@ record! {
         pub config: u64,
         pub instance: &'a str,
     }
-}
 
-record! {
     /// A site's robots.txt has changed. Written soon after the first decision with the new text: the texts are compared
     /// in the background, so that no request waits for that.
     pub struct RobotsChangedRecord<'a> as "robots-changed" {
@@ -319,9 +316,7 @@ record! {
         /// The number of the loaded configuration.
         pub config: u64,
     }
-}
 
-record! {
     /// robotgate has started. This is the first record of a run.
     pub struct StartRecord<'a> as "start" {
         pub time: Timestamp,
@@ -334,9 +329,7 @@ record! {
         /// All addresses that robotgate listens on, including those of the operator's page and API.
         pub listen: &'a [SocketAddr],
     }
-}
 
-record! {
     /// robotgate has stopped. This is the last record of a run, unless robotgate was killed or crashed.
     pub struct StopRecord<'a> as "stop" {
         pub time: Timestamp,
@@ -347,9 +340,7 @@ record! {
         /// requests.
         pub cut_off: Option<u64>,
     }
-}
 
-record! {
     /// A reload of the configuration. Written before the first decision with the new one.
     pub struct ReloadRecord<'a> as "reload" {
         pub time: Timestamp,
@@ -365,9 +356,7 @@ record! {
         pub config_sha256_before: Sha256,
         pub config_sha256: Sha256,
     }
-}
 
-record! {
     /// Somebody made robotgate forget what it knows of an origin.
     pub struct ForgetRecord<'a> as "forget" {
         pub time: Timestamp,
@@ -421,4 +410,26 @@ pub struct Redirect<'a> {
     pub to: Cow<'a, str>,
     /// The address that the redirect led to; `null` if no connection was made.
     pub upstream: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_describes_each_field_of_each_record() {
+        let page = include_str!("../../docs/audit-log.md");
+        for (event, fields) in EVENTS.into_iter().zip(FIELDS) {
+            let (_, section) = page.split_once(&format!("\n### {event}\n")).expect(event);
+            let rows = section.split("\n###").next().into_iter().flat_map(str::lines);
+            let names = rows.filter_map(|row| row.strip_prefix("| `")?.split("` | ").next());
+            let names: Vec<&str> = names.flat_map(|names| names.split("`, `")).collect();
+            for field in fields {
+                assert!(
+                    names.contains(field),
+                    "docs/audit-log.md does not describe the field {field} of {event}"
+                );
+            }
+        }
+    }
 }

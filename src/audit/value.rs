@@ -6,7 +6,6 @@ use std::{
     net::SocketAddr,
 };
 
-use super::Redirect;
 use crate::{copy::Sha256, decision::Exemption, text::Timestamp};
 
 /// A type that can be written as a value in a log record.
@@ -126,14 +125,6 @@ impl Value for [SocketAddr] {
     }
 }
 
-/// Uses serde. It is slower than code written by hand, but few fetches are redirected.
-impl Value for Vec<Redirect<'_>> {
-    fn write(&self, line: &mut Vec<u8>) {
-        // Serialising strings and numbers into memory cannot fail.
-        let _ = serde_json::to_writer(line, self);
-    }
-}
-
 fn quoted(line: &mut Vec<u8>, write: impl FnOnce(&mut Escaped<'_>) -> fmt::Result) {
     line.push(b'"');
     // Writing into memory cannot fail.
@@ -206,14 +197,6 @@ mod tests {
                 "\".example.com\"",
             ),
             (to_json(&url), "\"https://[::1]:8443/a\\\"b\""),
-            (
-                to_json(&vec![Redirect {
-                    status: Some(301),
-                    to: "http://b.example/".into(),
-                    upstream: None,
-                }]),
-                r#"[{"status":301,"to":"http://b.example/","upstream":null}]"#,
-            ),
         ] {
             assert_eq!(json, expected);
         }

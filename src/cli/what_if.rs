@@ -13,11 +13,12 @@ use super::{
     print, source,
 };
 use crate::{
+    audit::basis,
     config::{Config, ConfigError},
     evidence::{EvidenceReader, FileError},
     origin::Origin,
     replay::{Cases, Change, Effect, Finding, Group, LogPosition, Outline, Replayed, Replayer, Report, Summary},
-    text::plain_message,
+    text::{grouped, plain_message},
 };
 
 /// Say what would have been decided with another configuration, robots.txt or User-Agent
@@ -280,11 +281,7 @@ fn show(text: &mut String, group: &Group) {
 }
 
 fn outline(outline: &Outline) -> String {
-    let basis = match &outline.rule {
-        Some(rule) if outline.reason == "rule" => rule.clone(),
-        Some(rule) => format!("{}, {rule}", outline.reason),
-        None => outline.reason.clone(),
-    };
+    let basis = basis(&outline.reason, outline.rule.as_deref());
     let passes = match (&*outline.verdict, outline.forwarded) {
         ("allow", true) | ("deny", false) => "",
         (_, true) => " (forwarded)",
@@ -311,19 +308,6 @@ fn case_file(summary: &Summary, cases: &Cases) -> String {
     text + "\n" + cases.text()
 }
 
-/// Writes a number with a comma between thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// How many groups are listed without `--all`.
 const LISTED: usize = 20;
 /// Maximum length of a line in the report, in bytes.
@@ -340,13 +324,6 @@ Try it:
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_have_commas_between_thousands() {
-        for (number, text) in [(0, "0"), (999, "999"), (1204, "1,204"), (1_000_000, "1,000,000")] {
-            assert_eq!(grouped(number), text);
-        }
-    }
 
     #[test]
     fn a_site_has_an_origin_and_a_file() {

@@ -9,7 +9,7 @@ use super::{
     seen_texts::SeenTexts,
 };
 use crate::{
-    audit::{AuditLog, Instance, Line, Recent, RedactQuery, Redirect, Reserved, RobotsRecord, SharedRecord},
+    audit::{AuditLog, Instance, Json, Line, Recent, RedactQuery, Redirect, Reserved, RobotsRecord, SharedRecord},
     config::Config,
     copy::{AnswerKind, Fetched, LastAnswer, OriginState, RobotsCopy, Sha256, SiteDocument},
     evidence::{Evidence, SeenText, Sighting},
@@ -157,7 +157,7 @@ impl LoggedFetcher {
     }
 
     /// Returns the redirects that a fetch followed, in the form for the log.
-    pub(super) fn redirects(&self, traced: &Traced) -> Vec<Redirect<'static>> {
+    pub(super) fn redirects(&self, traced: &Traced) -> Json<Vec<Redirect<'static>>> {
         let redirects = traced.redirects().map(|(status, to)| Redirect {
             status,
             to: plain(&self.redact_query.url(Cow::Borrowed(&to.url)), MAX_URL)
@@ -165,7 +165,7 @@ impl LoggedFetcher {
                 .into(),
             upstream: to.upstream.map(|address| address.to_string()),
         });
-        redirects.collect()
+        Json(redirects.collect())
     }
 
     fn line(&self, finished: &FinishedFetch<'_>) -> Line {

@@ -1,14 +1,12 @@
 //! Passes to the history what was counted since the last time. It reads counters and the copies of the log's latest
 //! refusals, so that requests have nothing to do for it.
 
-use std::{borrow::Cow, sync::Arc, time::SystemTime};
-
-use serde::Deserialize;
+use std::{sync::Arc, time::SystemTime};
 
 use super::Live;
 use crate::{
+    audit::LoggedRefusal,
     copy::Tallied,
-    decision::{Reason, Verdict},
     history::{Refusal, Sample, SiteCounts},
 };
 
@@ -17,19 +15,6 @@ pub struct Sampler {
     live: Arc<Live>,
     /// The number of the last refusal that was read.
     refusal: u64,
-}
-
-/// The part of a record of a decision that the history counts.
-#[derive(Deserialize)]
-struct Record<'r> {
-    verdict: &'r str,
-    reason: &'r str,
-    #[serde(borrow)]
-    bot: Option<Cow<'r, str>>,
-    #[serde(borrow)]
-    origin: Cow<'r, str>,
-    #[serde(borrow)]
-    rule: Option<Cow<'r, str>>,
 }
 
 // === impl Sampler ===
@@ -45,11 +30,9 @@ impl Sampler {
         let recent = self.live.recent();
         let tail = recent.tail(Some(self.refusal), usize::MAX);
         self.refusal = tail.next;
-        let records = tail
-            .lines
-            .iter()
-            .filter_map(|(_, line)| serde_json::from_slice(line).ok());
-        let records: Vec<Record<'_>> = records.collect();
+        let logged: Vec<LoggedRefusal<'_>> = (tail.lines.iter())
+            .filter_map(|(_, line)| serde_json::from_slice(line).ok())
+            .collect();
         let mut sites = Vec::new();
         if with_sites {
             self.live.store().take_tallies(|origin, tallied| {
@@ -59,25 +42,19 @@ impl Sampler {
         let sample = Sample {
             totals: self.live.metrics.decision_totals(),
             sites,
-            refusals: records.iter().filter_map(Record::refusal).collect(),
+            refusals: logged.iter().map(refusal).collect(),
         };
         self.live.history.add(now, &sample);
     }
 }
 
-// === impl Record ===
-
-impl Record<'_> {
-    fn refusal(&self) -> Option<Refusal<&str>> {
-        Some(Refusal {
-            site: &self.origin,
-            bot: self.bot.as_deref().unwrap_or_default(),
-            rule: self.rule.as_deref().unwrap_or_default(),
-            verdict: Verdict::ALL
-                .into_iter()
-                .find(|verdict| verdict.as_str() == self.verdict)?,
-            reason: Reason::ALL.into_iter().find(|reason| reason.as_str() == self.reason)?,
-        })
+fn refusal<'r>(logged: &'r LoggedRefusal<'_>) -> Refusal<&'r str> {
+    Refusal {
+        site: &logged.origin,
+        bot: logged.bot.as_deref().unwrap_or_default(),
+        rule: logged.rule.as_deref().unwrap_or_default(),
+        verdict: logged.verdict,
+        reason: logged.reason,
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     generation::Generation,
 };
 use crate::{
-    audit::{Line, Reserved, TdmrepRecord},
+    audit::{Json, Line, Reserved, TdmrepRecord},
     config::Config,
     copy::{Fetched, Lookup, Meaning, OriginState, Policy, RobotsCopy, SiteDocument},
     fetch::{Fetch, FetchPermit, FinishedFetch, LookupError, Requester, SharedCopy, Traced},
@@ -224,7 +224,7 @@ impl TdmrepFetcher {
             tdmrep_url: url,
             source: "site",
             fetched: Some(Timestamp(at)),
-            redirects: Vec::new(),
+            redirects: Json(Vec::new()),
             status: None,
             upstream: None,
             bytes: None,

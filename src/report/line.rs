@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, de::IgnoredAny};
 
-use crate::text::Timestamp;
+use crate::{audit::EVENTS, text::Timestamp};
 
 /// A record of the log, of any kind, with all fields that a report uses. `docs/audit-log.md` describes the fields.
 #[derive(Debug, Deserialize)]
@@ -120,7 +120,7 @@ impl<'a> Line<'a> {
             // A record of an unknown kind may have a field with a known name, but with a different type. So parse only
             // `event` and `time`.
             Err(_) => match serde_json::from_slice::<Any<'_>>(line) {
-                Ok(any) if !KNOWN.contains(&any.event.as_str()) => Self::Other,
+                Ok(any) if !EVENTS.contains(&any.event.as_str()) => Self::Other,
                 _ => Self::Unreadable,
             },
         }
@@ -189,15 +189,20 @@ impl Text<'_> {
 
 /// Time from 1970 to the start of the year 10000.
 const END: Duration = Duration::from_secs(253_402_300_800);
-const KNOWN: [&str; 10] = [
-    "decision",
-    "completion",
-    "withdrawn",
-    "robots",
-    "shared",
-    "robots-changed",
-    "start",
-    "stop",
-    "reload",
-    "forget",
-];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_record_of_a_known_kind_is_unreadable() {
+        let line = |event: &str| format!(r#"{{"event":"{event}","time":"2026-11-22T08:00:00Z","error":7}}"#);
+        for event in EVENTS {
+            assert!(
+                matches!(Line::parse(line(event).as_bytes()), Line::Unreadable),
+                "{event}"
+            );
+        }
+        assert!(matches!(Line::parse(line("later").as_bytes()), Line::Other));
+    }
+}

@@ -6,14 +6,14 @@
 
 use std::{borrow::Cow, time::SystemTime};
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::input::moment;
 use crate::{
+    audit::LoggedRefusal,
     decision::{Reason, Verdict},
     origin::Origin,
-    text::{Timestamp, words},
+    text::words,
 };
 
 /// A parsed filter.
@@ -45,33 +45,6 @@ words! {
     }
 }
 
-/// The parts of a record in the log that a filter reads.
-#[derive(Debug, Deserialize)]
-pub(super) struct Record<'r> {
-    time: Timestamp,
-    #[serde(borrow)]
-    pub(super) id: Cow<'r, str>,
-    pub(super) verdict: &'r str,
-    pub(super) reason: &'r str,
-    pub(super) forwarded: bool,
-    #[serde(borrow)]
-    bot: Option<Cow<'r, str>>,
-    #[serde(borrow)]
-    user_agent: Option<Cow<'r, str>>,
-    #[serde(borrow)]
-    client: Cow<'r, str>,
-    #[serde(borrow)]
-    url: Cow<'r, str>,
-    #[serde(borrow)]
-    origin: Cow<'r, str>,
-    #[serde(borrow)]
-    rule: Option<Cow<'r, str>>,
-    line: Option<u32>,
-    #[serde(borrow)]
-    robots_error: Option<Cow<'r, str>>,
-    usage: Option<Value>,
-}
-
 // === impl Filter ===
 
 impl Filter {
@@ -94,8 +67,7 @@ impl Filter {
                 }
                 continue;
             };
-            let field = Field::ALL.into_iter().find(|field| field.as_str() == name);
-            let field = field.ok_or_else(|| {
+            let field = Field::from_word(name).ok_or_else(|| {
                 let known = Field::ALL.map(Field::as_str).join(", ");
                 format!(
                     "there is no field {name:?}; the fields are {known}. Put a word with a colon in quotation marks"
@@ -122,7 +94,7 @@ impl Filter {
     }
 
     /// Returns whether a refusal passes.
-    pub(super) fn passes(&self, record: &Record<'_>) -> bool {
+    pub(super) fn passes(&self, record: &LoggedRefusal<'_>) -> bool {
         let is_in_time = self.since.is_none_or(|since| record.time.0 >= since)
             && self.until.is_none_or(|until| record.time.0 < until);
         let has = |(field, values): &(Field, Vec<String>)| values.iter().any(|value| record.has(*field, value));
@@ -155,9 +127,9 @@ impl Field {
     }
 }
 
-// === impl Record ===
+// === impl LoggedRefusal ===
 
-impl Record<'_> {
+impl LoggedRefusal<'_> {
     /// Returns whether the record has this value, which is in lower case.
     fn has(&self, field: Field, value: &str) -> bool {
         let contains = |text: &Cow<'_, str>| text.to_lowercase().contains(value);
@@ -166,8 +138,8 @@ impl Record<'_> {
                 Some(bot) => bot.to_lowercase() == value,
                 None => value == "none",
             },
-            Field::Verdict => self.verdict == value,
-            Field::Reason => self.reason == value,
+            Field::Verdict => self.verdict.as_str() == value,
+            Field::Reason => self.reason.as_str() == value,
             Field::Site => self.is_at(value),
             Field::Url => contains(&self.url),
             Field::Rule => self.rule.as_ref().is_some_and(contains),
@@ -195,12 +167,11 @@ impl Record<'_> {
 
     /// Returns what the list shows of the record, in lower case.
     fn text(&self) -> String {
-        let reason = Reason::ALL.into_iter().find(|reason| reason.as_str() == self.reason);
         let rule = self.line.zip(self.rule.as_ref());
-        let why = match (rule, &self.robots_error, reason) {
-            (Some((line, rule)), ..) => format!("line {line}: {rule}"),
-            (None, Some(error), _) => error.to_string(),
-            (None, None, reason) => reason.map(Reason::sentence).unwrap_or_default().to_owned(),
+        let why = match (rule, &self.robots_error) {
+            (Some((line, rule)), _) => format!("line {line}: {rule}"),
+            (None, Some(error)) => error.to_string(),
+            (None, None) => self.reason.sentence().to_owned(),
         };
         let usage = self.usage.as_ref().and_then(|usage| usage["refused"].as_object());
         let usage = usage
@@ -209,8 +180,8 @@ impl Record<'_> {
         let who = self.bot.as_ref().or(self.user_agent.as_ref());
         let shown = [
             who.map_or("(no bot)", |who| who),
-            self.verdict,
-            self.reason,
+            self.verdict.as_str(),
+            self.reason.as_str(),
             &self.url,
             &why,
             &self.id,
@@ -267,6 +238,7 @@ fn terms(text: &str) -> Result<Vec<Term>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::Timestamp;
 
     const RECORD: &str = r#"{"time":"2026-11-22T08:00:00.000000Z","id":"0192","verdict":"deny","reason":"rule",
         "forwarded":false,"bot":"AcmeBot","user_agent":"AcmeBot/1.0","client":"10.0.0.7:5000",
@@ -279,7 +251,7 @@ mod tests {
     }
 
     fn passes(filter: &str) -> bool {
-        let record: Record<'_> = serde_json::from_str(RECORD).unwrap();
+        let record: LoggedRefusal<'_> = serde_json::from_str(RECORD).unwrap();
         Filter::parse(filter, now()).unwrap().passes(&record)
     }
 
@@ -344,7 +316,7 @@ mod tests {
     #[test]
     fn a_request_without_a_bot_is_found_by_none() {
         let record = RECORD.replace("\"AcmeBot\"", "null");
-        let record: Record<'_> = serde_json::from_str(&record).unwrap();
+        let record: LoggedRefusal<'_> = serde_json::from_str(&record).unwrap();
         assert!(Filter::parse("bot:none", now()).unwrap().passes(&record));
     }
 }

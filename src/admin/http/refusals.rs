@@ -13,11 +13,14 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     Context,
-    filter::{Filter, Record},
+    filter::Filter,
     input::{Form, StrictQuery},
     problem::Problem,
 };
-use crate::decision::Reason;
+use crate::{
+    audit::LoggedRefusal,
+    text::{Timestamp, no_formula},
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,24 +46,12 @@ pub(super) struct Refusals {
     missed: u64,
     /// Number of refusals in memory, and when the oldest of them was.
     held: usize,
-    oldest: Option<String>,
-    /// Number of refusals after `after` that pass the filter. Without `after`, of all refusals in memory.
+    oldest: Option<Timestamp>,
+    /// Number of refusals after `after` that pass the filter.
     found: usize,
     refusals: Vec<Box<RawValue>>,
     /// For each reason in `refusals`, a sentence that explains it.
     reasons: BTreeMap<&'static str, &'static str>,
-}
-
-/// The one field that is read from a record of the audit log.
-#[derive(Deserialize)]
-struct Refusal<'r> {
-    reason: &'r str,
-}
-
-/// The time of a record.
-#[derive(Deserialize)]
-struct Dated {
-    time: String,
 }
 
 impl Form for Range {
@@ -100,20 +91,18 @@ pub(super) async fn refusals(
             _ => drop(lines.drain(..lines.len().saturating_sub(limit))),
         }
     }
-    let oldest = all.lines.first();
-    let oldest = oldest.and_then(|(_, line)| serde_json::from_slice::<Dated>(line).ok());
     Ok(Json(Refusals {
         next,
         missed: tail.missed,
         held: all.lines.len(),
-        oldest: oldest.map(|oldest| oldest.time),
+        oldest: (all.lines.first()).and_then(|(_, line)| Some(parse(line)?.time)),
         found,
         refusals: (lines.iter())
             .filter_map(|(number, line)| numbered(*number, line))
             .collect(),
         reasons: (lines.iter())
-            .filter_map(|(_, line)| reason(line))
-            .map(|reason| (reason.as_str(), reason.sentence()))
+            .filter_map(|(_, line)| parse(line))
+            .map(|refusal| (refusal.reason.as_str(), refusal.reason.sentence()))
             .collect(),
     }))
 }
@@ -170,24 +159,19 @@ impl Selection {
 }
 
 fn passes(filter: &Filter, line: &[u8]) -> bool {
-    filter.is_empty() || serde_json::from_slice::<Record<'_>>(line).is_ok_and(|record| filter.passes(&record))
+    filter.is_empty() || parse(line).is_some_and(|refusal| filter.passes(&refusal))
 }
 
-/// Writes a value into a table. Spreadsheets run a text that begins with a character such as `=` as a formula. So such
-/// a text gets an apostrophe in front, which spreadsheets do not show.
+/// Writes a value into a table.
 fn cell(value: &Value) -> String {
     let text = match value {
         Value::Null => return String::new(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => no_formula(text),
         other => return other.to_string(),
-    };
-    let text = match text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
-        true => format!("'{text}"),
-        false => text,
     };
     match text.contains([',', '"', '\r', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text,
+        false => text.into_owned(),
     }
 }
 
@@ -197,9 +181,8 @@ fn numbered(number: u64, line: &[u8]) -> Option<Box<RawValue>> {
     RawValue::from_string(format!("{{\"seq\":{number},{fields}")).ok()
 }
 
-fn reason(line: &[u8]) -> Option<Reason> {
-    let refusal: Refusal<'_> = serde_json::from_slice(line).ok()?;
-    Reason::ALL.into_iter().find(|reason| reason.as_str() == refusal.reason)
+fn parse(line: &[u8]) -> Option<LoggedRefusal<'_>> {
+    serde_json::from_slice(line).ok()
 }
 
 const USUAL: usize = 50;
@@ -251,6 +234,8 @@ mod tests {
             (json!("@sum(a,b)"), "\"'@sum(a,b)\""),
             (json!("-x"), "'-x"),
             (json!("+x"), "'+x"),
+            (json!(" =1+1"), "' =1+1"),
+            (json!("-"), "-"),
             (json!("a\nb"), "\"a\nb\""),
         ] {
             assert_eq!(cell(&value), expected, "{value}");

@@ -279,3 +279,11 @@ fn verdicts_are_in_colour() {
         assert!(line.contains(label), "{line:?}");
     }
 }
+
+#[test]
+fn every_kind_of_record_is_shown_as_text() {
+    for event in crate::audit::EVENTS {
+        let record = format!(r#"{{"event":"{event}","time":"2026-11-22T13:24:48.9Z"}}"#);
+        assert_ne!(shown(&lines(), &record, None), record);
+    }
+}
