@@ -136,7 +136,7 @@ impl Difference {
 /// Decides the request of a log line again, and compares the result with the line.
 pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) -> Outcome {
     let mut differences = contradictions(logged, config);
-    let is_pace = logged.reason == Reason::Pace.as_str();
+    let is_pace = logged.has_reason(&[Reason::Pace]);
     let decided = match is_as_logged(logged) {
         // The request had to wait because it came too early. But first, the robots.txt had allowed it, and that part
         // can be decided again.
@@ -161,9 +161,7 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
 /// Returns whether the decision depended on the network (the host's address, a credential) or on the time of the
 /// request (its turn at the site). A replay does not know these.
 pub fn is_as_logged(logged: &LoggedDecision<'_>) -> bool {
-    [Reason::Egress, Reason::Pace, Reason::Unauthenticated, Reason::Identity]
-        .iter()
-        .any(|reason| reason.as_str() == logged.reason)
+    logged.has_reason(&[Reason::Egress, Reason::Pace, Reason::Unauthenticated, Reason::Identity])
 }
 
 /// Decides the request of a log line again.
@@ -219,7 +217,7 @@ fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
     let target = Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))?;
     Ok(Target {
         // The log leaves the user's name out of the URL.
-        names_user: logged.reason == Reason::FtpLogin.as_str(),
+        names_user: logged.has_reason(&[Reason::FtpLogin]),
         ..target
     })
 }
@@ -261,9 +259,7 @@ fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> Resul
     // Whether this request was only for the robots.txt depends on header fields that the log does not have. The logged
     // reason tells it instead.
     Ok(Scope::Path {
-        alone: [Reason::RobotsFile, Reason::Pace]
-            .iter()
-            .any(|reason| reason.as_str() == logged.reason),
+        alone: logged.has_reason(&[Reason::RobotsFile, Reason::Pace]),
     })
 }
 
@@ -304,7 +300,7 @@ fn pending_fetch(logged: &LoggedDecision<'_>) -> Option<CacheStatus> {
 
 /// Builds what the proxy knew of the origin's robots.txt when it decided the request, as far as the log line says.
 fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<RobotsCopy>>) -> Result<Lookup, Missing> {
-    let is = |reason: Reason| reason.as_str() == logged.reason;
+    let is = |reason| logged.has_reason(&[reason]);
     // Returns whether the robots.txt, or the lack of one, led to this result. A line with the reason `usage` counts
     // too: a use is refused only after the robots.txt has let the request through, and the line does not say for which
     // reason it did.
@@ -387,12 +383,11 @@ fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Vec<Differenc
             differ("robots_url", Some(robots_url), Some(&origin.robots_url()));
         }
     }
-    let is = |reason: Reason| reason.as_str() == logged.reason;
-    let is_unknown_client = is(Reason::Unauthenticated) || is(Reason::Identity);
+    let is_unknown_client = logged.has_reason(&[Reason::Unauthenticated, Reason::Identity]);
     if is_as_logged(logged) {
         // The verdict of a request that came too early is `defer`. It is `deny` only if the site's Crawl-delay is too
         // long.
-        let verdict = match is(Reason::Pace) && logged.verdict != Verdict::Deny.as_str() {
+        let verdict = match logged.has_reason(&[Reason::Pace]) && logged.verdict != Verdict::Deny.as_str() {
             true => Verdict::Defer,
             false => Verdict::Deny,
         };

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     copy::{Reservation, Sha256},
-    decision::{TdmrepAnswer, TdmrepState},
+    decision::{Reason, TdmrepAnswer, TdmrepState},
     usage::Vocabulary,
 };
 
@@ -88,6 +88,11 @@ pub(super) enum LoggedLine<'a> {
 // === impl LoggedDecision ===
 
 impl LoggedDecision<'_> {
+    /// Returns whether the decision has one of these reasons.
+    pub(super) fn has_reason(&self, reasons: &[Reason]) -> bool {
+        reasons.iter().any(|reason| self.reason == reason.as_str())
+    }
+
     /// Returns whether robotgate knew at that time whether the site has a `tdmrep.json`.
     pub(super) fn asked_for_tdmrep(&self) -> bool {
         self.has_tdmrep_state(TdmrepState::Found) || self.has_tdmrep_state(TdmrepState::None)

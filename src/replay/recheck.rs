@@ -40,10 +40,7 @@ impl AnsweredSite {
     /// # Errors
     /// Fails if the line does not say enough about the request.
     pub fn decide(&self, logged: &LoggedDecision<'_>, config: &Config) -> Result<Option<Decision>, Missing> {
-        let is_refused_before = [Reason::Egress, Reason::Unauthenticated, Reason::Identity]
-            .iter()
-            .any(|reason| reason.as_str() == logged.reason);
-        if is_refused_before {
+        if logged.has_reason(&[Reason::Egress, Reason::Unauthenticated, Reason::Identity]) {
             return Ok(None);
         }
         // Some query parameters may be left out of the log line. Only the configuration that was in force then says
