@@ -3,9 +3,7 @@
 
 use std::io;
 
-use tokio::runtime::{Handle, RuntimeFlavor};
-
-use super::state::{Batch, SharedLog, Sink};
+use super::state::{Batch, RequestRuntime, SharedLog, Sink};
 
 /// The promise of a request to write the next batch. Dropping this value writes the batch, so it is written even if the
 /// request is cancelled or panics. Other requests rely on that.
@@ -21,14 +19,6 @@ struct WriteTurn<'a> {
     shared: &'a SharedLog,
     /// `None` only after the drop.
     work: Option<(Sink, Batch)>,
-}
-
-/// The tokio runtime that serves requests.
-#[derive(Debug)]
-pub(super) struct RequestRuntime {
-    pub(super) handle: Handle,
-    /// Whether the runtime has several threads. Then the others continue while the output blocks one.
-    has_others: bool,
 }
 
 // === impl SharedLog ===
@@ -114,24 +104,6 @@ impl Drop for WriteTurn<'_> {
         if let Some((sink, batch)) = self.work.take() {
             self.shared.give_back(sink, batch, false);
         }
-    }
-}
-
-// === impl RequestRuntime ===
-
-impl RequestRuntime {
-    fn current() -> Self {
-        let handle = Handle::current();
-        let alone = handle.runtime_flavor() == RuntimeFlavor::MultiThread && handle.metrics().num_workers() == 1;
-        Self {
-            handle,
-            has_others: !alone,
-        }
-    }
-
-    /// Wakes an idle thread of the runtime, so that it takes over the sockets, timers and tasks of a blocked thread.
-    pub(super) fn rouse(&self) {
-        self.handle.spawn(async {});
     }
 }
 

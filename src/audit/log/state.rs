@@ -9,11 +9,13 @@ use std::{
     time::Instant,
 };
 
-use tokio::sync::Notify;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::Notify,
+};
 
 use super::{
     AuditError,
-    inline::RequestRuntime,
     pace::{Coalescing, Pace},
 };
 
@@ -90,6 +92,14 @@ pub(super) struct Batch {
     pub(super) bytes: Vec<u8>,
     /// Number of bytes that are already written.
     pub(super) done: usize,
+}
+
+/// The tokio runtime that serves requests.
+#[derive(Debug)]
+pub(super) struct RequestRuntime {
+    pub(super) handle: Handle,
+    /// Whether the runtime has several threads. Then the others continue while the output blocks one.
+    pub(super) has_others: bool,
 }
 
 // === impl Sink ===
@@ -279,6 +289,24 @@ impl Batch {
     /// output gets the whole line.
     pub(super) fn restart_cut_line(&mut self) {
         self.done = memchr::memrchr(b'\n', &self.bytes[..self.done]).map_or(0, |end| end + 1);
+    }
+}
+
+// === impl RequestRuntime ===
+
+impl RequestRuntime {
+    pub(super) fn current() -> Self {
+        let handle = Handle::current();
+        let alone = handle.runtime_flavor() == RuntimeFlavor::MultiThread && handle.metrics().num_workers() == 1;
+        Self {
+            handle,
+            has_others: !alone,
+        }
+    }
+
+    /// Wakes an idle thread of the runtime, so that it takes over the sockets, timers and tasks of a blocked thread.
+    pub(super) fn rouse(&self) {
+        self.handle.spawn(async {});
     }
 }
 
