@@ -26,6 +26,6 @@ pub use self::{
     meaning::{Fetched, Meaning, Received},
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
     robots_copy::{RobotsCopy, Sha256},
-    state::{Answer, AnswerKind, Due, LastAnswer, OriginState, Saved, SavedCopy, SourceFetch},
+    state::{Answer, AnswerKind, Due, LastAnswer, OriginState, Saved, SavedCopy, Severity, SourceFetch},
     tdmrep::{Location, Reservation, TdmRep, TooLong},
 };

@@ -7,7 +7,7 @@ use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    copy::{Answer, Due, Location, OriginState, Policy, Sha256},
+    copy::{Answer, AnswerKind, Due, Location, OriginState, Policy, Sha256},
     origin::Origin,
     robots::{StatementKind, content_signal, content_usage, split_path, statements},
     store::{Record, VerdictCounts},
@@ -21,6 +21,9 @@ pub struct Row {
     /// What is known about the robots.txt: `rules`; `expired` if it has to be fetched before the next decision; or the
     /// reason why no rules apply, or why only those of an old copy apply.
     pub holds: Cow<'static, str>,
+    /// What `holds` means for requests to the site, for people.
+    #[serde(default)]
+    pub meaning: Cow<'static, str>,
     /// Whether the robots.txt is fetched again when a request needs it: `no`, `background` (the request does not wait
     /// for the fetch) or `now`.
     pub due: Due,
@@ -136,6 +139,12 @@ impl Row {
         Some(Self::new(origin, &state, bytes, policy, now))
     }
 
+    /// Returns what is known about the robots.txt. `None` if a robotgate of another version says it in a word that this
+    /// one does not know.
+    pub fn kind(&self) -> Option<AnswerKind> {
+        AnswerKind::of_word(&self.holds)
+    }
+
     /// Creates the row for an origin in the proxy's memory.
     pub(super) fn held(origin: &Origin, state: &OriginState, policy: &Policy, now: SystemTime) -> Self {
         let state = under(state.clone(), policy);
@@ -160,6 +169,7 @@ impl Row {
         Self {
             origin: origin.to_owned(),
             holds: answer.holds().as_str().into(),
+            meaning: answer.holds().meaning().into(),
             due: state.due(now, policy),
             status: source_fetch.status,
             fetched: source_fetch.fetched.map(Timestamp),

@@ -15,7 +15,7 @@ use std::{
 };
 
 pub use self::{
-    answer::{Answer, AnswerKind, Due, SourceFetch},
+    answer::{Answer, AnswerKind, Due, Severity, SourceFetch},
     saved::{Saved, SavedCopy},
 };
 use super::{Failure, FetchError, Freshness, Meaning, Policy, RobotsCopy, Then, Unreachable, WithoutCopy};

@@ -10,6 +10,7 @@ use super::{
     line::{Record, Text},
     top::SEPARATOR,
 };
+use crate::copy::AnswerKind;
 
 /// A time during which the robots.txt of a site could not be fetched.
 #[derive(Debug, Clone)]
@@ -62,7 +63,7 @@ impl Outages {
         let (key, time) = (key(record, log), record.time.0);
         // `egress` means that bots must not reach the site's address. So nothing was fetched, and the record says
         // nothing about the site.
-        let is_egress = record.holds.as_ref().is_some_and(|holds| holds.as_str() == "egress");
+        let is_egress = (record.holds.as_ref()).is_some_and(|holds| holds.as_str() == AnswerKind::Egress.as_str());
         let since = record.failing_since.filter(|_| !is_egress).map(|since| since.0);
         match (self.open.get_mut(&key), since) {
             (Some(open), Some(since)) if since <= open.last => {

@@ -175,7 +175,7 @@ async fn the_page_finds_origins_and_answers_whether_a_bot_may_fetch() {
         .perform(json!([
             "origin",
             name,
-            "its rules",
+            "the rules of its robots.txt decide",
             "1 allow, 0 deny",
             "robots.txt, 4 lines",
             "Allow: /private/press"
@@ -231,7 +231,9 @@ async fn the_page_sorts_and_pages_ten_thousand_sites_with_long_names() {
     operator.perform(json!(["fits", 400])).await;
     operator.perform(json!(["fits", 1400])).await;
     operator.perform(json!(["search", "h07777", [site(7777)]])).await;
-    operator.perform(json!(["origin", site(7777), "its rules"])).await;
+    operator
+        .perform(json!(["origin", site(7777), "the rules of its robots.txt decide"]))
+        .await;
     operator
         .perform(json!(["within", 400, "a site with a long name"]))
         .await;
@@ -282,7 +284,9 @@ async fn the_page_says_which_requests_would_be_decided_otherwise() {
     operator.perform(what_if("", "a = 1", &["the configuration:1"])).await;
     operator.perform(json!(["forgive", "status of 400"])).await;
     operator.perform(json!(["search", "shop", [site]])).await;
-    operator.perform(json!(["origin", site, "its rules"])).await;
+    operator
+        .perform(json!(["origin", site, "the rules of its robots.txt decide"]))
+        .await;
     operator.perform(json!(["edited", site, ROBOTS])).await;
     operator.perform(json!(["fits", 400])).await;
     operator.close().await;

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use robotgate::decision::Reason;
+use robotgate::{copy::AnswerKind, decision::Reason};
 use serde_json::Value;
 
 use crate::{docs, support::Gate};
@@ -73,18 +73,40 @@ async fn dashboards_and_alerts_use_only_existing_decision_labels() {
 
 #[test]
 fn the_documentation_lists_every_reason_in_order() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/responses.md");
-    let text = fs::read_to_string(page).expect("there is a page about responses");
-    // Collect the words in the first column of each table.
-    let tables = text.split("\n\n").map(|table| {
+    let tables = tables("docs/responses.md");
+    let reasons = Reason::ALL.map(Reason::as_str);
+    assert!(
+        tables.contains(&reasons.map(str::to_owned).to_vec()),
+        "none of {tables:#?} is {reasons:?}"
+    );
+}
+
+#[test]
+fn the_documentation_lists_everything_that_a_copy_can_hold_in_order() {
+    let tables = tables("docs/audit-log.md");
+    let kinds = AnswerKind::ALL.map(AnswerKind::as_str);
+    assert!(
+        tables.contains(&kinds.map(str::to_owned).to_vec()),
+        "none of {tables:#?} is {kinds:?}"
+    );
+    let list = kinds.map(|word| format!("`{word}`")).join(", ");
+    assert!(read("docs/monitoring.md").contains(&list), "the states are not {list}");
+}
+
+/// Returns the words in the first column of each table of a page.
+fn tables(page: &str) -> Vec<Vec<String>> {
+    let page = read(page);
+    let tables = page.split("\n\n").map(|table| {
         let words = table
             .lines()
             .filter_map(|row| row.strip_prefix("| `")?.split_once("` | "));
-        words.map(|(word, _)| word).collect::<Vec<_>>()
+        words.map(|(word, _)| word.to_owned()).collect()
     });
-    let tables: Vec<_> = tables.collect();
-    let reasons = Reason::ALL.map(Reason::as_str).to_vec();
-    assert!(tables.contains(&reasons), "none of {tables:#?} is {reasons:?}");
+    tables.collect()
+}
+
+fn read(page: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).expect("there is this page")
 }
 
 #[test]

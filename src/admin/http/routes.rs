@@ -173,16 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_a_text_for_every_kind_of_answer() {
-        let (_, table) = documents::SCRIPT
-            .split_once("\nconst HOLDS = {\n")
-            .expect("the page's table");
-        let (table, _) = table.split_once("\n};").expect("its end");
-        let words = table.lines().map(|line| {
-            let (word, _) = line.split_once(": ").expect("a word and what it means");
-            word.trim().trim_matches('"')
-        });
-        assert!(words.eq(AnswerKind::ALL.map(AnswerKind::as_str)), "{table}");
+    fn the_page_filters_by_every_kind_of_answer() {
+        let (_, list) = documents::SCRIPT
+            .split_once("\nconst STATES = [\n")
+            .expect("the page's list");
+        let (list, _) = list.split_once(",\n];").expect("its end");
+        let words = list.lines().map(|line| line.trim_matches([' ', ',', '"']));
+        assert!(words.eq(AnswerKind::ALL.map(AnswerKind::as_str)), "{list}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ const COLUMNS = [
 ];
 let wantedSites = {}; // the fields after `#origins?` in the page's URL
 
-for (const holds of Object.keys(HOLDS))
+for (const holds of STATES)
   $("state-filter").append(make("option", { value: holds }, holds.replaceAll("-", " ")));
 for (const [sort, title] of [...COLUMNS, ["failing-since", "failing since"]])
   for (const order of ["asc", "desc"])
@@ -106,7 +106,7 @@ function originRow(row) {
       make(
         "span",
         {},
-        HOLDS[row.holds] ?? row.holds,
+        row.meaning,
         row.status != null && ` (${row.status})`,
         row.failing_since && make("span", { class: "deny" }, ", failing since ", time(row.failing_since)),
       ),
@@ -162,7 +162,7 @@ async function showOrigin(origin) {
         "dl",
         { class: "facts" },
         facts([
-          ["What applies", HOLDS[row.holds] ?? row.holds],
+          ["What applies", row.meaning],
           ["robots.txt", data(row.robots_url)],
           ["Status", row.status],
           ["Last fetch", time(row.fetched)],

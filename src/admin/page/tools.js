@@ -16,16 +16,16 @@ const MAX_CHANGES = 20; // changes of robots.txt files to show
 const CHANGES_PERIOD = 5000; // ms between two requests for the changes of robots.txt files
 const VERDICTS = ["allow", "deny", "unverifiable", "defer"];
 
-const HOLDS = {
-  rules: "its rules",
-  expired: "nothing: its robots.txt has expired, and is fetched again before the next decision",
-  "no-robots": "no robots.txt: all is allowed",
-  "soft-404": "no robots.txt (an error page says so): all is allowed",
-  unreachable: "unreachable: all is disallowed",
-  "last-copy": "unreachable for too long: its last good robots.txt",
-  "unreachable-too-long": "unreachable for too long, and its robots.txt was never fetched",
-  egress: "closed to bots, so it was not fetched",
-};
+const STATES = [
+  "rules",
+  "expired",
+  "no-robots",
+  "soft-404",
+  "unreachable",
+  "last-copy",
+  "unreachable-too-long",
+  "egress",
+];
 const LOST = {
   "tie-allow-wins": "as long, but allow wins a tie",
   "tie-earlier": "as long, but another rule comes first",

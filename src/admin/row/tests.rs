@@ -106,6 +106,6 @@ fn every_row_has_every_field() {
     let row = detail(rules(TEXT, noon()), noon()).row;
     let json = serde_json::to_value(&row).unwrap();
     let fields: Vec<&String> = json.as_object().unwrap().keys().collect();
-    assert_eq!(fields.len(), 12, "{fields:?}");
+    assert_eq!(fields.len(), 13, "{fields:?}");
     assert_eq!(serde_json::from_value::<Row>(json).unwrap(), row);
 }

@@ -12,6 +12,7 @@ use crate::{
         colour::{Colour, Paint},
         columns::{columns, cut_middle, padded, widest},
     },
+    copy::{AnswerKind, Severity},
     text::{Minute, Timestamp, plain},
 };
 
@@ -143,10 +144,10 @@ impl Cells {
 
 /// Returns the colour for what robotgate knows of an origin, by how bad that is for the bots.
 fn colour(row: &Row) -> Option<Colour> {
-    match &*row.holds {
-        "rules" | "no-robots" => None,
-        "unreachable" | "egress" => Some(Colour::Bad),
-        _ => Some(Colour::Warning),
+    match row.kind().map(AnswerKind::severity) {
+        Some(Severity::Fine) => None,
+        Some(Severity::Bad) => Some(Colour::Bad),
+        Some(Severity::Warning) | None => Some(Colour::Warning),
     }
 }
 

@@ -10,7 +10,7 @@ use super::{CacheArgs, CacheError, origin_of, paint, print, print_json, unknown}
 use crate::{
     admin::{Detail, LastCopy},
     cli::colour::{Colour, Paint},
-    copy::{Due, Then, Unreachable, WithoutCopy},
+    copy::{AnswerKind, Due, Then, Unreachable, WithoutCopy},
     robots::numbered_lines,
     text::{Minute, Span, Timestamp, plain, plain_message},
 };
@@ -58,10 +58,7 @@ fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) 
     let row = &detail.row;
     // Look at what applies to requests, and not at whether the last fetch failed: after a failure, an earlier
     // robots.txt can still be valid.
-    let fails = matches!(
-        &*row.holds,
-        "unreachable" | "last-copy" | "unreachable-too-long" | "egress"
-    );
+    let fails = row.kind().is_some_and(AnswerKind::fails);
     let mut out = String::new();
     // Writing to a string cannot fail.
     let mut say = |name: &str, value: String| {
@@ -74,7 +71,7 @@ fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) 
             .in_colour(Colour::Strong, plain(&row.holds, MAX_VALUE))
             .to_string(),
     );
-    say("Meaning", meaning(&row.holds).to_owned());
+    say("Meaning", plain_message(&row.meaning, MAX_VALUE).into_owned());
     if let Some(status) = row.status {
         say("Status", status.to_string());
     }
@@ -120,21 +117,6 @@ fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) 
     out
 }
 
-/// Says what `holds`, which is what robotgate knows of a site, means for requests to this site.
-fn meaning(holds: &str) -> &'static str {
-    match holds {
-        "rules" => "the rules below decide",
-        "no-robots" => "the site has no robots.txt: everything is allowed",
-        "soft-404" => "a server error said that there is no robots.txt: everything is allowed",
-        "expired" => "the robots.txt has expired: robotgate fetches it again before it decides the next request",
-        "egress" => "bots must not go there (egress in the configuration)",
-        "unreachable" => "the robots.txt cannot be fetched: until it can, everything is disallowed",
-        "last-copy" => "the site has been failing for long: its last good robots.txt decides",
-        "unreachable-too-long" => "the site has failed for so long that everything is allowed",
-        _ => "see the proxy's documentation",
-    }
-}
-
 fn ago(then: SystemTime, now: SystemTime) -> String {
     match now.duration_since(then) {
         Ok(passed) => format!("{}, {} ago", Minute(then), Span(passed)),
@@ -164,7 +146,7 @@ fn next_try(then: SystemTime, now: SystemTime) -> String {
 /// Returns until when `policy` refuses requests to a failing site, and what applies afterwards. Returns `None` if it
 /// does not refuse them, or refuses them forever.
 fn refused_until(detail: &Detail, policy: &Unreachable, now: SystemTime) -> Option<String> {
-    let Timestamp(since) = detail.row.failing_since.filter(|_| detail.row.holds == "unreachable")?;
+    let Timestamp(since) = (detail.row.failing_since).filter(|_| detail.row.kind() == Some(AnswerKind::Unreachable))?;
     let then = match (policy.then, &detail.last_copy, policy.without_copy) {
         (Then::Deny, _, _) | (Then::LastCopy, None, WithoutCopy::Deny) => return None,
         (Then::LastCopy, Some(_), _) => "the last copy decides",

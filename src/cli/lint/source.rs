@@ -15,7 +15,7 @@ use crate::{
         load, source,
     },
     config::ConfigError,
-    copy::{Answer, Fetched, SiteDocument},
+    copy::{Answer, AnswerKind, Fetched, SiteDocument},
     files::Unreadable,
     origin::{Scheme, Target, TargetError},
     text::plain,
@@ -168,7 +168,7 @@ impl Absence {
                 "the redirects lead to no robots.txt, which is treated as having none: everything is allowed"
                     .to_owned(),
             ),
-            Answer::NoRobots => (false, "the site has no robots.txt: everything is allowed".to_owned()),
+            Answer::NoRobots => (false, AnswerKind::NoRobots.meaning().to_owned()),
             Answer::Soft404 => (
                 true,
                 format!(
@@ -180,13 +180,8 @@ impl Absence {
             answer @ (Answer::Unreachable(_) | Answer::UnreachableTooLong(_)) => {
                 let reason = answer.failure().map(|failure| failure.error.to_string());
                 let reason = reason.unwrap_or_default();
-                (
-                    true,
-                    format!(
-                        "the robots.txt cannot be fetched, and until it can everything is disallowed: {}",
-                        plain(&reason, MAX_REASON)
-                    ),
-                )
+                let meaning = answer.holds().meaning();
+                (true, format!("{meaning}: {}", plain(&reason, MAX_REASON)))
             }
         };
         Some(Self { text, is_fault })

@@ -6,7 +6,6 @@ use std::{sync::Arc, time::SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::{Failure, RobotsCopy};
-use crate::text::words;
 
 /// What applies to an origin at a given time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,21 +19,105 @@ pub enum Answer<'s> {
     UnreachableTooLong(&'s Failure),
 }
 
-words! {
-    /// The kinds of [`Answer`], for the log, the metrics and the API. If no robots.txt copy decides, the reason of the
-    /// decision is the same word.
-    pub enum AnswerKind {
-        Rules = "rules",
-        /// There is no usable answer: the robots.txt has to be fetched first.
-        Expired = "expired",
-        NoRobots = "no-robots",
-        Soft404 = "soft-404",
-        Unreachable = "unreachable",
-        LastCopy = "last-copy",
-        UnreachableTooLong = "unreachable-too-long",
-        /// Bots may not reach the origin.
-        Egress = "egress",
+/// Defines [`AnswerKind`] from a table.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $word:literal { meaning: $meaning:literal, severity: $severity:ident, fails: $fails:literal, })+) => {
+        /// The kinds of [`Answer`], for the log, the metrics, the API and people. If no robots.txt copy decides, the
+        /// reason of the decision is the same word.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum AnswerKind {
+            $($(#[$doc])* #[serde(rename = $word)] $name,)+
+        }
+
+        impl AnswerKind {
+            /// All kinds, in the order of the documentation.
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$name),+];
+
+            /// Returns the kind's word.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)+
+                }
+            }
+
+            /// Returns in a few words what the kind means for requests to the site.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$name => $meaning,)+
+                }
+            }
+
+            /// Returns how bad the kind is for the bots.
+            pub const fn severity(self) -> Severity {
+                match self {
+                    $(Self::$name => Severity::$severity,)+
+                }
+            }
+
+            /// Returns whether the answer is based on a failed fetch.
+            pub const fn fails(self) -> bool {
+                match self {
+                    $(Self::$name => $fails,)+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Rules = "rules" {
+        meaning: "the rules of its robots.txt decide",
+        severity: Fine,
+        fails: false,
     }
+    /// There is no usable answer: the robots.txt has to be fetched first.
+    Expired = "expired" {
+        meaning: "its robots.txt has expired: robotgate fetches it again before it decides the next request",
+        severity: Warning,
+        fails: false,
+    }
+    NoRobots = "no-robots" {
+        meaning: "the site has no robots.txt: everything is allowed",
+        severity: Fine,
+        fails: false,
+    }
+    Soft404 = "soft-404" {
+        meaning: "a server error said that there is no robots.txt: everything is allowed",
+        severity: Warning,
+        fails: false,
+    }
+    Unreachable = "unreachable" {
+        meaning: "the robots.txt cannot be fetched, and until it can everything is disallowed",
+        severity: Bad,
+        fails: true,
+    }
+    LastCopy = "last-copy" {
+        meaning: "the site has been failing for long: its last good robots.txt decides",
+        severity: Warning,
+        fails: true,
+    }
+    /// Also if there is a last copy, but the configuration does not use it.
+    UnreachableTooLong = "unreachable-too-long" {
+        meaning: "the site has failed for so long that everything is allowed",
+        severity: Warning,
+        fails: true,
+    }
+    /// Bots may not reach the origin.
+    Egress = "egress" {
+        meaning: "bots must not go there (egress in the configuration)",
+        severity: Bad,
+        fails: true,
+    }
+}
+
+/// How bad an answer is for the bots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    Fine,
+    /// Bots may fetch pages, but an operator should look at it.
+    Warning,
+    /// Bots may fetch nothing.
+    Bad,
 }
 
 /// The fetch that an answer is based on: the fetch of the copy that decides, or otherwise the last fetch.
@@ -57,6 +140,15 @@ pub enum Due {
     Background,
     /// Fetch first. The state that is known must not decide.
     Now,
+}
+
+// === impl AnswerKind ===
+
+impl AnswerKind {
+    /// Returns the kind with this word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
 }
 
 // === impl Answer ===

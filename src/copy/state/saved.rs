@@ -10,7 +10,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Content, Failure, FailureSeries, FetchError, LastResponse, OriginState, RobotsCopy};
+use super::{AnswerKind, Content, Failure, FailureSeries, FetchError, LastResponse, OriginState, RobotsCopy};
 use crate::{
     copy::{Sha256, SiteDocument},
     robots::Profile,
@@ -57,20 +57,11 @@ pub struct SavedCopy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct SavedAnswer {
-    meaning: SavedMeaning,
+    /// `rules`, `no-robots` or `soft-404`. With `rules`, `copy` holds the last copy with rules, which is this response.
+    meaning: AnswerKind,
     status: u16,
     fetched: u64,
     life: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum SavedMeaning {
-    /// The response had rules. `copy` holds the last copy with rules, which is this response.
-    Rules,
-    NoRobots,
-    #[serde(rename = "soft-404")]
-    Soft404,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,11 +89,7 @@ impl OriginState {
             profile: self.profile,
             shared: self.shared,
             answered: self.answered.as_ref().map(|answered| SavedAnswer {
-                meaning: match answered.meaning {
-                    Content::Rules(_) => SavedMeaning::Rules,
-                    Content::NoRobots => SavedMeaning::NoRobots,
-                    Content::Soft404 => SavedMeaning::Soft404,
-                },
+                meaning: answered.answer().holds(),
                 status: answered.status,
                 fetched: micros_since_1970(answered.fetched),
                 life: micros(answered.life),
@@ -167,9 +154,10 @@ impl Saved {
             None => None,
             Some(answered) => Some(LastResponse {
                 meaning: match answered.meaning {
-                    SavedMeaning::Rules => Content::Rules(last_good.clone()?),
-                    SavedMeaning::NoRobots => Content::NoRobots,
-                    SavedMeaning::Soft404 => Content::Soft404,
+                    AnswerKind::Rules => Content::Rules(last_good.clone()?),
+                    AnswerKind::NoRobots => Content::NoRobots,
+                    AnswerKind::Soft404 => Content::Soft404,
+                    _ => return None,
                 },
                 status: answered.status,
                 fetched: time(answered.fetched)?,

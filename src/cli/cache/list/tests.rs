@@ -12,6 +12,7 @@ fn row(origin: &str, holds: &'static str, failing: bool) -> Row {
     Row {
         origin: origin.to_owned(),
         holds: holds.into(),
+        meaning: "".into(),
         due: Due::No,
         status: (!failing).then_some(200),
         fetched: time(0),
