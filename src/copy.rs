@@ -22,7 +22,7 @@ pub use self::{
     document::SiteDocument,
     failure::{Failure, FetchError, NetworkError},
     freshness::Freshness,
-    lookup::{CacheStatus, Lookup, Tallied, Tally},
+    lookup::{CacheStatus, Lookup},
     meaning::{Fetched, Meaning, Received},
     policy::{Policy, Retry, Then, Unreachable, WithoutCopy},
     robots_copy::{RobotsCopy, Sha256},

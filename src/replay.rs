@@ -359,7 +359,7 @@ fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<Robots
         }
         (None, None) => (unknown, start),
     };
-    let lookup = Lookup::at_once(Arc::new(state), at, policy, &Arc::default());
+    let lookup = Lookup::at_once(Arc::new(state), at, policy);
     Ok(match pending {
         Some(status) => Lookup {
             status,

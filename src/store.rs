@@ -11,7 +11,7 @@ mod clocks;
 mod disk;
 mod fetching;
 mod in_flight;
-mod verdicts;
+mod tally;
 
 use std::{
     collections::BTreeMap,
@@ -30,10 +30,10 @@ use self::{
 };
 pub use self::{
     disk::{Contents, CopyFile, Disk, DiskError, DiskOptions, FileError, Record},
-    verdicts::VerdictCounts,
+    tally::{Tallied, Tally, VerdictCounts},
 };
 use crate::{
-    copy::{Due, Lookup, OriginState, Policy, SiteDocument, Tallied},
+    copy::{Due, Lookup, OriginState, Policy, SiteDocument},
     fetch::{Fetch, LookupError, Requester},
     origin::Origin,
     text::micros_since_1970,
@@ -205,7 +205,7 @@ impl Store {
     /// Returns how often the decisions about an origin had each verdict since the origin came into memory.
     pub fn verdicts(&self, origin: &Origin) -> VerdictCounts {
         let held = self.cache.peek(origin);
-        held.map_or_else(VerdictCounts::default, |held| VerdictCounts::from(&*held.cached.tally))
+        held.map_or_else(VerdictCounts::default, |held| held.cached.tally.verdicts())
     }
 
     /// Returns the state of an origin if it is in memory. Reads nothing from disk.
@@ -264,8 +264,8 @@ impl Store {
         self.cache.remove(origin);
     }
 
-    /// Returns the state of an origin. If its robots.txt has expired or is unknown, fetches it first, and waits for
-    /// that at most `wait`.
+    /// Returns the state of an origin, and the counts to which the decision and its outcome are to be added. If its
+    /// robots.txt has expired or is unknown, fetches it first, and waits for that at most `wait`.
     ///
     /// # Errors
     /// Fails if a fetch was needed but could not start, for example because the requester has reached its limit of
@@ -274,7 +274,7 @@ impl Store {
         self: &Arc<Self>,
         query: &Query<'_, F>,
         wait: Duration,
-    ) -> Result<Lookup, LookupError> {
+    ) -> Result<(Lookup, Arc<Tally>), LookupError> {
         let Query { origin, policy, .. } = *query;
         let cached = self.cached(origin);
         let mut waited = Duration::ZERO;
@@ -296,19 +296,19 @@ impl Store {
         if !state.is_under(policy) {
             state = self.reread(&cached, origin, policy).await;
         }
-        let mut lookup = match state.due(now, policy) {
-            Due::No => Lookup::at_once(state, now, policy, &cached.tally),
-            Due::Background => {
-                self.refresh(&cached, query);
-                Lookup::at_once(state, now, policy, &cached.tally)
-            }
+        let due = state.due(now, policy);
+        if due == Due::Background {
+            self.refresh(&cached, query);
+        }
+        let (mut lookup, tally) = match due {
+            Due::No | Due::Background => (Lookup::at_once(state, now, policy), cached.tally.clone()),
             Due::Now => {
                 let left = wait.saturating_sub(waited);
                 self.wait_for(&cached, &state, query, left).await?
             }
         };
         lookup.waited += waited;
-        Ok(lookup)
+        Ok((lookup, tally))
     }
 
     /// Reads an origin's state back from disk. If that fails, the state in memory stays as it is, and the next lookup

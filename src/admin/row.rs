@@ -142,7 +142,7 @@ impl Row {
     /// Returns what is known about the robots.txt. `None` if a robotgate of another version says it in a word that this
     /// one does not know.
     pub fn kind(&self) -> Option<AnswerKind> {
-        AnswerKind::of_word(&self.holds)
+        AnswerKind::from_word(&self.holds)
     }
 
     /// Creates the row for an origin in the proxy's memory.

@@ -103,7 +103,6 @@ impl Live {
             waited: self.traced.took,
             at: self.at,
             pending: false,
-            tally: Arc::default(),
         }
     }
 

@@ -72,7 +72,6 @@ impl Known {
             waited: Duration::ZERO,
             at,
             pending: false,
-            tally: Arc::default(),
         }
     }
 }

@@ -137,7 +137,7 @@ async fn admit(
         terms: generation.terms,
     };
     let requester = context.connection.guard.requester(&generation.config.proxy.limits);
-    let decided = match judge::decide(generation, requester, question).await {
+    let decided = match judge::decide(generation, requester, question, &mut exchange.tally).await {
         Ok(decision) if generation.pacer.is_none() => Ok(decision),
         Ok(decision) => Box::pin(wait_for_turn(exchange, requester, decision, gone(stream))).await,
         Err(error) => Err(Unpaced::NoDecision(error)),

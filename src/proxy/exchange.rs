@@ -29,6 +29,7 @@ use crate::{
     metrics::{ExchangeEnd, GaugeGuard, Method, Outcome, Tunnel},
     pacer::Turn,
     ratelimited::ratelimited,
+    store::Tally,
     text::{Timestamp, micros},
     upstream::{Fault, ProxyError},
     usage::UseStatement,
@@ -49,6 +50,8 @@ pub(super) struct Exchange {
     started: Instant,
     /// Set once the audit log has accepted the decision.
     decided: Option<Decided>,
+    /// The counts of the site. `None` if the decision did not need the site's robots.txt.
+    pub(super) tally: Option<Arc<Tally>>,
     pub(super) timings: Timings,
     /// The address of the origin that the request is forwarded to.
     pub(super) upstream: Option<std::net::SocketAddr>,
@@ -122,6 +125,7 @@ impl Exchange {
             id,
             started: Instant::now(),
             decided: None,
+            tally: None,
             timings: Timings::default(),
             upstream: None,
             failed: None,
@@ -165,8 +169,8 @@ impl Exchange {
         let waited = decision.lookup.as_ref().map(|lookup| lookup.waited);
         let took = took.saturating_sub(waited.unwrap_or_default() + self.pace_wait);
         meter.metrics.decision_took(took, waited);
-        if let Some(lookup) = &decision.lookup {
-            lookup.tally.add(decision.verdict as usize);
+        if let Some(tally) = &self.tally {
+            tally.decided(decision.verdict);
         }
         let is_allowed = decision.verdict == Verdict::Allow;
         generation.recent.decisions().add(&line);
@@ -426,7 +430,7 @@ impl Exchange {
 
     fn count(&self) {
         let error = self.failed.as_ref().map(|(error, _)| *error);
-        self.tally(error);
+        self.count_for_site(error);
         let outcome = match error {
             _ if self.is_internal_site => Outcome::InternalSite,
             None if self.from_copy => Outcome::Copy,
@@ -447,18 +451,19 @@ impl Exchange {
     }
 
     /// Counts for the site whether it answered, and how fast.
-    fn tally(&self, error: Option<ProxyError>) {
+    fn count_for_site(&self, error: Option<ProxyError>) {
         let lookup = self.decision().and_then(|decision| decision.lookup.as_ref());
-        let Some(lookup) = lookup.filter(|_| self.forwards() && !self.from_copy) else {
+        let Some((lookup, tally)) = lookup.zip(self.tally.as_ref()) else {
             return;
         };
+        if !self.forwards() || self.from_copy {
+            return;
+        }
         let is_server_error = self.status.is_some_and(|status| status >= 500);
         match (error, self.timings.first_byte) {
-            (Some(error), _) if error.is_of_site() => lookup.tally.failed(),
-            (_, Some(_)) if is_server_error => lookup.tally.failed(),
-            (_, Some(first_byte)) => lookup
-                .tally
-                .answered(first_byte.saturating_sub(lookup.waited + self.pace_wait)),
+            (Some(error), _) if error.is_of_site() => tally.failed(),
+            (_, Some(_)) if is_server_error => tally.failed(),
+            (_, Some(first_byte)) => tally.answered(first_byte.saturating_sub(lookup.waited + self.pace_wait)),
             // The client left first, or a tunnel carries bytes that nobody looked at.
             (_, None) => {}
         }

@@ -154,13 +154,13 @@ async fn admit(
         target,
         terms: generation.terms,
     };
-    let decided = judge::decide(generation, requester, question).await;
+    let decided = judge::decide(generation, requester, question, &mut exchange.tally).await;
     let decision = decided.map_err(|error| exchange.no_decision(error, connection, &head.headers))?;
     let wants_copy = generation.config.robots.serve_copies
         && decision.reason == Reason::RobotsFile
         && cached_response::can_answer(head);
     let decision = match wants_copy {
-        true => judge::with_copy(generation, requester, decision).await,
+        true => judge::with_copy(generation, requester, decision, &mut exchange.tally).await,
         false => decision,
     };
     let is_copied = || wants_copy && cached_response::is_there(&decision);

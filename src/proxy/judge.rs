@@ -19,7 +19,7 @@ use crate::{
     decision::{AT_ONCE, BUDGET, Begun, Decision, Question, Subject},
     fetch::{LookupError, Name, Requester},
     origin::Origin,
-    store::Query,
+    store::{Query, Tally},
     usage::Vocabulary,
 };
 
@@ -70,7 +70,8 @@ fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) ->
 }
 
 /// Decides a request. The only log lines that this writes are those of fetches. Fetches and long decisions count
-/// against the limits of `requester`, and a long decision may have to wait for those of others.
+/// against the limits of `requester`, and a long decision may have to wait for those of others. If the site's
+/// robots.txt is looked up, `tally` gets the counts of the site.
 ///
 /// # Errors
 /// Fails if the decision needs the robots.txt or the `tdmrep.json` and no fetch can start, or if a long decision waits
@@ -79,13 +80,14 @@ pub(crate) async fn decide(
     generation: &Generation,
     requester: Requester,
     question: Question,
+    tally: &mut Option<Arc<Tally>>,
 ) -> Result<Decision, NoDecision> {
     let prohibited = screen(generation, &question.target.origin);
     let undecided = match question.begin(prohibited) {
         Begun::Decided(decision) => return Ok(decision),
         Begun::NeedsCopy(undecided) => undecided,
     };
-    let lookup = look_up(generation, requester, undecided.origin()).await?;
+    let lookup = look_up(generation, requester, undecided.origin(), tally).await?;
     let decision = match undecided.decide_at_once(lookup) {
         Ok(decision) => decision,
         Err(both) => {
@@ -116,7 +118,7 @@ pub(crate) fn decide_with(generation: &Generation, question: Question, lookup: L
 pub(crate) fn decide_from_memory(generation: &Generation, question: Question) -> Option<Decision> {
     let state = generation.store.held(&question.target.origin)?;
     let at = state.current().map_or_else(SystemTime::now, |copy| copy.fetched);
-    let lookup = Lookup::at_once(state, at, &generation.terms.policy, &Arc::default());
+    let lookup = Lookup::at_once(state, at, &generation.terms.policy);
     lookup
         .state
         .is_known()
@@ -189,21 +191,33 @@ pub(super) fn screen(generation: &Generation, origin: &Origin) -> Option<String>
 
 /// Looks up the robots.txt copy after a decision that did not need it, and adds it to the decision. robotgate can then
 /// answer a bot's request for the robots.txt with the copy. If the lookup fails, returns the decision unchanged.
-pub(super) async fn with_copy(generation: &Generation, requester: Requester, decision: Decision) -> Decision {
-    match look_up(generation, requester, &decision.target().origin).await {
+pub(super) async fn with_copy(
+    generation: &Generation,
+    requester: Requester,
+    decision: Decision,
+    tally: &mut Option<Arc<Tally>>,
+) -> Decision {
+    match look_up(generation, requester, &decision.target().origin, tally).await {
         Ok(lookup) => decision.with_lookup(lookup),
         Err(_) => decision,
     }
 }
 
-async fn look_up(generation: &Generation, requester: Requester, origin: &Origin) -> Result<Lookup, LookupError> {
+async fn look_up(
+    generation: &Generation,
+    requester: Requester,
+    origin: &Origin,
+    tally: &mut Option<Arc<Tally>>,
+) -> Result<Lookup, LookupError> {
     let query = Query {
         origin,
         fetcher: &generation.fetcher,
         policy: &generation.terms.policy,
         requester,
     };
-    generation.store.lookup(&query, generation.config.robots.wait).await
+    let (lookup, counts) = generation.store.lookup(&query, generation.config.robots.wait).await?;
+    *tally = Some(counts);
+    Ok(lookup)
 }
 
 /// Returns the requester for operators who ask how a request would be decided. All operators together have one limit

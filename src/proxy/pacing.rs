@@ -67,8 +67,8 @@ pub(super) async fn wait_for_turn(
     if waited.is_zero() {
         return Ok(decision);
     }
-    let decision = judge::decide(&generation, requester, decision.question).await;
-    let decision = decision.map_err(Unpaced::NoDecision)?;
+    let decision = judge::decide(&generation, requester, decision.question, &mut exchange.tally);
+    let decision = decision.await.map_err(Unpaced::NoDecision)?;
     if !decision.forwarded {
         exchange.turn = None;
     }

@@ -6,8 +6,8 @@ use std::{sync::Arc, time::SystemTime};
 use super::Live;
 use crate::{
     audit::LoggedRefusal,
-    copy::Tallied,
     history::{Refusal, Sample, SiteCounts},
+    store::Tallied,
 };
 
 /// Reads the counters of one proxy.

@@ -79,7 +79,8 @@ impl TdmrepFiles {
             policy: &generation.terms.policy,
             requester,
         };
-        self.store.lookup(&query, generation.config.robots.wait).await
+        let found = self.store.lookup(&query, generation.config.robots.wait).await;
+        found.map(|(lookup, _)| lookup)
     }
 }
 

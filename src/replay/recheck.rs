@@ -61,6 +61,6 @@ impl AnsweredSite {
 
     /// Returns what robotgate would know of this site when it decides a request.
     pub(super) fn lookup(&self, config: &Config) -> Lookup {
-        Lookup::at_once(self.state.clone(), self.at, &config.robots.policy, &Arc::default())
+        Lookup::at_once(self.state.clone(), self.at, &config.robots.policy)
     }
 }

@@ -111,7 +111,7 @@ fn line_with(config: &Config, agent: &str, method: &str, url: &str, found: &Foun
     };
     let lookup = Lookup {
         pending: matches!(found, Found::Pending),
-        ..Lookup::at_once(Arc::new(state), now, policy, &Arc::default())
+        ..Lookup::at_once(Arc::new(state), now, policy)
     };
     let decision = match question.begin(None) {
         Begun::Decided(decision) => decision,

@@ -8,8 +8,9 @@ use std::sync::{
 use arc_swap::ArcSwap;
 use quick_cache::Weighter;
 
+use super::tally::Tally;
 use crate::{
-    copy::{OriginState, Tally},
+    copy::OriginState,
     origin::{Host, Origin},
 };
 

@@ -14,6 +14,7 @@ use super::{
     Query, Store, at_leisure,
     cached_origin::CachedOrigin,
     in_flight::{FetchGuard, FetchHandle, QueuedFetch, RunningFetch},
+    tally::Tally,
 };
 use crate::{
     copy::{Answer, CacheStatus, Due, FetchError, Fetched, Lookup, OriginState, Policy},
@@ -59,7 +60,7 @@ impl Store {
         state: &Arc<OriginState>,
         query: &Query<'_, F>,
         wait: Duration,
-    ) -> Result<Lookup, LookupError> {
+    ) -> Result<(Lookup, Arc<Tally>), LookupError> {
         let Query { origin, policy, .. } = *query;
         let started = Instant::now();
         let deadline = tokio::time::Instant::now() + wait;
@@ -92,7 +93,7 @@ impl Store {
         }
         let at = SystemTime::now();
         let is_old = matches!(found.answer(at, policy), Answer::LastCopy(..));
-        Ok(Lookup {
+        let lookup = Lookup {
             state: found,
             status: match status {
                 CacheStatus::Queued => status,
@@ -102,8 +103,8 @@ impl Store {
             waited: started.elapsed(),
             at,
             pending,
-            tally: cached.tally.clone(),
-        })
+        };
+        Ok((lookup, cached.tally.clone()))
     }
 
     /// Joins the fetch that is queued or runs for the origin, or queues a new one.

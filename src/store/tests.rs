@@ -180,7 +180,8 @@ impl Bench {
             policy,
             requester,
         };
-        self.store.lookup(&query, WAIT).await
+        let found = self.store.lookup(&query, WAIT).await;
+        found.map(|(lookup, _)| lookup)
     }
 
     fn spawn(&self, origin: &Origin) -> JoinHandle<Lookup> {

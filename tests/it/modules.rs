@@ -11,11 +11,12 @@ const PURE: [&str; 7] = ["usage", "robots", "origin", "bot", "copy", "pace", "de
 /// Other modules that they may import.
 const UTILITIES: [&str; 1] = ["text"];
 /// Names that no pure module may use: a part of a path, or the first word of a crate's name (`tokio_util`).
-const IMPURE: [&str; 15] = [
+const IMPURE: [&str; 16] = [
     "tokio",
     "pingora",
     "redb",
     "std::fs",
+    "std::sync::atomic",
     "File",
     "OpenOptions",
     "TcpListener",

@@ -190,7 +190,7 @@ pub(super) async fn judge(
     target: Target,
 ) -> Result<Decision, NoDecision> {
     let asked = asked(generation, question, target);
-    proxy::decide(generation, proxy::operators(&generation.config), asked).await
+    proxy::decide(generation, proxy::operators(&generation.config), asked, &mut None).await
 }
 
 /// Converts a question of the API to the question that a request of this bot would raise.

@@ -146,7 +146,7 @@ pub enum Due {
 
 impl AnswerKind {
     /// Returns the kind with this word.
-    pub fn of_word(word: &str) -> Option<Self> {
+    pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 }

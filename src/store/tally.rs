@@ -1,0 +1,123 @@
+//! What happened at an origin since it came into memory: how often decisions about it had each verdict, and how it
+//! answered.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{decision::Verdict, text::micros};
+
+/// What happened at an origin while it is in memory. Many requests can add to it at the same time.
+#[derive(Debug, Default)]
+pub struct Tally {
+    counts: [AtomicU64; COUNTS],
+    /// The counts at the last [`take`](Tally::take).
+    taken: [AtomicU64; COUNTS],
+}
+
+/// What was counted between two calls of [`Tally::take`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tallied {
+    /// Decisions, in the order of [`Verdict::ALL`].
+    pub verdicts: [u64; VERDICTS],
+    /// Forwarded requests that the origin answered with a 5xx or not at all.
+    pub failed: u64,
+    /// Forwarded requests that it answered otherwise, and the sum of their times to the first byte in microseconds.
+    pub answered: u64,
+    pub micros: u64,
+}
+
+/// The number of decisions about one origin with each verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerdictCounts {
+    pub allow: u64,
+    pub deny: u64,
+    pub unverifiable: u64,
+    /// 0 if the counts come from a robotgate of an older version, which does not count deferred requests.
+    #[serde(default)]
+    pub defer: u64,
+}
+
+// === impl Tally ===
+
+impl Tally {
+    /// Counts a decision.
+    pub fn decided(&self, verdict: Verdict) {
+        self.counts[verdict as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a forwarded request that the origin answered with a 5xx or not at all.
+    pub fn failed(&self) {
+        self.counts[FAILED].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a forwarded request that the origin answered otherwise, with the first byte after `took`.
+    pub fn answered(&self, took: Duration) {
+        self.counts[ANSWERED].fetch_add(1, Ordering::Relaxed);
+        self.counts[MICROS].fetch_add(micros(took), Ordering::Relaxed);
+    }
+
+    /// Returns what was counted since the last call, or `None` for nothing. Only one caller may take at a time.
+    pub fn take(&self) -> Option<Tallied> {
+        let taken: [u64; COUNTS] = std::array::from_fn(|index| {
+            let count = self.counts[index].load(Ordering::Relaxed);
+            count - self.taken[index].swap(count, Ordering::Relaxed).min(count)
+        });
+        let [verdicts @ .., failed, answered, micros] = taken;
+        taken.iter().any(|count| *count > 0).then_some(Tallied {
+            verdicts,
+            failed,
+            answered,
+            micros,
+        })
+    }
+
+    /// Returns how many decisions had each verdict.
+    pub fn verdicts(&self) -> VerdictCounts {
+        let count = |verdict: Verdict| self.counts[verdict as usize].load(Ordering::Relaxed);
+        VerdictCounts {
+            allow: count(Verdict::Allow),
+            deny: count(Verdict::Deny),
+            unverifiable: count(Verdict::Unverifiable),
+            defer: count(Verdict::Defer),
+        }
+    }
+}
+
+/// Number of verdicts, the indices of the other counts of a [`Tally`], and their number. The first counts are those of
+/// the verdicts.
+const VERDICTS: usize = Verdict::ALL.len();
+const FAILED: usize = VERDICTS;
+const ANSWERED: usize = VERDICTS + 1;
+const MICROS: usize = VERDICTS + 2;
+const COUNTS: usize = VERDICTS + 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_taken_is_not_taken_again_and_stays_in_the_counts() {
+        let tally = Tally::default();
+        assert_eq!(tally.take(), None);
+        tally.decided(Verdict::Allow);
+        tally.decided(Verdict::Defer);
+        tally.failed();
+        tally.answered(Duration::from_micros(70));
+        let taken = Tallied {
+            verdicts: [1, 0, 0, 1],
+            failed: 1,
+            answered: 1,
+            micros: 70,
+        };
+        assert_eq!(tally.take(), Some(taken));
+        assert_eq!(tally.take(), None);
+        tally.decided(Verdict::Allow);
+        assert_eq!(tally.take().map(|taken| taken.verdicts), Some([1, 0, 0, 0]));
+        let VerdictCounts { allow, defer, .. } = tally.verdicts();
+        assert_eq!((allow, defer), (2, 1));
+    }
+}
