@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use super::{Failure, FetchError, Freshness, OriginState, Policy, RobotsCopy, robots_copy::LARGE};
+use super::{Failure, FetchError, Freshness, Policy, RobotsCopy, SiteDocument, robots_copy::LARGE};
 use crate::{origin::Scheme, robots::Profile};
 
 /// A complete response of an origin. Redirects were followed, and the body is decoded.
@@ -69,7 +69,15 @@ impl Received {
 impl Fetched {
     /// Returns what the fetch says about the origin.
     pub fn meaning(&self, policy: &Policy, at: SystemTime) -> Meaning {
-        self.meaning_of(policy, at, RobotsCopy::new)
+        self.parsed(policy, at, RobotsCopy::new)
+    }
+
+    /// Returns what the fetch of `document` says about the origin.
+    pub fn meaning_of(&self, document: &SiteDocument, policy: &Policy, at: SystemTime) -> Meaning {
+        match *document == SiteDocument::TDMREP {
+            true => self.meaning_as_tdmrep(document.max_bytes, policy, at),
+            false => self.meaning(policy, at),
+        }
     }
 
     /// Returns what the fetch of a `tdmrep.json` says about the origin. A file longer than `max_bytes` counts as if
@@ -81,13 +89,13 @@ impl Fetched {
             soft_404: false,
             ..*policy
         };
-        match (self, self.meaning_of(&policy, at, RobotsCopy::of_tdmrep)) {
+        match (self, self.parsed(&policy, at, RobotsCopy::of_tdmrep)) {
             (Fetched::Received(received), Meaning::Rules(_)) if received.bytes() > max_bytes => Meaning::NoRobots,
             (_, meaning) => meaning,
         }
     }
 
-    fn meaning_of(&self, policy: &Policy, at: SystemTime, parse: Parse) -> Meaning {
+    fn parsed(&self, policy: &Policy, at: SystemTime, parse: Parse) -> Meaning {
         match self {
             Fetched::Received(received) => Meaning::parsed(received, policy, at, parse),
             Fetched::NotModified { .. } => Meaning::Unchanged,
@@ -129,12 +137,12 @@ impl Meaning {
         Self::parsed(received, policy, at, RobotsCopy::new)
     }
 
-    /// Returns the meaning for an origin of which `known` is known. An FTP server that refuses the login may only be busy,
-    /// so that does not end the rules that it has stated.
+    /// Returns the meaning for an origin whose last response was `current`, if that had rules. An FTP server that refuses
+    /// the login may only be busy, so that does not end the rules that it has stated.
     #[must_use]
-    pub fn unless_doubtful(self, scheme: Scheme, status: u16, known: &OriginState) -> Self {
+    pub fn unless_doubtful(self, scheme: Scheme, status: u16, current: Option<&Arc<RobotsCopy>>) -> Self {
         match self {
-            Self::NoRobots if scheme == Scheme::Ftp && status == 403 && known.current().is_some() => {
+            Self::NoRobots if scheme == Scheme::Ftp && status == 403 && current.is_some() => {
                 Self::Failed(FetchError::Status(status).into())
             }
             meaning => meaning,
@@ -268,21 +276,14 @@ mod tests {
     fn a_refused_ftp_login_ends_no_known_rules() {
         let policy = Policy::default();
         let now = SystemTime::UNIX_EPOCH;
-        let unknown = OriginState::unknown();
-        let known = unknown.after(
-            meaning(200, "Disallow: /"),
-            200,
-            Freshness::default(),
-            now,
-            0.0,
-            &policy,
-        );
+        let rules = Arc::new(RobotsCopy::new(policy.profile, b"Disallow: /", now));
+        let (known, unknown) = (Some(&rules), None);
         let failed = Meaning::Failed(FetchError::Status(403).into());
         for (scheme, status, known, expected) in [
-            (Scheme::Ftp, 403, &known, failed),
-            (Scheme::Ftp, 403, &unknown, Meaning::NoRobots),
-            (Scheme::Ftp, 404, &known, Meaning::NoRobots),
-            (Scheme::Https, 403, &known, Meaning::NoRobots),
+            (Scheme::Ftp, 403, known, failed),
+            (Scheme::Ftp, 403, unknown, Meaning::NoRobots),
+            (Scheme::Ftp, 404, known, Meaning::NoRobots),
+            (Scheme::Https, 403, known, Meaning::NoRobots),
         ] {
             let found = Meaning::NoRobots.unless_doubtful(scheme, status, known);
             assert_eq!(found, expected, "{scheme} {status}");

@@ -7,7 +7,7 @@ use super::{
     Fetcher, TracedHop,
     body::{self, Body},
     redirect::Hop,
-    session::Session,
+    session::{Session, check_framing},
 };
 use crate::{
     copy::{Failure, Freshness, Received, retry_after},
@@ -132,16 +132,6 @@ fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
     let opaque = opaque.strip_prefix('"')?.strip_suffix('"')?;
     let is_tag = opaque.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
     (tag.len() <= MAX_ETAG && is_tag).then(|| tag.into())
-}
-
-/// Refuses transfer codings other than chunked. Encoded content would look like a robots.txt without rules.
-pub(super) fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
-    let mut codings = head.headers.get_all(http::header::TRANSFER_ENCODING).iter();
-    match (codings.next(), codings.next()) {
-        (None, _) => Ok(()),
-        (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(()),
-        _ => Err(Fault::HttpProtocol),
-    }
 }
 
 /// Maximum length of an entity tag that is kept, in bytes.

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use pingora_http::{RequestHeader, ResponseHeader};
 use tokio::time::sleep;
 
-use super::{Fetcher, hop::check_framing};
+use super::Fetcher;
 use crate::{
     origin::{Origin, Target},
     upstream::{Content, Fault, OriginConnection, Repeat, Server, Wanted},
@@ -171,6 +171,16 @@ impl Session {
         fetcher
             .origins
             .keep(origin, self.address, self.server, fetcher.kept_for);
+    }
+}
+
+/// Refuses transfer codings other than chunked. Encoded content would look like a robots.txt without rules.
+pub(super) fn check_framing(head: &ResponseHeader) -> Result<(), Fault> {
+    let mut codings = head.headers.get_all(http::header::TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => Ok(()),
+        (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(()),
+        _ => Err(Fault::HttpProtocol),
     }
 }
 

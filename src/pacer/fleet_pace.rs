@@ -10,7 +10,9 @@ use std::{
 use tokio::{runtime::Handle, sync::watch};
 
 use super::{
-    Pacer, TooEarly, Turn, now,
+    Pacer, TooEarly, Turn,
+    fleet_slot::FleetSlot,
+    now,
     origin_pacer::{Present, SOON},
 };
 use crate::{
@@ -26,15 +28,6 @@ pub(crate) struct FleetPace {
     pub(crate) on_loss: OnLoss,
     /// Number of robotgates in the fleet.
     pub(crate) size: u32,
-}
-
-/// The slot of a request that has its turn: the time at which the fleet's server lets it be sent.
-pub(super) struct FleetSlot {
-    fleet: Arc<Fleet>,
-    origin: Origin,
-    /// The slot's time. `None` if the fleet's server was not asked or did not answer.
-    at: Option<Instant>,
-    gap: Duration,
 }
 
 /// The turn of a request that waits for its reserved slot. If the client leaves, this keeps the turn until the slot's
@@ -174,28 +167,6 @@ impl FleetPace {
     }
 }
 
-// === impl FleetSlot ===
-
-impl FleetSlot {
-    /// Called when the request is sent. Returns when the gap to the next request begins. This is the slot's time if the
-    /// request is sent for the first time and not too late. Otherwise the gap begins now: this returns `None`, and
-    /// tells the fleet's server that the request was sent.
-    pub(super) fn sent(&self, sent_before: bool) -> Option<Instant> {
-        let slack = (self.gap / SLACK).max(LEAST_SLACK);
-        let is_in_time = |at: &Instant| self.gap.is_zero() || now() <= *at + slack;
-        let at = self.at.filter(|at| !sent_before && is_in_time(at));
-        if at.is_none() {
-            self.fleet.note_request(&self.origin);
-        }
-        at
-    }
-
-    pub(super) fn note_busy(&self, began: Instant, asked: Option<Duration>, spread: f64) {
-        let age = now().saturating_duration_since(began);
-        self.fleet.note_busy(&self.origin, age, asked, spread);
-    }
-}
-
 // === impl HeldTurn ===
 
 impl HeldTurn {
@@ -301,12 +272,6 @@ fn no_server() -> Later {
         cause: Cause::Fleet,
     }
 }
-
-/// A request is sent in time if it is at most 1/20 of the gap after its slot.
-const SLACK: u32 = 20;
-/// A request that is late by at most this is always in time. If the gap is short, 1/20 of it is less than what timers
-/// can keep to.
-const LEAST_SLACK: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::sync::{Notify, oneshot};
 
-use super::{fleet_pace::FleetSlot, lock, now};
+use super::{fleet_slot::FleetSlot, lock, now};
 use crate::pace::{Cause, Later, Limiter, Limits, Policy, Step};
 
 /// How many requests wait at present, over all origins, and how many may.

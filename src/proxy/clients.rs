@@ -298,6 +298,15 @@ impl Drop for RequestGuard {
     }
 }
 
+/// Returns how many files this process may open.
+pub(super) fn open_files() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit
+        .current
+        .and_then(|limit| usize::try_from(limit).ok())
+        .unwrap_or(usize::MAX)
+}
+
 /// Returns how many idle connections to origins to keep in a process that may open `files` files. The number applies to
 /// HTTP/1.1 and HTTP/2 separately.
 pub(super) fn kept_connections(files: usize) -> usize {

@@ -15,9 +15,8 @@ use arc_swap::ArcSwapOption;
 
 use super::{
     changes::ChangeNotes,
-    clients::kept_connections,
+    clients::{kept_connections, open_files},
     fetching::LoggedFetcher,
-    live::open_files,
     seen_texts::SeenTexts,
     server_tls::{self, ServerTls, ServerTlsError},
     tdmrep::{MemoryShares, TdmrepFiles},

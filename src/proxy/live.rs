@@ -11,7 +11,7 @@ use std::{
 use arc_swap::ArcSwap;
 
 use super::{
-    clients::Clients,
+    clients::{Clients, open_files},
     generation::{Generation, SetupError},
     tdmrep::MemoryShares,
 };
@@ -174,13 +174,4 @@ impl Live {
 /// Limits with their default value cause no warning.
 pub fn beyond_files(config: &Config) -> Vec<String> {
     Clients::beyond_files(config, open_files())
-}
-
-/// Returns how many files this process may open.
-pub(super) fn open_files() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    limit
-        .current
-        .and_then(|limit| usize::try_from(limit).ok())
-        .unwrap_or(usize::MAX)
 }

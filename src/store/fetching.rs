@@ -204,7 +204,7 @@ impl Store {
         loop {
             let forgotten = cached.forgotten();
             let before = cached.state.load_full();
-            let meaning = meaning.clone().unless_doubtful(origin.scheme, status, &before);
+            let meaning = meaning.clone().unless_doubtful(origin.scheme, status, before.current());
             let after = Arc::new(before.after(meaning, status, freshness, now, spread, &policy));
             let is_stored = match after.last_copy() {
                 Some(copy) => fetcher.store_evidence(copy).await.is_ok(),

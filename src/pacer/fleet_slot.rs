@@ -1,0 +1,46 @@
+//! The time at which a fleet's server lets a request be sent.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::now;
+use crate::{fleet::Fleet, origin::Origin};
+
+/// The slot of a request that has its turn: the time at which the fleet's server lets it be sent.
+pub(super) struct FleetSlot {
+    pub(super) fleet: Arc<Fleet>,
+    pub(super) origin: Origin,
+    /// The slot's time. `None` if the fleet's server was not asked or did not answer.
+    pub(super) at: Option<Instant>,
+    pub(super) gap: Duration,
+}
+
+// === impl FleetSlot ===
+
+impl FleetSlot {
+    /// Called when the request is sent. Returns when the gap to the next request begins. This is the slot's time if the
+    /// request is sent for the first time and not too late. Otherwise the gap begins now: this returns `None`, and
+    /// tells the fleet's server that the request was sent.
+    pub(super) fn sent(&self, sent_before: bool) -> Option<Instant> {
+        let slack = (self.gap / SLACK).max(LEAST_SLACK);
+        let is_in_time = |at: &Instant| self.gap.is_zero() || now() <= *at + slack;
+        let at = self.at.filter(|at| !sent_before && is_in_time(at));
+        if at.is_none() {
+            self.fleet.note_request(&self.origin);
+        }
+        at
+    }
+
+    pub(super) fn note_busy(&self, began: Instant, asked: Option<Duration>, spread: f64) {
+        let age = now().saturating_duration_since(began);
+        self.fleet.note_busy(&self.origin, age, asked, spread);
+    }
+}
+
+/// A request is sent in time if it is at most 1/20 of the gap after its slot.
+const SLACK: u32 = 20;
+/// A request that is late by at most this is always in time. If the gap is short, 1/20 of it is less than what timers
+/// can keep to.
+const LEAST_SLACK: Duration = Duration::from_millis(10);
