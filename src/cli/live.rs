@@ -3,12 +3,12 @@
 //!
 //! This module keeps nothing, and decides nothing about a bot.
 
-mod record;
 mod way;
 
 use std::{collections::HashSet, fmt::Display, sync::Arc, time::SystemTime};
 
 use crate::{
+    audit::Redirect,
     config::Config,
     copy::{
         Answer, CacheStatus, Fetched, Lookup, OriginState, Policy, Received, RobotsCopy, SiteDocument, SourceFetch,
@@ -82,10 +82,7 @@ pub fn fetch(config: &Config, document: &'static SiteDocument, origin: &Origin) 
 impl Live {
     fn new(document: &SiteDocument, traced: Traced, policy: Policy, at: SystemTime) -> Self {
         let fetched = &traced.fetched;
-        let meaning = match *document == SiteDocument::TDMREP {
-            true => fetched.meaning_as_tdmrep(document.max_bytes, &policy, at),
-            false => fetched.meaning(&policy, at),
-        };
+        let meaning = fetched.meaning_of(document, &policy, at);
         let (status, freshness) = (fetched.status(), fetched.freshness());
         Self {
             state: Arc::new(OriginState::unknown().after(meaning, status, freshness, at, 0.0, &policy)),
@@ -157,9 +154,22 @@ impl Live {
         Way(self)
     }
 
-    /// Returns the fetch as a record for programs.
+    /// Returns the fetch as a record for programs: as the API shows it, and in addition what only the fetch itself shows.
     pub(super) fn record(&self) -> FetchRecord<'_> {
-        self.into()
+        let error = self.answer().failure().map(|failure| &failure.error as &dyn Display);
+        let record = FetchRecord::of(self.source_fetch(), self.copy(), error);
+        let redirects = self.traced.redirects().map(|(status, to)| Redirect {
+            status,
+            to: (&*to.url).into(),
+            upstream: to.upstream.map(|address| address.to_string()),
+        });
+        FetchRecord {
+            redirects: redirects.collect(),
+            cut: self.body().map(|_| self.is_cut()),
+            duration_us: Some(self.traced.took.as_micros()),
+            error: record.error.or_else(|| self.detour().map(str::to_owned)),
+            ..record
+        }
     }
 
     /// Returns the response of the site, if it has rules.

@@ -5,7 +5,7 @@
 
 mod bounded;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Display};
 
 use serde::Serialize;
 
@@ -14,11 +14,11 @@ use super::{AudienceStatement, Report};
 use crate::{
     audit::Redirect,
     bot::Identity,
-    copy::Sha256,
+    copy::{RobotsCopy, Sha256, SourceFetch},
     decision::{Decision, UsageReport},
     origin::Reading,
     robots::{AgentLine, Choice, Competitor, Disguise, Explanation, LossReason, RuleKind, Weighed},
-    text::Timestamp,
+    text::{Timestamp, plain_message},
 };
 
 #[derive(Serialize)]
@@ -141,16 +141,19 @@ pub(crate) fn write<'a>(report: &'a Report<'a>, file: Option<String>, fetch: Fet
 
 impl FetchRecord<'_> {
     /// Returns the record of the fetch that `decision` is based on.
-    pub(crate) fn of(decision: &Decision) -> Self {
-        let source_fetch = decision.source_fetch();
-        let copy = decision.copy();
+    pub(crate) fn of_decision(decision: &Decision) -> Self {
+        Self::of(decision.source_fetch(), decision.copy(), decision.error())
+    }
+
+    /// Returns the record of a fetch. `copy` is the robots.txt that applies since, and `error` says why none does.
+    pub(crate) fn of(source_fetch: SourceFetch, copy: Option<&RobotsCopy>, error: Option<&dyn Display>) -> Self {
         Self {
             fetched: source_fetch.fetched.map(Timestamp),
             status: source_fetch.status,
             bytes: copy.map(|copy| copy.robots.body().len()),
             sha256: copy.map(|copy| copy.sha256),
             expires: source_fetch.expires.map(Timestamp),
-            error: decision.shown_error(),
+            error: error.map(|error| plain_message(&error.to_string(), MAX_ERROR).into_owned()),
             ..Self::default()
         }
     }
@@ -300,5 +303,7 @@ impl<'a> StatementRow<'a> {
 /// Maximum length of a user-agent's name in characters. `MAX_TEXT` is that of a losing rule or of a value.
 const MAX_NAME: usize = 200;
 const MAX_TEXT: usize = 2000;
+/// Maximum length of an error's text in bytes.
+const MAX_ERROR: usize = 512;
 /// How many user-agents are listed for one statement.
 const MAX_AGENTS: usize = 20;

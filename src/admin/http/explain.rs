@@ -65,7 +65,7 @@ fn explained(
 ) -> Option<Explained> {
     let body = decision.copy().map(|copy| copy.robots.body());
     let report = Report::new(&generation.config, decision, &question.agent, &question.url, body);
-    let report = RawValue::from_string(to_json(&report, None, FetchRecord::of(decision))).ok()?;
+    let report = RawValue::from_string(to_json(&report, None, FetchRecord::of_decision(decision))).ok()?;
     let file = body.map(|body| {
         let (text, truncated) = text_of(body);
         File {

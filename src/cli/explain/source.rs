@@ -14,7 +14,7 @@ use crate::{
         source,
     },
     config::Config,
-    copy::{Lookup, Policy, Sha256, SiteDocument},
+    copy::{Lookup, Policy, SiteDocument},
     decision::Decision,
     explanation::FetchRecord,
     fetch::within_limit,
@@ -110,13 +110,13 @@ impl Source {
     /// Returns the record of the fetch. If there was no fetch, the record says what was used instead.
     pub(super) fn record(&self, decision: &Decision) -> FetchRecord<'_> {
         match self {
-            Self::Unasked => FetchRecord::of(decision),
+            Self::Unasked => FetchRecord::of_decision(decision),
             Self::File(file) => FetchRecord {
-                bytes: Some(file.body.len()),
+                fetched: None,
+                status: None,
+                expires: None,
                 cut: Some(file.cut),
-                sha256: Some(Sha256::of(&file.body)),
-                error: decision.shown_error(),
-                ..FetchRecord::default()
+                ..FetchRecord::of_decision(decision)
             },
             Self::Live(live) => live.record(),
         }

@@ -1,6 +1,7 @@
 //! The command and the proxy give the same answers.
 
 use serde_json::Value;
+use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::{explain, text};
 use crate::support::{Gate, Origin, Record, Reply};
@@ -109,11 +110,30 @@ async fn compare(gate: &Gate, agent: &str, url: &str, fetched: &str) -> Value {
         explained["robots"]["sha256"], decided["robots_sha256"],
         "{explained:#}\n{decided:#}"
     );
+    let robots = &explained["robots"];
+    assert_eq!(robots["status"], decided["robots_status"], "{explained:#}\n{decided:#}");
+    let life = life(&robots["fetched"], &robots["expires"]);
+    let decided_life = self::life(&decided["robots_fetched"], &decided["robots_expires"]);
+    // The proxy makes the pause after a failure up to a tenth longer, at random.
+    let longest = life.map(|life| match decided["robots_error"].is_null() {
+        true => life,
+        false => life * 11 / 10,
+    });
+    assert!(
+        (life..=longest).contains(&decided_life),
+        "{life:?} {decided_life:?}\n{explained:#}\n{decided:#}"
+    );
     assert_eq!(output.code, Some(i32::from(decided["verdict"] != "allow")));
     if decided["robots_error"] != Value::Null {
         assert_eq!(explained["robots"]["error"], decided["robots_error"]);
     }
     explained
+}
+
+/// Returns for how long the result of a fetch is used.
+fn life(fetched: &Value, expires: &Value) -> Option<Duration> {
+    let time = |value: &Value| OffsetDateTime::parse(value.as_str()?, &Rfc3339).ok();
+    Some(time(expires)? - time(fetched)?)
 }
 
 const RULES: &str = "\
