@@ -121,11 +121,14 @@ impl Store {
 
     /// Creates a store of another document. It keeps about `max_bytes` in memory, and uses the same file on disk as
     /// `robots`. The page cache of that file counts as memory of `robots`. [`end_fetches`](Self::end_fetches) of
-    /// `robots` ends the fetches of both.
+    /// `robots` ends the fetches of both. What `robots` has learned since the start to correct states from disk counts
+    /// for both, too.
     pub fn beside(robots: &Self, document: &'static SiteDocument, max_bytes: u64) -> Self {
         Self {
             document,
             disk: robots.disk.clone(),
+            retry_from: AtomicU64::new(robots.retry_from.load(Ordering::Relaxed)),
+            clocks: robots.clocks.copy(),
             ..Self::new(max_bytes, None).replacing(robots)
         }
     }

@@ -40,6 +40,18 @@ impl Clocks {
         }
     }
 
+    /// Returns clocks that remember the same jumps, and will detect the next one as these do.
+    pub(super) fn copy(&self) -> Self {
+        let seen = self.lock();
+        Self {
+            last: ArcSwap::from_pointee(seen.watch),
+            seen: Mutex::new(Seen {
+                watch: seen.watch,
+                jumps: seen.jumps.clone(),
+            }),
+        }
+    }
+
     /// Returns by how much the wall clock was set since the last check, if it was. `now` is what it shows.
     pub(super) fn look(&self, now: SystemTime) -> Option<Jump> {
         if self.last.load().can_skip_check(now, running()) {
@@ -50,10 +62,7 @@ impl Clocks {
         let jump = seen.watch.detect_jump(SystemTime::now(), running());
         self.last.store(Arc::new(seen.watch));
         let jump = jump?;
-        // Every state that is read from disk is corrected by each of these jumps. Keep only the last few: if a clock is
-        // set more often, the times that it showed mean nothing anyway.
-        seen.jumps.truncate(MAX_JUMPS - 1);
-        seen.jumps.push(jump);
+        seen.remember(jump);
         drop(seen);
         match jump {
             Jump::Forward { by, .. } => tracing::warn!(
@@ -73,10 +82,26 @@ impl Clocks {
         self.lock().jumps.clone()
     }
 
+    #[cfg(test)]
+    pub(super) fn remember(&self, jump: Jump) {
+        self.lock().remember(jump);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Seen> {
         // Even after a panic the data is valid, because each change under this lock is complete before code that could
         // panic.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Seen ===
+
+impl Seen {
+    fn remember(&mut self, jump: Jump) {
+        // Every state that is read from disk is corrected by each of these jumps. Keep only the last few: if a clock is
+        // set more often, the times that it showed mean nothing anyway.
+        self.jumps.truncate(MAX_JUMPS - 1);
+        self.jumps.push(jump);
     }
 }
 

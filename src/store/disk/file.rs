@@ -24,6 +24,8 @@ pub struct CopyFile {
     database: Database,
     /// Approximate size of the texts and records, in bytes.
     held: AtomicU64,
+    /// Number of records of a `tdmrep.json`.
+    tdmrep: AtomicU64,
 }
 
 /// Statistics of the file.
@@ -58,10 +60,16 @@ impl CopyFile {
         let file = Self {
             database,
             held: AtomicU64::new(0),
+            tdmrep: AtomicU64::new(0),
         };
         let contents = file.contents()?;
         let held = contents.text_bytes + contents.records * RECORD_BYTES;
         file.held.store(held, Ordering::Relaxed);
+        let mut tdmrep = 0;
+        for entry in file.database.begin_read()?.open_table(ORIGINS)?.range(""..)? {
+            tdmrep += u64::from(!SiteDocument::is_robots_txt(entry?.0.value()));
+        }
+        file.tdmrep.store(tdmrep, Ordering::Relaxed);
         Ok(file)
     }
 
@@ -117,12 +125,13 @@ impl CopyFile {
         Ok(forgotten.len())
     }
 
-    /// Returns the number of records in the file: one for each robots.txt and each `tdmrep.json`.
+    /// Returns the number of origins whose robots.txt is known.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
     pub fn origins(&self) -> Result<u64, FileError> {
-        Ok(self.database.begin_read()?.open_table(ORIGINS)?.len()?)
+        let records = self.database.begin_read()?.open_table(ORIGINS)?.len()?;
+        Ok(records.saturating_sub(self.tdmrep.load(Ordering::Relaxed)))
     }
 
     /// Reads the state of an origin.
@@ -144,16 +153,18 @@ impl CopyFile {
         let mut transaction = self.database.begin_write()?;
         // Without this option, opening the file after a kill would take a scan of the whole file for pages in use.
         transaction.set_quick_repair(true);
-        let held;
+        let (held, tdmrep);
         {
             let mut tables = Tables::open(&transaction)?;
             for (origin, change) in changes {
                 tables.make(origin, change)?;
             }
             held = self.held().saturating_add_signed(tables.more);
+            tdmrep = (self.tdmrep.load(Ordering::Relaxed)).saturating_add_signed(tables.more_tdmrep);
         }
         transaction.commit()?;
         self.held.store(held, Ordering::Relaxed);
+        self.tdmrep.store(tdmrep, Ordering::Relaxed);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256 as Hasher};
 
 use super::queue::Change;
 use crate::{
-    copy::{OriginState, Saved, SavedCopy, Sha256},
+    copy::{OriginState, Saved, SavedCopy, Sha256, SiteDocument},
     database::FileError,
 };
 
@@ -17,6 +17,8 @@ pub(super) struct Tables<'t> {
     uses: Table<'t, &'static [u8; 32], u64>,
     /// By how many bytes the transaction makes the stored texts and records grow; negative if they shrink.
     pub(super) more: i64,
+    /// By how many records of a `tdmrep.json` the transaction changes their number.
+    pub(super) more_tdmrep: i64,
 }
 
 /// What the file stores about an origin, except the text of its robots.txt: a checksum followed by JSON.
@@ -32,6 +34,7 @@ impl<'t> Tables<'t> {
             texts: transaction.open_table(TEXTS)?,
             uses: transaction.open_table(USES)?,
             more: 0,
+            more_tdmrep: 0,
         })
     }
 
@@ -61,6 +64,9 @@ impl<'t> Tables<'t> {
         }
         let records = self.origins.len()?.cast_signed() - records.cast_signed();
         self.more += records * RECORD_BYTES.cast_signed();
+        if !SiteDocument::is_robots_txt(origin) {
+            self.more_tdmrep += records;
+        }
         Ok(())
     }
 

@@ -205,7 +205,18 @@ async fn a_tdmrep_json_is_stored_beside_the_robots_txt() {
     };
     disk.with_file(|file| file.each_from("", list)).expect("read");
     assert_eq!(listed, ["https://a.example"], "only robots.txt files are listed");
-    assert_eq!(disk.contents().records, 2);
+    let origins = |disk: &Disk| disk.with_file(CopyFile::origins).expect("read");
+    assert_eq!((disk.contents().records, origins(&disk)), (2, 1));
+    disk.keep(
+        SiteDocument::TDMREP.name(&"https://b.example".parse().expect("an origin")),
+        Arc::new(reserves("[]")),
+        true,
+    );
+    disk.flushed().await;
+    assert_eq!((disk.contents().records, origins(&disk)), (3, 1));
+    disk.with_file(|file| file.forget(&"https://b.example".parse().expect("an origin")))
+        .expect("written");
+    assert_eq!(origins(&disk), 1);
 
     assert!(disk.with_file(|file| file.forget(&origin)).expect("written"));
     assert_eq!(disk.knows("a.example").await, None);

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use super::*;
-use crate::store::{Disk, DiskOptions};
+use crate::{
+    copy::Jump,
+    store::{Disk, DiskOptions},
+};
 
 fn disk(folder: &Path) -> Disk {
     let options = DiskOptions {
@@ -192,4 +195,26 @@ async fn after_retry_failures_a_failure_from_disk_is_retried() {
     second.store.retry_failures();
     let lookup = second.fetch(&mut calls, &nth(1), rules(NEW)).await;
     assert!(holds(&lookup, NEW));
+}
+
+#[tokio::test]
+async fn a_store_that_is_added_later_corrects_states_like_the_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (robots, _calls) = bench(folder.path(), 1 << 20);
+    let beside = || {
+        let store = Store::beside(&robots.store, &SiteDocument::TDMREP, 1 << 20);
+        Bench::with(store, 1000)
+    };
+    let (before, mut calls) = beside();
+    before.fetch(&mut calls, &nth(1), answered(503, "")).await;
+    robots.store.retry_failures();
+    let jump = Jump::Back {
+        ahead: SystemTime::now(),
+    };
+    robots.store.clocks.remember(jump);
+
+    let (after, mut calls) = beside();
+    assert_eq!(after.store.clocks.jumps(), [jump]);
+    let lookup = after.fetch(&mut calls, &nth(1), answered(404, "")).await;
+    assert_eq!(verdict(&lookup), Some((Verdict::Allow, Reason::NoRobots)));
 }
