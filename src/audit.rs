@@ -31,8 +31,8 @@ pub use self::{
     privacy::{ClientMask, LoggedUserAgent, Privacy, RedactQuery},
     recent::{Recent, Tail},
     record::{
-        ChangeExample, ChangedGroup, Completion, EVENTS, ForgetRecord, Json, Redirect, ReloadRecord,
-        RobotsChangedRecord, RobotsRecord, SharedRecord, StartRecord, StopRecord, TdmrepRecord,
+        ChangeExample, ChangedGroup, Completion, EVENTS, FetchFields, ForgetRecord, Json, Redirect, ReloadRecord,
+        RobotsChangedRecord, RobotsRecord, SharedRecord, StartRecord, StateFields, StopRecord, TdmrepRecord,
     },
     text::{LogFormat, basis},
 };

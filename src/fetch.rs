@@ -27,14 +27,14 @@ pub use self::{
     trace::{Traced, TracedHop},
 };
 use crate::{
-    copy::{Failure, FetchError, Fetched, Meaning, NetworkError, OriginState, Policy, RobotsCopy, SiteDocument},
+    copy::{Failure, FetchError, Fetched, NetworkError, OriginState, Policy, RobotsCopy, SiteDocument},
     egress::{Egress, EgressError},
     fleet::Fleet,
     origin::Origin,
     upstream::{Fault, Origins},
 };
 
-/// Fetches one kind of document of origins, such as their robots.txt.
+/// Fetches documents of origins, such as their robots.txt.
 #[async_trait]
 pub trait Fetch: Send + Sync + 'static {
     /// Space in the audit log that is reserved for the record of a fetch.
@@ -52,14 +52,15 @@ pub trait Fetch: Send + Sync + 'static {
     /// Fails if the audit log cannot be written.
     async fn reserve(&self) -> Result<Self::Reservation, LookupError>;
 
-    /// Waits until `permit` lets the fetch start, and fetches. The implementation limits the time. With an `etag`, the
-    /// origin can answer that the document has not changed (304).
-    async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced;
-
-    /// Returns what the result of a fetch says about the origin. Parses the document, which can take a while.
-    fn meaning(fetched: &Fetched, policy: &Policy, at: SystemTime) -> Meaning {
-        fetched.meaning(policy, at)
-    }
+    /// Waits until `permit` lets the fetch start, and fetches `document`. The implementation limits the time. With an
+    /// `etag`, the origin can answer that the document has not changed (304).
+    async fn fetch(
+        &self,
+        permit: &FetchPermit,
+        document: &'static SiteDocument,
+        origin: &Origin,
+        etag: Option<&str>,
+    ) -> Traced;
 
     /// Stores the text of a robots.txt as evidence, before it is used for a decision.
     ///
@@ -97,6 +98,7 @@ pub trait Fetch: Send + Sync + 'static {
 /// The state of an origin before and after a fetch. This or another robotgate of the fleet made the fetch.
 #[derive(Debug)]
 pub struct Learned<'a> {
+    pub document: &'static SiteDocument,
     pub origin: &'a Origin,
     pub before: &'a OriginState,
     pub after: &'a OriginState,
@@ -105,6 +107,7 @@ pub struct Learned<'a> {
 /// A robots.txt that another robotgate of the fleet has fetched, and how it changed the state of the origin.
 #[derive(Debug)]
 pub struct SharedCopy<'a> {
+    pub document: &'static SiteDocument,
     pub origin: &'a Origin,
     /// The state of the origin before and after.
     pub before: &'a OriginState,
@@ -117,6 +120,7 @@ pub struct SharedCopy<'a> {
 /// A completed fetch, and how it changed the state of its origin.
 #[derive(Debug)]
 pub struct FinishedFetch<'a> {
+    pub document: &'static SiteDocument,
     pub origin: &'a Origin,
     pub traced: &'a Traced,
     /// The state of the origin before and after the fetch.

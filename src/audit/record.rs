@@ -55,6 +55,84 @@ macro_rules! records {
     };
 }
 
+/// Defines fields that records of several kinds share. They are written like fields of the record: where the record has
+/// the first of them.
+macro_rules! fields {
+    (
+        $(#[$about:meta])*
+        pub struct $name:ident<$life:lifetime> {
+            $(#[$first_about:meta])* pub $first:ident: $first_kind:ty,
+            $($(#[$field_about:meta])* pub $field:ident: $kind:ty,)+
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug)]
+        pub struct $name<$life> {
+            $(#[$first_about])* pub $first: $first_kind,
+            $($(#[$field_about])* pub $field: $kind,)+
+        }
+
+        #[cfg(test)]
+        impl $name<'_> {
+            const NAMES: &[&str] = &[stringify!($first), $(stringify!($field)),+];
+        }
+
+        impl Value for $name<'_> {
+            fn write(&self, line: &mut Vec<u8>) {
+                self.$first.write(line);
+                $(
+                    line.extend_from_slice(concat!(",\"", stringify!($field), "\":").as_bytes());
+                    self.$field.write(line);
+                )+
+            }
+        }
+    };
+}
+
+fields! {
+    /// How a fetch went.
+    #[derive(Default)]
+    pub struct FetchFields<'a> {
+        /// The redirects in order. If the last one could not be followed, `error` says why.
+        pub redirects: Json<Vec<Redirect<'a>>>,
+        /// The status of the last response; `null` if there was no response.
+        pub status: Option<u16>,
+        /// The address of the origin itself. The addresses of redirect targets are in `redirects`.
+        pub upstream: Option<String>,
+        /// Number of bytes that were read of the last response's content, after decoding. robotgate does not read the
+        /// content if the status is enough. `null` if there is no response, or it has no content (304).
+        pub bytes: Option<usize>,
+        /// Duration of the fetch, without the time for which it was queued.
+        pub duration_us: Option<u64>,
+        /// Why the fetch got no usable response.
+        pub error: Option<String>,
+    }
+}
+
+fields! {
+    /// What a fetch changed.
+    pub struct StateFields<'a> {
+        /// What was known of the robots.txt before the fetch: `rules`, `expired`, or why no rules applied; `null` if
+        /// nothing was known.
+        pub held: Option<&'static str>,
+        /// What is known of the robots.txt after the fetch, in the same words as `held`.
+        pub holds: &'static str,
+        /// Digests of the robots.txt copies that decisions used before and after the fetch.
+        pub held_sha256: Option<Sha256>,
+        pub robots_sha256: Option<Sha256>,
+        /// Whether the text is different from the previous one, and this process has never seen it for this origin.
+        pub new_text: bool,
+        /// When the robots.txt is fetched again.
+        pub robots_expires: Option<Timestamp>,
+        /// When the first of the current failures in a row happened.
+        pub failing_since: Option<Timestamp>,
+        pub profile: &'static str,
+        /// The number of the loaded configuration.
+        pub config: u64,
+        pub instance: &'a str,
+    }
+}
+
 records! {
     /// A decision and what it is based on. Written before the decision takes effect.
     pub struct DecisionRecord<'a> as "decision" {
@@ -179,37 +257,8 @@ records! {
         pub time: Timestamp,
         pub origin: &'a str,
         pub robots_url: &'a str,
-        /// The redirects in order. If the last one could not be followed, `error` says why.
-        pub redirects: Json<Vec<Redirect<'a>>>,
-        /// The status of the last response; `null` if there was no response.
-        pub status: Option<u16>,
-        /// The address of the origin itself. The addresses of redirect targets are in `redirects`.
-        pub upstream: Option<String>,
-        /// Number of bytes that were read of the last response's content, after decoding. robotgate does not read the
-        /// content if the status is enough. `null` if there is no response, or it has no content (304).
-        pub bytes: Option<usize>,
-        /// Duration of the fetch, without the time for which it was queued.
-        pub duration_us: u64,
-        /// Why the fetch got no usable response.
-        pub error: Option<&'a str>,
-        /// What was known of the robots.txt before the fetch: `rules`, `expired`, or why no rules applied; `null` if
-        /// nothing was known.
-        pub held: Option<&'static str>,
-        /// What is known of the robots.txt after the fetch, in the same words as `held`.
-        pub holds: &'static str,
-        /// Digests of the robots.txt copies that decisions used before and after the fetch.
-        pub held_sha256: Option<Sha256>,
-        pub robots_sha256: Option<Sha256>,
-        /// Whether the text is different from the previous one, and this process has never seen it for this origin.
-        pub new_text: bool,
-        /// When the robots.txt is fetched again.
-        pub robots_expires: Option<Timestamp>,
-        /// When the first of the current failures in a row happened.
-        pub failing_since: Option<Timestamp>,
-        pub profile: &'static str,
-        /// The number of the loaded configuration.
-        pub config: u64,
-        pub instance: &'a str,
+        pub redirects: FetchFields<'a>,
+        pub held: StateFields<'a>,
     }
 
     /// A fetch of a site's `tdmrep.json`, and what it changed. Written before any decision uses the fetched file.
@@ -222,14 +271,8 @@ records! {
         pub source: &'static str,
         /// When the fetch ended.
         pub fetched: Option<Timestamp>,
-        /// The fields from here to `error` mean the same as in a [`RobotsRecord`]. For a file from the fleet, they are
-        /// empty or `null`.
-        pub redirects: Json<Vec<Redirect<'a>>>,
-        pub status: Option<u16>,
-        pub upstream: Option<String>,
-        pub bytes: Option<usize>,
-        pub duration_us: Option<u64>,
-        pub error: Option<&'a str>,
+        /// For a file from the fleet, these fields are empty or `null`.
+        pub redirects: FetchFields<'a>,
         /// What was used before the fetch: `file`, `none` (the site has no such file), or `unreachable`; `null` if
         /// nothing was known.
         pub held: Option<&'static str>,
@@ -256,19 +299,7 @@ records! {
         pub origin: &'a str,
         /// When the other robotgate's fetch ended.
         pub fetched: Option<Timestamp>,
-        /// The fields from here to `new_text` mean the same as in a [`RobotsRecord`].
-        pub held: Option<&'static str>,
-        pub holds: &'static str,
-        pub held_sha256: Option<Sha256>,
-        pub robots_sha256: Option<Sha256>,
-        /// Whether the text is different from the previous one, and this process has never seen it for this origin.
-        pub new_text: bool,
-        pub robots_expires: Option<Timestamp>,
-        pub failing_since: Option<Timestamp>,
-        pub profile: &'static str,
-        /// The number of the loaded configuration.
-        pub config: u64,
-        pub instance: &'a str,
+        pub held: StateFields<'a>,
     }
 
     /// A site's robots.txt has changed. Written soon after the first decision with the new text: the texts are compared
@@ -391,7 +422,7 @@ pub struct ChangeExample {
 }
 
 /// A value that serde writes as JSON. That is slower than code written by hand, so only rare records use it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Json<T>(pub T);
 
 // === impl Json ===
@@ -418,8 +449,15 @@ mod tests {
 
     #[test]
     fn the_documentation_describes_each_field_of_each_record() {
+        let all = EVENTS.into_iter().zip(FIELDS);
+        let shared = [
+            ("robots", FetchFields::NAMES),
+            ("robots", StateFields::NAMES),
+            ("tdmrep", FetchFields::NAMES),
+            ("shared", StateFields::NAMES),
+        ];
         let page = include_str!("../../docs/audit-log.md");
-        for (event, fields) in EVENTS.into_iter().zip(FIELDS) {
+        for (event, fields) in all.chain(shared) {
             let (_, section) = page.split_once(&format!("\n### {event}\n")).expect(event);
             let rows = section.split("\n###").next().into_iter().flat_map(str::lines);
             let names = rows.filter_map(|row| row.strip_prefix("| `")?.split("` | ").next());

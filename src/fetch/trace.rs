@@ -43,6 +43,15 @@ impl Traced {
         origin_hop.and_then(|hop| hop.upstream)
     }
 
+    /// Returns how many bytes of the last response's content were read. `None` if there was no response, or it has no
+    /// content.
+    pub fn bytes(&self) -> Option<usize> {
+        match &self.fetched {
+            Fetched::Received(received) => Some(received.bytes()),
+            _ => None,
+        }
+    }
+
     /// Returns the status of the last response. `None` if the last URL did not respond.
     pub fn status(&self) -> Option<u16> {
         self.hops.last().and_then(|hop| hop.status)

@@ -1,6 +1,10 @@
-//! Fetches robots.txt files to decide requests. Logs each fetch before any decision is based on it.
+//! Fetches robots.txt and `tdmrep.json` files to decide requests. Logs each fetch before any decision is based on it.
 
-use std::{borrow::Cow, sync::Arc, time::Instant};
+use std::{
+    borrow::Cow,
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
 
 use async_trait::async_trait;
 
@@ -9,9 +13,12 @@ use super::{
     seen_texts::SeenTexts,
 };
 use crate::{
-    audit::{AuditLog, Instance, Json, Line, Recent, RedactQuery, Redirect, Reserved, RobotsRecord, SharedRecord},
+    audit::{
+        AuditLog, FetchFields, Instance, Json, Line, Recent, RedactQuery, Redirect, Reserved, RobotsRecord, SharedRecord,
+        StateFields,
+    },
     config::Config,
-    copy::{AnswerKind, Fetched, LastAnswer, OriginState, RobotsCopy, Sha256, SiteDocument},
+    copy::{AnswerKind, Fetched, LastAnswer, OriginState, Policy, RobotsCopy, Sha256, SiteDocument},
     evidence::{Evidence, SeenText, Sighting},
     fetch::{Fetch, FetchPermit, Fetcher, FinishedFetch, Learned, LookupError, Requester, SharedCopy, Traced},
     fleet::Fleet,
@@ -22,7 +29,7 @@ use crate::{
     text::{Timestamp, micros, plain, plain_message},
 };
 
-/// Fetches robots.txt files with the settings of one configuration, and reports each fetch to the log and the metrics.
+/// Fetches these files with the settings of one configuration, and reports each fetch to the log and the metrics.
 pub(super) struct LoggedFetcher {
     pub(super) fetcher: Fetcher,
     pub(super) audit: Arc<AuditLog>,
@@ -59,8 +66,23 @@ impl Fetch for LoggedFetcher {
         reservation.map_err(|_| LookupError::NotLogged)
     }
 
-    async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
-        self.trace(permit, &SiteDocument::ROBOTS_TXT, origin, etag).await
+    /// Counts the fetch as a request to the site, which delays the requests after it.
+    async fn fetch(
+        &self,
+        permit: &FetchPermit,
+        document: &'static SiteDocument,
+        origin: &Origin,
+        etag: Option<&str>,
+    ) -> Traced {
+        let Some(pacer) = &self.pacer else {
+            return self.fetcher.trace(permit, document, origin, etag).await;
+        };
+        permit.turn().await;
+        let began = Pacer::now();
+        pacer.note_request(origin);
+        let traced = self.fetcher.trace(permit, document, origin, etag).await;
+        note_pace(pacer, document, origin, &traced, began);
+        traced
     }
 
     async fn store_evidence(&self, copy: &RobotsCopy) -> Result<(), LookupError> {
@@ -84,9 +106,18 @@ impl Fetch for LoggedFetcher {
     }
 
     fn finished(&self, finished: &FinishedFetch<'_>, reservation: Reserved) {
-        self.metrics
-            .fetched(FetchResult::from(&finished.traced.fetched), finished.traced.took);
-        reservation.append(&self.line(finished));
+        let result = FetchResult::from(&finished.traced.fetched);
+        let line = match *finished.document == SiteDocument::TDMREP {
+            true => {
+                self.metrics.fetched_tdmrep(result);
+                self.tdmrep_line(finished)
+            }
+            false => {
+                self.metrics.fetched(result, finished.traced.took);
+                self.line(finished)
+            }
+        };
+        reservation.append(&line);
     }
 
     fn fleet(&self) -> Option<&Arc<Fleet>> {
@@ -94,10 +125,17 @@ impl Fetch for LoggedFetcher {
     }
 
     fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Reserved) {
-        reservation.append(&self.shared_line(shared));
+        let line = match *shared.document == SiteDocument::TDMREP {
+            true => self.tdmrep_shared_line(shared),
+            false => self.shared_line(shared),
+        };
+        reservation.append(&line);
     }
 
     fn learned(&self, learned: &Learned<'_>) {
+        if *learned.document != SiteDocument::ROBOTS_TXT {
+            return;
+        }
         // Return if the fetch failed: it then does not say whether the robots.txt changed.
         let Some(after) = learned
             .after
@@ -136,28 +174,37 @@ impl Fetch for LoggedFetcher {
 // === impl LoggedFetcher ===
 
 impl LoggedFetcher {
-    /// Fetches a robots.txt or a `tdmrep.json` from `origin`. Counts the fetch as a request to the site, which delays
-    /// the requests after it.
-    pub(super) async fn trace(
-        &self,
-        permit: &FetchPermit,
-        document: &'static SiteDocument,
-        origin: &Origin,
-        etag: Option<&str>,
-    ) -> Traced {
-        let Some(pacer) = &self.pacer else {
-            return self.fetcher.trace(permit, document, origin, etag).await;
-        };
-        permit.turn().await;
-        let began = Pacer::now();
-        pacer.note_request(origin);
-        let traced = self.fetcher.trace(permit, document, origin, etag).await;
-        note_pace(pacer, document, origin, &traced, began);
-        traced
+    fn line(&self, finished: &FinishedFetch<'_>) -> Line {
+        let FinishedFetch {
+            origin, traced, after, ..
+        } = *finished;
+        let error = error_of(traced, after);
+        if let Some(error) = &error {
+            ratelimited!(info, %origin, %error, "the robots.txt could not be fetched");
+        }
+        RobotsRecord {
+            time: Timestamp(finished.at),
+            origin: &origin.to_string(),
+            robots_url: &origin.robots_url(),
+            redirects: self.fetch_fields(traced, error),
+            held: self.state_fields(origin, [finished.before, after], finished.at, finished.policy),
+        }
+        .line()
     }
 
-    /// Returns the redirects that a fetch followed, in the form for the log.
-    pub(super) fn redirects(&self, traced: &Traced) -> Json<Vec<Redirect<'static>>> {
+    fn shared_line(&self, shared: &SharedCopy<'_>) -> Line {
+        let SharedCopy { origin, after, .. } = *shared;
+        SharedRecord {
+            time: Timestamp(shared.at),
+            origin: &origin.to_string(),
+            fetched: after.last_fetch().map(Timestamp),
+            held: self.state_fields(origin, [shared.before, after], shared.at, shared.policy),
+        }
+        .line()
+    }
+
+    /// Returns the fields of a record that say how a fetch went.
+    pub(super) fn fetch_fields(&self, traced: &Traced, error: Option<String>) -> FetchFields<'static> {
         let redirects = traced.redirects().map(|(status, to)| Redirect {
             status,
             to: plain(&self.redact_query.url(Cow::Borrowed(&to.url)), MAX_URL)
@@ -165,39 +212,28 @@ impl LoggedFetcher {
                 .into(),
             upstream: to.upstream.map(|address| address.to_string()),
         });
-        Json(redirects.collect())
-    }
-
-    fn line(&self, finished: &FinishedFetch<'_>) -> Line {
-        let FinishedFetch {
-            origin,
-            traced,
-            before,
-            after,
-            at,
-            policy,
-        } = finished;
-        let name = origin.to_string();
-        let (held, holds) = (before.answer(*at, policy), after.answer(*at, policy));
-        let held_sha256 = held.copy().or(before.current()).map(|copy| copy.sha256);
-        let robots_sha256 = holds.copy().map(|copy| copy.sha256);
-        let error = error_of(traced, after);
-        if let Some(error) = &error {
-            ratelimited!(info, %origin, %error, "the robots.txt could not be fetched");
-        }
-        RobotsRecord {
-            time: Timestamp(*at),
-            origin: &name,
-            robots_url: &origin.robots_url(),
-            redirects: self.redirects(traced),
+        FetchFields {
+            redirects: Json(redirects.collect()),
             status: traced.status(),
             upstream: traced.upstream().map(|address| address.to_string()),
-            bytes: match &traced.fetched {
-                Fetched::Received(received) => Some(received.bytes()),
-                _ => None,
-            },
-            duration_us: micros(traced.took),
-            error: error.as_deref().map(|error| plain_message(error, MAX_ERROR)).as_deref(),
+            bytes: traced.bytes(),
+            duration_us: Some(micros(traced.took)),
+            error: error.map(|error| plain_message(&error, MAX_ERROR).into_owned()),
+        }
+    }
+
+    /// Returns the fields of a record that say what a fetch changed.
+    fn state_fields(
+        &self,
+        origin: &Origin,
+        [before, after]: [&OriginState; 2],
+        at: SystemTime,
+        policy: &Policy,
+    ) -> StateFields<'_> {
+        let (held, holds) = (before.answer(at, policy), after.answer(at, policy));
+        let held_sha256 = held.copy().or(before.current()).map(|copy| copy.sha256);
+        let robots_sha256 = holds.copy().map(|copy| copy.sha256);
+        StateFields {
             held: before.is_known().then(|| held.holds().as_str()),
             // If the first fetch of this origin was cut off, nothing is known of the origin. Decisions then treat it as
             // unreachable.
@@ -208,42 +244,12 @@ impl LoggedFetcher {
             held_sha256,
             robots_sha256,
             new_text: self.seen_texts.note(origin, held_sha256, robots_sha256),
-            robots_expires: after.source_fetch(*at, policy).expires.map(Timestamp),
+            robots_expires: after.source_fetch(at, policy).expires.map(Timestamp),
             failing_since: after.failing_since().map(Timestamp),
             profile: policy.profile.as_str(),
             config: self.config,
             instance: self.instance.as_str(),
         }
-        .line()
-    }
-
-    fn shared_line(&self, shared: &SharedCopy<'_>) -> Line {
-        let SharedCopy {
-            origin,
-            before,
-            after,
-            at,
-            policy,
-        } = shared;
-        let (held, holds) = (before.answer(*at, policy), after.answer(*at, policy));
-        let held_sha256 = held.copy().or(before.current()).map(|copy| copy.sha256);
-        let robots_sha256 = holds.copy().map(|copy| copy.sha256);
-        SharedRecord {
-            time: Timestamp(*at),
-            origin: &origin.to_string(),
-            fetched: after.last_fetch().map(Timestamp),
-            held: before.is_known().then(|| held.holds().as_str()),
-            holds: holds.holds().as_str(),
-            held_sha256,
-            robots_sha256,
-            new_text: self.seen_texts.note(origin, held_sha256, robots_sha256),
-            robots_expires: after.source_fetch(*at, policy).expires.map(Timestamp),
-            failing_since: after.failing_since().map(Timestamp),
-            profile: policy.profile.as_str(),
-            config: self.config,
-            instance: self.instance.as_str(),
-        }
-        .line()
     }
 }
 
@@ -299,4 +305,4 @@ const LINE: usize = 424;
 /// Maximum length of a redirect's target in the log, in bytes.
 const MAX_URL: usize = 2 * 1024;
 /// Maximum length of an error's text in the log, in bytes.
-pub(super) const MAX_ERROR: usize = 512;
+const MAX_ERROR: usize = 512;

@@ -19,13 +19,13 @@ use super::{
     fetching::LoggedFetcher,
     seen_texts::SeenTexts,
     server_tls::{self, ServerTls, ServerTlsError},
-    tdmrep::{MemoryShares, TdmrepFiles},
+    tdmrep::MemoryShares,
 };
 use crate::{
     audit::{AuditError, AuditLog, GenerationFields, Instance, LogFormat, Output, Recent},
     authority::{self, Authority, AuthorityError, Leaves},
     config::{Cache, Config, HttpsMode},
-    copy::OriginState,
+    copy::{OriginState, SiteDocument},
     decision::Terms,
     egress::{Egress, Listening, Resolver, ResolverError, Roots, RootsError},
     evidence::{Evidence, EvidenceError},
@@ -62,8 +62,8 @@ pub struct Generation {
     /// Format of the audit log on standard output. A file always has JSON.
     log_format: LogFormat,
     pub(super) store: Arc<Store>,
-    /// `None` if no bot needs the `tdmrep.json` files of sites.
-    pub(super) tdmrep: Option<TdmrepFiles>,
+    /// The `tdmrep.json` files of sites. `None` if no bot needs them.
+    pub(super) tdmrep: Option<Arc<Store>>,
     /// The store of `tdmrep.json` files of the configuration that is in force. Code that handles a message from another
     /// robotgate of the fleet uses this store, because a reload may have replaced the configuration since that code was
     /// set up.
@@ -281,16 +281,17 @@ impl Generation {
             instance,
             changes: changes.clone(),
         };
-        let fetcher = Arc::new(fetcher);
         let same_store = before.filter(|before| Arc::ptr_eq(&before.store, &store));
-        let tdmrep_before = same_store.and_then(|before| before.tdmrep.as_ref());
-        let tdmrep = TdmrepFiles::new(&config, tdmrep_before, &store, &fetcher);
+        let tdmrep_before = same_store.and_then(|before| before.tdmrep.clone());
+        let tdmrep_bytes = MemoryShares::of(&config).tdmrep;
+        let new_tdmrep = || Arc::new(Store::beside(&store, &SiteDocument::TDMREP, tdmrep_bytes));
+        let tdmrep = (tdmrep_bytes > 0).then(|| tdmrep_before.unwrap_or_else(new_tdmrep));
         Ok(Self {
             number,
             made: SystemTime::now(),
             terms: config.terms(number),
             egress,
-            fetcher,
+            fetcher: Arc::new(fetcher),
             audit,
             audit_fields: GenerationFields::new(number, &instance, config.canonical.sha256()),
             instance,
@@ -366,21 +367,20 @@ impl Generation {
     /// configuration.
     pub(super) fn note_in_force(&self) {
         self.audit_in_force.store(Some(self.audit.clone()));
-        let tdmrep = self.tdmrep.as_ref().map(|files| files.store.clone());
-        self.tdmrep_in_force.store(tdmrep);
+        self.tdmrep_in_force.store(self.tdmrep.clone());
     }
 
     /// Forgets the robots.txt and the `tdmrep.json` of an origin.
     pub fn forget(&self, origin: &Origin) {
         self.store.forget(origin);
-        if let Some(files) = &self.tdmrep {
-            files.store.forget(origin);
+        if let Some(tdmrep) = &self.tdmrep {
+            tdmrep.forget(origin);
         }
     }
 
     /// Returns what is known in memory of the `tdmrep.json` of an origin.
     pub fn held_tdmrep(&self, origin: &Origin) -> Option<Arc<OriginState>> {
-        self.tdmrep.as_ref()?.store.held(origin)
+        self.tdmrep.as_ref()?.held(origin)
     }
 
     /// Returns the store of the robots.txt copies.

@@ -19,7 +19,7 @@ use crate::{
     decision::{AT_ONCE, BUDGET, Begun, Decision, Question, Subject},
     fetch::{LookupError, Name, Requester},
     origin::Origin,
-    store::{Query, Tally},
+    store::{Query, Store, Tally},
     usage::Vocabulary,
 };
 
@@ -87,7 +87,8 @@ pub(crate) async fn decide(
         Begun::Decided(decision) => return Ok(decision),
         Begun::NeedsCopy(undecided) => undecided,
     };
-    let lookup = look_up(generation, requester, undecided.origin(), tally).await?;
+    let (lookup, counts) = look_up(&generation.store, generation, requester, undecided.origin()).await?;
+    *tally = Some(counts);
     let decision = match undecided.decide_at_once(lookup) {
         Ok(decision) => decision,
         Err(both) => {
@@ -133,12 +134,12 @@ async fn with_tdmrep(
 ) -> Result<Decision, NoDecision> {
     // `None` means that no configured bot needs `tdmrep.json` files, so robotgate does not fetch them. This happens
     // only if somebody asks how a request would be decided, and names a purpose that no bot has.
-    let Some(files) = &generation.tdmrep else {
+    let Some(store) = &generation.tdmrep else {
         return Ok(decision.without_tdmrep());
     };
     let can_refuse = generation.terms.usage.can_refuse(&[Vocabulary::Tdmrep]);
-    let found = match files.look_up(generation, requester, &decision.target().origin).await {
-        Ok(found) => found,
+    let found = match look_up(store, generation, requester, &decision.target().origin).await {
+        Ok((found, _)) => found,
         // What robotgate only reports must never refuse a request.
         Err(_) if !can_refuse => return Ok(decision.without_tdmrep()),
         Err(error) => return Err(error.into()),
@@ -197,27 +198,29 @@ pub(super) async fn with_copy(
     decision: Decision,
     tally: &mut Option<Arc<Tally>>,
 ) -> Decision {
-    match look_up(generation, requester, &decision.target().origin, tally).await {
-        Ok(lookup) => decision.with_lookup(lookup),
+    match look_up(&generation.store, generation, requester, &decision.target().origin).await {
+        Ok((lookup, counts)) => {
+            *tally = Some(counts);
+            decision.with_lookup(lookup)
+        }
         Err(_) => decision,
     }
 }
 
+/// Looks up the document of `origin` that `store` keeps, and fetches it first if necessary.
 async fn look_up(
+    store: &Arc<Store>,
     generation: &Generation,
     requester: Requester,
     origin: &Origin,
-    tally: &mut Option<Arc<Tally>>,
-) -> Result<Lookup, LookupError> {
+) -> Result<(Lookup, Arc<Tally>), LookupError> {
     let query = Query {
         origin,
         fetcher: &generation.fetcher,
         policy: &generation.terms.policy,
         requester,
     };
-    let (lookup, counts) = generation.store.lookup(&query, generation.config.robots.wait).await?;
-    *tally = Some(counts);
-    Ok(lookup)
+    store.lookup(&query, generation.config.robots.wait).await
 }
 
 /// Returns the requester for operators who ask how a request would be decided. All operators together have one limit

@@ -1,39 +1,22 @@
-//! Keeps the `tdmrep.json` files of sites in the same way as their robots.txt files: in a [`Store`] of their own.
-//! It shares the file on disk with the store of the robots.txt files. robotgate needs `tdmrep.json` files only if a bot
-//! has the purpose of text and data mining, and if the configuration does not switch them off.
+//! The `tdmrep.json` files of sites: how much memory they get, and what the log says about their fetches. They have a
+//! [`Store`](crate::store::Store) of their own, which shares the file on disk with the store of the robots.txt files.
+//! robotgate needs them only if a bot has the purpose of text and data mining, and if the configuration does not switch
+//! them off.
 //!
 //! [`crate::decision`] says which decisions need the file.
 
-use std::{sync::Arc, time::SystemTime};
+use std::time::SystemTime;
 
-use async_trait::async_trait;
-
-use super::{
-    fetching::{LoggedFetcher, MAX_ERROR, error_of},
-    generation::Generation,
-};
+use super::fetching::{LoggedFetcher, error_of};
 use crate::{
-    audit::{Json, Line, Reserved, TdmrepRecord},
+    audit::{FetchFields, Line, TdmrepRecord},
     config::Config,
-    copy::{Fetched, Lookup, Meaning, OriginState, Policy, RobotsCopy, SiteDocument},
-    fetch::{Fetch, FetchPermit, FinishedFetch, LookupError, Requester, SharedCopy, Traced},
-    fleet::Fleet,
-    metrics::FetchResult,
-    origin::Origin,
+    copy::{OriginState, Policy},
+    fetch::{FinishedFetch, SharedCopy},
     ratelimited::ratelimited,
-    store::{Query, Store},
-    text::{Timestamp, micros, plain_message},
+    text::Timestamp,
     usage::{Purpose, VocabularyPolicy},
 };
-
-/// The `tdmrep.json` files of all sites, and how to fetch them.
-pub(super) struct TdmrepFiles {
-    pub(super) store: Arc<Store>,
-    fetcher: Arc<TdmrepFetcher>,
-}
-
-/// Fetches `tdmrep.json` files under the same limits as robots.txt files, and logs each fetch.
-struct TdmrepFetcher(Arc<LoggedFetcher>);
 
 /// How `cache.max-bytes` is divided between two kinds of files.
 pub(super) struct MemoryShares {
@@ -41,47 +24,6 @@ pub(super) struct MemoryShares {
     pub(super) robots: u64,
     /// Bytes for the `tdmrep.json` files. 0 if robotgate does not need them.
     pub(super) tdmrep: u64,
-}
-
-// === impl TdmrepFiles ===
-
-impl TdmrepFiles {
-    /// Returns the `tdmrep.json` files for `config`, or `None` if `config` needs none. Takes over the store of
-    /// `before`, if there is one. Otherwise creates a store, whose fetches end together with those of the store
-    /// `robots`.
-    pub(super) fn new(
-        config: &Config,
-        before: Option<&Self>,
-        robots: &Store,
-        fetcher: &Arc<LoggedFetcher>,
-    ) -> Option<Self> {
-        let bytes = MemoryShares::of(config).tdmrep;
-        let store = || Arc::new(Store::beside(robots, &SiteDocument::TDMREP, bytes));
-        (bytes > 0).then(|| Self {
-            store: before.map_or_else(store, |before| before.store.clone()),
-            fetcher: Arc::new(TdmrepFetcher(fetcher.clone())),
-        })
-    }
-
-    /// Looks up the `tdmrep.json` of `origin`, and fetches it first if necessary.
-    ///
-    /// # Errors
-    /// Fails if a fetch is needed but cannot start, and the origin is not the cause.
-    pub(super) async fn look_up(
-        &self,
-        generation: &Generation,
-        requester: Requester,
-        origin: &Origin,
-    ) -> Result<Lookup, LookupError> {
-        let query = Query {
-            origin,
-            fetcher: &self.fetcher,
-            policy: &generation.terms.policy,
-            requester,
-        };
-        let found = self.store.lookup(&query, generation.config.robots.wait).await;
-        found.map(|(lookup, _)| lookup)
-    }
 }
 
 // === impl MemoryShares ===
@@ -102,55 +44,12 @@ impl MemoryShares {
     }
 }
 
-// === impl TdmrepFetcher ===
+// === impl LoggedFetcher ===
 
-#[async_trait]
-impl Fetch for TdmrepFetcher {
-    type Reservation = Reserved;
-
-    fn enter(&self, requester: Requester) -> Result<FetchPermit, LookupError> {
-        self.0.enter(requester)
-    }
-
-    async fn reserve(&self) -> Result<Reserved, LookupError> {
-        self.0.reserve().await
-    }
-
-    async fn fetch(&self, permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
-        self.0.trace(permit, &SiteDocument::TDMREP, origin, etag).await
-    }
-
-    fn meaning(fetched: &Fetched, policy: &Policy, at: SystemTime) -> Meaning {
-        fetched.meaning_as_tdmrep(SiteDocument::TDMREP.max_bytes, policy, at)
-    }
-
-    async fn store_evidence(&self, copy: &RobotsCopy) -> Result<(), LookupError> {
-        self.0.store_evidence(copy).await
-    }
-
-    fn check_evidence(&self) -> Result<(), LookupError> {
-        self.0.check_evidence()
-    }
-
-    fn finished(&self, finished: &FinishedFetch<'_>, reservation: Reserved) {
-        self.0
-            .metrics
-            .fetched_tdmrep(FetchResult::from(&finished.traced.fetched));
-        reservation.append(&self.line(finished));
-    }
-
-    fn fleet(&self) -> Option<&Arc<Fleet>> {
-        self.0.fleet.as_ref()
-    }
-
-    fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Reserved) {
-        reservation.append(&self.shared_line(shared));
-    }
-}
-
-impl TdmrepFetcher {
-    fn line(&self, finished: &FinishedFetch<'_>) -> Line {
+impl LoggedFetcher {
+    pub(super) fn tdmrep_line(&self, finished: &FinishedFetch<'_>) -> Line {
         let FinishedFetch {
+            document,
             origin,
             traced,
             before,
@@ -158,36 +57,21 @@ impl TdmrepFetcher {
             at,
             policy,
         } = *finished;
-        let bytes = match &traced.fetched {
-            Fetched::Received(received) => Some(received.bytes()),
-            _ => None,
-        };
-        let is_too_long = bytes.is_some_and(|bytes| bytes > SiteDocument::TDMREP.max_bytes);
+        let is_too_long = traced.bytes().is_some_and(|bytes| bytes > document.max_bytes);
         let error = error_of(traced, after).or_else(|| is_too_long.then(|| "it is longer than 1 MiB".to_owned()));
         if let Some(error) = &error {
             ratelimited!(info, %origin, %error, "the tdmrep.json could not be fetched");
         }
-        let states = [before, after];
         TdmrepRecord {
-            redirects: self.0.redirects(traced),
-            status: traced.status(),
-            upstream: traced.upstream().map(|address| address.to_string()),
-            bytes,
-            duration_us: Some(micros(traced.took)),
-            error: error.as_deref().map(|error| plain_message(error, MAX_ERROR)).as_deref(),
-            ..self.record(
-                &origin.to_string(),
-                &SiteDocument::TDMREP.name(origin),
-                states,
-                at,
-                policy,
-            )
+            redirects: self.fetch_fields(traced, error),
+            ..self.tdmrep_record(&origin.to_string(), &document.name(origin), [before, after], at, policy)
         }
         .line()
     }
 
-    fn shared_line(&self, shared: &SharedCopy<'_>) -> Line {
+    pub(super) fn tdmrep_shared_line(&self, shared: &SharedCopy<'_>) -> Line {
         let SharedCopy {
+            document,
             origin,
             before,
             after,
@@ -197,20 +81,14 @@ impl TdmrepFetcher {
         TdmrepRecord {
             source: "fleet",
             fetched: after.last_fetch().map(Timestamp),
-            ..self.record(
-                &origin.to_string(),
-                &SiteDocument::TDMREP.name(origin),
-                [before, after],
-                at,
-                policy,
-            )
+            ..self.tdmrep_record(&origin.to_string(), &document.name(origin), [before, after], at, policy)
         }
         .line()
     }
 
     /// Returns an audit log record about a fetched `tdmrep.json`, without the fields about the response. `states` are
     /// what was known of the origin before and after the fetch.
-    fn record<'a>(
+    fn tdmrep_record<'a>(
         &'a self,
         origin: &'a str,
         url: &'a str,
@@ -225,12 +103,7 @@ impl TdmrepFetcher {
             tdmrep_url: url,
             source: "site",
             fetched: Some(Timestamp(at)),
-            redirects: Json(Vec::new()),
-            status: None,
-            upstream: None,
-            bytes: None,
-            duration_us: None,
-            error: None,
+            redirects: FetchFields::default(),
             held: holds(before),
             holds: holds(after),
             held_sha256: before.current().map(|copy| copy.sha256),
@@ -238,8 +111,8 @@ impl TdmrepFetcher {
             entries: after.current().and_then(|copy| Some(copy.tdmrep.as_ref()?.len())),
             tdmrep_expires: after.source_fetch(at, policy).expires.map(Timestamp),
             failing_since: after.failing_since().map(Timestamp),
-            config: self.0.config,
-            instance: self.0.instance.as_str(),
+            config: self.config,
+            instance: self.instance.as_str(),
         }
     }
 }

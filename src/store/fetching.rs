@@ -17,7 +17,7 @@ use super::{
     tally::Tally,
 };
 use crate::{
-    copy::{Answer, CacheStatus, Due, FetchError, Fetched, Lookup, OriginState, Policy},
+    copy::{Answer, CacheStatus, Due, FetchError, Fetched, Lookup, OriginState, Policy, SiteDocument},
     fetch::{Fetch, FetchPermit, FinishedFetch, Learned, LookupError, SharedCopy, Traced},
     fleet::{CopyOrLease, Fleet, Lease},
     origin::Origin,
@@ -25,6 +25,7 @@ use crate::{
 
 /// A running fetch. If it is dropped before the fetch ends, the audit log still gets a record of it.
 struct Begun<'a, F: Fetch> {
+    document: &'static SiteDocument,
     origin: &'a Origin,
     cached: &'a Arc<CachedOrigin>,
     fetcher: &'a F,
@@ -155,7 +156,9 @@ impl Store {
         reservation: F::Reservation,
     ) {
         let (origin, cached) = (&guard.origin, guard.cached());
+        let document = self.document;
         let mut begun = Begun {
+            document,
             origin,
             cached,
             fetcher,
@@ -174,12 +177,12 @@ impl Store {
         };
         let fetching = async {
             let etag = cached.state.load().etag().map(str::to_owned);
-            let traced = fetcher.fetch(&permit, origin, etag.as_deref()).await;
+            let traced = fetcher.fetch(&permit, document, origin, etag.as_deref()).await;
             let is_unchanged = etag.is_some() && matches!(traced.fetched, Fetched::NotModified { .. });
             match is_unchanged && cached.state.load().etag().is_none() {
                 // The site answered 304 ("not modified"), but an operator made robotgate forget the robots.txt during
                 // the fetch. Fetch it again without the ETag.
-                true => fetcher.fetch(&permit, origin, None).await,
+                true => fetcher.fetch(&permit, document, origin, None).await,
                 false => traced,
             }
         };
@@ -193,7 +196,7 @@ impl Store {
         let (status, freshness) = (traced.fetched.status(), traced.fetched.freshness());
         // Parse a large robots.txt on a blocking thread. On this thread, it would delay other requests.
         let understood = at_leisure(traced.fetched.is_large(), move || {
-            let meaning = F::meaning(&traced.fetched, &policy, now);
+            let meaning = traced.fetched.meaning_of(document, &policy, now);
             (traced, meaning)
         });
         // Parsing panicked, which has been printed already. The waiting requests continue without a robots.txt.
@@ -212,6 +215,7 @@ impl Store {
             };
             if let Some(reservation) = begun.reservation.take() {
                 let finished = FinishedFetch {
+                    document,
                     origin,
                     traced: &traced,
                     before: &before,
@@ -236,8 +240,12 @@ impl Store {
                     self.running.spawn(async move { fleet.end(lease, answered).await });
                 }
                 if is_remembered {
-                    let (before, after) = (&before, &after);
-                    fetcher.learned(&Learned { origin, before, after });
+                    fetcher.learned(&Learned {
+                        document,
+                        origin,
+                        before: &before,
+                        after: &after,
+                    });
                 }
                 if let Some(disk) = self.disk.as_ref().filter(|_| is_remembered) {
                     disk.keep(self.document.name(origin), after, cached.is_recalled());
@@ -257,11 +265,15 @@ impl Store {
         begun: &mut Begun<'_, F>,
     ) -> ControlFlow<(), Option<Lease>> {
         let Begun {
-            origin, cached, policy, ..
+            document,
+            origin,
+            cached,
+            policy,
+            ..
         } = *begun;
         let forgotten = cached.forgotten();
         let asked = fleet
-            .copy_or_lease(self.document, origin, &cached.state.load_full(), policy)
+            .copy_or_lease(document, origin, &cached.state.load_full(), policy)
             .await;
         let (shared, flow) = match asked {
             CopyOrLease::Copy(state) => (Some(state), ControlFlow::Break(())),
@@ -286,6 +298,7 @@ impl Store {
             }
             if let (ControlFlow::Break(()), Some(reservation)) = (&flow, begun.reservation.take()) {
                 let shared = SharedCopy {
+                    document,
                     origin,
                     before: &before,
                     after: &after,
@@ -296,8 +309,12 @@ impl Store {
             }
             let found = cached.state.compare_and_swap(&before, after.clone());
             if Arc::ptr_eq(&found, &before) {
-                let (before, after) = (&before, &after);
-                begun.fetcher.learned(&Learned { origin, before, after });
+                begun.fetcher.learned(&Learned {
+                    document,
+                    origin,
+                    before: &before,
+                    after: &after,
+                });
                 if let Some(disk) = &self.disk {
                     disk.keep(self.document.name(origin), after.clone(), cached.is_recalled());
                 }
@@ -323,6 +340,7 @@ impl<F: Fetch> Drop for Begun<'_, F> {
         // The fetch was cancelled. That is no failure of the site, so its state stays the same.
         let state = self.cached.state.load_full();
         let finished = FinishedFetch {
+            document: self.document,
             origin: self.origin,
             traced: &traced,
             before: &state,

@@ -67,7 +67,13 @@ impl Fetch for Puppet {
         waited.map_err(|_| LookupError::NotLogged)
     }
 
-    async fn fetch(&self, _permit: &FetchPermit, origin: &Origin, etag: Option<&str>) -> Traced {
+    async fn fetch(
+        &self,
+        _permit: &FetchPermit,
+        _document: &'static SiteDocument,
+        origin: &Origin,
+        etag: Option<&str>,
+    ) -> Traced {
         let (end, ended) = oneshot::channel();
         let call = Call {
             origin: origin.clone(),
