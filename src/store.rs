@@ -11,6 +11,7 @@ mod clocks;
 mod disk;
 mod fetching;
 mod in_flight;
+mod lookup;
 mod tally;
 
 use std::{
@@ -20,11 +21,11 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant, SystemTime},
+    time::SystemTime,
 };
 
 use self::{
-    cached_origin::{CachedOrigin, Held, HeldWeight},
+    cached_origin::{Held, HeldWeight},
     clocks::Clocks,
     in_flight::InFlightFetches,
 };
@@ -33,8 +34,8 @@ pub use self::{
     tally::{Tallied, Tally, VerdictCounts},
 };
 use crate::{
-    copy::{Due, Lookup, OriginState, Policy, SiteDocument},
-    fetch::{Fetch, LookupError, Requester},
+    copy::{OriginState, Policy, SiteDocument},
+    fetch::Requester,
     origin::Origin,
     text::micros_since_1970,
 };
@@ -266,190 +267,8 @@ impl Store {
         }
         self.cache.remove(origin);
     }
-
-    /// Returns the state of an origin, and the counts to which the decision and its outcome are to be added. If its
-    /// robots.txt has expired or is unknown, fetches it first, and waits for that at most `wait`.
-    ///
-    /// # Errors
-    /// Fails if a fetch was needed but could not start, for example because the requester has reached its limit of
-    /// fetches or the audit log cannot be written.
-    pub async fn lookup<F: Fetch>(
-        self: &Arc<Self>,
-        query: &Query<'_, F>,
-        wait: Duration,
-    ) -> Result<(Lookup, Arc<Tally>), LookupError> {
-        let Query { origin, policy, .. } = *query;
-        let cached = self.cached(origin);
-        let mut waited = Duration::ZERO;
-        // If the site fails, or the copy in memory has expired, the disk can still have a copy that is usable.
-        let is_lacking = || {
-            let state = cached.state.load();
-            state.failing_since().is_some() || state.due(SystemTime::now(), policy) == Due::Now
-        };
-        if !cached.is_recalled() && is_lacking() {
-            let started = Instant::now();
-            // Wait for the disk only briefly, so that time is left to fetch from the site if the disk hangs.
-            let patience = wait.min(MAX_DISK_WAIT);
-            let _ = tokio::time::timeout(patience, self.recall(&cached, query)).await;
-            waited = started.elapsed();
-        }
-        let now = SystemTime::now();
-        self.watch_clock(now);
-        let mut state = cached.state.load_full();
-        if !state.is_under(policy) {
-            state = self.reread(&cached, origin, policy).await;
-        }
-        let due = state.due(now, policy);
-        if due == Due::Background {
-            self.refresh(&cached, query);
-        }
-        let (mut lookup, tally) = match due {
-            Due::No | Due::Background => (Lookup::at_once(state, now, policy), cached.tally.clone()),
-            Due::Now => {
-                let left = wait.saturating_sub(waited);
-                self.wait_for(&cached, &state, query, left).await?
-            }
-        };
-        lookup.waited += waited;
-        Ok((lookup, tally))
-    }
-
-    /// Reads an origin's state back from disk. If that fails, the state in memory stays as it is, and the next lookup
-    /// tries again.
-    async fn recall<F: Fetch>(&self, cached: &Arc<CachedOrigin>, query: &Query<'_, F>) {
-        let Query { origin, policy, .. } = *query;
-        let _turn = cached.turn.lock().await;
-        let Some(disk) = self.disk.as_ref().filter(|_| !cached.is_recalled()) else {
-            return;
-        };
-        let forgotten = cached.forgotten();
-        match disk.recall(self.document.name(origin)).await {
-            Ok(None) => cached.set_recalled(),
-            Ok(Some(earlier)) => {
-                let earlier = self.brought_up_to_date(earlier, policy).await;
-                if let Some(copy) = earlier.last_copy()
-                    && query.fetcher.store_evidence(copy).await.is_err()
-                {
-                    return;
-                }
-                cached.state.rcu(|state| match state.is_known() {
-                    // While the disk was read, an operator made robotgate forget the origin. So do not use what was
-                    // read.
-                    _ if cached.forgotten() != forgotten => state.clone(),
-                    true => Arc::new(state.resuming(&earlier)),
-                    false => earlier.clone(),
-                });
-                cached.set_recalled();
-                self.weigh_anew(origin, cached);
-            }
-            Err(error) => tracing::debug!(%origin, %error, "cannot read what is stored of an origin"),
-        }
-    }
-
-    /// Corrects a state from disk for what has happened since it was written: the clock was set, a reload made failed
-    /// fetches due again, or the profile changed.
-    async fn brought_up_to_date(&self, earlier: Arc<OriginState>, policy: &Policy) -> Arc<OriginState> {
-        let retry_from = Duration::from_micros(self.retry_from.load(Ordering::Relaxed));
-        let jumps = self.clocks.jumps();
-        let earlier = jumps
-            .iter()
-            .fold(earlier, |earlier, jump| Arc::new(earlier.after_jump(jump)));
-        let is_mended = earlier
-            .last_fetch()
-            .is_some_and(|last| last < SystemTime::UNIX_EPOCH + retry_from);
-        let earlier = match is_mended {
-            true => Arc::new(earlier.retrying_now()),
-            false => earlier,
-        };
-        if earlier.is_under(policy) {
-            return earlier;
-        }
-        let policy = *policy;
-        let reread = at_leisure(earlier.is_large(), move || earlier.under(&policy)).await;
-        Arc::new(reread.unwrap_or_else(OriginState::unknown))
-    }
-
-    /// Returns the state of an origin under `policy`. If a reload has changed the profile, the first lookup parses the
-    /// robots.txt again, and others wait for it. Fetches nothing.
-    async fn reread(&self, cached: &Arc<CachedOrigin>, origin: &Origin, policy: &Policy) -> Arc<OriginState> {
-        let _turn = cached.turn.lock().await;
-        loop {
-            let state = cached.state.load_full();
-            if state.is_under(policy) {
-                return state;
-            }
-            let (earlier, policy) = (state.clone(), *policy);
-            let reread = at_leisure(state.is_large(), move || earlier.under(&policy)).await;
-            // Parsing panicked, which has been printed already. Use an unknown state, which allows nothing.
-            let reread = Arc::new(reread.unwrap_or_else(OriginState::unknown));
-            let before = cached.state.compare_and_swap(&state, reread.clone());
-            // If the state was replaced in the meantime, a fetch has ended. Its result stays.
-            if Arc::ptr_eq(&before, &state) {
-                self.weigh_anew(origin, cached);
-                return reread;
-            }
-        }
-    }
-
-    /// Corrects the recorded times if the machine's clock was set since the last call.
-    fn watch_clock(&self, now: SystemTime) {
-        let Some(jump) = self.clocks.look(now) else {
-            return;
-        };
-        let held = self.cache.iter().map(|(origin, held)| (origin, held.cached));
-        for (origin, cached) in held.chain(self.in_flight.cache()) {
-            let before = cached.state.rcu(|state| state.after_jump(&jump));
-            let state = cached.state.load_full();
-            // Correct the state on disk too. Otherwise, the next start would read uncorrected times.
-            if let Some(disk) = self
-                .disk
-                .as_ref()
-                .filter(|_| before.failing_since() != state.failing_since())
-            {
-                disk.keep(self.document.name(&origin), state, cached.is_recalled());
-            }
-        }
-    }
-
-    /// Inserts a cached origin again after its size in memory has changed, because the cache weighs it only when it is
-    /// inserted.
-    fn weigh_anew(&self, origin: &Origin, cached: &Arc<CachedOrigin>) {
-        // The cache may have evicted `cached`, and may already hold a newer object for the same origin. Then keep the
-        // newer one.
-        let is_another = |held: Held| !Arc::ptr_eq(&held.cached, cached);
-        if !self.cache.peek(origin).is_some_and(is_another) {
-            self.cache.insert(origin.clone(), Held::new(origin, cached.clone()));
-        }
-    }
-
-    fn cached(&self, origin: &Origin) -> Arc<CachedOrigin> {
-        if let Some(held) = self.cache.get(origin) {
-            return held.cached;
-        }
-        // An origin can be evicted from the cache while its robots.txt is fetched. Then use the object that the fetch
-        // will update, so that its result is not lost.
-        let fetching = self.in_flight.of(origin);
-        let cached = fetching.unwrap_or_else(|| Arc::new(CachedOrigin::new(self.disk.is_none())));
-        let made = self
-            .cache
-            .get_or_insert_with(origin, || Ok::<_, std::convert::Infallible>(Held::new(origin, cached)));
-        match made {
-            Ok(held) => held.cached,
-            Err(never) => match never {},
-        }
-    }
 }
 
-/// Runs `work`, on a blocking thread if it takes long. Returns `None` if it panics there.
-async fn at_leisure<T: Send + 'static>(takes_long: bool, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    match takes_long {
-        true => tokio::task::spawn_blocking(work).await.ok(),
-        false => Some(work()),
-    }
-}
-
-/// Maximum time that a lookup waits for the disk.
-const MAX_DISK_WAIT: Duration = Duration::from_secs(1);
 /// Minimum memory for the pages of the file on disk, in bytes.
 const MIN_PAGES: u64 = 64 * 1024;
 /// Maximum memory for the pages of the file on disk, in bytes.

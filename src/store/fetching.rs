@@ -11,9 +11,10 @@ use std::{
 use tokio::time::timeout_at;
 
 use super::{
-    Query, Store, at_leisure,
+    Query, Store,
     cached_origin::CachedOrigin,
     in_flight::{FetchGuard, FetchHandle, QueuedFetch, RunningFetch},
+    lookup::at_leisure,
     tally::Tally,
 };
 use crate::{

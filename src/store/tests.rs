@@ -7,7 +7,10 @@ mod refresh;
 mod reload;
 mod turns;
 
-use std::sync::{LazyLock, Mutex};
+use std::{
+    sync::{LazyLock, Mutex},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use tokio::{
@@ -18,9 +21,9 @@ use tokio::{
 use super::*;
 use crate::robots::Profile;
 use crate::{
-    copy::{CacheStatus, FetchError, Fetched, Freshness, Received},
+    copy::{CacheStatus, FetchError, Fetched, Freshness, Lookup, Received},
     decision::{Reason, Verdict, rules_of},
-    fetch::{FetchLimiter, FetchPermit, FinishedFetch, Name, SharedCopy, Traced},
+    fetch::{Fetch, FetchLimiter, FetchPermit, FinishedFetch, LookupError, Name, SharedCopy, Traced},
     fleet::Fleet,
     origin::{HostPort, Scheme},
 };

@@ -1,7 +1,6 @@
 //! Writes the report of `robotgate explain` as text: first the verdict, then its reason, the lines that decide, and
 //! other useful information. Everything from outside is escaped for a terminal.
 
-mod fetch;
 mod rules;
 mod usage;
 
@@ -47,7 +46,7 @@ pub(super) fn write(
         let _ = rules::write(deciding, why, paint, width, &mut out);
     }
     let _ = usage::write(deciding, paint, &mut out);
-    let _ = fetch::write(source, tdmrep, paint, &mut out);
+    let _ = source_of(source, tdmrep, paint, &mut out);
     let _ = statements(report, paint, &mut out);
     match (*sources == Sources::default(), source) {
         (true, _) => {
@@ -64,6 +63,25 @@ pub(super) fn write(
         (false, Source::File(_) | Source::Unasked) => {}
     }
     out
+}
+
+/// Writes where the robots.txt came from, a file or a fetch and its redirects, and the fetch of the `tdmrep.json`.
+fn source_of(source: &Source, tdmrep: Option<&Live>, paint: Paint, out: &mut String) -> std::fmt::Result {
+    match source {
+        Source::Unasked => Ok(()),
+        Source::File(file) => {
+            writeln!(out, "\nRead from {}, {}.", file.name(), count(file.body.len(), "byte"))?;
+            if file.cut {
+                writeln!(out, "The file is longer, but robotgate uses only its first 500 KiB.")?;
+            }
+            Ok(())
+        }
+        Source::Live(live) => {
+            writeln!(out, "\n{}", paint.in_colour(Colour::Strong, "Fetched:"))?;
+            write!(out, "{}", live.way())?;
+            tdmrep.map_or(Ok(()), |tdmrep| write!(out, "{}", tdmrep.way()))
+        }
+    }
 }
 
 /// Writes what the robots.txt alone says about a URL that `[egress]` forbids.
