@@ -74,7 +74,7 @@ macro_rules! fields {
 
         #[cfg(test)]
         impl $name<'_> {
-            const NAMES: &[&str] = &[stringify!($first), $(stringify!($field)),+];
+            const NAMES: &'static [&'static str] = &[stringify!($first), $(stringify!($field)),+];
         }
 
         impl Value for $name<'_> {

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     audit::{
-        AuditLog, FetchFields, Instance, Json, Line, Recent, RedactQuery, Redirect, Reserved, RobotsRecord, SharedRecord,
-        StateFields,
+        AuditLog, FetchFields, Instance, Json, Line, Recent, RedactQuery, Redirect, Reserved, RobotsRecord,
+        SharedRecord, StateFields,
     },
     config::Config,
     copy::{AnswerKind, Fetched, LastAnswer, OriginState, Policy, RobotsCopy, Sha256, SiteDocument},

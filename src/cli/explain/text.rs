@@ -20,7 +20,7 @@ use crate::{
     explanation::{AudienceStatement, Report},
     pace::{Cause, CrawlDelay},
     robots::{AgentLine, Disguise, Profile},
-    text::plain,
+    text::{count, plain},
 };
 
 /// Returns the whole report.
