@@ -58,8 +58,8 @@ pub struct Generation {
     /// Format of the audit log on standard output. A file always has JSON.
     log_format: LogFormat,
     pub(super) store: Arc<Store>,
-    /// The `tdmrep.json` files of sites. `None` if no bot needs them.
-    pub(super) tdmrep: Option<Arc<Store>>,
+    /// The `tdmrep.json` files of sites.
+    pub(super) tdmrep: Arc<Store>,
     /// The store of `tdmrep.json` files of the configuration that is in force. Code that handles a message from another
     /// robotgate of the fleet uses this store, because a reload may have replaced the configuration since that code was
     /// set up.
@@ -176,20 +176,18 @@ impl Generation {
     /// configuration.
     pub(super) fn note_in_force(&self) {
         self.audit_in_force.store(Some(self.audit.clone()));
-        self.tdmrep_in_force.store(self.tdmrep.clone());
+        self.tdmrep_in_force.store(Some(self.tdmrep.clone()));
     }
 
     /// Forgets the robots.txt and the `tdmrep.json` of an origin.
     pub fn forget(&self, origin: &Origin) {
         self.store.forget(origin);
-        if let Some(tdmrep) = &self.tdmrep {
-            tdmrep.forget(origin);
-        }
+        self.tdmrep.forget(origin);
     }
 
     /// Returns what is known in memory of the `tdmrep.json` of an origin.
     pub fn held_tdmrep(&self, origin: &Origin) -> Option<Arc<OriginState>> {
-        self.tdmrep.as_ref()?.held(origin)
+        self.tdmrep.held(origin)
     }
 
     /// Returns the store of the robots.txt copies.

@@ -132,11 +132,7 @@ async fn with_tdmrep(
     requester: Requester,
     mut decision: Decision,
 ) -> Result<Decision, NoDecision> {
-    // `None` means that no configured bot needs `tdmrep.json` files, so robotgate does not fetch them. This happens
-    // only if somebody asks how a request would be decided, and names a purpose that no bot has.
-    let Some(store) = &generation.tdmrep else {
-        return Ok(decision.without_tdmrep());
-    };
+    let store = &generation.tdmrep;
     let can_refuse = generation.terms.usage.can_refuse(&[Vocabulary::Tdmrep]);
     let found = match look_up(store, generation, requester, &decision.target().origin).await {
         Ok((found, _)) => found,

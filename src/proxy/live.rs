@@ -71,9 +71,7 @@ impl Live {
         let cache = &generation.config.cache;
         let memory = MemoryShares::of(&generation.config);
         generation.store.set_max_bytes(memory.robots);
-        if let Some(store) = &generation.tdmrep {
-            store.set_max_bytes(memory.tdmrep);
-        }
+        generation.tdmrep.set_max_bytes(memory.tdmrep);
         if let Some(disk) = generation.store.disk() {
             disk.set_options(cache.disk);
         }
@@ -93,9 +91,7 @@ impl Live {
         if !generation.reaches_like(&before) {
             // The new configuration may allow sites that were out of reach before. So try their failed fetches again.
             generation.store.retry_failures();
-            if let Some(store) = &generation.tdmrep {
-                store.retry_failures();
-            }
+            generation.tdmrep.retry_failures();
         }
     }
 

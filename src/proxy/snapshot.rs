@@ -33,7 +33,7 @@ impl Live {
             draining: self.is_stopping(),
             limits: self.clients.exceeded().collect(),
             memory: self.store().memory(),
-            tdmrep_bytes: generation.tdmrep.as_ref().map_or(0, |store| store.memory().bytes),
+            tdmrep_bytes: generation.tdmrep.memory().bytes,
             pace_waiting: generation.pacer.as_ref().map_or(0, |pacer| pacer.local.waiting()),
             copies: self.copies(&generation),
             disk: self.store().disk().map(disk_use),

@@ -1,7 +1,6 @@
 //! The `tdmrep.json` files of sites: how much memory they get, and what the log says about their fetches. They have a
 //! [`Store`](crate::store::Store) of their own, which shares the file on disk with the store of the robots.txt files.
-//! robotgate needs them only if a bot has the purpose of text and data mining, and if the configuration does not switch
-//! them off.
+//! robotgate needs them for bots with the purpose of text and data mining, and for operators who ask about that purpose.
 //!
 //! [`crate::decision`] says which decisions need the file.
 
@@ -22,7 +21,7 @@ use crate::{
 pub(super) struct MemoryShares {
     /// Bytes for the robots.txt files.
     pub(super) robots: u64,
-    /// Bytes for the `tdmrep.json` files. 0 if robotgate does not need them.
+    /// Bytes for the `tdmrep.json` files.
     pub(super) tdmrep: u64,
 }
 
@@ -33,14 +32,22 @@ impl MemoryShares {
         let all = config.cache.max_bytes;
         let is_read = config.usage.tdmrep != VocabularyPolicy::Off
             && config.bots.iter().any(|bot| bot.purposes.contains(Purpose::Tdm));
-        let tdmrep = match is_read {
-            true => (all / 8).max(MIN_BYTES.min(all / 2)),
-            false => 0,
-        };
-        Self {
-            robots: all - tdmrep,
-            tdmrep,
+        match is_read {
+            true => {
+                let tdmrep = (all / 8).max(MIN_BYTES.min(all / 2));
+                let robots = all - tdmrep;
+                Self { robots, tdmrep }
+            }
+            false => Self {
+                robots: all,
+                tdmrep: FOR_QUESTIONS,
+            },
         }
+    }
+
+    /// Returns whether bots need `tdmrep.json` files. Otherwise, only operators can ask about them.
+    pub(super) fn is_for_bots(&self) -> bool {
+        self.tdmrep != FOR_QUESTIONS
     }
 }
 
@@ -130,21 +137,24 @@ fn holds(state: &OriginState) -> Option<&'static str> {
 /// Minimum memory for the `tdmrep.json` files, unless `cache.max-bytes` is very small. Several of the largest files
 /// have to fit, or each request would fetch its file again.
 const MIN_BYTES: u64 = 8 * 1024 * 1024;
+/// Memory for the `tdmrep.json` files if no bot needs them, but operators can ask about them. It is less than any bot
+/// gets, and too little to count as a part of `cache.max-bytes`.
+const FOR_QUESTIONS: u64 = 256 * 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_a_bot_that_mines_needs_memory_for_the_files() {
+    fn only_a_bot_that_mines_needs_much_memory_for_the_files() {
         let mines = "[[bot]]\nname = 'm'\nuser-agents = ['M']\npurposes = ['tdm']\n";
         let off = format!("usage.tdmrep = 'off'\n{mines}");
         let little = format!("cache.max-bytes = '1MiB'\n{mines}");
         let some = format!("cache.max-bytes = '32MiB'\n{mines}");
         for (text, robots, tdmrep) in [
-            ("", 256 << 20, 0),
-            (&off, 256 << 20, 0),
-            (&*mines.replace("tdm", "search"), 256 << 20, 0),
+            ("", 256 << 20, FOR_QUESTIONS),
+            (&off, 256 << 20, FOR_QUESTIONS),
+            (&*mines.replace("tdm", "search"), 256 << 20, FOR_QUESTIONS),
             (mines, 224 << 20, 32 << 20),
             (&some, 24 << 20, 8 << 20),
             (&little, 512 << 10, 512 << 10),

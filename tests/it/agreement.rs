@@ -275,6 +275,40 @@ async fn all_interfaces_agree_if_a_proof_is_required() {
     ask_all(4).await;
 }
 
+#[tokio::test]
+async fn all_interfaces_agree_on_a_purpose_that_no_bot_has() {
+    const PATH: &str = "/.well-known/tdmrep.json";
+    let file = r#"[{"location": "/mine", "tdm-reservation": 1}]"#;
+    let site = Origin::start().reply(PATH, Reply::ok("application/json", file));
+    let site = site.spawn().await;
+    let gate = Gate::with("[usage]\ntdmrep = 'enforce'").await;
+    let config = gate.file("robotgate.toml");
+    for (path, expected) in [
+        ("/mine", json!(["deny", "usage", false])),
+        ("/x", json!(["allow", "no-robots", true])),
+    ] {
+        let url = site.url(path);
+        let query = format!("agent=TestBot&url={}&purpose=tdm", escaped(&url));
+        let decided = get(&gate, &format!("/api/v1/decide?{query}")).await;
+        let explained = get(&gate, &format!("/api/v1/explain?{query}")).await;
+        let requests = json!({"requests": [{"agent": "TestBot", "url": url, "purpose": "tdm"}]});
+        let many = post(&gate, "/api/v1/decide", &requests).await;
+        let args = ["explain", "--json", "--agent", "TestBot", "--purpose", "tdm", &url];
+        let args = [&args[..], &["--config", config.to_str().unwrap()]].concat();
+        let command = CliOutput::of(&args, "").await.json();
+        for (whom, answer) in [
+            ("decide", &decided),
+            ("explain's decision", &explained["decision"]),
+            ("explain's report", &explained["report"]),
+            ("decide on several", &many["decisions"][0]),
+            ("the command", &command),
+        ] {
+            assert_eq!(outcome(answer), expected, "{whom} on {path}: {answer:#}");
+        }
+    }
+    assert_eq!(site.count(PATH), 3, "the API asks once, and the command each time");
+}
+
 /// For each scheme, an origin for each state of a copy.
 struct Sites {
     http: Vec<Origin>,

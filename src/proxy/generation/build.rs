@@ -179,10 +179,14 @@ impl Generation {
             changes: changes.clone(),
         };
         let same_store = before.filter(|before| Arc::ptr_eq(&before.store, &store));
-        let tdmrep_before = same_store.and_then(|before| before.tdmrep.clone());
-        let tdmrep_bytes = MemoryShares::of(&config).tdmrep;
-        let new_tdmrep = || Arc::new(Store::beside(&store, &SiteDocument::TDMREP, tdmrep_bytes));
-        let tdmrep = (tdmrep_bytes > 0).then(|| tdmrep_before.unwrap_or_else(new_tdmrep));
+        // If bots begin or cease to need the files, start anew: files that were kept for bots would take the memory that
+        // the robots.txt files have now.
+        let memory = MemoryShares::of(&config);
+        let tdmrep_before = same_store
+            .filter(|before| MemoryShares::of(&before.config).is_for_bots() == memory.is_for_bots())
+            .map(|before| before.tdmrep.clone());
+        let tdmrep = tdmrep_before
+            .unwrap_or_else(|| Arc::new(Store::beside(&store, &SiteDocument::TDMREP, memory.tdmrep)));
         Ok(Self {
             number,
             made: SystemTime::now(),
