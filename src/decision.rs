@@ -11,6 +11,8 @@ mod question;
 mod reason;
 mod response_fields;
 mod robots_identity;
+mod ruling;
+mod tdmrep;
 mod texts;
 mod usage;
 
@@ -19,14 +21,16 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-#[cfg(test)]
-pub(crate) use self::question::rules_of;
 use self::robots_identity::RobotsIdentity;
+#[cfg(test)]
+pub(crate) use self::ruling::rules_of;
 pub use self::{
-    question::{AT_ONCE, BUDGET, Begun, HttpsMode, Question, Scope, Subject, Terms, Undecided, Unverifiable},
-    reason::Reason,
+    question::{HttpsMode, Question, Scope, Subject, Terms, Unverifiable},
+    reason::{Basis, Reason, RefusalStatus},
+    ruling::{AT_ONCE, BUDGET, Begun, NeedsCopy, Ruled},
+    tdmrep::{NeedsTdmrep, Tdmrep, TdmrepAnswer},
     texts::{DecisionTexts, MAX_TEXT},
-    usage::{TdmrepAnswer, TdmrepState, UsageReport},
+    usage::{TdmrepState, UsageReport},
 };
 use crate::{
     bot::{Enforcement, Identity},
@@ -72,7 +76,7 @@ pub struct Decision {
     /// too long, this says so.
     pub prohibited: Option<String>,
     /// When the request may come again. `None` unless it came too early.
-    pub deferral: Option<Deferral>,
+    deferral: Option<Deferral>,
     /// What the site says about the purposes of the bot. `None` if the bot has no purposes, or if the decision did not
     /// depend on them.
     pub usage: Option<Box<UsageReport>>,
@@ -110,34 +114,23 @@ impl Decision {
 
     /// Returns the decision for a request that is allowed, but came too early.
     #[must_use]
-    pub fn deferred(self, deferral: Deferral) -> Self {
-        Self {
-            deferral: Some(deferral),
-            ..self.refused_for_pace(Verdict::Defer)
-        }
+    pub fn deferred(mut self, deferral: Deferral) -> Self {
+        self.deferral = Some(deferral);
+        self.refuse(Verdict::Defer, Reason::Pace);
+        self
     }
 
-    /// Returns the decision for a request to a site whose `Crawl-delay` is longer than the configuration accepts.
-    fn too_slow(self, too_long: CrawlDelayTooLong) -> Self {
-        Self {
-            prohibited: Some(too_long.to_string()),
-            ..self.refused_for_pace(Verdict::Deny)
-        }
-    }
-
-    fn refused_for_pace(mut self, verdict: Verdict) -> Self {
-        // A use that the site forbids did not refuse this request, because the bot's enforcement is `report`. So it is
-        // not the reason now.
-        if let Some(usage) = &mut self.usage {
+    /// Refuses a request that was forwarded so far. No rule and no reading of the path decides any more.
+    fn refuse(&mut self, verdict: Verdict, reason: Reason) {
+        (self.verdict, self.reason) = (verdict, reason);
+        self.forwarded = reason.is_only_reported(self.enforcement);
+        (self.rule, self.reading) = (None, None);
+        // If the bot's enforcement is `report`, a use that the site forbids did not refuse the request. So it is not the
+        // reason now.
+        if reason != Reason::Usage
+            && let Some(usage) = &mut self.usage
+        {
             usage.refused = None;
-        }
-        Self {
-            verdict,
-            reason: Reason::Pace,
-            forwarded: false,
-            rule: None,
-            reading: None,
-            ..self
         }
     }
 

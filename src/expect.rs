@@ -8,7 +8,7 @@ use std::{fmt, time::SystemTime};
 use crate::{
     config::{Config, ConfigError, Expectation, Sources},
     copy::Lookup,
-    decision::{Begun, Decision},
+    decision::Decision,
     origin::Target,
     usage::Purposes,
 };
@@ -95,15 +95,8 @@ fn decide(expectation: &Expectation, target: Target, config: &Config) -> Decisio
     let question = config
         .question(&expectation.agent, false, target, config.terms(0), ALWAYS)
         .with_purposes(expectation.purpose.map(|purpose| Purposes::from_iter([purpose])));
-    let decision = match question.begin(prohibited) {
-        Begun::Decided(decision) => decision,
-        Begun::NeedsCopy(undecided) => {
-            let policy = &config.robots.policy;
-            undecided.decide(Lookup::given(expectation.robots.as_bytes(), SystemTime::now(), policy))
-        }
-    };
-    // Decide without a `tdmrep.json`, because a case contains none.
-    decision.without_tdmrep()
+    let robots = Lookup::given(expectation.robots.as_bytes(), SystemTime::now(), &config.robots.policy);
+    question.decide_with(prohibited, robots)
 }
 
 /// The time at which cases are decided. At this time, no `[[https.tunnel]]` has expired (`until`). So the result of a

@@ -70,11 +70,15 @@ impl<'a> Report<'a> {
             let (reading, path) = match &decision.question.scope {
                 // If a rule decides for the whole site, it is the one that decides `/`.
                 Scope::Tunnel { .. } => (Reading::Sent, decision.rule.map(|_| b"/".to_vec())?),
+                // The rules allow every reading of the URL, and a forbidden use refuses it.
+                Scope::Path { .. } if decision.reason == Reason::Usage => {
+                    (Reading::Sent, decision.target().decided_path().to_vec())
+                }
                 Scope::Path { .. } => decision.read()?,
             };
             let mut explanation = explain(profile, body, choice, &path);
             if decision.reason == Reason::Usage {
-                // The rules allow the URL, and a forbidden use refuses it. So no rule decided.
+                // So no rule decided.
                 explanation.rule = None;
                 explanation.competitors.clear();
             }

@@ -103,9 +103,8 @@
 //! - No byte is sent upstream, and no refusal to the client, before the decision is in the audit log. The fetch that
 //!   the decision is based on is in the log before the decision.
 //! - [`usage`], [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket.
-//!   No module imports a module that imports it. [`decision::Question::begin`] and
-//!   [`decision::Question::before_interception`] are the only functions that begin a [`decision::Decision`].
-//!   `tests/it/modules.rs` checks the first two of these three rules.
+//!   No module imports a module that imports it. `tests/it/modules.rs` checks both rules. Only [`decision`] can make a
+//!   [`decision::Decision`], because that has a private field, and only from a [`decision::Question`].
 //! - While robotgate runs, each decision is based on the result of the origin's last fetch, also if that fetch failed.
 //!   After a restart, a copy from disk that has not expired can be older than the last fetch, if that fetch could not
 //!   be written to disk. A copy that cannot be read from disk is fetched again.

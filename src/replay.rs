@@ -37,7 +37,7 @@ use crate::{
     copy::{
         CacheStatus, FetchError, Freshness, Lookup, Meaning, OriginState, Policy, Received, RobotsCopy, Sha256, TdmRep,
     },
-    decision::{BUDGET, Begun, Decision, DecisionTexts, Question, Reason, Scope, Subject, UsageReport, Verdict},
+    decision::{Basis, Decision, DecisionTexts, Question, Reason, Scope, Subject, Tdmrep, UsageReport, Verdict},
     origin::{Reading, Target},
 };
 
@@ -136,7 +136,7 @@ impl Difference {
 /// Decides the request of a log line again, and compares the result with the line.
 pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) -> Outcome {
     let mut differences = contradictions(logged, config);
-    let is_pace = logged.has_reason(&[Reason::Pace]);
+    let is_pace = logged.is(Reason::Pace);
     let decided = match is_as_logged(logged) {
         // The request had to wait because it came too early. But first, the robots.txt had allowed it, and that part
         // can be decided again.
@@ -161,7 +161,7 @@ pub fn replay(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
 /// Returns whether the decision depended on the network (the host's address, a credential) or on the time of the
 /// request (its turn at the site). A replay does not know these.
 pub fn is_as_logged(logged: &LoggedDecision<'_>) -> bool {
-    logged.has_reason(&[Reason::Egress, Reason::Pace, Reason::Unauthenticated, Reason::Identity])
+    matches!(logged.basis(), Some(Basis::Network | Basis::Clock))
 }
 
 /// Decides the request of a log line again.
@@ -174,31 +174,22 @@ pub fn decide(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
     if logged.robots_sha256.is_some() || logged.tdmrep_sha256().is_some() {
         check_whole(logged, Some(config))?;
     }
-    let decision = match ask(logged, config)?.begin(None) {
-        Begun::Decided(decision) => match texts.robots {
-            Some(_) => decision.with_lookup(lookup(logged, &config.robots.policy, texts.robots)?),
-            None => decision,
-        },
-        Begun::NeedsCopy(undecided) => undecided.decide(lookup(logged, &config.robots.policy, texts.robots)?),
-    };
-    with_tdmrep(decision, logged, texts.tdmrep)
+    let lookup = || lookup(logged, &config.robots.policy, texts.robots);
+    let decision = ask(logged, config)?.decide(None, |_| lookup(), |_| tdmrep(logged, texts.tdmrep))?;
+    match texts.robots {
+        // The line names a copy that the decision does not need.
+        Some(_) if decision.lookup.is_none() => Ok(decision.with_lookup(lookup()?)),
+        _ => Ok(decision),
+    }
 }
 
-/// Completes a decision that depends on the site's `tdmrep.json`. `file` is the one that the log line names. If the
-/// line names none, the site had none.
-fn with_tdmrep(decision: Decision, logged: &LoggedDecision<'_>, file: Option<&TdmRep>) -> Result<Decision, Missing> {
-    if !decision.wants_tdmrep() {
-        return Ok(decision);
-    }
-    if logged.waited_for_tdmrep() {
-        return Ok(decision.with_pending_tdmrep());
-    }
+/// Returns what the proxy knew of the site's `tdmrep.json`. `file` is the one that the log line names. If the line names
+/// none, the site had none.
+fn tdmrep<'t>(logged: &LoggedDecision<'_>, file: Option<&'t TdmRep>) -> Result<Tdmrep<'t>, Missing> {
     match (logged.tdmrep_sha256(), file) {
-        (None, _) => Ok(decision.with_tdmrep(None)),
-        (Some(sha256), Some(file)) => {
-            let completed = decision.with_tdmrep_file(file, sha256, BUDGET);
-            Ok(completed.unwrap_or_else(|decision| decision.with_endless_tdmrep(sha256)))
-        }
+        _ if logged.waited_for_tdmrep() => Ok(Tdmrep::Pending),
+        (None, _) => Ok(Tdmrep::None),
+        (Some(sha256), Some(file)) => Ok(Tdmrep::File(file, sha256)),
         (Some(sha256), None) => Err(Missing::Tdmrep(sha256)),
     }
 }
@@ -217,7 +208,7 @@ fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
     let target = Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))?;
     Ok(Target {
         // The log leaves the user's name out of the URL.
-        names_user: logged.has_reason(&[Reason::FtpLogin]),
+        names_user: logged.is(Reason::FtpLogin),
         ..target
     })
 }
@@ -259,7 +250,7 @@ fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> Resul
     // Whether this request was only for the robots.txt depends on header fields that the log does not have. The logged
     // reason tells it instead.
     Ok(Scope::Path {
-        alone: logged.has_reason(&[Reason::RobotsFile, Reason::Pace]),
+        alone: logged.is(Reason::RobotsFile) || logged.is(Reason::Pace),
     })
 }
 
@@ -300,7 +291,7 @@ fn pending_fetch(logged: &LoggedDecision<'_>) -> Option<CacheStatus> {
 
 /// Builds what the proxy knew of the origin's robots.txt when it decided the request, as far as the log line says.
 fn lookup(logged: &LoggedDecision<'_>, policy: &Policy, text: Option<&Arc<RobotsCopy>>) -> Result<Lookup, Missing> {
-    let is = |reason| logged.has_reason(&[reason]);
+    let is = |reason| logged.is(reason);
     // Returns whether the robots.txt, or the lack of one, led to this result. A line with the reason `usage` counts
     // too: a use is refused only after the robots.txt has let the request through, and the line does not say for which
     // reason it did.
@@ -383,11 +374,10 @@ fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Vec<Differenc
             differ("robots_url", Some(robots_url), Some(&origin.robots_url()));
         }
     }
-    let is_unknown_client = logged.has_reason(&[Reason::Unauthenticated, Reason::Identity]);
     if is_as_logged(logged) {
         // The verdict of a request that came too early is `defer`. It is `deny` only if the site's Crawl-delay is too
         // long.
-        let verdict = match logged.has_reason(&[Reason::Pace]) && logged.verdict != Verdict::Deny.as_str() {
+        let verdict = match logged.is(Reason::Pace) && logged.verdict != Verdict::Deny.as_str() {
             true => Verdict::Defer,
             false => Verdict::Deny,
         };
@@ -397,7 +387,7 @@ fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Vec<Differenc
         differ("line", logged.line.map(|line| line.to_string()).as_deref(), None);
         differ("reading", logged.reading.as_deref(), None);
     }
-    if is_unknown_client {
+    if logged.is(Reason::Unauthenticated) || logged.is(Reason::Identity) {
         differ("bot", logged.bot.as_deref(), None);
         return differences;
     }

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     config::Config,
     copy::{Policy, SiteDocument},
-    decision::{BUDGET, Begun, Decision, Question, Reason, Verdict},
+    decision::{Decision, Question, Reason, Tdmrep, Verdict},
     explanation::{Report, to_json},
     origin::Target,
     robots::Profile,
@@ -89,17 +89,13 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
     let question = config
         .question(&args.agent, args.unproven, target, config.terms(0), SystemTime::now())
         .with_purposes(purposes);
-    let decided = decide(&config, question.clone(), args.robots.as_deref()).and_then(|(decision, source)| {
-        let (decision, tdmrep) = with_tdmrep(&config, decision, &source)?;
-        Ok((decision, source, tdmrep))
-    });
-    let (decision, source, tdmrep) = match decided {
+    let (decision, source, tdmrep) = match decide(&config, question.clone(), args.robots.as_deref()) {
         Ok(decided) => decided,
         Err(error) => return fail(&error),
     };
     let report = |decision| Report::new(&config, decision, &args.agent, &args.url, source.body());
     let alone = (decision.reason == Reason::Egress).then(|| without_egress(question, &source, &config.robots.policy));
-    let alone = alone.flatten().map(Decision::without_tdmrep);
+    let alone = alone.flatten();
     let (alone, report) = (alone.as_ref().map(report), report(&decision));
 
     let out = if args.json {
@@ -118,49 +114,44 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
 }
 
 /// Decides by the robots.txt in `file`. Without a file, decides as the proxy would, and fetches the site's robots.txt
-/// if the proxy would need it.
-fn decide(config: &Config, question: Question, file: Option<&Path>) -> Result<(Decision, Source), SourceError> {
+/// and `tdmrep.json` if the proxy would need them. Returns the fetch of the `tdmrep.json`, if there was one.
+fn decide(
+    config: &Config,
+    question: Question,
+    file: Option<&Path>,
+) -> Result<(Decision, Source, Option<Live>), SourceError> {
     let policy = &config.robots.policy;
     let prohibited = config.screen(&question.target.origin).err();
-    let begun = question.begin(prohibited.map(|prohibited| prohibited.to_string()));
-    let given = file.map(Source::read).transpose()?;
-    match (begun, given) {
-        (Begun::Decided(decision), None) => Ok((decision, Source::Unasked)),
-        (Begun::Decided(decision), Some(source)) => {
-            let decision = match source.lookup(policy) {
-                Some(lookup) => decision.with_lookup(lookup),
-                None => decision,
-            };
-            Ok((decision, source))
-        }
-        (Begun::NeedsCopy(undecided), given) => {
-            let source = given.map_or_else(|| Source::fetch(config, undecided.origin()), Ok)?;
+    let prohibited = prohibited.map(|prohibited| prohibited.to_string());
+    let mut source = file.map_or(Ok(Source::Unasked), Source::read)?;
+    let mut live = None;
+    let (robots, tdmrep) = (&mut source, &mut live);
+    let decision = question.decide(
+        prohibited,
+        |origin| {
+            if file.is_none() {
+                *robots = Source::fetch(config, origin)?;
+            }
             // This does not fail: `lookup` returns `None` only if nothing was read or fetched.
-            let lookup = source
-                .lookup(policy)
-                .unwrap_or_else(|| unreachable!("a file or a fetch was looked at"));
-            Ok((undecided.decide(lookup), source))
-        }
-    }
-}
-
-/// Completes a decision with the site's `tdmrep.json`, which it fetches if the proxy would. If the robots.txt is from a
-/// file, fetches nothing. Returns the fetch, if there was one.
-fn with_tdmrep(config: &Config, decision: Decision, source: &Source) -> Result<(Decision, Option<Live>), SourceError> {
-    if !decision.wants_tdmrep() || source.file().is_some() {
-        return Ok((decision.without_tdmrep(), None));
-    }
-    let live = live::fetch(config, &SiteDocument::TDMREP, &decision.target().origin)?;
-    let found = live
-        .copy()
-        .and_then(|copy| Some((copy.tdmrep.as_deref()?, copy.sha256)));
-    let decision = match found {
-        Some((file, sha256)) => decision
-            .with_tdmrep_file(file, sha256, BUDGET)
-            .unwrap_or_else(|decision| decision.with_endless_tdmrep(sha256)),
-        None => decision.with_tdmrep(None),
+            let lookup = robots.lookup(policy);
+            Ok(lookup.unwrap_or_else(|| unreachable!("a file or a fetch was looked at")))
+        },
+        |origin| {
+            if file.is_some() {
+                return Ok(Tdmrep::NotAsked);
+            }
+            let fetched = tdmrep.insert(live::fetch(config, &SiteDocument::TDMREP, origin)?);
+            let found = fetched
+                .copy()
+                .and_then(|copy| Some(Tdmrep::File(copy.tdmrep.as_deref()?, copy.sha256)));
+            Ok::<_, SourceError>(found.unwrap_or(Tdmrep::None))
+        },
+    )?;
+    let decision = match source.lookup(policy) {
+        Some(lookup) if decision.lookup.is_none() => decision.with_lookup(lookup),
+        _ => decision,
     };
-    Ok((decision, Some(live)))
+    Ok((decision, source, live))
 }
 
 /// Parses the name of a purpose. `--help` lists all names.
@@ -172,10 +163,7 @@ fn purpose() -> impl TypedValueParser<Value = Purpose> {
 /// from a file.
 fn without_egress(question: Question, source: &Source, policy: &Policy) -> Option<Decision> {
     source.file()?;
-    match question.begin(None) {
-        Begun::Decided(decision) => Some(decision),
-        Begun::NeedsCopy(undecided) => Some(undecided.decide(source.lookup(policy)?)),
-    }
+    Some(question.decide_with(None, source.lookup(policy)?))
 }
 
 const AFTER_HELP: &str = "\

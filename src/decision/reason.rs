@@ -1,10 +1,37 @@
 //! The reasons of decisions: one list for the refusal header, the audit log, the metrics and `explain`.
 
-use crate::text::words;
+use crate::{bot::Enforcement, text::words};
 
-/// Defines [`Reason`] from a table with the word, the phrase and the texts for people.
+/// What a decision rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// What the site says, in its robots.txt or elsewhere, or that it says nothing.
+    Site,
+    /// The request and the configuration.
+    Configuration,
+    /// The address of the host, or the client's proof.
+    Network,
+    /// The time of the request.
+    Clock,
+}
+
+/// Which setting gives the status of a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalStatus {
+    /// `refusals.status`.
+    Disallowed,
+    /// `refusals.unreachable-status`.
+    Unreachable,
+    /// None: it is always 403.
+    Forbidden,
+}
+
+/// Defines [`Reason`] from a table with the word, the basis, the status, the phrase and the texts for people.
 macro_rules! reasons {
-    ($($(#[$doc:meta])+ $name:ident = $word:literal { phrase: $phrase:literal, sentence: $sentence:literal, what_to_do: $todo:literal, })+) => {
+    ($($(#[$doc:meta])+ $name:ident = $word:literal {
+        basis: $basis:ident, status: $status:ident,
+        phrase: $phrase:literal, sentence: $sentence:literal, what_to_do: $todo:literal,
+    })+) => {
         words! {
             /// Why a decision has its verdict. The words, in the header, the log and the metrics, are valid tokens of a
             /// structured field (RFC 9651 §3.3.4). The order is that of the documentation.
@@ -14,6 +41,20 @@ macro_rules! reasons {
         }
 
         impl Reason {
+            /// Returns what a decision with this reason rests on.
+            pub const fn basis(self) -> Basis {
+                match self {
+                    $(Reason::$name => Basis::$basis,)+
+                }
+            }
+
+            /// Returns which setting gives the status of a refusal.
+            pub const fn status(self) -> RefusalStatus {
+                match self {
+                    $(Reason::$name => RefusalStatus::$status,)+
+                }
+            }
+
             /// Returns the reason phrase of a refusal. Most clients show nothing else of a refused CONNECT, so the
             /// phrase has to give the cause in a few words.
             pub const fn phrase(self) -> &'static str {
@@ -44,6 +85,7 @@ macro_rules! reasons {
 reasons! {
     /// A rule of the robots.txt allows or disallows the request.
     Rule = "rule" {
+        basis: Site, status: Disallowed,
         phrase: "Disallowed by robots.txt",
         sentence: "A rule of the site's robots.txt disallows this URL.",
         what_to_do: "If you still need the page, ask the site's owner. `robotgate explain --config FILE --agent BOT URL`, with the \
@@ -51,24 +93,28 @@ reasons! {
     }
     /// No rule matched, so the request is allowed (RFC 9309 §2.2.2).
     NoRule = "no-rule" {
+        basis: Site, status: Forbidden,
         phrase: "allow",
         sentence: "No rule of the site's robots.txt matches this.",
         what_to_do: "",
     }
     /// The request is for `/robots.txt` itself.
     RobotsFile = "robots-file" {
+        basis: Configuration, status: Forbidden,
         phrase: "allow",
         sentence: "The robots.txt itself may always be fetched.",
         what_to_do: "",
     }
     /// The origin has no robots.txt: 4xx, or too many redirects (RFC 9309 §2.3.1.2, §2.3.1.3).
     NoRobots = "no-robots" {
+        basis: Site, status: Forbidden,
         phrase: "allow",
         sentence: "The site has no robots.txt, so everything is allowed.",
         what_to_do: "",
     }
     /// The response was a 5xx whose page says that the file was not found.
     Soft404 = "soft-404" {
+        basis: Site, status: Forbidden,
         phrase: "allow",
         sentence: "The site answered its robots.txt with a server error, and its page says that it was not found, so \
             everything is allowed.",
@@ -76,6 +122,7 @@ reasons! {
     }
     /// The robots.txt cannot be fetched, so everything is disallowed (RFC 9309 §2.3.1.4).
     Unreachable = "unreachable" {
+        basis: Site, status: Unreachable,
         phrase: "Disallowed: robots.txt is unreachable",
         sentence: "The site's robots.txt could not be fetched, so everything there is disallowed. robotgate tries again \
             with the next request after a pause.",
@@ -85,6 +132,7 @@ reasons! {
     }
     /// The robots.txt has been unreachable for so long that the rules of its last good copy apply again.
     LastCopy = "last-copy" {
+        basis: Site, status: Disallowed,
         phrase: "Disallowed by robots.txt",
         sentence: "The site's robots.txt has been unreachable for so long that its last good copy decides.",
         what_to_do: "A newer robots.txt decides as soon as the site gives one. In [robots.unreachable] the operator \
@@ -93,18 +141,21 @@ reasons! {
     /// The robots.txt has been unreachable for so long that everything is allowed: there never was a copy, or the
     /// configuration says so.
     UnreachableTooLong = "unreachable-too-long" {
+        basis: Site, status: Forbidden,
         phrase: "allow",
         sentence: "The site's robots.txt has been unreachable for so long that everything is allowed.",
         what_to_do: "",
     }
     /// The configuration exempts the bot from robots.txt.
     Exempt = "exempt" {
+        basis: Configuration, status: Forbidden,
         phrase: "allow",
         sentence: "This bot is exempt from robots.txt by configuration.",
         what_to_do: "",
     }
     /// The request does not identify a bot.
     Unidentified = "unidentified" {
+        basis: Configuration, status: Forbidden,
         phrase: "Disallowed: bot not identified by its User-Agent",
         sentence: "The request does not say which bot is asking: send one User-Agent field with the bot's name, such as \
             \"ExampleBot/1.0\".",
@@ -112,6 +163,7 @@ reasons! {
     }
     /// The client's proof is for a different bot than its User-Agent names.
     Identity = "identity" {
+        basis: Network, status: Forbidden,
         phrase: "Disallowed: the client's proof does not match its User-Agent",
         sentence: "The client's proof (a credential, a certificate or its address) is for a different bot than its \
             User-Agent names. Send the User-Agent of a bot that the proof belongs to.",
@@ -120,6 +172,7 @@ reasons! {
     }
     /// The client does not prove who it is: a required proof is missing, or the credential is invalid.
     Unauthenticated = "unauthenticated" {
+        basis: Network, status: Forbidden,
         phrase: "Disallowed: bot does not prove who it is",
         sentence: "The client does not prove which bot it is, and the configuration requires it.",
         what_to_do: "Give a proof that the bot's [[bot]] entry lists: a credential in the proxy's address \
@@ -128,6 +181,7 @@ reasons! {
     }
     /// The request is a tunnel to an origin that allows only some paths.
     Unverifiable = "unverifiable" {
+        basis: Site, status: Forbidden,
         phrase: "Disallowed: robots.txt cannot be verified through a tunnel",
         sentence: "The site's robots.txt allows this bot only some paths, and robotgate cannot see inside a tunnel \
             which one the bot requests.",
@@ -136,18 +190,21 @@ reasons! {
     }
     /// `https.mode` refuses every CONNECT.
     ConnectRefused = "connect-refused" {
+        basis: Configuration, status: Forbidden,
         phrase: "Disallowed: CONNECT is refused here",
         sentence: "This proxy accepts no CONNECT: its configuration says https.mode = \"refuse\".",
         what_to_do: "Send https:// URLs in absolute form, without a CONNECT.",
     }
     /// The URL names a user of an FTP site.
     FtpLogin = "ftp-login" {
+        basis: Configuration, status: Forbidden,
         phrase: "Disallowed: only anonymous FTP",
         sentence: "The ftp:// URL has a user name, and robotgate logs in to FTP sites only anonymously.",
         what_to_do: "Write the URL without a user name and password, if the file is public.",
     }
     /// Bots must not reach the destination (`[egress]`), regardless of its robots.txt.
     Egress = "egress" {
+        basis: Network, status: Forbidden,
         phrase: "Disallowed: bots must not go there",
         sentence: "The configuration does not let bots go there ([egress]).",
         what_to_do: "The operator can open addresses with egress.allow and ports with egress.ports, which closes every \
@@ -155,6 +212,7 @@ reasons! {
     }
     /// Deciding takes more work than [`BUDGET`](super::BUDGET).
     TooComplex = "too-complex" {
+        basis: Site, status: Forbidden,
         phrase: "Disallowed: robots.txt is too complex for this URL",
         sentence: "The site's robots.txt has so many rules with wildcards, and the URL is so long, that deciding would take \
             too much work.",
@@ -162,6 +220,7 @@ reasons! {
     }
     /// The request came too early for the site (`[pace]`), or the site's `Crawl-delay` is too long.
     Pace = "pace" {
+        basis: Clock, status: Forbidden,
         phrase: "Disallowed: too fast for this site",
         sentence: "This proxy limits how fast bots go at a site ([pace]), and this request may not go now.",
         what_to_do: "Send it again after the time in Retry-After. A scheduler can ask the proxy's operators' API when it \
@@ -169,9 +228,18 @@ reasons! {
     }
     /// The site forbids a purpose of the bot (`[usage]`).
     Usage = "usage" {
+        basis: Site, status: Forbidden,
         phrase: "Disallowed: the site forbids this use",
         sentence: "The site does not allow what this bot uses content for ([[bot]] purposes, [usage]).",
         what_to_do: "Ask the site's owner for a licence. `robotgate explain` shows what the site says about each purpose. \
             The operator sets the bot's purposes in its [[bot]], and in [usage] which statements of sites are enforced.",
+    }
+}
+
+impl Reason {
+    /// Returns whether a refusal for this reason is only reported: the bot's enforcement is `report`, and the site
+    /// disallows the request.
+    pub(super) fn is_only_reported(self, enforcement: Enforcement) -> bool {
+        enforcement == Enforcement::Report && self.basis() == Basis::Site
     }
 }

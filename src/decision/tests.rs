@@ -147,13 +147,10 @@ fn question(robots_identity: RobotsIdentity<'_>, path: &str, scope: Scope) -> Qu
 const PATH: Scope = Scope::Path { alone: true };
 
 fn decided(question: Question, known: &Known) -> Decision {
-    match question.begin(None) {
-        Begun::Decided(decision) => decision,
-        Begun::NeedsCopy(question) => question.decide(known.lookup()),
-    }
+    question.decide_with(None, known.lookup())
 }
 
-fn undecided(question: Question) -> Undecided {
+fn undecided(question: Question) -> NeedsCopy {
     match question.begin(None) {
         Begun::NeedsCopy(undecided) => undecided,
         Begun::Decided(decision) => panic!("it needs no copy: {decision:?}"),

@@ -4,10 +4,10 @@
 use http::HeaderMap;
 use serde::Serialize;
 
-use super::{Decision, Question, Reason, Scope, Verdict, response_fields};
+use super::{Decision, Question, Reason, Verdict, response_fields};
 use crate::{
     bot::{Enforcement, Identity},
-    copy::{Reservation, Sha256, TdmRep, TooLong},
+    copy::Sha256,
     origin::{Readings, Scheme},
     robots::{Agent, Preference},
     text::words,
@@ -46,14 +46,6 @@ words! {
     }
 }
 
-/// What a site's `tdmrep.json` says about a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TdmrepAnswer {
-    /// `None` if no entry matches the path.
-    pub reservation: Option<Reservation>,
-    pub sha256: Sha256,
-}
-
 // === impl UsageReport ===
 
 impl UsageReport {
@@ -90,7 +82,7 @@ impl UsageReport {
 
     /// Adds a statement. If the report already has one with the same label and purpose, only the one that forbids the
     /// use stays.
-    fn add(&mut self, statement: UseStatement) {
+    pub(super) fn add(&mut self, statement: UseStatement) {
         match self.said.iter_mut().find(|other| other.is_same_label(&statement)) {
             Some(other) if other.allowed && !statement.allowed => *other = statement,
             Some(_) => {}
@@ -177,117 +169,13 @@ impl Question {
 
 impl Decision {
     /// Returns whether the decision still needs the site's `tdmrep.json`. It does if the bot does text and data mining,
-    /// the configuration reads the file, and robots.txt neither disallows the request nor forbids a purpose. The
-    /// decision is final only after [`with_tdmrep_file`](Self::with_tdmrep_file), [`with_tdmrep`](Self::with_tdmrep) or
-    /// [`without_tdmrep`](Self::without_tdmrep).
-    pub fn wants_tdmrep(&self) -> bool {
-        let is_missing = |report: &UsageReport| report.tdmrep.is_none() && report.purposes.contains(Purpose::Tdm);
+    /// the configuration reads the file, and robots.txt neither disallows the request nor forbids a purpose.
+    pub(super) fn needs_tdmrep(&self) -> bool {
         // The protocol is for web sites.
         let is_web = self.target().origin.scheme != Scheme::Ftp;
         let is_read = is_web && self.question.terms.usage.tdmrep != VocabularyPolicy::Off;
-        self.can_settle() && is_read && self.usage.as_deref().is_some_and(is_missing)
-    }
-
-    /// Completes a decision that still needs a `tdmrep.json` ([`wants_tdmrep`](Self::wants_tdmrep)), for a caller that
-    /// cannot get the file. Does not change other decisions.
-    #[must_use]
-    pub fn without_tdmrep(self) -> Self {
-        match self.wants_tdmrep() {
-            true => self.complete(TdmrepState::NotAsked, None),
-            false => self,
-        }
-    }
-
-    /// Completes a decision that still needs the site's `tdmrep.json` ([`wants_tdmrep`](Self::wants_tdmrep)). `answer`
-    /// is what the file says. It is `None` if the site has no such file or the file cannot be fetched, which forbids
-    /// nothing.
-    #[must_use]
-    pub fn with_tdmrep(self, answer: Option<TdmrepAnswer>) -> Self {
-        match answer {
-            Some(_) => self.complete(TdmrepState::Found, answer),
-            None => self.complete(TdmrepState::None, None),
-        }
-    }
-
-    /// Completes a decision for which the first fetch of the site's `tdmrep.json` has not ended. The request is refused
-    /// for now if the file could refuse it.
-    #[must_use]
-    pub fn with_pending_tdmrep(self) -> Self {
-        self.complete(TdmrepState::Pending, None)
-    }
-
-    /// Completes a decision with the site's `file`, if that takes less work than `budget`.
-    ///
-    /// # Errors
-    /// Fails if it would take more. The error returns the decision unchanged.
-    pub fn with_tdmrep_file(self, file: &TdmRep, sha256: Sha256, budget: usize) -> Result<Self, Box<Self>> {
-        match self.reservation(file, budget) {
-            Ok(reservation) => Ok(self.with_tdmrep(Some(TdmrepAnswer { reservation, sha256 }))),
-            Err(TooLong) => Err(Box::new(self)),
-        }
-    }
-
-    /// Completes a decision for which searching the site's `tdmrep.json` takes too much work. The verdict is a deny if
-    /// the file could refuse the request.
-    #[must_use]
-    pub fn with_endless_tdmrep(self, sha256: Sha256) -> Self {
-        let reservation = None;
-        if !self.question.terms.usage.can_refuse(&[Vocabulary::Tdmrep]) {
-            return self.with_tdmrep(Some(TdmrepAnswer { reservation, sha256 }));
-        }
-        let mut decision = self;
-        if let Some(report) = &mut decision.usage {
-            (report.tdmrep, report.tdmrep_sha256) = (Some(TdmrepState::Found), Some(sha256));
-        }
-        Self {
-            verdict: Verdict::Deny,
-            reason: Reason::TooComplex,
-            forwarded: decision.enforcement == Enforcement::Report,
-            rule: None,
-            reading: None,
-            ..decision
-        }
-    }
-
-    fn complete(mut self, state: TdmrepState, answer: Option<TdmrepAnswer>) -> Self {
-        if let Some(report) = &mut self.usage {
-            report.tdmrep = Some(state);
-            report.tdmrep_sha256 = answer.map(|answer| answer.sha256);
-            if let Some(Reservation { reserved, entry }) = answer.and_then(|answer| answer.reservation) {
-                let (vocabulary, policy) = (Vocabulary::Tdmrep, &self.question.terms.usage);
-                for label in vocabulary.labels() {
-                    let source = UseSource::Entry(entry);
-                    let statements = policy.statements(report.purposes, vocabulary, label, !reserved, source);
-                    statements.for_each(|statement| report.add(statement));
-                }
-            }
-        }
-        self.settle_usage();
-        self
-    }
-
-    /// Finds what the `tdmrep.json` says about the request. If the file reserves one reading of the path, that reading
-    /// decides.
-    fn reservation(&self, file: &TdmRep, mut budget: usize) -> Result<Option<Reservation>, TooLong> {
-        if let Scope::Tunnel { .. } = self.question.scope {
-            return Ok(file.find_any());
-        }
-        let readings = self.question.readings();
-        let mut found = None;
-        for (number, reading) in readings.all().enumerate() {
-            let text = readings.text(reading);
-            budget = budget.checked_sub(text.len()).ok_or(TooLong)?;
-            let reservation = file.find(&text, &mut budget)?;
-            if reservation.is_some_and(|reservation| reservation.reserved) {
-                return Ok(reservation);
-            }
-            // The use is allowed only if the file allows it for every reading of the path.
-            found = match number {
-                0 => reservation,
-                _ => found.filter(|_| reservation.is_some()),
-            };
-        }
-        Ok(found)
+        let mines = |report: &UsageReport| report.purposes.contains(Purpose::Tdm);
+        self.can_settle() && is_read && self.usage.as_deref().is_some_and(mines)
     }
 
     /// Refuses the request if the site forbids a purpose of the bot.
@@ -309,10 +197,7 @@ impl Decision {
         let pending = is_pending.then_some(UseRefusal::Pending(Purpose::Tdm));
         report.refused = pending.or_else(|| policy.refusal(report.purposes, &said));
         if report.refused.is_some() {
-            self.verdict = Verdict::Deny;
-            self.reason = Reason::Usage;
-            self.forwarded = self.enforcement == Enforcement::Report;
-            self.rule = None;
+            self.refuse(Verdict::Deny, Reason::Usage);
         }
     }
 
@@ -368,13 +253,7 @@ impl Decision {
         let report = withdrawn.usage.as_deref_mut()?;
         report.said.extend(said);
         report.refused = Some(UseRefusal::Forbidden(*statement));
-        let withdrawn = Self {
-            verdict: Verdict::Deny,
-            reason: Reason::Usage,
-            forwarded: false,
-            rule: None,
-            ..withdrawn
-        };
+        withdrawn.refuse(Verdict::Deny, Reason::Usage);
         Some((withdrawn, *statement))
     }
 

@@ -84,9 +84,10 @@ fn decisions_are_counted_by_verdict_and_configured_bot() {
     let metrics = Arc::new(Metrics::default());
     let bots = [bot("a"), bot("b")];
     let meter = meter(&metrics, &bots);
-    let rule = |forwarded| Decision {
-        forwarded,
-        ..decision(Identity::Bot(bots[1].clone()), Verdict::Deny, Reason::Rule)
+    let rule = |forwarded| {
+        let mut rule = decision(Identity::Bot(bots[1].clone()), Verdict::Deny, Reason::Rule);
+        rule.forwarded = forwarded;
+        rule
     };
     meter.decided(&rule(false));
     meter.decided(&rule(false));
@@ -156,10 +157,8 @@ fn what_sites_forbid_is_counted() {
         ..UsageReport::default()
     };
     let without = decision(Identity::Token("a".into()), Verdict::Deny, Reason::Usage);
-    let decision = Decision {
-        usage: Some(Box::new(usage)),
-        ..without.clone()
-    };
+    let mut decision = without.clone();
+    decision.usage = Some(Box::new(usage));
     meter.decided(&decision);
     meter.decided(&decision);
     meter.decided(&without);

@@ -16,7 +16,7 @@ use crate::{
     bot::{Presented, PresentedCredential, Proof},
     config::Config,
     copy::Lookup,
-    decision::{AT_ONCE, BUDGET, Begun, Decision, Question, Subject},
+    decision::{Begun, Decision, NeedsTdmrep, Question, Ruled, Subject, Tdmrep},
     fetch::{LookupError, Name, Requester},
     origin::Origin,
     store::{Query, Store, Tally},
@@ -89,17 +89,17 @@ pub(crate) async fn decide(
     };
     let (lookup, counts) = look_up(&generation.store, generation, requester, undecided.origin()).await?;
     *tally = Some(counts);
-    let decision = match undecided.decide_at_once(lookup) {
-        Ok(decision) => decision,
+    let ruled = match undecided.decide_at_once(lookup) {
+        Ok(ruled) => ruled,
         Err(both) => {
             let (undecided, lookup) = *both;
             at_length(generation, requester, || undecided.decide(lookup)).await?
         }
     };
-    match decision.wants_tdmrep() {
+    match ruled {
+        Ruled::Decided(decision) => Ok(decision),
         // Boxed, so that the future stays small for requests that need no `tdmrep.json`.
-        true => Box::pin(with_tdmrep(generation, requester, decision)).await,
-        false => Ok(decision),
+        Ruled::NeedsTdmrep(undecided) => Box::pin(with_tdmrep(generation, requester, undecided)).await,
     }
 }
 
@@ -107,11 +107,7 @@ pub(crate) async fn decide(
 /// nothing. Blocks while it decides.
 pub(crate) fn decide_with(generation: &Generation, question: Question, lookup: Lookup) -> Decision {
     let prohibited = screen(generation, &question.target.origin);
-    let decision = match question.begin(prohibited) {
-        Begun::Decided(decision) => decision,
-        Begun::NeedsCopy(undecided) => undecided.decide(lookup),
-    };
-    decision.without_tdmrep()
+    question.decide_with(prohibited, lookup)
 }
 
 /// Decides a question with what is known about the site in memory, even if it has expired. Fetches nothing. `None` if
@@ -126,52 +122,49 @@ pub(crate) fn decide_from_memory(generation: &Generation, question: Question) ->
         .then(|| decide_with(generation, question, lookup.clone()))
 }
 
-/// Completes a decision with the site's `tdmrep.json`. If the site cannot be reached, its last answer counts.
+/// Decides with the site's `tdmrep.json`. If the site cannot be reached, its last answer counts.
 async fn with_tdmrep(
     generation: &Generation,
     requester: Requester,
-    mut decision: Decision,
+    mut undecided: NeedsTdmrep,
 ) -> Result<Decision, NoDecision> {
     let store = &generation.tdmrep;
     let can_refuse = generation.terms.usage.can_refuse(&[Vocabulary::Tdmrep]);
-    let found = match look_up(store, generation, requester, &decision.target().origin).await {
+    let found = match look_up(store, generation, requester, undecided.origin()).await {
         Ok((found, _)) => found,
         // What robotgate only reports must never refuse a request.
-        Err(_) if !can_refuse => return Ok(decision.without_tdmrep()),
+        Err(_) if !can_refuse => return Ok(undecided.complete(Tdmrep::NotAsked)),
         Err(error) => return Err(error.into()),
     };
-    if let Some(lookup) = &mut decision.lookup {
-        lookup.waited += found.waited;
-    }
+    undecided.add_wait(found.waited);
     if !found.state.is_known() {
-        return Ok(decision.with_pending_tdmrep());
+        return Ok(undecided.complete(Tdmrep::Pending));
     }
     let copy = found.state.current();
     let Some((file, sha256)) = copy.and_then(|copy| Some((copy.tdmrep.as_deref()?, copy.sha256))) else {
-        return Ok(decision.with_tdmrep(None));
+        return Ok(undecided.complete(Tdmrep::None));
     };
-    match decision.with_tdmrep_file(file, sha256, AT_ONCE) {
+    match undecided.complete_at_once(file, sha256) {
         Ok(decision) => Ok(decision),
-        Err(decision) => {
-            let unreported = (!can_refuse).then(|| decision.clone());
-            let completed = at_length(generation, requester, || {
-                let completed = decision.with_tdmrep_file(file, sha256, BUDGET);
-                completed.unwrap_or_else(|decision| decision.with_endless_tdmrep(sha256))
-            });
-            completed
-                .await
-                .or_else(|error| unreported.map(|decision| decision.without_tdmrep()).ok_or(error))
+        Err(undecided) => {
+            let unreported = (!can_refuse).then(|| undecided.clone());
+            let file = Tdmrep::File(file, sha256);
+            let completed = at_length(generation, requester, || undecided.complete(file)).await;
+            completed.or_else(|error| match unreported {
+                Some(undecided) => Ok(undecided.complete(Tdmrep::NotAsked)),
+                None => Err(error),
+            })
         }
     }
 }
 
 /// Makes a decision that takes long. Only a few of these may run at the same time. They are shared fairly between
 /// clients, so this may have to wait.
-async fn at_length(
+async fn at_length<T>(
     generation: &Generation,
     requester: Requester,
-    decide: impl FnOnce() -> Decision,
-) -> Result<Decision, NoDecision> {
+    decide: impl FnOnce() -> T,
+) -> Result<T, NoDecision> {
     let permit = generation.long_decisions.enter(requester.name, usize::MAX);
     let permit = permit.ok_or(NoDecision::Overloaded)?;
     let turn = tokio::time::timeout(MAX_WAIT, permit.turn()).await;

@@ -21,7 +21,7 @@ use crate::{
     bot::{Enforcement, ProofKinds},
     config::Refusals,
     copy::CacheStatus,
-    decision::{DecisionTexts, MAX_TEXT, Reason, UsageReport, Verdict},
+    decision::{DecisionTexts, MAX_TEXT, Reason, RefusalStatus, UsageReport, Verdict},
     pace::Cause,
     text::{micros_since_1970, plain},
     upstream::ProxyError,
@@ -441,11 +441,11 @@ fn push_usage(out: &mut String, usage: &UsageReport) {
 /// sites whose robots.txt is unreachable. If the request came too early, the status is 429 (RFC 6585 §4). All other
 /// refusals have 403.
 fn status_of(verdict: Verdict, reason: Reason, refusals: &Refusals) -> StatusCode {
-    match reason {
+    match reason.status() {
         _ if verdict == Verdict::Defer => StatusCode::TOO_MANY_REQUESTS,
-        Reason::Rule | Reason::LastCopy => refusals.status,
-        Reason::Unreachable => refusals.unreachable_status,
-        _ => StatusCode::FORBIDDEN,
+        RefusalStatus::Disallowed => refusals.status,
+        RefusalStatus::Unreachable => refusals.unreachable_status,
+        RefusalStatus::Forbidden => StatusCode::FORBIDDEN,
     }
 }
 

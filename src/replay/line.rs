@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     copy::{Reservation, Sha256},
-    decision::{Reason, TdmrepAnswer, TdmrepState},
+    decision::{Basis, Reason, TdmrepAnswer, TdmrepState},
     usage::Vocabulary,
 };
 
@@ -88,9 +88,13 @@ pub(super) enum LoggedLine<'a> {
 // === impl LoggedDecision ===
 
 impl LoggedDecision<'_> {
-    /// Returns whether the decision has one of these reasons.
-    pub(super) fn has_reason(&self, reasons: &[Reason]) -> bool {
-        reasons.iter().any(|reason| self.reason == reason.as_str())
+    /// Returns what the decision rests on. `None` if this version does not know the reason.
+    pub(super) fn basis(&self) -> Option<Basis> {
+        Reason::from_word(&self.reason).map(Reason::basis)
+    }
+
+    pub(super) fn is(&self, reason: Reason) -> bool {
+        self.reason == reason.as_str()
     }
 
     /// Returns whether robotgate knew at that time whether the site has a `tdmrep.json`.

@@ -6,7 +6,7 @@ use super::{LoggedDecision, Missing, ask, check_whole};
 use crate::{
     config::Config,
     copy::{Freshness, Lookup, Meaning, OriginState, RobotsCopy},
-    decision::{Begun, Decision, Reason},
+    decision::{Basis, Decision, Tdmrep},
 };
 
 /// A site whose robots.txt is known: it has one, or has said that it has none.
@@ -40,23 +40,24 @@ impl AnsweredSite {
     /// # Errors
     /// Fails if the line does not say enough about the request.
     pub fn decide(&self, logged: &LoggedDecision<'_>, config: &Config) -> Result<Option<Decision>, Missing> {
-        if logged.has_reason(&[Reason::Egress, Reason::Unauthenticated, Reason::Identity]) {
+        if logged.basis() == Some(Basis::Network) {
             return Ok(None);
         }
         // Some query parameters may be left out of the log line. Only the configuration that was in force then says
         // which, so use `config` for this check only if it is that configuration.
         let is_own = logged.config_sha256 == Some(config.canonical.sha256());
         check_whole(logged, Some(config).filter(|_| is_own))?;
-        let decision = match ask(logged, config)?.begin(None) {
-            Begun::Decided(decision) => decision,
-            Begun::NeedsCopy(undecided) => undecided.decide(self.lookup(config)),
-        };
+        let question = ask(logged, config)?;
         // The site's `tdmrep.json` is not read again. The log line has what it said about this URL.
-        match decision.wants_tdmrep() {
-            true if logged.asked_for_tdmrep() => Ok(Some(decision.with_tdmrep(logged.tdmrep_answer()))),
-            true => Err(Missing::NoTdmrep),
-            false => Ok(Some(decision)),
-        }
+        let decided = question.decide(
+            None,
+            |_| Ok(self.lookup(config)),
+            |_| match logged.asked_for_tdmrep() {
+                true => Ok(logged.tdmrep_answer().map_or(Tdmrep::None, Tdmrep::Answer)),
+                false => Err(Missing::NoTdmrep),
+            },
+        );
+        decided.map(Some)
     }
 
     /// Returns what robotgate would know of this site when it decides a request.

@@ -113,19 +113,12 @@ fn line_with(config: &Config, agent: &str, method: &str, url: &str, found: &Foun
         pending: matches!(found, Found::Pending),
         ..Lookup::at_once(Arc::new(state), now, policy)
     };
-    let decision = match question.begin(None) {
-        Begun::Decided(decision) => decision,
-        Begun::NeedsCopy(undecided) => undecided.decide(lookup),
+    let tdmrep = tdmrep.map(|file| (TdmRep::parse(file.as_bytes()), Sha256::of(file.as_bytes())));
+    let tdmrep = match &tdmrep {
+        Some((file, sha256)) => Tdmrep::File(file, *sha256),
+        None => Tdmrep::None,
     };
-    let decision = match tdmrep {
-        Some(file) if decision.wants_tdmrep() => {
-            let (file, sha256) = (TdmRep::parse(file.as_bytes()), Sha256::of(file.as_bytes()));
-            let completed = decision.with_tdmrep_file(&file, sha256, BUDGET);
-            completed.expect("little work")
-        }
-        None if decision.wants_tdmrep() => decision.with_tdmrep(None),
-        _ => decision,
-    };
+    let Ok(decision) = question.decide(None, |_| Ok::<_, std::convert::Infallible>(lookup), |_| Ok(tdmrep));
     let texts = DecisionTexts::of(&decision, "an-id", false);
     let generation = GenerationFields::new(1, &Instance::random(), config.canonical.sha256());
     let facts = RequestFacts {

@@ -12,13 +12,13 @@ use std::{
 
 use super::{
     AnsweredSite, LoggedDecision, Missing, Texts, check_whole, exception, identity, is_as_logged, lookup, question,
-    scope, target, with_tdmrep,
+    scope, target, tdmrep,
 };
 use crate::{
     bot::{Identity, IdentityMismatch, LoggedProof, Presented, Proof, ProofKind},
     config::Config,
     copy::{Lookup, Policy, RobotsCopy},
-    decision::{Begun, Decision, HttpsMode, MAX_TEXT, Reason, Scope, Verdict},
+    decision::{Decision, HttpsMode, MAX_TEXT, Reason, Scope, Verdict},
     origin::{Origin, Scheme, Target},
     robots::{LIMIT, Profile, counted},
     text::{plain, words},
@@ -208,14 +208,14 @@ impl Change {
         if is_intercepted {
             return question.before_interception(prohibited).ok_or(Unknown::Inside);
         }
-        let decision = match question.begin(prohibited) {
-            Begun::Decided(decision) => decision,
-            Begun::NeedsCopy(undecided) => undecided.decide(self.lookup(logged, config, old, texts.robots)?),
-        };
-        if decision.wants_tdmrep() && !logged.asked_for_tdmrep() {
-            return Err(Unknown::NoTdmrep);
-        }
-        Ok(with_tdmrep(decision, logged, texts.tdmrep)?)
+        question.decide(
+            prohibited,
+            |_| self.lookup(logged, config, old, texts.robots),
+            |_| match logged.asked_for_tdmrep() {
+                true => Ok(tdmrep(logged, texts.tdmrep)?),
+                false => Err(Unknown::NoTdmrep),
+            },
+        )
     }
 
     /// Identifies the client again, by the User-Agent and the proof that the log line names.

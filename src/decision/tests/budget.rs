@@ -61,9 +61,10 @@ fn all_readings_of_a_request_share_one_budget() {
 fn an_immediate_decision_equals_the_full_one() {
     let any = RobotsIdentity::Token("AnyBot");
     let at_once = |known: &Known, path: &str| {
-        let decision = undecided(question(any, path, PATH))
-            .decide_at_once(known.lookup())
-            .ok()?;
+        let ruled = undecided(question(any, path, PATH)).decide_at_once(known.lookup());
+        let Ok(Ruled::Decided(decision)) = ruled else {
+            return None;
+        };
         Some((decision.verdict, decision.reason, decision.rule, decision.reading))
     };
     for path in ["/", "/private", "/x/../private"] {

@@ -99,22 +99,12 @@ fn a_sentence_fits_the_verdict_and_the_way_of_the_request() {
 
 #[test]
 fn the_phrase_of_a_denial_begins_with_disallowed() {
-    for reason in [
-        Reason::Rule,
-        Reason::LastCopy,
-        Reason::Unreachable,
-        Reason::Unidentified,
-        Reason::Identity,
-        Reason::Unauthenticated,
-        Reason::Unverifiable,
-        Reason::ConnectRefused,
-        Reason::FtpLogin,
-        Reason::Egress,
-        Reason::TooComplex,
-        Reason::Pace,
-        Reason::Usage,
-    ] {
+    for reason in Reason::ALL {
         let phrase = reason.phrase();
+        if reason.what_to_do().is_empty() {
+            assert_eq!(phrase, "allow", "{reason:?} never refuses");
+            continue;
+        }
         assert!(phrase.starts_with("Disallowed"), "{reason:?}: {phrase}");
         assert!(
             phrase.len() <= 64,
@@ -155,8 +145,8 @@ fn retry_after(ago: Duration, pending: bool) -> Option<u64> {
     let mut lookup = Known::Failed(FetchError::Status(503).into()).lookup();
     lookup.at += ago;
     lookup.pending = pending;
-    undecided(question(RobotsIdentity::Token("AnyBot"), "/", PATH))
-        .decide(lookup)
+    question(RobotsIdentity::Token("AnyBot"), "/", PATH)
+        .decide_with(None, lookup)
         .retry_after()
 }
 

@@ -43,6 +43,21 @@ fn decide_for(purposes: &[Purpose], known: &Known, path: &str, usage: UsagePolic
     decided(of_bot(Enforcement::Enforce, purposes, path, PATH, usage), known)
 }
 
+/// Decides up to the point at which the site's `tdmrep.json` is needed. `None` if it is not.
+fn mining(question: Question, known: &Known) -> Option<NeedsTdmrep> {
+    match undecided(question).decide(known.lookup()) {
+        Ruled::NeedsTdmrep(undecided) => Some(undecided),
+        Ruled::Decided(_) => None,
+    }
+}
+
+/// Decides a request of a bot that does text and data mining, at a site without a robots.txt.
+fn mine(path: &str, scope: Scope, policy: UsagePolicy, tdmrep: Tdmrep<'_>) -> Decision {
+    let asked = of_bot(Enforcement::Enforce, &[Tdm], path, scope, policy);
+    let undecided = mining(asked, &Known::NoRobots).expect("the file is needed");
+    undecided.complete(tdmrep)
+}
+
 /// Returns the decision of a bot that a site refuses because of its purpose.
 pub(super) fn refused() -> Decision {
     decide_for(&[AiTrain], &Known::rules(NO_TRAINING), "/", enforced())
@@ -190,15 +205,15 @@ fn a_tunnel_is_refused_if_the_site_forbids_the_use_of_any_path() {
     let mixed = Known::rules("User-agent: *\nDisallow: /private\n");
     let tunnel = |purpose| {
         let scope = Scope::Tunnel { exception: excepted() };
-        decided(of_bot(Enforcement::Enforce, &[purpose], "", scope, strict()), &mixed)
+        of_bot(Enforcement::Enforce, &[purpose], "", scope, strict())
     };
-    let unknown = tunnel(Search);
+    let unknown = decided(tunnel(Search), &mixed);
     assert_eq!(
         (unknown.reason, unknown.forwarded),
         (Reason::Usage, false),
         "nothing allows the search"
     );
-    assert!(tunnel(Tdm).wants_tdmrep(), "the tunnel would be forwarded");
+    assert!(mining(tunnel(Tdm), &mixed).is_some(), "the tunnel would be forwarded");
     let known = Known::rules("User-agent: *\nContent-Signal: search=yes\nContent-Usage: /art train-ai=n\n");
     let scope = Scope::Tunnel { exception: excepted() };
     let partial = decided(
@@ -228,9 +243,8 @@ fn a_use_is_allowed_only_if_every_reading_of_the_path_allows_it() {
     ] {
         let train = decide_for(&[AiTrain], &known, path, strict());
         assert_eq!(train.forwarded, allowed, "{path}");
-        let mine = decide_for(&[Tdm], &Known::NoRobots, path, strict());
-        let mine = mine.with_tdmrep_file(&file, crate::copy::Sha256::of(b""), BUDGET);
-        assert_eq!(mine.expect("little work").forwarded, allowed, "{path}");
+        let file = Tdmrep::File(&file, crate::copy::Sha256::of(b""));
+        assert_eq!(mine(path, PATH, strict(), file).forwarded, allowed, "{path}");
     }
     let scope = Scope::Tunnel { exception: None };
     let tunnel = decided(of_bot(Enforcement::Enforce, &[AiTrain], "", scope, strict()), &known);
@@ -243,7 +257,7 @@ fn a_use_is_allowed_only_if_every_reading_of_the_path_allows_it() {
 
 #[test]
 fn a_tdmrep_json_that_is_still_being_fetched_refuses_for_now() {
-    let decide = |policy| decide_for(&[Tdm], &Known::NoRobots, "/", policy).with_pending_tdmrep();
+    let decide = |policy| mine("/", PATH, policy, Tdmrep::Pending);
     let pending = decide(enforced());
     assert_eq!(refusal(&pending).as_deref(), Some("tdm: pending"));
     assert_eq!((pending.forwarded, pending.retry_after()), (false, Some(5)));
@@ -276,9 +290,9 @@ fn what_is_only_reported_never_refuses() {
     }
     let unread = decide_for(&[AiTrain], &Known::rules(NO_TRAINING), "/", off);
     assert_eq!(unread.usage.expect("a report").said, []);
-    let sha256 = crate::copy::Sha256::of(b"");
-    let reported = decide_for(&[Tdm], &Known::NoRobots, "/", UsagePolicy::default()).with_endless_tdmrep(sha256);
-    assert_eq!(reported.reason, Reason::NoRobots);
+    let (file, path) = slow_tdmrep();
+    let file = Tdmrep::File(&file, crate::copy::Sha256::of(b""));
+    assert_eq!(mine(&path, PATH, UsagePolicy::default(), file).reason, Reason::NoRobots);
 }
 
 #[test]
@@ -301,6 +315,11 @@ fn the_statement_to_show_belongs_to_the_refusal() {
         ..UsagePolicy::default()
     };
     let decision = decide_for(&[Search, AiTrain], &Known::rules(NO_TRAINING), "/", policy);
+    assert_eq!(
+        (decision.rule, decision.reading),
+        (None, None),
+        "no rule decides, in no reading"
+    );
     let report = decision.usage.expect("a report");
     assert_eq!(report.refused, Some(UseRefusal::Unknown(Search)));
     assert_eq!(
@@ -323,15 +342,14 @@ fn tdmrep_completes_the_decision_of_a_bot_that_mines() {
         (&[Tdm], "/private", enforced(), false),
         (&[Tdm], "/", off, false),
     ] {
-        assert_eq!(
-            decide_for(purposes, &known, path, policy).wants_tdmrep(),
-            wants,
-            "{purposes:?} {path}"
-        );
+        let asked = of_bot(Enforcement::Enforce, purposes, path, PATH, policy);
+        assert_eq!(mining(asked, &known).is_some(), wants, "{purposes:?} {path}");
     }
-    let forbidden = decide_for(&[AiTrain, Tdm], &Known::rules(NO_TRAINING), "/", enforced());
-    assert!(!forbidden.wants_tdmrep(), "the robots.txt refuses it already");
-    assert_eq!(forbidden.reason, Reason::Usage);
+    let forbidden = of_bot(Enforcement::Enforce, &[AiTrain, Tdm], "/", PATH, enforced());
+    assert!(
+        mining(forbidden, &Known::rules(NO_TRAINING)).is_none(),
+        "the robots.txt refuses it already"
+    );
     let answer = |reserved: Option<bool>| {
         let reservation = reserved.map(|reserved| Reservation { reserved, entry: 3 });
         let sha256 = crate::copy::Sha256::of(b"");
@@ -347,7 +365,8 @@ fn tdmrep_completes_the_decision_of_a_bot_that_mines() {
         (strict(), answer(None), Some("tdm")),
         (strict(), answer(Some(false)), None),
     ] {
-        let decision = decide_for(&[Tdm], &known, "/", policy).with_tdmrep(answer);
+        let tdmrep = answer.map_or(Tdmrep::None, Tdmrep::Answer);
+        let decision = mine("/", PATH, policy, tdmrep);
         assert_eq!(refusal(&decision).as_deref(), expected, "{answer:?}");
         assert_eq!(decision.forwarded, expected.is_none(), "{answer:?}");
     }
@@ -398,11 +417,15 @@ fn a_response_can_only_tighten() {
 
 /// Returns the decision on a bot that does text and data mining, at a site with this `tdmrep.json`.
 fn mined(file: &str, path: &str, scope: Scope) -> Decision {
-    let asked = of_bot(Enforcement::Enforce, &[Tdm], path, scope, enforced());
-    let decision = decided(asked, &Known::NoRobots);
     let (file, sha256) = (TdmRep::parse(file.as_bytes()), crate::copy::Sha256::of(b""));
-    let completed = decision.with_tdmrep_file(&file, sha256, BUDGET);
-    completed.unwrap_or_else(|decision| decision.with_endless_tdmrep(sha256))
+    mine(path, scope, enforced(), Tdmrep::File(&file, sha256))
+}
+
+/// Returns a `tdmrep.json`, and a path that takes too much work to find in it.
+fn slow_tdmrep() -> (TdmRep, String) {
+    let entry = r#"{"location": "/*b", "tdm-reservation": 0}"#;
+    let file = format!("[{}]", vec![entry; 1000].join(","));
+    (TdmRep::parse(file.as_bytes()), format!("/{}", "a".repeat(8000)))
 }
 
 #[test]
@@ -426,12 +449,11 @@ fn any_reading_of_a_path_can_be_reserved() {
 
 #[test]
 fn a_search_that_takes_too_long_refuses() {
-    let entry = r#"{"location": "/*b", "tdm-reservation": 0}"#;
-    let file = format!("[{}]", vec![entry; 1000].join(","));
-    let path = format!("/{}", "a".repeat(8000));
-    let short = mined(&file, "/a", PATH);
+    let (file, path) = slow_tdmrep();
+    let file = Tdmrep::File(&file, crate::copy::Sha256::of(b""));
+    let short = mine("/a", PATH, enforced(), file);
     assert_eq!((short.verdict, short.reason), (Verdict::Allow, Reason::NoRobots));
-    let long = mined(&file, &path, PATH);
+    let long = mine(&path, PATH, enforced(), file);
     assert_eq!(
         (long.verdict, long.reason, long.forwarded),
         (Verdict::Deny, Reason::TooComplex, false)

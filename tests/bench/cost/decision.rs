@@ -5,7 +5,7 @@ use std::{hint::black_box, sync::Arc, time::SystemTime};
 use robotgate::{
     bot::{AcceptedProofs, Bot, Enforcement, Identity, Unidentified},
     copy::{Lookup, Policy},
-    decision::{Begun, HttpsMode, Question, Scope, Subject, Terms, Unverifiable},
+    decision::{Begun, HttpsMode, Question, Ruled, Scope, Subject, Terms, Unverifiable},
     origin::{Host, Origin, Scheme, Target},
 };
 
@@ -29,7 +29,7 @@ fn decide((question, lookup): (Question, Lookup)) -> (Question, Lookup) {
     let Begun::NeedsCopy(question) = question.begin(None) else {
         panic!("a copy is needed");
     };
-    let Ok(decision) = question.decide_at_once(lookup) else {
+    let Ok(Ruled::Decided(decision)) = question.decide_at_once(lookup) else {
         panic!("this takes long");
     };
     assert!(decision.forwarded);

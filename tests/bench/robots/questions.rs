@@ -5,7 +5,7 @@ use std::{hint::black_box, sync::Arc, time::SystemTime};
 use robotgate::{
     bot::{AcceptedProofs, Bot, Enforcement, Identity, Unidentified},
     copy::{Lookup, Policy},
-    decision::{Begun, HttpsMode, Question, Scope, Subject, Terms, Unverifiable},
+    decision::{Begun, HttpsMode, Question, Ruled, Scope, Subject, Terms, Unverifiable},
     origin::{Host, Origin, Scheme, Target, readings},
 };
 
@@ -78,7 +78,7 @@ fn decide(prepared: &mut Prepared) -> bool {
         Begun::NeedsCopy(question) => question.decide_at_once(lookup),
         other => panic!("no copy is asked for: {other:?}"),
     };
-    let Ok(decision) = decided else {
+    let Ok(Ruled::Decided(decision)) = decided else {
         panic!("this takes long");
     };
     let forwarded = decision.forwarded;
