@@ -67,6 +67,15 @@ words! {
     }
 }
 
+words! {
+    /// What kind of [`UseRefusal`] it is.
+    pub enum WhyRefused {
+        Forbidden = "forbidden",
+        Unknown = "unknown",
+        Pending = "pending",
+    }
+}
+
 /// The `[usage]` section of the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsagePolicy {
@@ -291,6 +300,18 @@ impl UseStatement {
         }
     }
 
+    /// Returns what the site says, as it writes it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let (label, value) = (self.label, self.value());
+        match (self.source, self.vocabulary) {
+            (UseSource::Line(_), Vocabulary::ContentSignal) => format!("Content-Signal: {label}={value}"),
+            (UseSource::Line(_), _) => format!("Content-Usage: {label}={value}"),
+            (UseSource::Field(_), Vocabulary::XRobotsTag | Vocabulary::Tdmrep) => value.to_owned(),
+            (UseSource::Entry(_) | UseSource::Field(_), _) => format!("{label}={value}"),
+        }
+    }
+
     /// Returns whether both statements are of the same label, and about the same purpose.
     #[must_use]
     pub fn is_same_label(&self, other: &Self) -> bool {
@@ -307,35 +328,26 @@ impl UseStatement {
 impl fmt::Display for UseStatement {
     /// Writes what the site says, where, and the purpose that it is about.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { label, purpose, .. } = self;
         match self.source {
-            UseSource::Line(line) => {
-                let name = match self.vocabulary {
-                    Vocabulary::ContentSignal => "Content-Signal",
-                    _ => "Content-Usage",
-                };
-                write!(f, "line {line} of the robots.txt says {name}: {label}={}", self.value())?;
-            }
-            UseSource::Entry(entry) => {
-                write!(
-                    f,
-                    "entry {entry} of /.well-known/tdmrep.json says {label}={}",
-                    self.value()
-                )?;
-            }
-            UseSource::Field(field) if self.vocabulary == Vocabulary::ContentUsage => {
-                write!(f, "the response's {field} field says {label}={}", self.value())?;
-            }
-            UseSource::Field(field) => write!(f, "the response's {field} field says {}", self.value())?,
+            UseSource::Line(line) => write!(f, "line {line} of the robots.txt")?,
+            UseSource::Entry(entry) => write!(f, "entry {entry} of /.well-known/tdmrep.json")?,
+            UseSource::Field(field) => write!(f, "the response's {field} field")?,
         }
         let verb = if self.allowed { "allows" } else { "forbids" };
-        write!(f, ", which {verb} the purpose {purpose}")
+        write!(f, " says {}, which {verb} the purpose {}", self.text(), self.purpose)
     }
 }
 
 impl Serialize for UseStatement {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("UseStatement", 6)?;
+        self.add_to::<S>(&mut fields)?;
+        fields.end()
+    }
+}
+
+impl UseStatement {
+    fn add_to<S: Serializer>(&self, fields: &mut S::SerializeStruct) -> Result<(), S::Error> {
         fields.serialize_field("purpose", self.purpose.as_str())?;
         fields.serialize_field("vocabulary", self.vocabulary.as_str())?;
         fields.serialize_field("key", self.label)?;
@@ -345,8 +357,26 @@ impl Serialize for UseStatement {
             UseSource::Entry(entry) => fields.serialize_field("entry", &entry)?,
             UseSource::Field(field) => fields.serialize_field("field", field)?,
         }
-        fields.serialize_field("policy", self.policy.as_str())?;
-        fields.end()
+        fields.serialize_field("policy", self.policy.as_str())
+    }
+}
+
+// === impl WhyRefused ===
+
+impl WhyRefused {
+    /// Returns the sentence about a refusal without a statement of the site, for people. `None` if there is a
+    /// statement.
+    pub fn sentence(self, purpose: &str) -> Option<String> {
+        match self {
+            Self::Forbidden => None,
+            Self::Unknown => Some(format!(
+                "no vocabulary of the site allows the purpose {purpose}, and the configuration requires that \
+                 (usage.unknown)"
+            )),
+            Self::Pending => Some(format!(
+                "the site's /.well-known/tdmrep.json is still being fetched, and it can forbid the purpose {purpose}"
+            )),
+        }
     }
 }
 
@@ -358,6 +388,15 @@ impl UseRefusal {
         match self {
             Self::Forbidden(statement) => statement.purpose,
             Self::Unknown(purpose) | Self::Pending(purpose) => *purpose,
+        }
+    }
+
+    #[must_use]
+    pub fn why(&self) -> WhyRefused {
+        match self {
+            Self::Forbidden(_) => WhyRefused::Forbidden,
+            Self::Unknown(_) => WhyRefused::Unknown,
+            Self::Pending(_) => WhyRefused::Pending,
         }
     }
 
@@ -375,29 +414,22 @@ impl fmt::Display for UseRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Forbidden(statement) => statement.fmt(f),
-            Self::Unknown(purpose) => write!(
-                f,
-                "no vocabulary of the site allows the purpose {purpose}, and the configuration requires that \
-                 (usage.unknown)"
-            ),
-            Self::Pending(purpose) => write!(
-                f,
-                "the site's /.well-known/tdmrep.json is still being fetched, and it can forbid the purpose {purpose}"
-            ),
+            Self::Unknown(purpose) | Self::Pending(purpose) => {
+                f.write_str(&self.why().sentence(purpose.as_str()).unwrap_or_default())
+            }
         }
     }
 }
 
 impl Serialize for UseRefusal {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("UseRefusal", 7)?;
+        fields.serialize_field("why", self.why().as_str())?;
         match self {
-            Self::Forbidden(statement) => statement.serialize(serializer),
-            Self::Unknown(purpose) | Self::Pending(purpose) => {
-                let mut fields = serializer.serialize_struct("UseRefusal", 1)?;
-                fields.serialize_field("purpose", purpose.as_str())?;
-                fields.end()
-            }
+            Self::Forbidden(statement) => statement.add_to::<S>(&mut fields)?,
+            Self::Unknown(purpose) | Self::Pending(purpose) => fields.serialize_field("purpose", purpose.as_str())?,
         }
+        fields.end()
     }
 }
 

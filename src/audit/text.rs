@@ -19,6 +19,7 @@ use crate::{
     colour::{Colour, Paint},
     columns::{columns, cut_middle},
     text::plain_message,
+    usage::WhyRefused,
 };
 
 /// The format of lines on standard output.

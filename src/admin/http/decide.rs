@@ -32,7 +32,7 @@ use crate::{
 
 /// The decision that a request for the URL would get.
 #[derive(Debug, Serialize)]
-pub(super) struct Decided {
+pub(super) struct DecisionFields {
     agent: String,
     url: String,
     verdict: &'static str,
@@ -78,7 +78,7 @@ struct Undecided {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum ListedDecision {
-    Decided(Box<Decided>),
+    Decided(Box<DecisionFields>),
     Undecided(Undecided),
 }
 
@@ -111,12 +111,12 @@ pub(super) struct Decisions {
 pub(super) async fn one(
     State(context): State<Arc<Context>>,
     StrictQuery(question): StrictQuery<Question>,
-) -> Result<Json<Decided>, Problem> {
+) -> Result<Json<DecisionFields>, Problem> {
     let target = question.target().map_err(Problem::Bad)?;
     let generation = context.live.generation();
     let decision = judge(&generation, &question, target).await?;
     let later = generation.not_before(&decision).await;
-    Ok(Json(Decided::new(&generation, question, &decision, later)))
+    Ok(Json(DecisionFields::new(&generation, question, &decision, later)))
 }
 
 /// Decides many questions, some of them at the same time.
@@ -162,7 +162,7 @@ pub(super) async fn many(State(context): State<Arc<Context>>, request: Request) 
     }))
 }
 
-async fn decide(context: &Context, question: &Question, given: Option<&Given>) -> Result<Decided, String> {
+async fn decide(context: &Context, question: &Question, given: Option<&Given>) -> Result<DecisionFields, String> {
     let target = question.target()?;
     // Each decision can start a fetch, and bots need fetches too. So all clients of the API together may run only
     // `DECISIONS` decisions at a time. The semaphore is never closed, so `acquire` cannot fail.
@@ -172,7 +172,7 @@ async fn decide(context: &Context, question: &Question, given: Option<&Given>) -
         // To match a long path with a long robots.txt can take long, so this runs on a blocking thread.
         let deciding = tokio::task::spawn_blocking(move || {
             let decision = proxy::decide_with(&generation, asked(&generation, &question, target), lookup);
-            Decided::new(&generation, question, &decision, None)
+            DecisionFields::new(&generation, question, &decision, None)
         });
         return deciding.await.map_err(|_| "this cannot be decided".to_owned());
     }
@@ -180,7 +180,7 @@ async fn decide(context: &Context, question: &Question, given: Option<&Given>) -
     let decision = judge(&generation, question, target).await;
     let decision = decision.map_err(|error| error.to_string())?;
     let later = generation.not_before(&decision).await;
-    Ok(Decided::new(&generation, question.clone(), &decision, later))
+    Ok(DecisionFields::new(&generation, question.clone(), &decision, later))
 }
 
 /// Decides a question in the same way as the proxy decides a request of the bot.
@@ -217,9 +217,9 @@ impl Given {
     }
 }
 
-// === impl Decided ===
+// === impl DecisionFields ===
 
-impl Decided {
+impl DecisionFields {
     /// Creates the answer to a question. `later` says when the request would be forwarded and which limit delays it;
     /// `None` means now.
     pub(super) fn new(
@@ -262,7 +262,7 @@ impl Decided {
 // === impl ListedDecision ===
 
 impl ListedDecision {
-    fn new(question: &Question, decided: Result<Decided, String>) -> Self {
+    fn new(question: &Question, decided: Result<DecisionFields, String>) -> Self {
         match decided {
             Ok(decided) => Self::Decided(Box::new(decided)),
             Err(error) => Self::Undecided(Undecided {

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Context,
-    decide::{Decided, judge},
+    decide::{DecisionFields, judge},
     input::{Question, StrictQuery},
     problem::Problem,
 };
@@ -22,7 +22,7 @@ use crate::{
 
 #[derive(Serialize)]
 pub(super) struct Explained {
-    decision: Decided,
+    decision: DecisionFields,
     report: Box<RawValue>,
     /// The robots.txt on which the decision is based, if there is one.
     file: Option<File>,
@@ -75,7 +75,7 @@ fn explained(
         }
     });
     Some(Explained {
-        decision: Decided::new(generation, question, decision, later),
+        decision: DecisionFields::new(generation, question, decision, later),
         report,
         file,
     })

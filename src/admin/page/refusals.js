@@ -56,8 +56,9 @@ const passedBy = ({ enforcement, exception }) =>
   enforcement === "report" ? "report" : exception != null ? "https.tunnel" : "https.unverifiable";
 
 /** Says what a site says about a purpose, and where. */
-function use({ purpose, vocabulary, key, value, line, entry, field }) {
-  if (vocabulary == null) return `${purpose}: the site does not say that it is allowed`;
+function use({ why, purpose, vocabulary, key, value, line, entry, field }) {
+  if (why === "pending") return `${purpose}: the site's tdmrep.json is still being fetched`;
+  if (why === "unknown") return `${purpose}: the site does not say that it is allowed`;
   const place = line != null ? `line ${line}` : entry != null ? `tdmrep.json, entry ${entry}` : field;
   return `${purpose}: ${place}: ${vocabulary} ${key}=${value}`;
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{colour::Colour, columns::cut_end, decision::Reason};
+use crate::{colour::Colour, columns::cut_end, decision::Reason, usage::WhyRefused};
 
 /// A record of the log, of any kind, with the fields that the text shows. Those that its kind does not have are empty.
 #[derive(Debug, Default, Deserialize)]
@@ -217,13 +217,15 @@ fn shown_bot(bot: Option<&str>) -> Cow<'_, str> {
     bot.map_or(Cow::Borrowed("-"), |bot| cut_end(bot, MAX_BOT))
 }
 
-/// Returns the refused purpose, and what the site says about it. If the record names no label, the site says nothing.
+/// Returns the refused purpose, and what the site says about it.
 fn refused(refused: &Value) -> Option<String> {
     let purpose = refused["purpose"].as_str()?;
-    let said = ["vocabulary", "key", "value"].map(|field| refused[field].as_str());
-    let [Some(vocabulary), Some(key), Some(value)] = said else {
-        return Some(format!("{purpose}, which the site does not allow (usage.unknown)"));
-    };
+    let why = refused["why"].as_str().and_then(WhyRefused::from_word);
+    if let Some(sentence) = why.and_then(|why| why.sentence(purpose)) {
+        return Some(sentence);
+    }
+    let [vocabulary, key, value] = ["vocabulary", "key", "value"].map(|field| refused[field].as_str());
+    let (vocabulary, key, value) = (vocabulary?, key?, value?);
     let line = refused["line"].as_u64();
     let line = line.map_or_else(String::new, |line| format!("line {line}: "));
     Some(format!("{purpose}, {line}{vocabulary} {key}={value}"))

@@ -53,19 +53,24 @@ fn a_decision_is_a_line() {
             "13:24:48Z deny   ExampleBot GET http://a.example/page  unreachable: the name could not be looked up",
         ),
         (
-            r#"{"reason":"usage","usage":{"refused":{"purpose":"ai-train","vocabulary":"content-usage",
+            r#"{"reason":"usage","usage":{"refused":{"why":"forbidden","purpose":"ai-train","vocabulary":"content-usage",
                 "key":"train-ai","value":"n","line":7,"policy":"enforce"}}}"#,
             "13:24:48Z deny   ExampleBot GET http://a.example/page  usage: ai-train, line 7: content-usage train-ai=n",
         ),
         (
-            r#"{"reason":"usage","usage":{"refused":{"purpose":"tdm","vocabulary":"tdmrep","key":"tdm-reservation",
-                "value":"1","entry":2,"policy":"enforce"}}}"#,
+            r#"{"reason":"usage","usage":{"refused":{"why":"forbidden","purpose":"tdm","vocabulary":"tdmrep",
+                "key":"tdm-reservation","value":"1","entry":2,"policy":"enforce"}}}"#,
             "13:24:48Z deny   ExampleBot GET http://a.example/page  usage: tdm, tdmrep tdm-reservation=1",
         ),
         (
-            r#"{"reason":"usage","usage":{"refused":{"purpose":"search"}}}"#,
-            "13:24:48Z deny   ExampleBot GET http://a.example/page  usage: search, which the site does not allow \
-             (usage.unknown)",
+            r#"{"reason":"usage","usage":{"refused":{"why":"unknown","purpose":"search"}}}"#,
+            "13:24:48Z deny   ExampleBot GET http://a.example/page  usage: no vocabulary of the site allows the purpose \
+             search, and the configuration requires that (usage.unknown)",
+        ),
+        (
+            r#"{"reason":"usage","usage":{"refused":{"why":"pending","purpose":"tdm"}}}"#,
+            "13:24:48Z deny   ExampleBot GET http://a.example/page  usage: the site's /.well-known/tdmrep.json is still \
+             being fetched, and it can forbid the purpose tdm",
         ),
         (
             r#"{"verdict":"allow","reason":"no-rule","forwarded":true,"usage":{"refused":null}}"#,

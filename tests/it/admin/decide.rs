@@ -307,12 +307,14 @@ async fn decide_shows_what_the_site_says_about_the_purposes() {
     let enforced = json!({"purpose": "ai-train", "vocabulary": "content-usage", "key": "train-ai", "value": "n",
         "line": 4, "policy": "enforce"});
     let report = |purposes: Value, said: Value, refused: Value| json!({"purposes": purposes, "said": said, "refused": refused, "tdmrep": null, "tdmrep_sha256": null});
+    let mut refused = enforced.clone();
+    refused["why"] = json!("forbidden");
     let own = report(json!(["search"]), json!([allowed]), Value::Null);
-    let train = report(json!(["ai-train"]), json!([reported, enforced]), enforced.clone());
+    let train = report(json!(["ai-train"]), json!([reported, enforced]), refused.clone());
     let both = report(
         json!(["search", "ai-train"]),
         json!([allowed, reported, enforced]),
-        enforced.clone(),
+        refused,
     );
     for (agent, path, purpose, verdict, usage) in [
         ("AcmeBot", "/page", "", "allow", own),

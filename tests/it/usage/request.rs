@@ -67,8 +67,10 @@ async fn the_refusal_and_the_log_say_what_the_site_says() {
         "purpose": "ai-train", "vocabulary": "content-usage", "key": "train-ai", "value": "n", "line": 3,
         "policy": "enforce",
     });
+    let mut refused = said.clone();
+    refused["why"] = json!("forbidden");
     let body: Value = response.json();
-    assert_eq!(body["usage"], said);
+    assert_eq!(body["usage"], refused);
     let detail = body["detail"].as_str().expect("a text");
     assert!(
         detail.contains("Line 3 of the robots.txt says Content-Usage: train-ai=n, which forbids the purpose ai-train."),
@@ -76,7 +78,7 @@ async fn the_refusal_and_the_log_say_what_the_site_says() {
     );
     let decision = gate.decision_for(&origin.url("/page")).await;
     let expected =
-        json!({"purposes": ["ai-train"], "said": [said], "refused": said, "tdmrep": null, "tdmrep_sha256": null});
+        json!({"purposes": ["ai-train"], "said": [said], "refused": refused, "tdmrep": null, "tdmrep_sha256": null});
     assert_eq!(decision["usage"], expected);
 }
 

@@ -250,10 +250,11 @@ async fn withdrawn(gate: &Gate, url: &str, response: &Response, [vocabulary, key
     assert_eq!(*withdrawn, expected);
     assert_eq!((&completed["status"], &completed["error"]), (&json!(403), &Value::Null));
     let said = completed["usage"].as_array().unwrap();
-    let deciding = json!({
+    let mut deciding = json!({
         "purpose": purpose, "vocabulary": vocabulary, "key": key, "value": value, "field": field, "policy": "enforce",
     });
     assert!(said.contains(&deciding), "{completed:#?}");
+    deciding["why"] = json!("forbidden");
     let recent = gate.admin("/api/v1/refusals").await.json();
     let recent = recent["refusals"].as_array().unwrap().iter();
     let shown: Vec<_> = recent.filter(|record| record["id"] == decided["id"]).collect();

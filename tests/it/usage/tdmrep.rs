@@ -100,9 +100,11 @@ async fn a_reserved_path_is_refused() {
         "purpose": "tdm", "vocabulary": "tdmrep", "key": "tdm-reservation", "value": "1", "entry": 3,
         "policy": "enforce"
     });
+    let mut refused = statement.clone();
+    refused["why"] = json!("forbidden");
     assert_eq!(
         decision["usage"],
-        json!({"purposes": ["search", "tdm"], "said": [statement], "refused": statement, "tdmrep": "file", "tdmrep_sha256": digest})
+        json!({"purposes": ["search", "tdm"], "said": [statement], "refused": refused, "tdmrep": "file", "tdmrep_sha256": digest})
     );
 }
 

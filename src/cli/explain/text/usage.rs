@@ -9,7 +9,7 @@ use crate::{
     },
     decision::UsageReport,
     explanation::Report,
-    usage::{UseRefusal, UseSource, UseStatement, Vocabulary, VocabularyPolicy},
+    usage::{UseRefusal, UseSource, UseStatement, VocabularyPolicy},
 };
 
 /// Writes a row for each thing that the site says about a purpose, and a row for each purpose of which it says nothing.
@@ -55,17 +55,11 @@ type Row = (crate::usage::Purpose, String, &'static str);
 
 /// Returns where the site says something about the use of its content, and what.
 fn shown(statement: &UseStatement) -> String {
-    let (label, value) = (statement.label, statement.value());
+    let text = statement.text();
     match statement.source {
-        UseSource::Line(line) => {
-            let field = match statement.vocabulary {
-                Vocabulary::ContentSignal => "Content-Signal",
-                _ => "Content-Usage",
-            };
-            format!("line {line}: {field}: {label}={value}")
-        }
-        UseSource::Entry(entry) => format!("entry {entry} of tdmrep.json: {label}={value}"),
-        UseSource::Field(field) => format!("{field}: {value}"),
+        UseSource::Line(line) => format!("line {line}: {text}"),
+        UseSource::Entry(entry) => format!("entry {entry} of tdmrep.json: {text}"),
+        UseSource::Field(field) => format!("{field}: {text}"),
     }
 }
 
