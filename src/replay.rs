@@ -189,7 +189,7 @@ fn tdmrep<'t>(logged: &LoggedDecision<'_>, file: Option<&'t TdmRep>) -> Result<T
     match (logged.tdmrep_sha256(), file) {
         _ if logged.waited_for_tdmrep() => Ok(Tdmrep::Pending),
         (None, _) => Ok(Tdmrep::None),
-        (Some(sha256), Some(file)) => Ok(Tdmrep::File(file, sha256)),
+        (Some(sha256), Some(file)) => Ok(Tdmrep::Found(file, sha256)),
         (Some(sha256), None) => Err(Missing::Tdmrep(sha256)),
     }
 }

@@ -143,7 +143,7 @@ fn decide(
             let fetched = tdmrep.insert(live::fetch(config, &SiteDocument::TDMREP, origin)?);
             let found = fetched
                 .copy()
-                .and_then(|copy| Some(Tdmrep::File(copy.tdmrep.as_deref()?, copy.sha256)));
+                .and_then(|copy| Some(Tdmrep::Found(copy.tdmrep.as_deref()?, copy.sha256)));
             Ok::<_, SourceError>(found.unwrap_or(Tdmrep::None))
         },
     )?;

@@ -16,7 +16,7 @@ pub struct NeedsTdmrep(pub(super) Decision);
 /// What is known of a site's `tdmrep.json`.
 #[derive(Clone, Copy, Debug)]
 pub enum Tdmrep<'t> {
-    File(&'t TdmRep, Sha256),
+    Found(&'t TdmRep, Sha256),
     /// What the file said about the request.
     Answer(TdmrepAnswer),
     /// The site has no file, or it cannot be fetched. This forbids nothing.
@@ -54,7 +54,7 @@ impl NeedsTdmrep {
     /// the file could refuse it.
     pub fn complete(self, tdmrep: Tdmrep<'_>) -> Decision {
         match tdmrep {
-            Tdmrep::File(file, sha256) => match self.reservation(file, BUDGET) {
+            Tdmrep::Found(file, sha256) => match self.reservation(file, BUDGET) {
                 Ok(reservation) => self.settle(TdmrepState::Found, Some(TdmrepAnswer { reservation, sha256 })),
                 Err(TooLong) => self.too_complex(sha256),
             },

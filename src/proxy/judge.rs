@@ -148,7 +148,7 @@ async fn with_tdmrep(
         Ok(decision) => Ok(decision),
         Err(undecided) => {
             let unreported = (!can_refuse).then(|| undecided.clone());
-            let file = Tdmrep::File(file, sha256);
+            let file = Tdmrep::Found(file, sha256);
             let completed = at_length(generation, requester, || undecided.complete(file)).await;
             completed.or_else(|error| match unreported {
                 Some(undecided) => Ok(undecided.complete(Tdmrep::NotAsked)),

@@ -115,7 +115,7 @@ fn line_with(config: &Config, agent: &str, method: &str, url: &str, found: &Foun
     };
     let tdmrep = tdmrep.map(|file| (TdmRep::parse(file.as_bytes()), Sha256::of(file.as_bytes())));
     let tdmrep = match &tdmrep {
-        Some((file, sha256)) => Tdmrep::File(file, *sha256),
+        Some((file, sha256)) => Tdmrep::Found(file, *sha256),
         None => Tdmrep::None,
     };
     let Ok(decision) = question.decide(None, |_| Ok::<_, std::convert::Infallible>(lookup), |_| Ok(tdmrep));

@@ -243,7 +243,7 @@ fn a_use_is_allowed_only_if_every_reading_of_the_path_allows_it() {
     ] {
         let train = decide_for(&[AiTrain], &known, path, strict());
         assert_eq!(train.forwarded, allowed, "{path}");
-        let file = Tdmrep::File(&file, crate::copy::Sha256::of(b""));
+        let file = Tdmrep::Found(&file, crate::copy::Sha256::of(b""));
         assert_eq!(mine(path, PATH, strict(), file).forwarded, allowed, "{path}");
     }
     let scope = Scope::Tunnel { exception: None };
@@ -291,7 +291,7 @@ fn what_is_only_reported_never_refuses() {
     let unread = decide_for(&[AiTrain], &Known::rules(NO_TRAINING), "/", off);
     assert_eq!(unread.usage.expect("a report").said, []);
     let (file, path) = slow_tdmrep();
-    let file = Tdmrep::File(&file, crate::copy::Sha256::of(b""));
+    let file = Tdmrep::Found(&file, crate::copy::Sha256::of(b""));
     assert_eq!(mine(&path, PATH, UsagePolicy::default(), file).reason, Reason::NoRobots);
 }
 
@@ -418,7 +418,7 @@ fn a_response_can_only_tighten() {
 /// Returns the decision on a bot that does text and data mining, at a site with this `tdmrep.json`.
 fn mined(file: &str, path: &str, scope: Scope) -> Decision {
     let (file, sha256) = (TdmRep::parse(file.as_bytes()), crate::copy::Sha256::of(b""));
-    mine(path, scope, enforced(), Tdmrep::File(&file, sha256))
+    mine(path, scope, enforced(), Tdmrep::Found(&file, sha256))
 }
 
 /// Returns a `tdmrep.json`, and a path that takes too much work to find in it.
@@ -450,7 +450,7 @@ fn any_reading_of_a_path_can_be_reserved() {
 #[test]
 fn a_search_that_takes_too_long_refuses() {
     let (file, path) = slow_tdmrep();
-    let file = Tdmrep::File(&file, crate::copy::Sha256::of(b""));
+    let file = Tdmrep::Found(&file, crate::copy::Sha256::of(b""));
     let short = mine("/a", PATH, enforced(), file);
     assert_eq!((short.verdict, short.reason), (Verdict::Allow, Reason::NoRobots));
     let long = mine(&path, PATH, enforced(), file);
