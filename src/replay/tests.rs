@@ -1,6 +1,10 @@
 //! Makes decisions, writes them as log lines like the proxy does, and decides them again from these lines.
 
-use std::{net::SocketAddr, path::Path};
+use std::{
+    net::SocketAddr,
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
 mod usage;
 mod what_if;
@@ -12,7 +16,9 @@ use crate::{
     audit::{GenerationFields, Instance, RequestFacts, decision_line},
     bot::Proof,
     config::Environment,
-    copy::Failure,
+    copy::{Failure, FetchError, Freshness, Lookup, Meaning, OriginState, Policy},
+    decision::{DecisionTexts, Question, Scope, Subject, Tdmrep},
+    origin::Target,
 };
 
 const CONFIG: &str = r#"

@@ -11,8 +11,9 @@ use std::{
 };
 
 use super::{
-    AnsweredSite, LoggedDecision, Missing, Texts, check_whole, exception, identity, is_as_logged, lookup, question,
-    scope, target, tdmrep,
+    AnsweredSite, LoggedDecision, Missing, Texts, check_whole, is_as_logged, lookup,
+    request::{self, exception, identity, question, scope, target},
+    tdmrep,
 };
 use crate::{
     bot::{Identity, IdentityMismatch, LoggedProof, Presented, Proof, ProofKind},
@@ -297,7 +298,7 @@ impl Change {
                 Profile::Google => google,
                 Profile::Rfc9309 => rfc9309,
             };
-            let at = SystemTime::UNIX_EPOCH + super::START;
+            let at = SystemTime::UNIX_EPOCH + request::START;
             return Ok(AnsweredSite::new(Some(copy), at, config).lookup(config));
         }
         let has_text = logged.robots_sha256.is_some();
@@ -310,7 +311,7 @@ impl Change {
                     .robots_status
                     .is_some_and(|status| status >= 500 || status == 429));
         let waits = |config: &Config| config.robots.wait;
-        if super::pending_fetch(logged).is_some() && self.config.is_some() && old.map(waits) != Some(waits(config)) {
+        if request::pending_fetch(logged).is_some() && self.config.is_some() && old.map(waits) != Some(waits(config)) {
             return Err(Unknown::Waiting);
         }
         if is_failure && self.config.is_some() {

@@ -1,0 +1,211 @@
+//! Rebuilds from a log line what the proxy knew when it decided the request: the question, and what was known of the
+//! site's robots.txt and `tdmrep.json`.
+
+use std::{
+    borrow::Cow,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
+use super::{LoggedDecision, Missing};
+use crate::{
+    bot::{Cause, Identity},
+    config::Config,
+    copy::{CacheStatus, FetchError, Freshness, Lookup, Meaning, OriginState, Policy, Received, RobotsCopy, TdmRep},
+    decision::{Question, Reason, Scope, Subject, Tdmrep},
+    origin::Target,
+};
+
+/// Builds the question for [`crate::decision`] from a log line.
+pub(super) fn ask(logged: &LoggedDecision<'_>, config: &Config) -> Result<Question, Missing> {
+    let target = target(logged)?;
+    let scope = scope(logged, &target, config)?;
+    Ok(question(identity(logged, config)?, target, scope, config))
+}
+
+pub(super) fn target(logged: &LoggedDecision<'_>) -> Result<Target, Missing> {
+    if logged.url.contains("\\u{") || logged.url.ends_with('…') {
+        return Err(Missing::Escaped);
+    }
+    let target = Target::parse(&logged.url).map_err(|_| Missing::Malformed("url"))?;
+    Ok(Target {
+        // The log leaves the user's name out of the URL.
+        names_user: logged.is(Reason::FtpLogin),
+        ..target
+    })
+}
+
+/// Checks that the log line has the whole URL: `audit.redact-query` can have left out parts of it. `config` is the
+/// configuration that the proxy used.
+pub(super) fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) -> Result<(), Missing> {
+    if logged.url.ends_with("?redacted") {
+        return Err(Missing::Redacted);
+    }
+    let hides_value = match config {
+        Some(config) => config.audit.privacy.redact_query.hides_value(&logged.url),
+        // The client may have sent the value `redacted` itself. The line does not tell, so the value counts as left
+        // out.
+        None => logged.url.contains("=redacted"),
+    };
+    match hides_value {
+        true => Err(Missing::RedactedParameter),
+        false => Ok(()),
+    }
+}
+
+/// Returns the `[[https.tunnel]]` entry of `config` that was valid for the host when the line was logged.
+pub(super) fn exception(
+    logged: &LoggedDecision<'_>,
+    target: &Target,
+    config: &Config,
+) -> Result<Option<Arc<str>>, Missing> {
+    if config.https.tunnels.is_empty() {
+        return Ok(None);
+    }
+    let time = OffsetDateTime::parse(&logged.time, &Rfc3339).map_err(|_| Missing::Malformed("time"))?;
+    let host = target.origin.host.to_string();
+    let exception = config.https.tunnel_exception(&host, time.into());
+    Ok(exception.map(|exception| exception.reason.clone()))
+}
+
+pub(super) fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Config) -> Result<Scope, Missing> {
+    if logged.method == "CONNECT" {
+        let exception = exception(logged, target, config)?;
+        return Ok(Scope::Tunnel { exception });
+    }
+    // Whether this request was only for the robots.txt depends on header fields that the log does not have. The logged
+    // reason tells it instead.
+    Ok(Scope::Path {
+        alone: logged.is(Reason::RobotsFile) || logged.is(Reason::Pace),
+    })
+}
+
+pub(super) fn question(identity: Identity<'_>, target: Target, scope: Scope, config: &Config) -> Question {
+    Question {
+        subject: Subject::of(identity),
+        target: match scope {
+            Scope::Tunnel { .. } => Target::of_connect(target.origin),
+            Scope::Path { .. } => target,
+        },
+        scope,
+        terms: config.terms(0),
+    }
+}
+
+pub(super) fn identity<'l>(logged: &'l LoggedDecision<'_>, config: &Config) -> Result<Identity<'l>, Missing> {
+    Ok(match (logged.bot.as_deref(), &*logged.identity) {
+        // The log does not say why no bot was identified. Every cause leads to the same decision.
+        (None, _) => Identity::Unidentified(Cause::Missing),
+        (Some(token), "product-token") => Identity::Token(Cow::Borrowed(token)),
+        (Some(name), _) => {
+            let bot = config.bots.named(name);
+            Identity::Bot(bot.ok_or(Missing::UnknownBot)?.clone())
+        }
+    })
+}
+
+/// If the request stopped waiting for a fetch of the robots.txt, returns in which state it had found that fetch.
+pub(super) fn pending_fetch(logged: &LoggedDecision<'_>) -> Option<CacheStatus> {
+    let error = logged.robots_error.as_deref()?;
+    let statuses = [
+        (FetchError::Pending, CacheStatus::Collapsed),
+        (FetchError::Queued, CacheStatus::Queued),
+    ];
+    let found = statuses.into_iter().find(|(pending, _)| pending.to_string() == error);
+    found.map(|(_, status)| status)
+}
+
+/// Builds what the proxy knew of the origin's robots.txt when it decided the request, as far as the log line says.
+pub(super) fn lookup(
+    logged: &LoggedDecision<'_>,
+    policy: &Policy,
+    text: Option<&Arc<RobotsCopy>>,
+) -> Result<Lookup, Missing> {
+    let is = |reason| logged.is(reason);
+    // Returns whether the robots.txt, or the lack of one, led to this result. A line with the reason `usage` counts
+    // too: a use is refused only after the robots.txt has let the request through, and the line does not say for which
+    // reason it did.
+    let lets_through = |reason| is(reason) || is(Reason::Usage);
+    let status = logged.robots_status.unwrap_or(0);
+    let unknown = OriginState::unknown();
+    let start = SystemTime::UNIX_EPOCH + START;
+    let after = |state: &OriginState, meaning| state.after(meaning, status, Freshness::default(), start, 0.0, policy);
+    let failed = || Meaning::Failed(FetchError::Earlier("it could not be fetched".to_owned()).into());
+    // The time of the decision if the site had been failing for long. It is so late that every robots.txt has expired,
+    // and that failures have lasted longer than `unreachable.deny_for`.
+    let late = start + policy.unreachable.deny_for + YEARS;
+    let pending = pending_fetch(logged);
+    // With the reason `pace`, `robots_error` does not mean that the fetch failed. It says that the Crawl-delay is too
+    // long.
+    let is_failing = logged.robots_error.is_some() && !is(Reason::Pace);
+    let (state, at) = match (text, logged.robots_sha256) {
+        (Some(copy), _) => {
+            let rules = after(&unknown, Meaning::Rules(copy.clone()));
+            match is_failing {
+                true => (after(&rules, failed()), late),
+                false => (rules, start),
+            }
+        }
+        (None, Some(sha256)) => return Err(Missing::Text(sha256)),
+        (None, None) if pending.is_some() => (unknown, start),
+        (None, None) if logged.robots_error.is_some() => {
+            let at = if lets_through(Reason::UnreachableTooLong) {
+                late
+            } else {
+                start
+            };
+            (after(&unknown, failed()), at)
+        }
+        (None, None) if (500..=599).contains(&status) && lets_through(Reason::Soft404) && policy.soft_404 => {
+            (after(&unknown, Meaning::Soft404), start)
+        }
+        // If the last status is 3xx, there were too many redirects. This counts as no robots.txt.
+        (None, None) if (300..=399).contains(&status) => (after(&unknown, Meaning::NoRobots), start),
+        (None, None) if status != 0 => {
+            let received = Received {
+                status,
+                body: Vec::new(),
+                cut_off: Vec::new(),
+                freshness: Freshness::default(),
+                retry_after: None,
+                etag: None,
+                redirected: false,
+            };
+            match Meaning::of(&received, policy, start) {
+                // With this status, a site has rules, and a line then names the digest of their text. This line names
+                // none, so it is malformed.
+                Meaning::Rules(_) => return Err(Missing::Malformed("robots_sha256")),
+                meaning => (after(&unknown, meaning), start),
+            }
+        }
+        (None, None) => (unknown, start),
+    };
+    let lookup = Lookup::at_once(Arc::new(state), at, policy);
+    Ok(match pending {
+        Some(status) => Lookup {
+            status,
+            pending: true,
+            ..lookup
+        },
+        None => lookup,
+    })
+}
+
+/// Returns what the proxy knew of the site's `tdmrep.json`. `file` is the one that the log line names. If the line names
+/// none, the site had none.
+pub(super) fn tdmrep<'t>(logged: &LoggedDecision<'_>, file: Option<&'t TdmRep>) -> Result<Tdmrep<'t>, Missing> {
+    match (logged.tdmrep_sha256(), file) {
+        _ if logged.waited_for_tdmrep() => Ok(Tdmrep::Pending),
+        (None, _) => Ok(Tdmrep::None),
+        (Some(sha256), Some(file)) => Ok(Tdmrep::Found(file, sha256)),
+        (Some(sha256), None) => Err(Missing::Tdmrep(sha256)),
+    }
+}
+
+/// The time at which a replay assumes that the robots.txt was fetched, counted from 1970. Every time after 2025 gives
+/// the same decision. An earlier time would count as that of a wrong clock, from which failures are not counted.
+pub(super) const START: Duration = Duration::from_secs(2_000_000_000);
+/// So long that every robots.txt copy has expired after it.
+const YEARS: Duration = Duration::from_secs(20 * 365 * 24 * 60 * 60);
