@@ -19,7 +19,6 @@ use crate::{
     colour::{Colour, Paint},
     columns::{columns, cut_middle},
     text::plain_message,
-    usage::WhyRefused,
 };
 
 /// The format of lines on standard output.

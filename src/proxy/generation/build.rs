@@ -185,8 +185,8 @@ impl Generation {
         let tdmrep_before = same_store
             .filter(|before| MemoryShares::of(&before.config).is_for_bots() == memory.is_for_bots())
             .map(|before| before.tdmrep.clone());
-        let tdmrep = tdmrep_before
-            .unwrap_or_else(|| Arc::new(Store::beside(&store, &SiteDocument::TDMREP, memory.tdmrep)));
+        let tdmrep =
+            tdmrep_before.unwrap_or_else(|| Arc::new(Store::beside(&store, &SiteDocument::TDMREP, memory.tdmrep)));
         Ok(Self {
             number,
             made: SystemTime::now(),
