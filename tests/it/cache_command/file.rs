@@ -111,7 +111,7 @@ async fn the_proxy_runs_without_its_cache_socket() {
         let lines = gate.log();
         let output: Vec<_> = lines
             .into_iter()
-            .filter(|line| line.says("cannot create the socket for"))
+            .filter(|line| line.says("cannot create the socket that"))
             .collect();
         (!output.is_empty()).then_some(output)
     })
