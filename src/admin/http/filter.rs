@@ -111,7 +111,7 @@ impl Filter {
 // === impl Field ===
 
 impl Field {
-    /// Checks that the field can have `value`. Returns the value in lower case, as [`Record::has`] expects it.
+    /// Checks that the field can have `value`. Returns the value in lower case, as `has` expects it.
     fn checked(self, value: &str) -> Result<String, String> {
         let known: &[&str] = match self {
             Self::Verdict => &Verdict::ALL.map(Verdict::as_str),
