@@ -100,7 +100,9 @@ impl Seen {
     fn remember(&mut self, jump: Jump) {
         // Every state that is read from disk is corrected by each of these jumps. Keep only the last few: if a clock is
         // set more often, the times that it showed mean nothing anyway.
-        self.jumps.truncate(MAX_JUMPS - 1);
+        if self.jumps.len() == MAX_JUMPS {
+            self.jumps.remove(0);
+        }
         self.jumps.push(jump);
     }
 }

@@ -6,6 +6,7 @@ use std::{sync::Arc, time::SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::{Failure, RobotsCopy};
+use crate::text::words;
 
 /// What applies to an origin at a given time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,24 +23,15 @@ pub enum Answer<'s> {
 /// Defines [`AnswerKind`] from a table.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $word:literal { meaning: $meaning:literal, severity: $severity:ident, fails: $fails:literal, })+) => {
-        /// The kinds of [`Answer`], for the log, the metrics, the API and people. If no robots.txt copy decides, the
-        /// reason of the decision is the same word.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum AnswerKind {
-            $($(#[$doc])* #[serde(rename = $word)] $name,)+
+        words! {
+            /// The kinds of [`Answer`], for the log, the metrics, the API and people. If no robots.txt copy decides, the
+            /// reason of the decision is the same word.
+            pub enum AnswerKind {
+                $($(#[$doc])* $name = $word,)+
+            }
         }
 
         impl AnswerKind {
-            /// All kinds, in the order of the documentation.
-            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$name),+];
-
-            /// Returns the kind's word.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$name => $word,)+
-                }
-            }
-
             /// Returns in a few words what the kind means for requests to the site.
             pub const fn meaning(self) -> &'static str {
                 match self {
@@ -140,15 +132,6 @@ pub enum Due {
     Background,
     /// Fetch first. The state that is known must not decide.
     Now,
-}
-
-// === impl AnswerKind ===
-
-impl AnswerKind {
-    /// Returns the kind with this word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
-    }
 }
 
 // === impl Answer ===
