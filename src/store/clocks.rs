@@ -114,3 +114,22 @@ fn running() -> Duration {
 
 /// Maximum number of jumps of the clock to remember.
 const MAX_JUMPS: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_jumps_are_remembered() {
+        let clocks = Clocks::new();
+        let jumps: Vec<Jump> = (0..20)
+            .map(|second| Jump::Back {
+                ahead: SystemTime::UNIX_EPOCH + Duration::from_secs(second),
+            })
+            .collect();
+
+        jumps.iter().for_each(|jump| clocks.remember(*jump));
+
+        assert_eq!(clocks.jumps(), jumps[4..]);
+    }
+}
