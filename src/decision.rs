@@ -7,6 +7,7 @@
 //! value. Two kinds of request are answered before a decision: a request that cannot be parsed, and one that exceeds a
 //! limit of `[proxy]`.
 
+mod kind;
 mod question;
 mod reason;
 mod response_fields;
@@ -25,6 +26,7 @@ use self::robots_identity::RobotsIdentity;
 #[cfg(test)]
 pub(crate) use self::ruling::rules_of;
 pub use self::{
+    kind::{DecisionKind, Handling},
     question::{HttpsMode, Question, Scope, Subject, Terms, Unverifiable},
     reason::{Basis, Reason, RefusalStatus},
     ruling::{AT_ONCE, BUDGET, Begun, NeedsCopy, Ruled},

@@ -23,13 +23,13 @@ use std::{
 };
 
 pub use self::{
-    counts::{Refusal, SiteCounts},
+    counts::{ByVerdict, Refusal, SiteCounts},
     question::{By, Question},
     report::{BotRow, RefusalRow, Report, Series, SiteRow},
     saved::Unreadable,
 };
 use self::{names::Names, report::Span, rings::Rings};
-use crate::decision::{Reason, Verdict};
+use crate::decision::DecisionKind;
 
 /// The history of one robotgate.
 #[derive(Debug, Default)]
@@ -38,8 +38,8 @@ pub struct History(Mutex<State>);
 /// What was counted since the last sample.
 #[derive(Debug, Default)]
 pub struct Sample<'s> {
-    /// The number of decisions since the start of the process, by bot, verdict and reason.
-    pub totals: Vec<(Arc<str>, Verdict, Reason, u64)>,
+    /// The number of decisions since the start of the process, by bot and kind.
+    pub totals: Totals,
     /// What was counted for sites since the last sample.
     pub sites: Vec<(String, SiteCounts)>,
     /// The requests since the last sample whose verdict was not `allow`.
@@ -51,8 +51,10 @@ struct State {
     rings: Rings,
     names: Names,
     /// The totals of the last sample.
-    totals: HashMap<(Arc<str>, Verdict, Reason), u64>,
+    totals: Totals,
 }
+
+type Totals = HashMap<(Arc<str>, DecisionKind), u64>;
 
 // === impl History ===
 
@@ -61,12 +63,11 @@ impl History {
     pub fn add(&self, now: SystemTime, sample: &Sample<'_>) {
         let State { rings, names, totals } = &mut *self.lock();
         rings.advance(seconds(now), names);
-        for (bot, verdict, reason, total) in &sample.totals {
-            let before = totals.entry((bot.clone(), *verdict, *reason)).or_default();
-            let added = total.saturating_sub(*before);
-            *before = *total;
+        for ((bot, kind), total) in &sample.totals {
+            let before = totals.insert((bot.clone(), *kind), *total).unwrap_or_default();
+            let added = total.saturating_sub(before);
             if added > 0 {
-                rings.decided(names, bot, *verdict, *reason, added);
+                rings.decided(names, bot, *kind, added);
             }
         }
         for (site, counts) in &sample.sites {

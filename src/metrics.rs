@@ -15,7 +15,7 @@ mod sharded;
 mod text;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -39,7 +39,7 @@ pub use self::{
 };
 use crate::{
     audit::AuditCounts,
-    decision::{Reason, Verdict},
+    decision::{DecisionKind, Verdict},
     evidence::EvidenceState,
     fleet,
     seal::SealState,
@@ -348,19 +348,15 @@ impl Metrics {
             .sum()
     }
 
-    /// Returns the number of decisions by bot, verdict and reason, without those that never occurred.
-    pub fn decision_totals(&self) -> Vec<(Arc<str>, Verdict, Reason, u64)> {
-        let mut totals: BTreeMap<_, u64> = BTreeMap::new();
+    /// Returns the number of decisions by bot and kind, without those that never occurred.
+    pub fn decision_totals(&self) -> HashMap<(Arc<str>, DecisionKind), u64> {
+        let mut totals = HashMap::new();
         for (bot, decisions) in self.all_decisions() {
             for counted in decisions.iter().filter(|counted| counted.count > 0) {
-                let result = (bot.clone(), counted.verdict as usize, counted.reason as usize);
-                *totals.entry(result).or_default() += counted.count;
+                *totals.entry((bot.clone(), counted.kind)).or_default() += counted.count;
             }
         }
-        let totals = totals
-            .into_iter()
-            .map(|((bot, verdict, reason), count)| (bot, Verdict::ALL[verdict], Reason::ALL[reason], count));
-        totals.collect()
+        totals
     }
 
     /// Returns the number of completed requests.

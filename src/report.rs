@@ -28,7 +28,11 @@ use self::{
     top::Top,
     waits::Waits,
 };
-use crate::{decision::Reason, replay::in_parallel, text::plain_message};
+use crate::{
+    decision::{Handling, Reason},
+    replay::in_parallel,
+    text::plain_message,
+};
 
 /// The property by which requests are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -125,11 +129,11 @@ impl Counts {
     }
 
     fn of(record: &Record<'_>) -> Self {
-        let forwarded = record.forwarded.unwrap_or_default();
+        let handling = Handling::of(record.verdict() == "allow", record.forwarded.unwrap_or_default());
         Self {
             requests: 1,
-            refused: u64::from(!forwarded),
-            not_enforced: u64::from(forwarded && record.verdict() != "allow"),
+            refused: u64::from(handling == Handling::Refused),
+            not_enforced: u64::from(handling == Handling::NotEnforced),
             exempt: u64::from(record.reason() == "exempt"),
         }
     }

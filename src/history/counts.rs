@@ -3,13 +3,19 @@
 
 use std::{collections::HashMap, hash::Hash, sync::Arc};
 
-use crate::decision::{Reason, Verdict};
+use serde::{Deserialize, Serialize};
+
+use crate::decision::{DecisionKind, Handling, Verdict};
+
+/// Numbers of requests by verdict, in the order of [`Verdict::ALL`]. The last number is of the requests that were
+/// forwarded although the verdict was not `allow`. They are in no other number, so each request counts once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByVerdict(pub(super) [u32; Verdict::ALL.len() + 1]);
 
 /// What happened at a site. Each count is one of requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SiteCounts {
-    /// Decisions by verdict, in the order of [`Verdict::ALL`].
-    pub verdicts: [u32; Verdict::ALL.len()],
+    pub verdicts: ByVerdict,
     /// Forwarded requests that the site answered with a 5xx, or not at all.
     pub failed: u32,
     /// Forwarded requests that the site answered otherwise, and how long all of them took to the first byte of the
@@ -18,7 +24,7 @@ pub struct SiteCounts {
     pub micros: u64,
 }
 
-/// Why requests were not allowed. `S` is a kind of text.
+/// Which requests were not allowed, and why. `S` is a kind of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Refusal<S> {
     pub site: S,
@@ -26,17 +32,13 @@ pub struct Refusal<S> {
     pub bot: S,
     /// The rule as written; empty if no rule decided.
     pub rule: S,
-    pub verdict: Verdict,
-    pub reason: Reason,
+    pub kind: DecisionKind,
 }
-
-/// Counts by verdict.
-pub(super) type ByVerdict = [u32; Verdict::ALL.len()];
 
 /// The counts of a span that has not ended, or of several spans together.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
-    pub(super) results: HashMap<(Verdict, Reason), u32>,
+    pub(super) results: HashMap<DecisionKind, u32>,
     pub(super) bots: HashMap<Arc<str>, ByVerdict>,
     pub(super) sites: HashMap<Arc<str>, SiteCounts>,
     pub(super) refusals: HashMap<Refusal<Arc<str>>, u32>,
@@ -47,7 +49,7 @@ pub(super) struct Counts {
 pub(super) struct Slot {
     /// When the span began, in seconds since 1970.
     pub(super) at: u64,
-    pub(super) results: Box<[((Verdict, Reason), u32)]>,
+    pub(super) results: Box<[(DecisionKind, u32)]>,
     pub(super) bots: Box<[(Arc<str>, ByVerdict)]>,
     pub(super) sites: Box<[(Arc<str>, SiteCounts)]>,
     pub(super) refusals: Box<[(Refusal<Arc<str>>, u32)]>,
@@ -61,24 +63,64 @@ pub(super) struct Limits {
     pub(super) refusals: usize,
 }
 
+// === impl ByVerdict ===
+
+impl ByVerdict {
+    /// Counts requests with this verdict.
+    pub fn count(&mut self, verdict: Verdict, forwarded: bool, count: u32) {
+        let index = match Handling::of(verdict == Verdict::Allow, forwarded) {
+            Handling::NotEnforced => Verdict::ALL.len(),
+            Handling::Allowed | Handling::Refused => verdict as usize,
+        };
+        self.0[index] = self.0[index].saturating_add(count);
+    }
+
+    /// Returns the numbers, each with the name of its series.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Handling, &'static str, u32)> {
+        let of_verdict = |verdict: Verdict| match verdict {
+            Verdict::Allow => (Handling::Allowed, verdict.as_str()),
+            _ => (Handling::Refused, verdict.as_str()),
+        };
+        let series = Verdict::ALL.into_iter().map(of_verdict);
+        let series = series.chain([(Handling::NotEnforced, NOT_ENFORCED)]);
+        series
+            .zip(self.0)
+            .map(|((handling, name), count)| (handling, name, count))
+    }
+
+    pub(super) fn total(&self) -> u32 {
+        sum(&self.0)
+    }
+
+    pub(super) fn refused(&self) -> u32 {
+        let [_allow, refused @ .., _not_enforced] = &self.0;
+        sum(refused)
+    }
+
+    pub(super) fn not_enforced(&self) -> u32 {
+        self.0[Verdict::ALL.len()]
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        for (count, more) in self.0.iter_mut().zip(other.0) {
+            *count = count.saturating_add(more);
+        }
+    }
+}
+
+fn sum(counts: &[u32]) -> u32 {
+    counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
+}
+
 // === impl SiteCounts ===
 
 impl SiteCounts {
-    pub fn requests(&self) -> u32 {
-        sum(&self.verdicts)
-    }
-
-    /// Returns the number of decisions whose verdict was not `allow`.
-    pub fn refused(&self) -> u32 {
-        self.requests() - self.verdicts[Verdict::Allow as usize]
-    }
-
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     pub(super) fn add(&mut self, other: &Self) {
-        add(&mut self.verdicts, &other.verdicts);
+        self.verdicts.add(&other.verdicts);
         self.failed = self.failed.saturating_add(other.failed);
         self.answered = self.answered.saturating_add(other.answered);
         self.micros = self.micros.saturating_add(other.micros);
@@ -99,7 +141,7 @@ impl Counts {
             self.result(*result, *count);
         }
         for (bot, verdicts) in &slot.bots {
-            add(self.bots.entry(bot.clone()).or_default(), verdicts);
+            self.bots.entry(bot.clone()).or_default().add(verdicts);
         }
         for (site, counts) in &slot.sites {
             self.sites.entry(site.clone()).or_default().add(counts);
@@ -109,7 +151,7 @@ impl Counts {
         }
     }
 
-    pub(super) fn result(&mut self, result: (Verdict, Reason), count: u32) {
+    pub(super) fn result(&mut self, result: DecisionKind, count: u32) {
         let sum = self.results.entry(result).or_default();
         *sum = sum.saturating_add(count);
     }
@@ -126,11 +168,11 @@ impl Counts {
     /// Returns what stands out.
     pub(super) fn slot(&self, at: u64, limits: Limits) -> Slot {
         let mut results: Vec<_> = self.results.iter().map(|(result, count)| (*result, *count)).collect();
-        results.sort_unstable_by_key(|((verdict, reason), _)| (*verdict as usize, *reason as usize));
+        results.sort_unstable_by_key(|(kind, _)| (kind.verdict as usize, kind.reason as usize, kind.forwarded));
         Slot {
             at,
             results: results.into(),
-            bots: largest(&self.bots, limits.bots, sum),
+            bots: largest(&self.bots, limits.bots, ByVerdict::total),
             sites: self.sites(limits.sites),
             refusals: largest(&self.refusals, limits.refusals, |count| *count),
         }
@@ -141,10 +183,10 @@ impl Counts {
         let mut left = self.sites.clone();
         if left.len() > limit {
             let orders: [fn(&SiteCounts) -> u64; 4] = [
-                |site| site.refused().into(),
+                |site| site.verdicts.refused().into(),
                 |site| site.failed.into(),
                 |site| site.mean_micros().unwrap_or(0),
-                |site| site.requests().into(),
+                |site| site.verdicts.total().into(),
             ];
             let ranked = orders.map(|order| {
                 let mut ranked: Vec<_> = self.sites.iter().filter(|(_, site)| order(site) > 0).collect();
@@ -180,12 +222,5 @@ fn largest<K: Clone + Eq + Hash, V: Clone>(
     kept.map(|(key, count)| (key.clone(), count.clone())).collect()
 }
 
-pub(super) fn sum(verdicts: &ByVerdict) -> u32 {
-    verdicts.iter().fold(0, |sum, count| sum.saturating_add(*count))
-}
-
-pub(super) fn add(to: &mut ByVerdict, more: &ByVerdict) {
-    for (count, more) in to.iter_mut().zip(more) {
-        *count = count.saturating_add(*more);
-    }
-}
+/// The series of the requests that were forwarded although the verdict was not `allow`.
+pub(super) const NOT_ENFORCED: &str = "not-enforced";

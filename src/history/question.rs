@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::SystemTime};
 
 use super::counts::{ByVerdict, Counts, Refusal, Slot};
-use crate::{decision::Verdict, text::words};
+use crate::{
+    decision::{DecisionKind, Handling},
+    text::words,
+};
 
 words! {
     /// What a series stands for.
@@ -23,7 +26,7 @@ pub struct Question<'q> {
     pub from: SystemTime,
     pub until: SystemTime,
     pub by: By,
-    /// Only requests whose verdict was not `allow`.
+    /// Only requests that were not forwarded.
     pub only_refusals: bool,
     /// Only this site, or this bot.
     pub site: Option<&'q str>,
@@ -35,8 +38,8 @@ pub struct Question<'q> {
 // === impl Question ===
 
 impl Question<'_> {
-    pub(super) fn has(&self, verdict: Verdict) -> bool {
-        !self.only_refusals || verdict != Verdict::Allow
+    pub(super) fn has(&self, handling: Handling) -> bool {
+        !self.only_refusals || handling == Handling::Refused
     }
 
     fn is_about(&self, refusal: &Refusal<Arc<str>>) -> bool {
@@ -46,9 +49,14 @@ impl Question<'_> {
     /// Calls `put` with the name of each series and its count in `slot`.
     pub(super) fn each(&self, slot: &Slot, put: &mut impl FnMut(&Arc<str>, u32)) {
         let mut put_verdicts = |name: Option<&Arc<str>>, verdicts: &ByVerdict| {
-            for verdict in Verdict::ALL.into_iter().filter(|verdict| self.has(*verdict)) {
-                put(name.unwrap_or(&verdict.as_str().into()), verdicts[verdict as usize]);
+            for (_, series, count) in verdicts.iter().filter(|(handling, ..)| self.has(*handling)) {
+                put(name.unwrap_or(&series.into()), count);
             }
+        };
+        let of_kind = |kind: &DecisionKind, count: u32| {
+            let mut verdicts = ByVerdict::default();
+            verdicts.count(kind.verdict, kind.forwarded, count);
+            verdicts
         };
         let is_site = |name: &Arc<str>| self.site.is_none_or(|site| **name == *site);
         let is_bot = |name: &Arc<str>| self.bot.is_none_or(|bot| **name == *bot);
@@ -60,17 +68,13 @@ impl Question<'_> {
                 }
             }
             (By::Verdict, None, None) => {
-                for ((verdict, _), count) in &slot.results {
-                    let mut verdicts = ByVerdict::default();
-                    verdicts[*verdict as usize] = *count;
-                    put_verdicts(None, &verdicts);
+                for (kind, count) in &slot.results {
+                    put_verdicts(None, &of_kind(kind, *count));
                 }
             }
             (By::Reason, None, None) => {
-                for ((verdict, reason), count) in &slot.results {
-                    if self.has(*verdict) {
-                        put(&reason.as_str().into(), *count);
-                    }
+                for (kind, count) in slot.results.iter().filter(|(kind, _)| self.has(kind.handling())) {
+                    put(&kind.reason.as_str().into(), *count);
                 }
             }
             (By::Verdict | By::Site, _, None) => {
@@ -85,12 +89,13 @@ impl Question<'_> {
             }
             (by, ..) => {
                 for (refusal, count) in slot.refusals.iter().filter(|(refusal, _)| self.is_about(refusal)) {
-                    match by {
-                        By::Reason => put(&refusal.reason.as_str().into(), *count),
-                        By::Bot => put(&refusal.bot, *count),
-                        By::Site => put(&refusal.site, *count),
-                        By::Verdict | By::Answer => put(&refusal.verdict.as_str().into(), *count),
-                    }
+                    let name = match by {
+                        By::Reason => Some(refusal.kind.reason.as_str().into()),
+                        By::Bot => Some(refusal.bot.clone()),
+                        By::Site => Some(refusal.site.clone()),
+                        By::Verdict | By::Answer => None,
+                    };
+                    put_verdicts(name.as_ref(), &of_kind(&refusal.kind, *count));
                 }
             }
         }

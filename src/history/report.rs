@@ -11,11 +11,11 @@ use serde::{Serialize, Serializer};
 
 use super::{
     By, Question,
-    counts::{ByVerdict, Counts, Refusal, SiteCounts, Slot, sum},
+    counts::{ByVerdict, Counts, Refusal, SiteCounts, Slot},
     rings::Resolution,
     seconds,
 };
-use crate::{decision::Verdict, text::Timestamp};
+use crate::{decision::Handling, text::Timestamp};
 
 /// The answer to a [`Question`].
 #[derive(Debug, Serialize)]
@@ -31,6 +31,8 @@ pub struct Report {
     refusals: Vec<RefusalRow>,
     /// The same, for each bot alone.
     refused_bots: Vec<RefusalRow>,
+    /// Which site, bot, rule and reason together were forwarded most although the verdict was not `allow`.
+    not_enforced: Vec<RefusalRow>,
     bots: Vec<BotRow>,
     refused_sites: Vec<SiteRow>,
     failing_sites: Vec<SiteRow>,
@@ -78,7 +80,9 @@ pub struct BotRow {
     pub deny: u32,
     pub unverifiable: u32,
     pub defer: u32,
-    /// How many were not allowed in the time of the same length before; `None` if that is not known.
+    /// How many were forwarded although the verdict was not `allow`. They are in no other count.
+    pub not_enforced: u32,
+    /// How many were refused in the time of the same length before; `None` if that is not known.
     pub refused_before: Option<u32>,
 }
 
@@ -89,6 +93,8 @@ pub struct SiteRow {
     pub requests: u32,
     pub refused: u32,
     pub refused_before: Option<u32>,
+    /// Requests that were forwarded although the verdict was not `allow`.
+    pub not_enforced: u32,
     pub answered: u32,
     pub failed: u32,
     /// Mean time to the first byte of a response.
@@ -166,13 +172,13 @@ impl Span {
         let sites = |order: fn(&SiteCounts) -> u64| {
             let mut sites: Vec<_> = now.sites.iter().filter(|(_, counts)| order(counts) > 0).collect();
             sites.sort_unstable_by_key(|(site, counts)| (Reverse(order(counts)), (*site).clone()));
+            let refused = |counts: &SiteCounts| counts.verdicts.refused();
             let rows = sites.into_iter().take(question.limit).map(|(site, counts)| SiteRow {
                 site: site.clone(),
-                requests: counts.requests(),
-                refused: counts.refused(),
-                refused_before: before
-                    .as_ref()
-                    .map(|before| before.sites.get(site).map_or(0, SiteCounts::refused)),
+                requests: counts.verdicts.total(),
+                refused: refused(counts),
+                refused_before: before.as_ref().map(|before| before.sites.get(site).map_or(0, refused)),
+                not_enforced: counts.verdicts.not_enforced(),
                 answered: counts.answered,
                 failed: counts.failed,
                 mean_us: counts.mean_micros(),
@@ -180,19 +186,21 @@ impl Span {
             });
             rows.collect()
         };
+        let rows = |handling, of| refused(&now, before.as_ref(), question.limit, handling, of);
         Report {
             from: timestamp(self.from),
             until: timestamp(self.until),
             step: self.step,
             since: slots.first().map(|slot| timestamp(slot.at)),
             series: self.series(question, slots),
-            refusals: refused(&now, before.as_ref(), question.limit, RefusedBy::all_of),
-            refused_bots: refused(&now, before.as_ref(), question.limit, RefusedBy::bot_of),
+            refusals: rows(Handling::Refused, RefusedBy::all_of),
+            refused_bots: rows(Handling::Refused, RefusedBy::bot_of),
+            not_enforced: rows(Handling::NotEnforced, RefusedBy::all_of),
             bots: bots(&now, before.as_ref(), question.limit),
-            refused_sites: sites(|site| site.refused().into()),
+            refused_sites: sites(|site| site.verdicts.refused().into()),
             failing_sites: sites(|site| site.failed.into()),
             slow_sites: sites(|site| site.mean_micros().unwrap_or(0)),
-            busy_sites: sites(|site| site.requests().into()),
+            busy_sites: sites(|site| site.verdicts.total().into()),
         }
     }
 
@@ -211,7 +219,7 @@ impl Span {
             };
             question.each(slot, &mut put);
             if matches!(question.by, By::Bot | By::Site) && question.site.is_none() && question.bot.is_none() {
-                let results = slot.results.iter().filter(|((verdict, _), _)| question.has(*verdict));
+                let results = slot.results.iter().filter(|(kind, _)| question.has(kind.handling()));
                 all[point] += results.map(|(_, count)| u64::from(*count)).sum::<u64>();
             }
         }
@@ -254,8 +262,8 @@ impl RefusedBy {
             site: known(&refusal.site),
             bot: known(&refusal.bot),
             rule: known(&refusal.rule),
-            verdict: Some(refusal.verdict.as_str()),
-            reason: Some(refusal.reason.as_str()),
+            verdict: Some(refusal.kind.verdict.as_str()),
+            reason: Some(refusal.kind.reason.as_str()),
         }
     }
 
@@ -274,11 +282,13 @@ fn refused(
     now: &Counts,
     before: Option<&Counts>,
     limit: usize,
+    handling: Handling,
     of: fn(&Refusal<Arc<str>>) -> RefusedBy,
 ) -> Vec<RefusalRow> {
     let sums = |counts: &Counts| {
         let mut sums: HashMap<RefusedBy, u32> = HashMap::new();
-        for (refusal, count) in &counts.refusals {
+        let refusals = counts.refusals.iter();
+        for (refusal, count) in refusals.filter(|(refusal, _)| refusal.kind.handling() == handling) {
             let sum = sums.entry(of(refusal)).or_default();
             *sum = sum.saturating_add(*count);
         }
@@ -298,18 +308,20 @@ fn refused(
 }
 
 fn bots(now: &Counts, before: Option<&Counts>, limit: usize) -> Vec<BotRow> {
-    let refused = |verdicts: &ByVerdict| sum(verdicts) - verdicts[Verdict::Allow as usize];
     let mut rows: Vec<_> = now.bots.iter().collect();
-    rows.sort_unstable_by_key(|(bot, verdicts)| (Reverse(refused(verdicts)), Reverse(sum(verdicts)), (*bot).clone()));
+    rows.sort_unstable_by_key(|(bot, verdicts)| {
+        (Reverse(verdicts.refused()), Reverse(verdicts.total()), (*bot).clone())
+    });
     let rows = rows.into_iter().take(limit).map(|(bot, verdicts)| {
-        let [allow, deny, unverifiable, defer] = *verdicts;
+        let [allow, deny, unverifiable, defer, not_enforced] = verdicts.0;
         BotRow {
             bot: bot.clone(),
             allow,
             deny,
             unverifiable,
             defer,
-            refused_before: before.map(|before| before.bots.get(bot).map_or(0, refused)),
+            not_enforced,
+            refused_before: before.map(|before| before.bots.get(bot).map_or(0, ByVerdict::refused)),
         }
     });
     rows.collect()

@@ -7,7 +7,7 @@ use super::{
     counts::{Counts, Limits, Refusal, SiteCounts, Slot},
     names::Names,
 };
-use crate::decision::{Reason, Verdict};
+use crate::decision::DecisionKind;
 
 /// A length of the spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +64,8 @@ impl Resolution {
             },
             Self::Minute => Limits {
                 bots: 16,
-                sites: 28,
-                refusals: 24,
+                sites: 22,
+                refusals: 22,
             },
             Self::Hour => Limits {
                 bots: 32,
@@ -114,15 +114,15 @@ impl Rings {
         hours.advance(now);
     }
 
-    pub(super) fn decided(&mut self, names: &mut Names, bot: &str, verdict: Verdict, reason: Reason, count: u64) {
+    pub(super) fn decided(&mut self, names: &mut Names, bot: &str, kind: DecisionKind, count: u64) {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         let bot = names.store(bot);
         let [seconds, minutes, _] = &mut self.0;
         for counts in [&mut seconds.current, &mut minutes.current] {
-            counts.result((verdict, reason), count);
+            counts.result(kind, count);
             if let Some(bot) = &bot {
-                let counted = &mut counts.bots.entry(bot.clone()).or_default()[verdict as usize];
-                *counted = counted.saturating_add(count);
+                let counted = counts.bots.entry(bot.clone()).or_default();
+                counted.count(kind.verdict, kind.forwarded, count);
             }
         }
     }
@@ -143,8 +143,7 @@ impl Rings {
                 site: store(refusal.site)?,
                 bot: store(refusal.bot)?,
                 rule: store(refusal.rule)?,
-                verdict: refusal.verdict,
-                reason: refusal.reason,
+                kind: refusal.kind,
             })
         };
         if let Some(refusal) = stored()

@@ -9,7 +9,7 @@ use super::{
     names::Names,
     rings::Resolution,
 };
-use crate::decision::{Reason, Verdict};
+use crate::decision::{DecisionKind, Reason, Verdict};
 
 /// Why a saved history cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -34,11 +34,20 @@ struct Saved {
 #[derive(Serialize, Deserialize)]
 struct SavedSlot {
     at: u64,
-    results: Vec<(u32, u32, u32)>,
+    results: Vec<(SavedKind, u32)>,
     bots: Vec<(u32, ByVerdict)>,
     sites: Vec<(u32, ByVerdict, u32, u32, u64)>,
-    /// Site, bot, rule, verdict, reason and count.
-    refusals: Vec<(u32, u32, u32, u32, u32, u32)>,
+    /// Site, bot, rule, kind and count.
+    refusals: Vec<(u32, u32, u32, SavedKind, u32)>,
+}
+
+/// Verdict, reason, and whether the request was forwarded.
+type SavedKind = (u32, u32, bool);
+
+/// What every version writes.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
 }
 
 /// Collects the names while slots are written.
@@ -54,7 +63,7 @@ pub(super) fn write(slots: &[Vec<Arc<Slot>>]) -> String {
         let slots = slots.iter().map(|slot| SavedSlot {
             at: slot.at,
             results: (slot.results.iter())
-                .map(|((verdict, reason), count)| (index.of(verdict.as_str()), index.of(reason.as_str()), *count))
+                .map(|(kind, count)| (index.of_kind(*kind), *count))
                 .collect(),
             bots: (slot.bots.iter())
                 .map(|(name, verdicts)| (index.of(name), *verdicts))
@@ -65,9 +74,7 @@ pub(super) fn write(slots: &[Vec<Arc<Slot>>]) -> String {
             refusals: (slot.refusals.iter())
                 .map(|(refusal, count)| {
                     let [site, bot, rule] = [&refusal.site, &refusal.bot, &refusal.rule].map(|name| index.of(name));
-                    let [verdict, reason] =
-                        [refusal.verdict.as_str(), refusal.reason.as_str()].map(|word| index.of(word));
-                    (site, bot, rule, verdict, reason, *count)
+                    (site, bot, rule, index.of_kind(refusal.kind), *count)
                 })
                 .collect(),
         });
@@ -84,21 +91,29 @@ pub(super) fn write(slots: &[Vec<Arc<Slot>>]) -> String {
 }
 
 pub(super) fn read(text: &[u8], names: &mut Names) -> Result<[Vec<Slot>; Resolution::ALL.len()], Unreadable> {
-    let saved: Saved = serde_json::from_slice(text)?;
-    if saved.version != VERSION {
+    let Versioned { version } = serde_json::from_slice(text)?;
+    if version != VERSION {
         return Err(Unreadable::Version);
     }
+    let saved: Saved = serde_json::from_slice(text)?;
     let known = saved.names;
     let word = |number: u32| known.get(number as usize).ok_or(Unreadable::Name);
+    // A later version can have more words.
+    let kind_of = |(verdict, reason, forwarded): SavedKind| {
+        let words = Verdict::from_word(word(verdict)?).zip(Reason::from_word(word(reason)?));
+        Ok::<_, Unreadable>(words.map(|(verdict, reason)| DecisionKind {
+            verdict,
+            reason,
+            forwarded,
+        }))
+    };
     let mut read = Vec::new();
     for (slots, resolution) in saved.slots.into_iter().zip(Resolution::ALL) {
         let (limits, mut kept) = (resolution.limits(), Vec::new());
         for slot in slots {
             let mut results = Vec::new();
-            for (verdict, reason, count) in slot.results {
-                // A later version can have more.
-                let result = Verdict::from_word(word(verdict)?).zip(Reason::from_word(word(reason)?));
-                results.extend(result.map(|result| (result, count)));
+            for (kind, count) in slot.results {
+                results.extend(kind_of(kind)?.map(|kind| (kind, count)));
             }
             let mut bots = Vec::new();
             for (name, verdicts) in slot.bots.into_iter().take(limits.bots) {
@@ -115,21 +130,13 @@ pub(super) fn read(text: &[u8], names: &mut Names) -> Result<[Vec<Slot>; Resolut
                 sites.extend(names.store(word(name)?).map(|name| (name, counts)));
             }
             let mut refusals = Vec::new();
-            for (site, bot, rule, verdict, reason, count) in slot.refusals.into_iter().take(limits.refusals) {
+            for (site, bot, rule, kind, count) in slot.refusals.into_iter().take(limits.refusals) {
                 let mut stored = |number| Ok::<_, Unreadable>(names.store(word(number)?));
                 let (site, bot, rule) = (stored(site)?, stored(bot)?, stored(rule)?);
                 if let (Some(site), Some(bot), Some(rule)) = (site, bot, rule)
-                    && let Some((verdict, reason)) =
-                        Verdict::from_word(word(verdict)?).zip(Reason::from_word(word(reason)?))
+                    && let Some(kind) = kind_of(kind)?
                 {
-                    let refusal = Refusal {
-                        site,
-                        bot,
-                        rule,
-                        verdict,
-                        reason,
-                    };
-                    refusals.push((refusal, count));
+                    refusals.push((Refusal { site, bot, rule, kind }, count));
                 }
             }
             kept.push(Slot {
@@ -158,6 +165,11 @@ impl<'n> Index<'n> {
             names.len() as u32 - 1
         })
     }
+
+    fn of_kind(&mut self, kind: DecisionKind) -> SavedKind {
+        let [verdict, reason] = [kind.verdict.as_str(), kind.reason.as_str()].map(|word| self.of(word));
+        (verdict, reason, kind.forwarded)
+    }
 }
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;

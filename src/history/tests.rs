@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use super::*;
-use crate::history::names::MAX_BYTES;
+use crate::{
+    decision::{Reason, Verdict},
+    history::names::MAX_BYTES,
+};
 
 /// A Monday, 08:00:00.
 const START: u64 = 1_800_000_000;
@@ -14,7 +17,7 @@ fn at(second: u64) -> SystemTime {
 #[derive(Default)]
 struct Proxy {
     history: History,
-    totals: HashMap<(&'static str, Verdict, Reason), u64>,
+    totals: Totals,
     sites: Vec<(String, SiteCounts)>,
     refusals: Vec<Refusal<String>>,
 }
@@ -26,9 +29,23 @@ impl Proxy {
             Reason::Pace => Verdict::Defer,
             _ => Verdict::Deny,
         };
-        *self.totals.entry((bot, verdict, reason)).or_default() += u64::from(count);
+        let kind = DecisionKind {
+            verdict,
+            reason,
+            forwarded: verdict == Verdict::Allow,
+        };
+        self.decides_as(bot, site, kind, count);
+    }
+
+    fn decides_as(&mut self, bot: &'static str, site: &str, kind: DecisionKind, count: u32) {
+        let DecisionKind {
+            verdict,
+            reason,
+            forwarded,
+        } = kind;
+        *self.totals.entry((bot.into(), kind)).or_default() += u64::from(count);
         let mut counts = SiteCounts::default();
-        counts.verdicts[verdict as usize] = count;
+        counts.verdicts.count(verdict, forwarded, count);
         self.sites.push((site.to_owned(), counts));
         if verdict == Verdict::Allow {
             return;
@@ -38,8 +55,7 @@ impl Proxy {
                 site: site.to_owned(),
                 bot: bot.to_owned(),
                 rule: if reason == Reason::Rule { "Disallow: /x" } else { "" }.to_owned(),
-                verdict,
-                reason,
+                kind,
             });
         }
     }
@@ -55,19 +71,15 @@ impl Proxy {
     }
 
     fn sample(&mut self, second: u64) {
-        let totals = self.totals.iter();
         let sample = Sample {
-            totals: totals
-                .map(|((bot, verdict, reason), count)| ((*bot).into(), *verdict, *reason, *count))
-                .collect(),
+            totals: self.totals.clone(),
             sites: std::mem::take(&mut self.sites),
             refusals: (self.refusals.iter())
                 .map(|refusal| Refusal {
                     site: &*refusal.site,
                     bot: &*refusal.bot,
                     rule: &*refusal.rule,
-                    verdict: refusal.verdict,
-                    reason: refusal.reason,
+                    kind: refusal.kind,
                 })
                 .collect(),
         };
@@ -198,6 +210,49 @@ fn a_question_is_answered_by_verdict_reason_bot_site_and_answer() {
 }
 
 #[test]
+fn what_is_not_enforced_is_no_refusal() {
+    let mut proxy = Proxy::default();
+    let not_enforced = DecisionKind {
+        verdict: Verdict::Deny,
+        reason: Reason::Rule,
+        forwarded: true,
+    };
+    proxy.decides_as("Trial", A, not_enforced, 5);
+    proxy.decides("Trial", A, Reason::Rule, 2);
+    proxy.sample(0);
+    for (by, only_refusals, expected) in [
+        (By::Verdict, false, vec![(Some("not-enforced"), 5), (Some("deny"), 2)]),
+        (By::Verdict, true, vec![(Some("deny"), 2)]),
+        (By::Reason, false, vec![(Some("rule"), 7)]),
+        (By::Reason, true, vec![(Some("rule"), 2)]),
+        (By::Bot, true, vec![(Some("Trial"), 2)]),
+        (By::Site, true, vec![(Some(A), 2)]),
+    ] {
+        for (site, bot) in [
+            (None, None),
+            (Some(A), None),
+            (None, Some("Trial")),
+            (Some(A), Some("Trial")),
+        ] {
+            let question = Question {
+                only_refusals,
+                site,
+                bot,
+                ..question(0, 60, by)
+            };
+            let found = report(&proxy.history, 600, &question);
+            assert_eq!(totals(&found), expected, "{by} {only_refusals} {site:?} {bot:?}");
+            let counts = ["refusals", "refused_bots", "not_enforced"].map(|table| &found[table][0]["count"]);
+            assert_eq!(counts, [2, 2, 5], "{found:#}");
+            let bot = ["deny", "not_enforced"].map(|field| &found["bots"][0][field]);
+            assert_eq!(bot, [2, 5]);
+            let site = ["requests", "refused", "not_enforced"].map(|field| &found["refused_sites"][0][field]);
+            assert_eq!(site, [7, 2, 5]);
+        }
+    }
+}
+
+#[test]
 fn tables_show_what_stands_out_and_what_it_was_before() {
     let mut proxy = Proxy::default();
     proxy.decides("Acme", A, Reason::Rule, 1);
@@ -312,6 +367,8 @@ fn a_saved_history_continues_after_a_restart() {
         let error = next.history.restore(text.as_bytes());
         assert!(error.is_err(), "{text}");
     }
+    let earlier = br#"{"version":1,"names":["allow"],"slots":[[{"at":0,"results":[[0,0,1]]}],[],[]]}"#;
+    assert!(matches!(next.history.restore(earlier), Err(Unreadable::Version)));
     let damaged = saved.replace("\"names\":[\"", "\"names\":[],\"other\":[\"");
     assert!(matches!(
         next.history.restore(damaged.as_bytes()),
@@ -348,15 +405,15 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
             assert!(slot.refusals.len() <= limits.refusals);
         }
     }
-    // The largest that all slots together can become, with one result for each reason and half of them for a second
-    // verdict.
+    // The largest that all slots together can become, with one result for each reason and half of them also with
+    // another verdict, or forwarded.
     let size = |resolution: rings::Resolution| {
         let limits = resolution.limits();
         let slot = size_of::<counts::Slot>()
             + limits.bots * size_of::<(Arc<str>, counts::ByVerdict)>()
             + limits.sites * size_of::<(Arc<str>, SiteCounts)>()
             + limits.refusals * size_of::<(Refusal<Arc<str>>, u32)>()
-            + Reason::ALL.len() * 3 / 2 * size_of::<((Verdict, Reason), u32)>();
+            + Reason::ALL.len() * 3 / 2 * size_of::<(DecisionKind, u32)>();
         slot * resolution.spans() as usize
     };
     let all: usize = rings::Resolution::ALL.into_iter().map(size).sum();

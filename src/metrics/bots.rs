@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Metrics, label::Label as _, sharded::ShardedCounters};
 use crate::{
     bot::{Bot, Bots, Enforcement, Identity},
-    decision::{Decision, Reason, Verdict},
+    decision::{Decision, DecisionKind, Reason, Verdict},
 };
 
 /// The counters of the decisions about one bot: one counter for each possible result.
@@ -15,10 +15,8 @@ pub(super) struct Decisions(ShardedCounters);
 /// A result of decisions, and how many had it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {
-    pub(super) verdict: Verdict,
-    pub(super) reason: Reason,
+    pub(super) kind: DecisionKind,
     pub(super) enforcement: Enforcement,
-    pub(super) forwarded: bool,
     pub(super) count: u64,
 }
 
@@ -41,18 +39,12 @@ impl Default for Decisions {
 
 impl Decisions {
     fn add(&self, decision: &Decision) {
-        let cell = cell(
-            decision.verdict,
-            decision.reason,
-            decision.enforcement,
-            decision.forwarded,
-        );
-        self.0.add(cell, 1);
+        self.0.add(cell(decision.kind(), decision.enforcement), 1);
     }
 
     /// Returns the number of decisions with this verdict.
     pub(super) fn of(&self, verdict: Verdict) -> u64 {
-        let counts = self.iter().filter(|counted| counted.verdict == verdict);
+        let counts = self.iter().filter(|counted| counted.kind.verdict == verdict);
         counts.map(|counted| counted.count).sum()
     }
 
@@ -64,20 +56,25 @@ impl Decisions {
                 .flat_map(move |reason| Enforcement::ALL.map(|enforcement| (verdict, reason, enforcement)))
         });
         all.flat_map(|(verdict, reason, enforcement)| {
-            [false, true].map(|forwarded| Counted {
-                verdict,
-                reason,
-                enforcement,
-                forwarded,
-                count: self.0.get(cell(verdict, reason, enforcement, forwarded)),
+            [false, true].map(|forwarded| {
+                let kind = DecisionKind {
+                    verdict,
+                    reason,
+                    forwarded,
+                };
+                Counted {
+                    kind,
+                    enforcement,
+                    count: self.0.get(cell(kind, enforcement)),
+                }
             })
         })
     }
 }
 
-fn cell(verdict: Verdict, reason: Reason, enforcement: Enforcement, forwarded: bool) -> usize {
-    let index = (verdict.index() * Reason::ALL.len() + reason.index()) * Enforcement::ALL.len() + enforcement.index();
-    index * 2 + usize::from(forwarded)
+fn cell(kind: DecisionKind, enforcement: Enforcement) -> usize {
+    let index = kind.verdict.index() * Reason::ALL.len() + kind.reason.index();
+    (index * Enforcement::ALL.len() + enforcement.index()) * 2 + usize::from(kind.forwarded)
 }
 
 const CELLS: usize = Verdict::ALL.len() * Reason::ALL.len() * Enforcement::ALL.len() * 2;

@@ -77,11 +77,11 @@ impl MetricsCollector {
                 let made = decisions.iter().filter(|counted| counted.count > 0);
                 made.map(move |counted| {
                     let labels = [
-                        ("verdict", counted.verdict.as_str()),
-                        ("reason", counted.reason.as_str()),
+                        ("verdict", counted.kind.verdict.as_str()),
+                        ("reason", counted.kind.reason.as_str()),
                         ("bot", &**bot),
                         ("enforcement", counted.enforcement.as_str()),
-                        ("forwarded", if counted.forwarded { "true" } else { "false" }),
+                        ("forwarded", if counted.kind.forwarded { "true" } else { "false" }),
                     ];
                     (labels, counted.count)
                 })

@@ -170,7 +170,7 @@ impl Exchange {
         let took = took.saturating_sub(waited.unwrap_or_default() + self.pace_wait);
         meter.metrics.decision_took(took, waited);
         if let Some(tally) = &self.tally {
-            tally.decided(decision.verdict);
+            tally.decided(decision.verdict, decision.forwarded);
         }
         let is_allowed = decision.verdict == Verdict::Allow;
         generation.recent.decisions().add(&line);

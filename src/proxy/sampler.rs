@@ -6,7 +6,8 @@ use std::{sync::Arc, time::SystemTime};
 use super::Live;
 use crate::{
     audit::LoggedRefusal,
-    history::{Refusal, Sample, SiteCounts},
+    decision::{DecisionKind, Verdict},
+    history::{ByVerdict, Refusal, Sample, SiteCounts},
     store::Tallied,
 };
 
@@ -53,15 +54,23 @@ fn refusal<'r>(logged: &'r LoggedRefusal<'_>) -> Refusal<&'r str> {
         site: &logged.origin,
         bot: logged.bot.as_deref().unwrap_or_default(),
         rule: logged.rule.as_deref().unwrap_or_default(),
-        verdict: logged.verdict,
-        reason: logged.reason,
+        kind: DecisionKind {
+            verdict: logged.verdict,
+            reason: logged.reason,
+            forwarded: logged.forwarded,
+        },
     }
 }
 
 fn counts(tallied: &Tallied) -> SiteCounts {
     let small = |count| u32::try_from(count).unwrap_or(u32::MAX);
+    let mut verdicts = ByVerdict::default();
+    for (verdict, [stopped, forwarded]) in std::iter::zip(Verdict::ALL, tallied.verdicts) {
+        verdicts.count(verdict, false, small(stopped));
+        verdicts.count(verdict, true, small(forwarded));
+    }
     SiteCounts {
-        verdicts: tallied.verdicts.map(small),
+        verdicts,
         failed: small(tallied.failed),
         answered: small(tallied.answered),
         micros: tallied.micros,

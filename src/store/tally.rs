@@ -21,8 +21,9 @@ pub struct Tally {
 /// What was counted between two calls of [`Tally::take`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tallied {
-    /// Decisions, in the order of [`Verdict::ALL`].
-    pub verdicts: [u64; VERDICTS],
+    /// Decisions, in the order of [`Verdict::ALL`]: for each verdict, first the requests that were not forwarded, then
+    /// those that were.
+    pub verdicts: [[u64; 2]; VERDICTS],
     /// Forwarded requests that the origin answered with a 5xx or not at all.
     pub failed: u64,
     /// Forwarded requests that it answered otherwise, and the sum of their times to the first byte in microseconds.
@@ -45,8 +46,8 @@ pub struct VerdictCounts {
 
 impl Tally {
     /// Counts a decision.
-    pub fn decided(&self, verdict: Verdict) {
-        self.counts[verdict as usize].fetch_add(1, Ordering::Relaxed);
+    pub fn decided(&self, verdict: Verdict, forwarded: bool) {
+        self.counts[2 * verdict as usize + usize::from(forwarded)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a forwarded request that the origin answered with a 5xx or not at all.
@@ -68,7 +69,7 @@ impl Tally {
         });
         let [verdicts @ .., failed, answered, micros] = taken;
         taken.iter().any(|count| *count > 0).then_some(Tallied {
-            verdicts,
+            verdicts: std::array::from_fn(|index| [verdicts[2 * index], verdicts[2 * index + 1]]),
             failed,
             answered,
             micros,
@@ -77,7 +78,10 @@ impl Tally {
 
     /// Returns how many decisions had each verdict.
     pub fn verdicts(&self) -> VerdictCounts {
-        let count = |verdict: Verdict| self.counts[verdict as usize].load(Ordering::Relaxed);
+        let count = |verdict: Verdict| {
+            let counts = &self.counts[2 * verdict as usize..][..2];
+            counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+        };
         VerdictCounts {
             allow: count(Verdict::Allow),
             deny: count(Verdict::Deny),
@@ -88,12 +92,12 @@ impl Tally {
 }
 
 /// Number of verdicts, the indices of the other counts of a [`Tally`], and their number. The first counts are those of
-/// the verdicts.
+/// the verdicts, two for each.
 const VERDICTS: usize = Verdict::ALL.len();
-const FAILED: usize = VERDICTS;
-const ANSWERED: usize = VERDICTS + 1;
-const MICROS: usize = VERDICTS + 2;
-const COUNTS: usize = VERDICTS + 3;
+const FAILED: usize = 2 * VERDICTS;
+const ANSWERED: usize = FAILED + 1;
+const MICROS: usize = FAILED + 2;
+const COUNTS: usize = FAILED + 3;
 
 #[cfg(test)]
 mod tests {
@@ -103,21 +107,28 @@ mod tests {
     fn what_was_taken_is_not_taken_again_and_stays_in_the_counts() {
         let tally = Tally::default();
         assert_eq!(tally.take(), None);
-        tally.decided(Verdict::Allow);
-        tally.decided(Verdict::Defer);
+        tally.decided(Verdict::Allow, true);
+        tally.decided(Verdict::Deny, true);
+        tally.decided(Verdict::Defer, false);
         tally.failed();
         tally.answered(Duration::from_micros(70));
         let taken = Tallied {
-            verdicts: [1, 0, 0, 1],
+            verdicts: [[0, 1], [0, 1], [0, 0], [1, 0]],
             failed: 1,
             answered: 1,
             micros: 70,
         };
         assert_eq!(tally.take(), Some(taken));
         assert_eq!(tally.take(), None);
-        tally.decided(Verdict::Allow);
-        assert_eq!(tally.take().map(|taken| taken.verdicts), Some([1, 0, 0, 0]));
-        let VerdictCounts { allow, defer, .. } = tally.verdicts();
-        assert_eq!((allow, defer), (2, 1));
+        tally.decided(Verdict::Deny, false);
+        let verdicts = tally.take().map(|taken| taken.verdicts);
+        assert_eq!(verdicts, Some([[0, 0], [1, 0], [0, 0], [0, 0]]));
+        let counts = VerdictCounts {
+            allow: 1,
+            deny: 2,
+            unverifiable: 0,
+            defer: 1,
+        };
+        assert_eq!(tally.verdicts(), counts);
     }
 }

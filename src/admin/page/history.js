@@ -27,6 +27,9 @@ function filterOf(parts, times) {
     .join(" ");
 }
 
+/** Returns the parts of a filter for a series by verdict. */
+const partsOf = (series) => (series === NOT_ENFORCED ? { forwarded: "yes" } : { verdict: series, forwarded: "no" });
+
 function readHistory(fields) {
   wantedHistory = Object.fromEntries(fields);
   const { range = "1h", by = "verdict", only, site, bot } = wantedHistory;
@@ -90,19 +93,19 @@ async function showHistory(isNew) {
     label: only ? "refusals" : by === "answer" ? "answers of sites" : "decisions",
     kind: kindOf(by),
     title: titleOf(by),
-    order: by === "verdict" ? VERDICTS : by === "answer" ? ["answered", "failed"] : [],
+    order: by === "verdict" ? [...VERDICTS, NOT_ENFORCED] : by === "answer" ? ["answered", "failed"] : [],
     link: (each) =>
       each.name == null ||
       each.name === "answered" ||
       each.name === "allow" ||
       // Only refusals can be listed.
-      (by === "reason" && !report.refusals.some((row) => row.reason === each.name))
+      (by === "reason" && ![...report.refusals, ...report.not_enforced].some((row) => row.reason === each.name))
         ? null
         : by === "site" || by === "bot"
           ? historyHash({ ...wanted, [by]: each.name, by: "verdict" })
           : by === "answer"
             ? "#history?" + new URLSearchParams({ ...wanted, by: "site" })
-            : open({ [by]: each.name }),
+            : open(by === "verdict" ? partsOf(each.name) : { [by]: each.name }),
     pick: (from, until) =>
       (location.hash =
         report.step > 60
@@ -187,31 +190,30 @@ function tableOf(heads, rows, empty) {
 
 function showTables(report, unfetched, wanted, exact, open) {
   const toSite = (site) => link("origin", { origin: site }, data(site));
-  show($("most"), report.refusals, () =>
-    tableOf(
-      ["Site", "Bot", "Reason", "Rule", "#Refusals", "#Change"],
-      report.refusals
-        .slice(0, ROWS)
-        .map((row) => [
-          toSite(row.site),
-          row.bot ? make("a", { href: historyHash({ ...wanted, bot: row.bot }) }, data(row.bot)) : "(no bot)",
-          make(
-            "span",
-            {},
-            make("b", { class: row.verdict }, row.verdict),
-            row.reason !== row.verdict && `, ${row.reason}`,
-          ),
-          row.rule && data(row.rule),
-          make("a", { href: open({ site: row.site, bot: row.bot ?? "none", reason: row.reason }) }, count(row.count)),
-          than(row.count, row.before),
-        ]),
-      "Nothing was refused in this time.",
-    ),
-  );
+  const showMost = (id, rows, forwarded, empty) =>
+    show($(id), rows, () =>
+      tableOf(
+        ["Site", "Bot", "Reason", "Rule", forwarded === "yes" ? "#Forwarded" : "#Refusals", "#Change"],
+        rows.slice(0, ROWS).map((row) => {
+          const { site, bot, reason } = row;
+          return [
+            toSite(site),
+            bot ? make("a", { href: historyHash({ ...wanted, bot }) }, data(bot)) : "(no bot)",
+            make("span", {}, make("b", { class: row.verdict }, row.verdict), reason !== row.verdict && `, ${reason}`),
+            row.rule && data(row.rule),
+            make("a", { href: open({ site, bot: bot ?? "none", reason, forwarded }) }, count(row.count)),
+            than(row.count, row.before),
+          ];
+        }),
+        empty,
+      ),
+    );
+  showMost("most", report.refusals, "no", "Nothing was refused in this time.");
+  showMost("not-enforced", report.not_enforced, "yes", "Nothing disallowed was forwarded in this time.");
   show($("refused-bots"), [report.refused_bots, report.bots], () => {
     const known = new Map(report.bots.map((row) => [row.bot, row]));
     return tableOf(
-      ["Bot", "#Refusals", "#Change", "#Too fast (defer)", "#Allowed"],
+      ["Bot", "#Refusals", "#Change", "#Too fast (defer)", "#Allowed", "#Not enforced"],
       report.refused_bots
         .slice(0, ROWS)
         .map((row) => [
@@ -222,10 +224,11 @@ function showTables(report, unfetched, wanted, exact, open) {
                 data(row.bot),
               )
             : "(no bot)",
-          make("a", { href: open({ bot: row.bot ?? "none" }) }, count(row.count)),
+          make("a", { href: open({ bot: row.bot ?? "none", forwarded: "no" }) }, count(row.count)),
           than(row.count, row.before),
           count(known.get(row.bot)?.defer),
           count(known.get(row.bot)?.allow),
+          count(known.get(row.bot)?.not_enforced),
         ]),
       "No bot was refused in this time.",
     );
@@ -237,7 +240,7 @@ function showTables(report, unfetched, wanted, exact, open) {
         .slice(0, ROWS)
         .map((row) => [
           toSite(row.site),
-          make("a", { href: open({ site: row.site }) }, count(row.refused)),
+          make("a", { href: open({ site: row.site, forwarded: "no" }) }, count(row.refused)),
           than(row.refused, row.refused_before),
           count(row.requests),
         ]),

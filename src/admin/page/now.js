@@ -134,11 +134,11 @@ async function showNowChart() {
   const report = await api("history", { from: "5m", by: "verdict" });
   drawChart($("now-chart"), report, {
     label: "decisions of the last 5 minutes",
-    order: VERDICTS,
+    order: [...VERDICTS, NOT_ENFORCED],
     kind: kindOf("verdict"),
     title: titleOf("verdict"),
     link: (each) =>
-      `#history?${new URLSearchParams({ range: "1h", by: "reason", ...(each.name !== "allow" && { only: "refusals" }) })}`,
+      `#history?${new URLSearchParams({ range: "1h", by: "reason", ...(!["allow", NOT_ENFORCED].includes(each.name) && { only: "refusals" }) })}`,
     pick: (from, until) =>
       (location.hash = historyHash({ range: "chosen", from: iso(from), until: iso(until), by: "reason" })),
   });

@@ -257,13 +257,13 @@ async function showSiteHistory(site, box) {
     if (report.series.length === 0) return box.replaceChildren(muted("No decision in the last 24 hours."));
     drawChart(box, report, {
       label: "decisions about this site",
-      order: VERDICTS,
+      order: [...VERDICTS, NOT_ENFORCED],
       kind: kindOf("verdict"),
       title: titleOf("verdict"),
       link: (each) =>
         each.name === "allow"
           ? null
-          : `#refusals?${new URLSearchParams({ filter: `site:${site} verdict:${each.name}` })}`,
+          : `#refusals?${new URLSearchParams({ filter: filterOf({ site, ...partsOf(each.name) }, {}) })}`,
       pick: (from, until) =>
         (location.hash = historyHash({ ...wanted, range: "chosen", from: iso(from), until: iso(until) })),
     });

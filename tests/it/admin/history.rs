@@ -97,6 +97,47 @@ async fn the_history_counts_decisions_and_says_what_stands_out() {
 }
 
 #[tokio::test]
+async fn what_is_forwarded_against_robots_txt_is_counted_apart_from_refusals() {
+    let origin = Origin::start().robots(ROBOTS).page("/private", "page").spawn().await;
+    let gate = Gate::with("[[bot]]\nname = 'Trial'\nuser-agents = ['Trial']\nenforcement = 'report'").await;
+    for _ in 0..2 {
+        gate.get(&origin.url("/private")).user_agent("Trial").await;
+    }
+    refused(&gate.get(&origin.url("/private")).user_agent("Other").await, "rule");
+    let history = until(&gate, "from=1h&by=site", &origin.url(""), 3).await;
+    assert_eq!(
+        history["refusals"].as_array().map(|rows| rows.len()),
+        Some(1),
+        "{history:#}"
+    );
+    assert_eq!(history["refusals"][0]["bot"], "Other");
+    assert_eq!(history["refused_bots"].as_array().map(|rows| rows.len()), Some(1));
+    let not_enforced = &history["not_enforced"][0];
+    for (field, value) in [
+        ("bot", Value::from("Trial")),
+        ("rule", "Disallow: /private".into()),
+        ("verdict", "deny".into()),
+        ("count", 2.into()),
+    ] {
+        assert_eq!(not_enforced[field], value, "{field}: {history:#}");
+    }
+    let of_bot = |name| {
+        let bots = history["bots"].as_array().expect("bots").iter();
+        let mut found = bots.filter(|row| row["bot"] == name);
+        let row = found.next().expect("the bot");
+        (row["deny"].clone(), row["not_enforced"].clone())
+    };
+    assert_eq!(of_bot("Trial"), (0.into(), 2.into()));
+    assert_eq!(of_bot("other"), (1.into(), 0.into()));
+    let site = &history["refused_sites"][0];
+    assert_eq!((&site["refused"], &site["not_enforced"]), (&1.into(), &2.into()));
+    let history = get(&gate, "/api/v1/history?from=1h").await;
+    assert_eq!((total(&history, "deny"), total(&history, "not-enforced")), (1, 2));
+    let history = get(&gate, "/api/v1/history?from=1h&only=refusals&by=reason").await;
+    assert_eq!(total(&history, "rule"), 1);
+}
+
+#[tokio::test]
 async fn a_mistake_in_a_question_to_the_history_is_named() {
     let gate = Gate::start().await;
     for (query, error) in [
