@@ -232,13 +232,13 @@ impl Metrics {
     }
 
     /// Counts the purposes that a site forbids a bot for one request. `said` are the site's statements. Each purpose
-    /// counts once for a vocabulary. What `counted` already forbids does not count again.
-    pub fn forbidden(&self, counted: &[UseStatement], said: &[UseStatement]) {
+    /// counts once for a vocabulary.
+    fn forbidden(&self, said: &[UseStatement]) {
         for (at, statement) in said.iter().enumerate().filter(|(_, statement)| !statement.allowed) {
             let is_same = |other: &UseStatement| {
                 (other.vocabulary, other.purpose, other.allowed) == (statement.vocabulary, statement.purpose, false)
             };
-            if counted.iter().chain(&said[..at]).any(is_same) {
+            if said[..at].iter().any(is_same) {
                 continue;
             }
             let is_enforced = statement.policy == VocabularyPolicy::Enforce;

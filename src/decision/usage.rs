@@ -257,6 +257,11 @@ impl Decision {
         Some((withdrawn, *statement))
     }
 
+    /// Returns whether the origin's response can still change the decision.
+    pub fn depends_on_response(&self) -> bool {
+        self.forwarded && !self.purposes().is_empty()
+    }
+
     /// Returns the purposes of the bot that the origin's response can forbid: none for a bot that is exempt, and for the
     /// robots.txt itself.
     pub fn purposes(&self) -> Purposes {

@@ -97,7 +97,7 @@ impl Meter {
     pub fn decided(&self, decision: &Decision) {
         self.of(&decision.question.subject.identity).add(decision);
         if let Some(usage) = &decision.usage {
-            self.metrics.forbidden(&[], &usage.said);
+            self.metrics.forbidden(&usage.said);
         }
     }
 

@@ -160,14 +160,12 @@ fn what_sites_forbid_is_counted() {
     let mut decision = without.clone();
     decision.usage = Some(Box::new(usage));
     meter.decided(&decision);
-    meter.decided(&decision);
     meter.decided(&without);
-    // The first statement of the response is counted already, with the decision. The other two say the same, which is
-    // new, so they count once.
+    // The response repeats the second statement, and says something else twice. Each counts once.
     let forbids = |vocabulary| said(vocabulary, Purpose::AiTrain, false, VocabularyPolicy::Report);
-    let response = [Vocabulary::ContentUsage, Vocabulary::XRobotsTag, Vocabulary::XRobotsTag].map(forbids);
-    let counted = decision.usage.as_deref().map(|usage| &*usage.said);
-    metrics.forbidden(counted.expect("the usage"), &response);
+    let mut decision = decision;
+    decision.add_said(&[Vocabulary::ContentUsage, Vocabulary::XRobotsTag, Vocabulary::XRobotsTag].map(forbids));
+    meter.decided(&decision);
     assert_eq!(
         lines(&metrics, "robotgate_usage_total"),
         [

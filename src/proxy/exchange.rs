@@ -26,7 +26,7 @@ use crate::{
     copy::retry_after,
     decision::{Decision, DecisionTexts, Verdict},
     fetch::LookupError,
-    metrics::{ExchangeEnd, GaugeGuard, Method, Outcome, Tunnel},
+    metrics::{ExchangeEnd, GaugeGuard, Meter, Method, Outcome, Tunnel},
     pacer::Turn,
     ratelimited::ratelimited,
     store::Tally,
@@ -83,6 +83,8 @@ pub(super) struct Exchange {
 struct Decided {
     decision: Decision,
     field: Option<String>,
+    /// Whether the decision has been counted.
+    counted: bool,
 }
 
 /// An origin's response that the bot must not get.
@@ -165,13 +167,9 @@ impl Exchange {
         // If the audit log did not accept the line, record in the metrics how long that took. Without this, the metrics
         // would lack the longest waits.
         let enqueued = enqueued.inspect_err(|_| meter.metrics.audit_took(handing_over.elapsed()))?;
-        meter.decided(&decision);
         let waited = decision.lookup.as_ref().map(|lookup| lookup.waited);
         let took = took.saturating_sub(waited.unwrap_or_default() + self.pace_wait);
         meter.metrics.decision_took(took, waited);
-        if let Some(tally) = &self.tally {
-            tally.decided(decision.verdict, decision.forwarded);
-        }
         let is_allowed = decision.verdict == Verdict::Allow;
         generation.recent.decisions().add(&line);
         if !is_allowed {
@@ -190,7 +188,7 @@ impl Exchange {
         };
         // Set this only after the log has accepted the decision, because the end of the exchange is logged only if this
         // is set. So no logged decision lacks a record of its end, and no such record lacks a decision.
-        self.decided = Some(Decided { decision, field });
+        self.decided = Some(Decided::new(decision, field, meter, self.tally.as_deref()));
         let result = enqueued.wait_until_written().await;
         self.generation.meter.metrics.audit_took(handing_over.elapsed());
         result.map(|()| refusal)
@@ -215,7 +213,7 @@ impl Exchange {
     /// Returns robotgate's copy of a robots.txt as the response to the bot's own request for that robots.txt. The
     /// request is then not forwarded. Returns `None` if there is no copy that may be sent.
     pub(super) fn copy(&mut self, request: &HeaderMap) -> Option<OwnResponse> {
-        let Decided { decision, field } = self.decided.as_ref()?;
+        let Decided { decision, field, .. } = self.decided.as_ref()?;
         let lookup = decision.lookup.as_ref()?;
         let config = &self.generation.config;
         let cached = CachedResponse::of(lookup, &self.generation.terms.policy, SystemTime::now())?;
@@ -358,11 +356,6 @@ impl Exchange {
     pub(super) fn note_usage(&mut self, response: &ResponseHeader) -> Option<Box<Withdrawal>> {
         let decided = self.decided.as_mut()?;
         self.said = decided.decision.said_by(&response.headers);
-        if self.said.is_empty() {
-            return None;
-        }
-        let counted = decided.decision.usage.as_deref().map_or(&[][..], |usage| &usage.said);
-        self.generation.meter.metrics.forbidden(counted, &self.said);
         if let Some((decision, statement)) = decided.decision.withdrawn(&self.said) {
             return Some(Box::new(Withdrawal {
                 decision,
@@ -374,6 +367,7 @@ impl Exchange {
             let id = str::from_utf8(&self.id).unwrap_or_default();
             decided.field = Some(DecisionTexts::of(&decided.decision, id, false).field());
         }
+        decided.count(&self.generation.meter, self.tally.as_deref());
         None
     }
 
@@ -406,7 +400,7 @@ impl Exchange {
             .recent
             .refused(&line_of(&decision, &texts, request, generation));
         let refusal = OwnResponse::refusal(&texts, request.headers, &config.refusals, &config.proxy.name);
-        self.decided = Some(Decided { decision, field: None });
+        self.decided = Some(Decided::new(decision, None, &generation.meter, self.tally.as_deref()));
         Ok(refusal)
     }
 
@@ -428,7 +422,8 @@ impl Exchange {
         self.completed = true;
     }
 
-    fn count(&self) {
+    fn count(&mut self) {
+        self.count_decision();
         let error = self.failed.as_ref().map(|(error, _)| *error);
         self.count_for_site(error);
         let outcome = match error {
@@ -472,11 +467,20 @@ impl Exchange {
     /// Counts the exchange as an open tunnel from now on.
     pub(super) fn becomes(&mut self, tunnel: Tunnel) {
         self.tunnel = Some(self.generation.meter.metrics.tunnel_opened(tunnel));
+        // Nobody sees a response in the tunnel.
+        self.count_decision();
     }
 
     pub(super) fn id(&self) -> &str {
         // This cannot fail, because the text form of a UUID is ASCII.
         std::str::from_utf8(&self.id).unwrap_or_default()
+    }
+
+    /// Counts the decision, if that has not been done.
+    fn count_decision(&mut self) {
+        if let Some(decided) = &mut self.decided {
+            decided.count(&self.generation.meter, self.tally.as_deref());
+        }
     }
 
     /// Returns the log line for the end of the exchange. Returns `None` if no decision was made.
@@ -500,6 +504,35 @@ impl Exchange {
             usage: (!self.said.is_empty()).then_some(Json(&*self.said)),
         };
         Some(completion.line())
+    }
+}
+
+// === impl Decided ===
+
+impl Decided {
+    /// Counts the decision, unless the origin's response can still change it.
+    fn new(decision: Decision, field: Option<String>, meter: &Meter, tally: Option<&Tally>) -> Self {
+        let mut decided = Self {
+            decision,
+            field,
+            counted: false,
+        };
+        if !decided.decision.depends_on_response() {
+            decided.count(meter, tally);
+        }
+        decided
+    }
+
+    /// Counts the decision for the bot and the site, but only once. So a request whose response is withdrawn counts
+    /// only as refused.
+    fn count(&mut self, meter: &Meter, tally: Option<&Tally>) {
+        if std::mem::replace(&mut self.counted, true) {
+            return;
+        }
+        meter.decided(&self.decision);
+        if let Some(tally) = tally {
+            tally.decided(self.decision.verdict, self.decision.forwarded);
+        }
     }
 }
 

@@ -697,6 +697,7 @@ async fn withdrawn_responses_are_counted_as_refused() {
         r#"robotgate_withdrawn_total{vocabulary="tdmrep",purpose="tdm"} 1"#,
         r#"robotgate_withdrawn_total{vocabulary="x-robots-tag",purpose="ai-train"} 6"#,
         r#"robotgate_usage_total{vocabulary="x-robots-tag",purpose="ai-train",policy="enforce"} 6"#,
+        r#"robotgate_decisions_total{verdict="deny",reason="usage",bot="Trainer",enforcement="enforce",forwarded="false"} 9"#,
         r#"robotgate_requests_total{method="GET",outcome="refused"} 10"#,
         r#"robotgate_requests_total{method="GET",outcome="forwarded"} 0"#,
         r#"robotgate_responses_total{class="4xx"} 10"#,
@@ -708,6 +709,22 @@ async fn withdrawn_responses_are_counted_as_refused() {
         })
         .await;
     }
+    let history = wait::until_async("the history", async || {
+        let history = gate.admin("/api/v1/history?from=1h").await.json();
+        let sites = history["refused_sites"].as_array().expect("sites").len();
+        (sites > 0 && history["refusals"] != json!([])).then_some(history)
+    })
+    .await;
+    let refusals = history["refusals"].as_array().unwrap().iter();
+    let refused: u64 = refusals.map(|row| row["count"].as_u64().unwrap()).sum();
+    assert_eq!(refused, 10);
+    let series = history["series"].as_array().unwrap().iter();
+    let series: Vec<_> = series.map(|series| (&series["name"], &series["total"])).collect();
+    assert_eq!(series, [(&json!("deny"), &json!(10))]);
+    let site = &history["refused_sites"][0];
+    assert_eq!((&site["requests"], &site["refused"]), (&json!(10), &json!(10)));
+    let decisions = gate.admin("/api/v1/status").await.json()["decisions"].clone();
+    assert_eq!((&decisions["allow"], &decisions["deny"]), (&json!(0), &json!(10)));
 }
 
 #[tokio::test]
