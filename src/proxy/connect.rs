@@ -8,7 +8,7 @@ use self::answer::answer_and_close;
 use super::{
     client_stream::ClientStream,
     context::Context,
-    exchange::{Exchange, Request},
+    exchange::{EarlyEnd, Exchange, Request},
     generation::Generation,
     head::{ConnectHead, Head},
     intercept,
@@ -73,7 +73,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
                 Ok(()) => tunnel::serve(stream, exchange, &connect.headers, context).await,
                 Err(Some(answer)) => answer_and_close(stream, &answer, &mut exchange).await,
                 Err(None) => {
-                    exchange.note_client_gone();
+                    exchange.note_end(EarlyEnd::CLIENT_GONE);
                     exchange.complete().await;
                 }
             }

@@ -1,6 +1,8 @@
 //! One request and its response, from the head to the last byte. An [`Exchange`] holds the decision, the texts about it
 //! for the log and the headers, and how long each step took.
 
+mod ending;
+
 use std::{
     borrow::Cow,
     sync::Arc,
@@ -11,6 +13,7 @@ use http::{HeaderMap, StatusCode, header};
 use pingora_http::ResponseHeader;
 use uuid::{ContextV7, Uuid, timestamp::context::ThreadLocalContext};
 
+pub(super) use self::ending::EarlyEnd;
 use super::{
     cached_response::CachedResponse,
     client_connection::ClientConnection,
@@ -21,16 +24,15 @@ use super::{
     tunnel::Count,
 };
 use crate::{
-    audit::{AuditError, Completion, Json, Line, RequestFacts, decision_line, withdrawn_line},
+    audit::{AuditError, Line, RequestFacts, decision_line, withdrawn_line},
     bot::Identity,
     copy::retry_after,
     decision::{Decision, DecisionTexts, Verdict},
     fetch::LookupError,
-    metrics::{ExchangeEnd, GaugeGuard, Meter, Method, Outcome, Tunnel},
+    metrics::{GaugeGuard, Meter, Method, Tunnel},
     pacer::Turn,
     ratelimited::ratelimited,
     store::Tally,
-    text::{Timestamp, micros},
     upstream::{Fault, ProxyError},
     usage::UseStatement,
 };
@@ -263,36 +265,6 @@ impl Exchange {
         self.failed.get_or_insert_with(|| Problem::Fault(fault).for_log());
     }
 
-    /// Notes that the client did not read the response in time.
-    pub(super) fn note_client_full(&mut self) {
-        self.failed.get_or_insert_with(|| {
-            (
-                ProxyError::ConnectionWriteTimeout,
-                "the client did not read the response in time".to_owned(),
-            )
-        });
-    }
-
-    /// Records that no bytes were sent in either direction for too long.
-    pub(super) fn note_idle(&mut self) {
-        self.failed.get_or_insert_with(|| {
-            (
-                ProxyError::Idle,
-                "no bytes were sent in either direction for too long".to_owned(),
-            )
-        });
-    }
-
-    /// Notes that the tunnel or the WebSocket reached its maximum duration.
-    pub(super) fn note_lifetime_over(&mut self) {
-        self.failed.get_or_insert_with(|| {
-            (
-                ProxyError::Lifetime,
-                "the tunnel or WebSocket reached its maximum duration (proxy.tunnel-timeout)".to_owned(),
-            )
-        });
-    }
-
     /// Notes that the client's request or TLS handshake is ambiguous.
     pub(super) fn note_request_error(&mut self, what: String) {
         self.failed.get_or_insert((ProxyError::HttpRequestError, what));
@@ -303,26 +275,6 @@ impl Exchange {
         self.failed
             .as_ref()
             .is_some_and(|(error, _)| *error == ProxyError::ClientGone)
-    }
-
-    /// Notes that robotgate itself ended the exchange.
-    pub(super) fn note_aborted(&mut self) {
-        self.failed.get_or_insert_with(|| {
-            (
-                ProxyError::Aborted,
-                "robotgate stopped before the exchange had ended".to_owned(),
-            )
-        });
-    }
-
-    /// Notes that the client left before the end.
-    pub(super) fn note_client_gone(&mut self) {
-        self.failed.get_or_insert_with(|| {
-            (
-                ProxyError::ClientGone,
-                "the client closed or reset the connection before the end".to_owned(),
-            )
-        });
     }
 
     /// Records how long the request waited until the site's pace allowed it.
@@ -408,62 +360,6 @@ impl Exchange {
         self.started.elapsed()
     }
 
-    /// Logs the end of the exchange, if a decision was made, and counts the exchange.
-    pub(super) async fn complete(&mut self) {
-        if let Some(line) = self.completion_line() {
-            let audit = &self.generation.audit;
-            // Wait until the log has room, so that a slow disk slows requests down instead of losing lines. `append`
-            // gives up after a while. Then hand the line over without waiting.
-            if audit.append(&line).await.is_err() {
-                audit.append_now(&line);
-            }
-        }
-        self.count();
-        self.completed = true;
-    }
-
-    fn count(&mut self) {
-        self.count_decision();
-        let error = self.failed.as_ref().map(|(error, _)| *error);
-        self.count_for_site(error);
-        let outcome = match error {
-            _ if self.is_internal_site => Outcome::InternalSite,
-            None if self.from_copy => Outcome::Copy,
-            None if self.forwards() => Outcome::Forwarded,
-            None if self.decided.is_some() => Outcome::Refused,
-            _ => Outcome::Error,
-        };
-        let (bytes_in, bytes_out) = self.passed.both();
-        self.generation.meter.metrics.ended(&ExchangeEnd {
-            method: self.method,
-            outcome,
-            status: self.status,
-            error,
-            bytes_in,
-            bytes_out,
-            took: self.tunnel.is_none().then(|| self.elapsed()),
-        });
-    }
-
-    /// Counts for the site whether it answered, and how fast.
-    fn count_for_site(&self, error: Option<ProxyError>) {
-        let lookup = self.decision().and_then(|decision| decision.lookup.as_ref());
-        let Some((lookup, tally)) = lookup.zip(self.tally.as_ref()) else {
-            return;
-        };
-        if !self.forwards() || self.from_copy {
-            return;
-        }
-        let is_server_error = self.status.is_some_and(|status| status >= 500);
-        match (error, self.timings.first_byte) {
-            (Some(error), _) if error.is_of_site() => tally.failed(),
-            (_, Some(_)) if is_server_error => tally.failed(),
-            (_, Some(first_byte)) => tally.answered(first_byte.saturating_sub(lookup.waited + self.pace_wait)),
-            // The client left first, or a tunnel carries bytes that nobody looked at.
-            (_, None) => {}
-        }
-    }
-
     /// Counts the exchange as an open tunnel from now on.
     pub(super) fn becomes(&mut self, tunnel: Tunnel) {
         self.tunnel = Some(self.generation.meter.metrics.tunnel_opened(tunnel));
@@ -474,36 +370,6 @@ impl Exchange {
     pub(super) fn id(&self) -> &str {
         // This cannot fail, because the text form of a UUID is ASCII.
         std::str::from_utf8(&self.id).unwrap_or_default()
-    }
-
-    /// Counts the decision, if that has not been done.
-    fn count_decision(&mut self) {
-        if let Some(decided) = &mut self.decided {
-            decided.count(&self.generation.meter, self.tally.as_deref());
-        }
-    }
-
-    /// Returns the log line for the end of the exchange. Returns `None` if no decision was made.
-    fn completion_line(&self) -> Option<Line> {
-        let lookup = self.decision()?.lookup.as_ref();
-        let (bytes_in, bytes_out) = self.passed.both();
-        let completion = Completion {
-            time: Timestamp(SystemTime::now()),
-            id: self.id(),
-            status: self.status,
-            error: self.failed.as_ref().map(|(error, _)| error.as_str()),
-            error_detail: self.failed.as_ref().map(|(_, detail)| detail.as_str()),
-            upstream: self.upstream,
-            bytes_in,
-            bytes_out,
-            duration_us: micros(self.elapsed()),
-            pace_wait_us: micros(self.pace_wait),
-            robots_wait_us: lookup.map_or(0, |lookup| micros(lookup.waited)),
-            connect_us: self.timings.connect.map(micros),
-            first_byte_us: self.timings.first_byte.map(micros),
-            usage: (!self.said.is_empty()).then_some(Json(&*self.said)),
-        };
-        Some(completion.line())
     }
 }
 
@@ -559,18 +425,4 @@ fn user_agent(headers: &HeaderMap) -> Option<Cow<'_, str>> {
         true => String::from_utf8_lossy(first.as_bytes()),
         false => format!("{} | {}", text(first), others.join(" | ")).into(),
     })
-}
-
-impl Drop for Exchange {
-    /// Logs the end of an exchange that did not complete, because the program stops or panics.
-    fn drop(&mut self) {
-        if self.completed {
-            return;
-        }
-        self.note_aborted();
-        self.count();
-        if let Some(line) = self.completion_line() {
-            self.generation.audit.append_now(&line);
-        }
-    }
 }

@@ -15,7 +15,7 @@ use super::{
     client_connection::ClientConnection,
     clients::RequestGuard,
     context::Context,
-    exchange::{Exchange, Request},
+    exchange::{EarlyEnd, Exchange, Request},
     fields,
     generation::Generation,
     head, internal_site,
@@ -255,12 +255,12 @@ async fn stop_broken(broken: Broken, client: &mut Client, exchange: &mut Exchang
 /// Notes why the response did not reach the client.
 fn note(fault: ClientFault, client: &mut Client, exchange: &mut Exchange, context: &Context) {
     match fault {
-        ClientFault::Full => exchange.note_client_full(),
+        ClientFault::Full => exchange.note_end(EarlyEnd::CLIENT_FULL),
         ClientFault::Gone | ClientFault::Malformed => {
             // If the connection broke without the client ending it, robotgate cut it off.
             match client.has_lost_connection() && !context.client_has_ended() {
-                true => exchange.note_aborted(),
-                false => exchange.note_client_gone(),
+                true => exchange.note_end(EarlyEnd::ABORTED),
+                false => exchange.note_end(EarlyEnd::CLIENT_GONE),
             }
         }
     }

@@ -21,7 +21,7 @@ use super::{
     client_stream::ClientStream,
     connect::answer::{ESTABLISHED, answer_and_close},
     context::Context,
-    exchange::Exchange,
+    exchange::{EarlyEnd, Exchange},
     limits::Limit,
     respond::Problem,
 };
@@ -54,15 +54,15 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
         };
         match pass_checked(&mut stream, &mut origin, &exchange, bounds).await {
             Ok(TunnelEnd::Both) => {}
-            Ok(TunnelEnd::ClientBroke) => exchange.note_client_gone(),
+            Ok(TunnelEnd::ClientBroke) => exchange.note_end(EarlyEnd::CLIENT_GONE),
             Ok(TunnelEnd::OriginBroke) => exchange.note_fault(&Fault::ConnectionTerminated),
             Ok(TunnelEnd::Idle) => {
                 guard.count_exceeded(Limit::TunnelIdleTimeout, client);
-                exchange.note_idle();
+                exchange.note_end(EarlyEnd::IDLE);
             }
             Ok(TunnelEnd::LifetimeOver) => {
                 guard.count_exceeded(Limit::TunnelTimeout, client);
-                exchange.note_lifetime_over();
+                exchange.note_end(EarlyEnd::LIFETIME_OVER);
             }
             Err(first_bytes) => {
                 let what = first_bytes.to_string();
@@ -71,7 +71,7 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
             }
         }
     } else {
-        exchange.note_client_gone();
+        exchange.note_end(EarlyEnd::CLIENT_GONE);
     }
     exchange.complete().await;
 }

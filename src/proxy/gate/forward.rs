@@ -14,7 +14,7 @@ use crate::{
         client_stream::ClientStream,
         content::Content,
         context::Context,
-        exchange::Exchange,
+        exchange::{EarlyEnd, Exchange},
         fields,
         generation::Generation,
         limits::Limit,
@@ -172,7 +172,7 @@ pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut 
         .and_then(Wire::into_stream)
         .zip(server.into_stream());
     let Some(((client, from_client), (server, from_server))) = streams else {
-        return exchange.note_client_gone();
+        return exchange.note_end(EarlyEnd::CLIENT_GONE);
     };
     let client = ClientStream::new(client, from_client);
     let server = ClientStream::new(server, from_server);
@@ -189,15 +189,15 @@ pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut 
     };
     match tunnel::pass(client, server, bounds, &exchange.passed).await {
         TunnelEnd::Both => {}
-        TunnelEnd::ClientBroke => exchange.note_client_gone(),
+        TunnelEnd::ClientBroke => exchange.note_end(EarlyEnd::CLIENT_GONE),
         TunnelEnd::OriginBroke => exchange.note_fault(&Fault::ConnectionTerminated),
         TunnelEnd::Idle => {
             count_exceeded(Limit::TunnelIdleTimeout);
-            exchange.note_idle();
+            exchange.note_end(EarlyEnd::IDLE);
         }
         TunnelEnd::LifetimeOver => {
             count_exceeded(Limit::TunnelTimeout);
-            exchange.note_lifetime_over();
+            exchange.note_end(EarlyEnd::LIFETIME_OVER);
         }
     }
 }

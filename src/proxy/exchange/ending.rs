@@ -1,0 +1,146 @@
+//! The end of an exchange: what the log and the counters say of it.
+
+use std::time::SystemTime;
+
+use super::Exchange;
+use crate::{
+    audit::{Completion, Json, Line},
+    metrics::{ExchangeEnd, Outcome},
+    text::{Timestamp, micros},
+    upstream::ProxyError,
+};
+
+/// Why an exchange ended early, if neither the origin nor an invalid message is the cause.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::proxy) struct EarlyEnd(ProxyError, &'static str);
+
+// === impl EarlyEnd ===
+
+impl EarlyEnd {
+    /// robotgate itself ended the exchange.
+    pub(in crate::proxy) const ABORTED: Self =
+        Self(ProxyError::Aborted, "robotgate stopped before the exchange had ended");
+    pub(in crate::proxy) const CLIENT_FULL: Self = Self(
+        ProxyError::ConnectionWriteTimeout,
+        "the client did not read the response in time",
+    );
+    pub(in crate::proxy) const CLIENT_GONE: Self = Self(
+        ProxyError::ClientGone,
+        "the client closed or reset the connection before the end",
+    );
+    pub(in crate::proxy) const IDLE: Self =
+        Self(ProxyError::Idle, "no bytes were sent in either direction for too long");
+    pub(in crate::proxy) const LIFETIME_OVER: Self = Self(
+        ProxyError::Lifetime,
+        "the tunnel or WebSocket reached its maximum duration (proxy.tunnel-timeout)",
+    );
+}
+
+// === impl Exchange ===
+
+impl Exchange {
+    /// Notes for the log why the exchange ended early, unless an earlier cause is known.
+    pub(in crate::proxy) fn note_end(&mut self, EarlyEnd(error, detail): EarlyEnd) {
+        self.failed.get_or_insert_with(|| (error, detail.to_owned()));
+    }
+
+    /// Counts the decision, if that has not been done.
+    pub(super) fn count_decision(&mut self) {
+        if let Some(decided) = &mut self.decided {
+            decided.count(&self.generation.meter, self.tally.as_deref());
+        }
+    }
+
+    /// Logs the end of the exchange, if a decision was made, and counts the exchange.
+    pub(in crate::proxy) async fn complete(&mut self) {
+        if let Some(line) = self.completion_line() {
+            let audit = &self.generation.audit;
+            // Wait until the log has room, so that a slow disk slows requests down instead of losing lines. `append`
+            // gives up after a while. Then hand the line over without waiting.
+            if audit.append(&line).await.is_err() {
+                audit.append_now(&line);
+            }
+        }
+        self.count();
+        self.completed = true;
+    }
+
+    fn count(&mut self) {
+        self.count_decision();
+        let error = self.failed.as_ref().map(|(error, _)| *error);
+        self.count_for_site(error);
+        let outcome = match error {
+            _ if self.is_internal_site => Outcome::InternalSite,
+            None if self.from_copy => Outcome::Copy,
+            None if self.forwards() => Outcome::Forwarded,
+            None if self.decided.is_some() => Outcome::Refused,
+            _ => Outcome::Error,
+        };
+        let (bytes_in, bytes_out) = self.passed.both();
+        self.generation.meter.metrics.ended(&ExchangeEnd {
+            method: self.method,
+            outcome,
+            status: self.status,
+            error,
+            bytes_in,
+            bytes_out,
+            took: self.tunnel.is_none().then(|| self.elapsed()),
+        });
+    }
+
+    /// Counts for the site whether it answered, and how fast.
+    fn count_for_site(&self, error: Option<ProxyError>) {
+        let lookup = self.decision().and_then(|decision| decision.lookup.as_ref());
+        let Some((lookup, tally)) = lookup.zip(self.tally.as_ref()) else {
+            return;
+        };
+        if !self.forwards() || self.from_copy {
+            return;
+        }
+        let is_server_error = self.status.is_some_and(|status| status >= 500);
+        match (error, self.timings.first_byte) {
+            (Some(error), _) if error.is_of_site() => tally.failed(),
+            (_, Some(_)) if is_server_error => tally.failed(),
+            (_, Some(first_byte)) => tally.answered(first_byte.saturating_sub(lookup.waited + self.pace_wait)),
+            // The client left first, or a tunnel carries bytes that nobody looked at.
+            (_, None) => {}
+        }
+    }
+
+    /// Returns the log line for the end of the exchange. Returns `None` if no decision was made.
+    fn completion_line(&self) -> Option<Line> {
+        let lookup = self.decision()?.lookup.as_ref();
+        let (bytes_in, bytes_out) = self.passed.both();
+        let completion = Completion {
+            time: Timestamp(SystemTime::now()),
+            id: self.id(),
+            status: self.status,
+            error: self.failed.as_ref().map(|(error, _)| error.as_str()),
+            error_detail: self.failed.as_ref().map(|(_, detail)| detail.as_str()),
+            upstream: self.upstream,
+            bytes_in,
+            bytes_out,
+            duration_us: micros(self.elapsed()),
+            pace_wait_us: micros(self.pace_wait),
+            robots_wait_us: lookup.map_or(0, |lookup| micros(lookup.waited)),
+            connect_us: self.timings.connect.map(micros),
+            first_byte_us: self.timings.first_byte.map(micros),
+            usage: (!self.said.is_empty()).then_some(Json(&*self.said)),
+        };
+        Some(completion.line())
+    }
+}
+
+impl Drop for Exchange {
+    /// Logs the end of an exchange that did not complete, because the program stops or panics.
+    fn drop(&mut self) {
+        if self.completed {
+            return;
+        }
+        self.note_end(EarlyEnd::ABORTED);
+        self.count();
+        if let Some(line) = self.completion_line() {
+            self.generation.audit.append_now(&line);
+        }
+    }
+}
