@@ -10,7 +10,6 @@
 //! `rings`), and all names together take at most 1 MiB. What does not fit is still in the numbers by verdict and reason.
 
 mod counts;
-mod names;
 mod question;
 mod report;
 mod rings;
@@ -28,7 +27,10 @@ pub use self::{
     report::{BotRow, RefusalRow, Report, Series, SiteRow},
     saved::Unreadable,
 };
-use self::{names::Names, report::Span, rings::Rings};
+use self::{
+    report::Span,
+    rings::{Names, Rings},
+};
 use crate::decision::DecisionKind;
 
 /// The history of one robotgate.

@@ -5,13 +5,12 @@
 //! then. Labels never contain a host and have few values: fixed lists, or the names of configured bots.
 
 mod bots;
-mod change_effect;
-mod fetch_result;
 mod histogram;
 mod label;
 mod page;
 mod process;
 mod sharded;
+mod snapshot;
 mod text;
 
 use std::{
@@ -31,19 +30,15 @@ use self::{
 };
 pub use self::{
     bots::Meter,
-    change_effect::ChangeEffect,
-    fetch_result::FetchResult,
-    label::{Class, GaugeGuard, Listener, Method, Outcome, Tunnel},
+    label::{ChangeEffect, Class, FetchResult, GaugeGuard, Listener, Method, Outcome, Tunnel},
     page::Format,
     process::Process,
+    snapshot::{DiskUse, Snapshot},
 };
 use crate::{
     audit::AuditCounts,
     decision::{DecisionKind, Verdict},
-    evidence::EvidenceState,
     fleet,
-    seal::SealState,
-    store::Memory,
     text::micros_since_1970,
     trust::RejectionKind,
     upstream::ProxyError,
@@ -120,56 +115,6 @@ pub struct ExchangeEnd {
     /// Time from the request's head to the end of the exchange. `None` for a tunnel or a WebSocket, because its users
     /// decide how long it lasts.
     pub took: Option<Duration>,
-}
-
-/// Values that are read when Prometheus asks for the metrics.
-#[derive(Debug, Clone)]
-pub struct Snapshot {
-    /// The number of the current configuration: 1 at the start, one more with each reload.
-    pub generation: u64,
-    pub draining: bool,
-    /// How often each limit was exceeded. A limit is named by its key in `[proxy]`.
-    pub limits: Vec<(&'static str, u64)>,
-    pub memory: Memory,
-    /// Memory that the `tdmrep.json` files use, in bytes.
-    pub tdmrep_bytes: u64,
-    /// Number of requests that wait for their turn at a site.
-    pub pace_waiting: usize,
-    /// Number of origins in memory for each state of their robots.txt.
-    pub copies: Vec<(&'static str, u64)>,
-    /// The robots.txt copies on disk. `None` if copies are only kept in memory.
-    pub disk: Option<DiskUse>,
-    /// Whether robots.txt copies that should be on disk are only in memory, or cannot be written at present.
-    pub disk_fails: bool,
-    /// The state of the store of evidence, if there is one.
-    pub evidence: Option<EvidenceState>,
-    /// The state of the sealing of the audit log, if the proxy seals it.
-    pub seal: Option<SealState>,
-    /// Whether the fleet's server can be used; `None` without a fleet.
-    pub fleet_connected: Option<bool>,
-    /// Number of leaf certificates in memory.
-    pub leaves: usize,
-    /// Maximum number of connections at the same time, and of fetches at the same time.
-    pub connections_max: usize,
-    pub fetches_max: usize,
-    /// When the certificate of the local authority expires; `None` without an authority.
-    pub authority_ends: Option<SystemTime>,
-    /// Number of bytes that wait to be written to the audit log, and whether its output accepts no bytes at present.
-    pub audit_waiting_bytes: usize,
-    pub audit_stalled: bool,
-    pub process: Process,
-}
-
-/// How much room the robots.txt copies take on disk.
-#[derive(Debug, Clone, Copy)]
-pub struct DiskUse {
-    /// Bytes that the robots.txt copies take (`None` while the file cannot be used), and their maximum.
-    pub bytes: Option<u64>,
-    pub max_bytes: u64,
-    /// Number of origins whose robots.txt copies wait to be written.
-    pub waiting: usize,
-    /// Number of writes that failed.
-    pub failures: u64,
 }
 
 // === impl Metrics ===

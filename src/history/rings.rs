@@ -1,12 +1,12 @@
 //! The spans of time: seconds, minutes and hours. When one ends, it is cut to what stands out, and the oldest of its
 //! kind is dropped.
 
-use std::{collections::VecDeque, sync::Arc};
-
-use super::{
-    counts::{Counts, Limits, Refusal, SiteCounts, Slot},
-    names::Names,
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
 };
+
+use super::counts::{Counts, Limits, Refusal, SiteCounts, Slot};
 use crate::decision::DecisionKind;
 
 /// A length of the spans.
@@ -29,6 +29,13 @@ struct Ring {
     /// When the current span began.
     at: u64,
     current: Counts,
+}
+
+/// The names of sites and bots and the texts of rules. Each is stored once, and all of them in a bounded space.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    names: HashSet<Arc<str>>,
+    bytes: usize,
 }
 
 // === impl Resolution ===
@@ -204,6 +211,41 @@ impl Ring {
     }
 }
 
+// === impl Names ===
+
+impl Names {
+    /// Returns the stored copy of `name`, or `None` if there is no room for another name.
+    pub(super) fn store(&mut self, name: &str) -> Option<Arc<str>> {
+        if let Some(stored) = self.names.get(name) {
+            return Some(stored.clone());
+        }
+        if self.bytes + weight(name) > MAX_BYTES {
+            return None;
+        }
+        let stored: Arc<str> = name.into();
+        self.bytes += weight(name);
+        self.names.insert(stored.clone());
+        Some(stored)
+    }
+
+    /// Returns the space that the names take.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Removes the names that nothing uses any longer.
+    pub(super) fn sweep(&mut self) {
+        self.names.retain(|name| Arc::strong_count(name) > 1);
+        self.bytes = self.names.iter().map(|name| weight(name)).sum();
+    }
+}
+
+/// The text, the counters of its references, and its place in the set.
+fn weight(name: &str) -> usize {
+    name.len() + 48
+}
+
 /// Maximum number of sites, and of refusals, while a span is counted. Of more, those that come first count.
 const MAX_CURRENT: usize = 4096;
 /// What is left of an hour with more.
@@ -212,3 +254,5 @@ const CUT: Limits = Limits {
     sites: 512,
     refusals: 512,
 };
+/// Maximum size of all names.
+pub(super) const MAX_BYTES: usize = 1024 * 1024;

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     counts::{ByVerdict, Refusal, SiteCounts, Slot},
-    names::Names,
-    rings::Resolution,
+    rings::{Names, Resolution},
 };
 use crate::decision::{DecisionKind, Reason, Verdict};
 

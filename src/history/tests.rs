@@ -1,10 +1,7 @@
 use std::time::Duration;
 
-use super::*;
-use crate::{
-    decision::{Reason, Verdict},
-    history::names::MAX_BYTES,
-};
+use super::{rings::MAX_BYTES, *};
+use crate::decision::{Reason, Verdict};
 
 /// A Monday, 08:00:00.
 const START: u64 = 1_800_000_000;

@@ -9,6 +9,7 @@ use crate::{
     decision::{Decision, Reason},
     evidence::EvidenceState,
     seal::SealState,
+    store::Memory,
 };
 
 fn snapshot() -> Snapshot {
