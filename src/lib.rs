@@ -74,8 +74,8 @@
 //! - `files`: reads files. It refuses pipes, which could block forever, and secrets that others can read.
 //! - `fair_semaphore`: permits for work that only a few may do at the same time, fair between clients. `ratelimited`:
 //!   log lines that are written at most once a second. `colour`: colour, where a terminal shows it. `columns`: a
-//!   terminal's width, and text that fits into it. [`text`]: makes text from outside safe to show, and formats times
-//!   and numbers.
+//!   terminal's width, and text that fits into it. `parallel`: work on all cores. [`text`]: makes text from outside
+//!   safe to show, and formats times and numbers.
 //! - `version`: the version with the commit, from `src/version/build.rs`.
 //! - [`service`]: the daemon around all this: starts, reloads and stops, records the result of the last reload, reports
 //!   it to systemd, and takes sockets from systemd.
@@ -158,6 +158,7 @@ pub mod metrics;
 pub mod origin;
 pub mod pace;
 mod pacer;
+mod parallel;
 mod pem;
 pub mod proxy;
 mod ratelimited;

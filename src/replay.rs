@@ -15,7 +15,6 @@ mod what_if;
 
 use std::sync::Arc;
 
-pub(crate) use self::batch::in_parallel;
 pub use self::{
     batch::{ReadTexts, Replayed, Replayer},
     cases::Cases,

@@ -30,7 +30,7 @@ use self::{
 };
 use crate::{
     decision::{Handling, Reason},
-    replay::in_parallel,
+    parallel::in_parallel,
     text::plain_message,
 };
 

@@ -12,6 +12,7 @@ use crate::{
     config::Config,
     copy::{RobotsCopy, Sha256, TdmRep},
     evidence::{EvidenceReader, FileError},
+    parallel::in_parallel,
     robots::Profile,
 };
 
@@ -264,26 +265,6 @@ impl Replayer {
 
 /// The text for each digest; `None` if the store of evidence does not have it.
 type Found = HashMap<Sha256, Option<Vec<u8>>>;
-
-/// Calls `map` for each item, on several cores. Returns the results in the order of the items.
-pub(crate) fn in_parallel<'i, I: Sync, O: Send>(
-    cores: usize,
-    items: &'i [I],
-    map: impl Fn(&'i I) -> O + Sync,
-) -> Vec<O> {
-    let part = items.len().div_ceil(cores).max(1);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = items
-            .chunks(part)
-            .map(|part| scope.spawn(|| part.iter().map(&map).collect::<Vec<_>>()))
-            .collect();
-        let parts = threads.into_iter().map(|thread| match thread.join() {
-            Ok(part) => part,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        parts.flatten().collect()
-    })
-}
 
 /// How much memory the parsed robots.txt files of a command may take, in bytes.
 const MAX_WEIGHT: usize = 512 * 1024 * 1024;
