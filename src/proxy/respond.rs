@@ -4,6 +4,7 @@
 mod accept;
 mod page;
 mod problem;
+mod texts;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -18,14 +19,14 @@ use super::{
     fields::{PROXY_STATUS, ROBOTS_DECISION, push_string},
 };
 use crate::{
-    bot::{Enforcement, ProofKinds},
+    bot::ProofKinds,
     config::Refusals,
     copy::CacheStatus,
-    decision::{DecisionTexts, MAX_TEXT, Reason, RefusalStatus, UsageReport, Verdict},
+    decision::{DecisionTexts, MAX_TEXT, Reason, RefusalStatus, Verdict},
     pace::Cause,
-    text::{micros_since_1970, plain},
+    text::plain,
     upstream::ProxyError,
-    usage::{UseRefusal, UseSource, UseStatement},
+    usage::UseRefusal,
 };
 
 /// A response that robotgate creates itself.
@@ -56,10 +57,15 @@ struct Details<'a> {
     title: &'a str,
     status: u16,
     detail: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instance: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
+    #[serde(flatten)]
+    refusal: Option<Refusal<'a>>,
+}
+
+/// The members that only the body of a refusal has.
+#[derive(Debug, Serialize)]
+struct Refusal<'a> {
+    instance: String,
+    reason: &'a str,
     /// Which limit of `[pace]` refuses the request.
     #[serde(rename = "cause", skip_serializing_if = "Option::is_none")]
     pace_cause: Option<&'static str>,
@@ -74,114 +80,7 @@ struct Details<'a> {
     group: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bot: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    robots: Option<&'a str>,
-}
-
-// === impl DecisionTexts ===
-
-/// Methods that write the texts about a decision for clients.
-impl DecisionTexts<'_> {
-    /// Returns the value of the field `Robots-Decision`: an item with parameters (RFC 9651 §3.3).
-    pub(super) fn field(&self) -> String {
-        use std::fmt::Write as _;
-
-        // Writing to a string cannot fail, here and below.
-        let mut out = String::with_capacity(256);
-        for text in [self.verdict.as_str(), "; reason=", self.reason.as_str()] {
-            out.push_str(text);
-        }
-        if let Some(cause) = self.pace_cause {
-            for text in ["; cause=", cause.as_str()] {
-                out.push_str(text);
-            }
-        }
-        if let Some(not_before) = self.not_before {
-            // The time is a Date (RFC 9651 §3.3.7), in whole seconds. Round it up, because a request that comes too
-            // early is refused again.
-            let seconds = micros_since_1970(not_before).div_ceil(1_000_000);
-            let _ = write!(out, "; not-before=@{seconds}");
-        }
-        // A bot with the enforcement `report` is refused for some reasons nevertheless. To name `report` would then
-        // contradict the status of the response.
-        if self.enforcement == Enforcement::Report && self.forwarded {
-            out.push_str("; enforcement=");
-            out.push_str(self.enforcement.as_str());
-        }
-        if let Some(usage) = self.usage {
-            push_usage(&mut out, usage);
-        }
-        if let Some(line) = self.line {
-            let _ = write!(out, "; line={line}");
-        }
-        let strings = [
-            ("rule", self.rule.as_deref()),
-            ("group", self.rule_group()),
-            // Keep the field of an allowed request short: its client does not need the name of the bot.
-            ("bot", self.bot.as_deref().filter(|_| self.verdict != Verdict::Allow)),
-            ("robots", Some(&*self.robots_url)),
-            ("id", Some(self.id)),
-        ];
-        for (name, text) in strings {
-            if let Some(text) = text {
-                for text in ["; ", name, "="] {
-                    out.push_str(text);
-                }
-                push_string(&mut out, text, MAX_STRING);
-            }
-        }
-        out
-    }
-
-    /// Returns the robots.txt group of the rule that decided. Returns `None` if no rule decided.
-    fn rule_group(&self) -> Option<&str> {
-        self.rule.as_ref().and(self.group.as_deref())
-    }
-
-    /// Returns for which purpose the bot is refused, and what the site says about that purpose.
-    fn use_refusal(&self) -> Option<&UseRefusal> {
-        self.usage?.refused.as_ref()
-    }
-
-    /// Returns the cause in one line, such as `robots.txt line 3: Disallow: /private`.
-    fn cause(&self) -> String {
-        if let Some(refused) = self.use_refusal() {
-            return refused.to_string();
-        }
-        match (self.line, &self.rule, &self.robots_error) {
-            (Some(line), Some(rule), _) => format!("robots.txt line {line}: {rule}"),
-            (_, _, Some(error)) if self.reason == Reason::Egress => error.clone(),
-            (_, _, Some(error)) => format!("{}: {error}", self.reason.phrase()),
-            _ => self.reason.phrase().to_owned(),
-        }
-    }
-
-    /// Returns the cause in sentences.
-    fn detail(&self) -> String {
-        let sentence = self.sentence;
-        if let Some(refused) = self.use_refusal() {
-            let mut refused = refused.to_string();
-            // This text begins with an ASCII letter, so its first byte is its first character.
-            refused[..1].make_ascii_uppercase();
-            return format!("{sentence} {refused}.");
-        }
-        match (self.line, &self.rule, &self.robots_error) {
-            (Some(line), Some(rule), _) => {
-                let read_as = self.read_as.as_ref();
-                let read_as = read_as.and_then(|(reading, path)| Some((reading.phrase()?, plain(path, MAX_TEXT))));
-                let read_as = read_as.map(|(phrase, path)| format!(" ({phrase}: {path})"));
-                let read_as = read_as.unwrap_or_default();
-                format!("{sentence} Line {line} of {}: {rule}{read_as}", self.robots_url)
-            }
-            (_, _, Some(error)) if self.reason == Reason::Egress => format!("{sentence} {error}."),
-            (_, _, Some(error)) => format!("{sentence} {}: {error}.", self.robots_url),
-            _ if self.challenge => format!("{sentence} {CREDENTIAL_HELPS}"),
-            _ => match self.proofs {
-                Some(proofs) => format!("{sentence} What would prove it: {proofs}."),
-                None => sentence.to_owned(),
-            },
-        }
-    }
+    robots: &'a str,
 }
 
 // === impl OwnResponse ===
@@ -210,15 +109,17 @@ impl OwnResponse {
             title,
             status: status.as_u16(),
             detail: &detail,
-            instance: Some(format!("urn:uuid:{}", texts.id)),
-            reason: Some(reason.as_str()),
-            pace_cause: texts.pace_cause.map(Cause::as_str),
-            usage: texts.use_refusal(),
-            rule: texts.rule.as_deref(),
-            line: texts.line,
-            group: texts.rule_group(),
-            bot: texts.bot.as_deref(),
-            robots: Some(&texts.robots_url),
+            refusal: Some(Refusal {
+                instance: format!("urn:uuid:{}", texts.id),
+                reason: reason.as_str(),
+                pace_cause: texts.pace_cause.map(Cause::as_str),
+                usage: texts.use_refusal(),
+                rule: texts.rule.as_deref(),
+                line: texts.line,
+                group: texts.rule_group(),
+                bot: texts.bot.as_deref(),
+                robots: &texts.robots_url,
+            }),
         };
         let mut answer = Self::new(status, &details, request);
         answer.keeps_connection = true;
@@ -254,15 +155,7 @@ impl OwnResponse {
             title,
             status: status.as_u16(),
             detail: &detail,
-            instance: None,
-            reason: None,
-            pace_cause: None,
-            usage: None,
-            rule: None,
-            line: None,
-            group: None,
-            bot: None,
-            robots: None,
+            refusal: None,
         };
         let mut answer = Self::new(status, &details, request);
         answer.set_proxy_status(name, error, &detail);
@@ -406,35 +299,12 @@ impl OwnResponse {
     }
 }
 
-/// Adds what the site says about the use of its content, as parameters. If the request is forwarded, leaves out the
-/// place where the site says it, because the parameter `line` then belongs to the rule.
-fn push_usage(out: &mut String, usage: &UsageReport) {
-    use std::fmt::Write as _;
+// === impl Refusal ===
 
-    // Writing to a string cannot fail.
-    let _ = match (usage.deciding_statement(), &usage.refused) {
-        (Some(said), refused) => {
-            let UseStatement {
-                vocabulary,
-                label,
-                purpose,
-                ..
-            } = said;
-            let value = said.value();
-            let written = write!(
-                out,
-                "; vocabulary={vocabulary}; purpose={purpose}; key={label}; value={value}"
-            );
-            written.and_then(|()| match (said.source, refused) {
-                (_, None) => Ok(()),
-                (UseSource::Line(line), _) => write!(out, "; line={line}"),
-                (UseSource::Entry(entry), _) => write!(out, "; entry={entry}"),
-                (UseSource::Field(field), _) => write!(out, "; field={field}"),
-            })
-        }
-        (None, Some(refused)) => write!(out, "; purpose={}", refused.purpose()),
-        (None, None) => Ok(()),
-    };
+impl Refusal<'_> {
+    fn id(&self) -> &str {
+        self.instance.trim_start_matches("urn:uuid:")
+    }
 }
 
 /// Returns the status of a refusal. The operator can choose the status for URLs that a site's rules disallow, and for
@@ -460,18 +330,13 @@ fn text_body(details: &Details<'_>) -> Vec<u8> {
     if let Some(seconds) = details.retry_after {
         text.push_str(&format!("Try again in {seconds} s.\n"));
     }
-    if details.bot.is_some() || details.instance.is_some() {
+    if let Some(refusal) = &details.refusal {
         text.push('\n');
-    }
-    if let Some(bot) = details.bot {
-        text.push_str(&format!(
-            "The bot that robotgate identified: {}\n",
-            plain(bot, MAX_TEXT)
-        ));
-    }
-    if let Some(instance) = &details.instance {
-        let id = instance.trim_start_matches("urn:uuid:");
-        text.push_str(&format!("The decision's id in the audit log: {id}\n"));
+        if let Some(bot) = refusal.bot {
+            let bot = plain(bot, MAX_TEXT);
+            text.push_str(&format!("The bot that robotgate identified: {bot}\n"));
+        }
+        text.push_str(&format!("The decision's id in the audit log: {}\n", refusal.id()));
     }
     text.into_bytes()
 }
@@ -480,9 +345,6 @@ fn text_body(details: &Details<'_>) -> Vec<u8> {
 const CHALLENGE: &str = "Basic realm=\"robotgate\", charset=\"UTF-8\"";
 /// The reason phrase of a 407. If a CONNECT gets a 407, most clients show nothing else of it.
 const AUTHENTICATION_REQUIRED: &str = "Proxy Authentication Required";
-/// What a person can do about a 407.
-const CREDENTIAL_HELPS: &str = "Send a name and secret that this proxy knows: write them into the proxy's URL, as \
-                                NAME:SECRET@ in front of its host.";
 /// After this number of seconds, a client that exceeded a limit, or that found the proxy busy, should try again.
 const RETRY_AFTER: u64 = 10;
 /// Maximum length of a rule or a URL in a header field, in bytes.

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::Details;
+use super::{Details, Refusal};
 use crate::{
     text::plain_message,
     trust::{escaped, with_code},
@@ -23,30 +23,28 @@ pub(super) fn page(details: &Details<'_>) -> String {
         escaped(&sentence(details.summary)),
     );
     let facts = out.len();
-    let robots = details.robots.unwrap_or_default();
-    row(&mut out, "Site", robots.strip_suffix("/robots.txt"));
-    row(&mut out, "Rule", details.rule);
-    row(&mut out, "Line", details.line.map(|line| line.to_string()).as_deref());
-    row(&mut out, "Group", details.group);
-    row(&mut out, "Bot", details.bot);
-    row(&mut out, "Limit", details.pace_cause);
-    row(
-        &mut out,
-        "Purpose",
-        details.usage.map(|refused| refused.purpose().as_str()),
-    );
-    if details.rule.is_some() || details.retry_after.is_some() {
-        let url = escaped(robots);
-        let _ = write!(
-            out,
-            "<div><dt>robots.txt</dt><dd><a href=\"{url}\">{url}</a></dd></div>"
-        );
+    if let Some(refusal) = &details.refusal {
+        let robots = refusal.robots;
+        row(&mut out, "Site", robots.strip_suffix("/robots.txt"));
+        row(&mut out, "Rule", refusal.rule);
+        row(&mut out, "Line", refusal.line.map(|line| line.to_string()).as_deref());
+        row(&mut out, "Group", refusal.group);
+        row(&mut out, "Bot", refusal.bot);
+        row(&mut out, "Limit", refusal.pace_cause);
+        let purpose = refusal.usage.map(|refused| refused.purpose().as_str());
+        row(&mut out, "Purpose", purpose);
+        if refusal.rule.is_some() || details.retry_after.is_some() {
+            let url = escaped(robots);
+            let _ = write!(
+                out,
+                "<div><dt>robots.txt</dt><dd><a href=\"{url}\">{url}</a></dd></div>"
+            );
+        }
     }
     if let Some(seconds) = details.retry_after {
         row(&mut out, "Try again in", Some(&format!("{seconds} s")));
     }
-    let id = details.instance.as_deref();
-    row(&mut out, "Decision", id.map(|id| id.trim_start_matches("urn:uuid:")));
+    row(&mut out, "Decision", details.refusal.as_ref().map(Refusal::id));
     if out.len() > facts {
         out.insert_str(facts, "<dl>");
         out.push_str("</dl>");
@@ -59,14 +57,18 @@ pub(super) fn page(details: &Details<'_>) -> String {
         "<p class=\"about\"><a href=\"{}\">What this means</a>. This page comes from robotgate, the proxy that this \
          client uses, and not from the site.{}</p></main></html>",
         escaped(&details.r#type),
-        if id.is_some() { IN_THE_LOG } else { "" },
+        if details.refusal.is_some() { IN_THE_LOG } else { "" },
     );
     out
 }
 
 fn title(details: &Details<'_>) -> String {
-    let full_title = match (details.rule, details.line) {
-        (Some(rule), Some(line)) => format!("{}: {} (line {line})", details.title, plain_message(rule, MAX_RULE)),
+    let full_title = match details
+        .refusal
+        .as_ref()
+        .and_then(|refusal| refusal.rule.zip(refusal.line))
+    {
+        Some((rule, line)) => format!("{}: {} (line {line})", details.title, plain_message(rule, MAX_RULE)),
         _ if details.cause.starts_with(details.title) => details.cause.to_owned(),
         _ => format!("{}: {}", details.title, details.cause),
     };

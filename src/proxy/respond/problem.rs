@@ -53,80 +53,39 @@ pub(in crate::proxy) enum InternalSiteError {
 impl Problem<'_> {
     /// Returns the status, the error type (RFC 9209 §2.3), and the title of the problem.
     pub(super) fn kind(&self) -> (StatusCode, ProxyError, &'static str) {
-        match self {
-            Problem::Head(HeadError::Timeout) | Problem::Slow => (
-                StatusCode::REQUEST_TIMEOUT,
-                ProxyError::HttpRequestError,
-                "Request Timeout",
-            ),
-            Problem::Head(HeadError::TooLarge(_) | HeadError::TooManyFields(_)) => (
-                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                ProxyError::HttpRequestError,
-                "Request Header Fields Too Large",
-            ),
-            Problem::Target(TargetError::TooLong) => {
-                (StatusCode::URI_TOO_LONG, ProxyError::HttpRequestError, "URI Too Long")
-            }
-            Problem::Target(TargetError::FtpMethod) => (
-                StatusCode::METHOD_NOT_ALLOWED,
-                ProxyError::HttpRequestError,
-                "Method Not Allowed",
-            ),
-            Problem::Head(_) | Problem::Target(_) | Problem::Request => {
-                (StatusCode::BAD_REQUEST, ProxyError::HttpRequestError, "Bad Request")
-            }
-            Problem::Fault(fault) => {
-                let title = match fault.status() {
-                    StatusCode::GATEWAY_TIMEOUT => "Gateway Timeout",
-                    StatusCode::INTERNAL_SERVER_ERROR => "Internal Server Error",
-                    _ => "Bad Gateway",
-                };
-                (fault.status(), fault.proxy_error(), title)
-            }
-            Problem::InternalSite(InternalSiteError::Method) => (
-                StatusCode::METHOD_NOT_ALLOWED,
-                ProxyError::HttpRequestError,
-                "Method Not Allowed",
-            ),
+        let status = self.status();
+        let title = match self {
             // If a CONNECT fails, clients show only the reason phrase. So the phrase says which URL to use.
-            Problem::InternalSite(InternalSiteError::PlainHttp) => (
-                StatusCode::NOT_FOUND,
-                ProxyError::HttpRequestError,
-                "Only at http://robotgate.internal/",
-            ),
-            Problem::InternalSite(InternalSiteError::Missing(_)) => {
-                (StatusCode::NOT_FOUND, ProxyError::HttpRequestError, "Not Found")
+            Problem::InternalSite(InternalSiteError::PlainHttp) => "Only at http://robotgate.internal/",
+            Problem::Loop => "Proxy Loop Detected",
+            Problem::Audit => "Audit Log Unavailable",
+            Problem::Evidence => "Evidence Unavailable",
+            _ => status.canonical_reason().unwrap_or_default(),
+        };
+        (status, self.error(), title)
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Problem::Head(HeadError::Timeout) | Problem::Slow => StatusCode::REQUEST_TIMEOUT,
+            Problem::Head(HeadError::TooLarge(_) | HeadError::TooManyFields(_)) => {
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
             }
-            Problem::Loop => (
-                StatusCode::BAD_GATEWAY,
-                ProxyError::ProxyLoopDetected,
-                "Proxy Loop Detected",
-            ),
-            Problem::Audit => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                ProxyError::ProxyInternalError,
-                "Audit Log Unavailable",
-            ),
-            Problem::Evidence => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                ProxyError::ProxyInternalError,
-                "Evidence Unavailable",
-            ),
-            Problem::Limit(Limit::Connections) | Problem::Overloaded => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                ProxyError::HttpRequestDenied,
-                "Service Unavailable",
-            ),
-            Problem::Limit(_) => (
-                StatusCode::TOO_MANY_REQUESTS,
-                ProxyError::HttpRequestDenied,
-                "Too Many Requests",
-            ),
-            Problem::Leaf => (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                ProxyError::ProxyInternalError,
-                "Internal Server Error",
-            ),
+            Problem::Target(TargetError::TooLong) => StatusCode::URI_TOO_LONG,
+            Problem::Target(TargetError::FtpMethod) | Problem::InternalSite(InternalSiteError::Method) => {
+                StatusCode::METHOD_NOT_ALLOWED
+            }
+            Problem::Head(_) | Problem::Target(_) | Problem::Request => StatusCode::BAD_REQUEST,
+            Problem::Fault(fault) => fault.status(),
+            Problem::InternalSite(InternalSiteError::PlainHttp | InternalSiteError::Missing(_)) => {
+                StatusCode::NOT_FOUND
+            }
+            Problem::Loop => StatusCode::BAD_GATEWAY,
+            Problem::Audit | Problem::Evidence | Problem::Limit(Limit::Connections) | Problem::Overloaded => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            Problem::Limit(_) => StatusCode::TOO_MANY_REQUESTS,
+            Problem::Leaf => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
@@ -136,7 +95,15 @@ impl Problem<'_> {
     }
 
     pub(in crate::proxy) fn error(&self) -> ProxyError {
-        self.kind().1
+        match self {
+            Problem::Head(_) | Problem::Target(_) | Problem::Request | Problem::Slow | Problem::InternalSite(_) => {
+                ProxyError::HttpRequestError
+            }
+            Problem::Fault(fault) => fault.proxy_error(),
+            Problem::Loop => ProxyError::ProxyLoopDetected,
+            Problem::Audit | Problem::Evidence | Problem::Leaf => ProxyError::ProxyInternalError,
+            Problem::Limit(_) | Problem::Overloaded => ProxyError::HttpRequestDenied,
+        }
     }
 
     pub(super) fn detail(&self) -> String {

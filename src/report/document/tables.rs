@@ -1,7 +1,10 @@
 //! Makes the tables of a report.
 
 use super::{Cell, Column, Document, Row, Section};
-use crate::report::{By, Report, top::Largest, waits::Waits};
+use crate::{
+    report::{By, Report, top::Largest, waits::Waits},
+    text::grouped,
+};
 
 // === impl Document ===
 

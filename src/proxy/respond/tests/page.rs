@@ -1,6 +1,7 @@
 //! Tests the HTML page that a browser shows if robotgate refuses a request: its title, its facts, and that it is safe.
 
 use super::*;
+use crate::proxy::limits::Limit;
 
 fn page(grounds: &DecisionTexts<'_>) -> OwnResponse {
     let browser = accepting(&["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"]);
@@ -76,6 +77,17 @@ fn the_page_says_when_to_try_again() {
     };
     let answer = page(&grounds);
     assert!(html(&answer).contains("<dt>Try again in</dt><dd><code>60 s</code>"));
+}
+
+#[test]
+fn the_page_about_a_limit_names_no_robots_txt() {
+    let limit = Problem::Limit(Limit::ClientFetches);
+    let answer = OwnResponse::problem(&limit, &accepting(&["text/html"]), "robotgate");
+    let body = html(&answer);
+    assert!(
+        body.contains("<dt>Try again in</dt>") && !body.contains("<dt>robots.txt</dt>"),
+        "{body}"
+    );
 }
 
 #[test]
