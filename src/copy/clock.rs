@@ -1,5 +1,6 @@
-//! Detects that somebody or NTP set the wall clock. Some machines get the right time only minutes after their start. A
-//! failure of a minute ago must not look a month old then. If the clock was set back, the age of an answer is unknown.
+//! Detects that somebody or NTP set the wall clock. Some machines get the right time only minutes after their start.
+//! When such a machine corrects its clock, a failure of a minute ago must not look a month old. If the clock was set
+//! back, the age of an answer is unknown.
 //!
 //! Only jumps that happen while this process runs are detected. A jump forward counts as the correction of a wrong
 //! clock only soon after the machine's start. Later, the clock may as well have been right before the jump and be wrong
@@ -54,7 +55,7 @@ impl ClockReadings {
         }
         let by = wall.duration_since(expected).ok().filter(|by| *by > SLACK && learns)?;
         // The caller adds `by` to all times that were recorded since `began`. Moving `began` by as much keeps these
-        // times after it, so that the next jump corrects them again.
+        // times after `began`, so that the next jump corrects them again.
         self.began += by;
         Some(Jump::Forward { from, to: expected, by })
     }

@@ -8,7 +8,7 @@ pub struct SiteDocument {
     pub path: &'static str,
     /// The value of the request's `Accept` field.
     pub accept: &'static str,
-    /// Maximum decoded bytes of the document that are used.
+    /// How many bytes of the decoded document are used at most.
     pub max_bytes: usize,
 }
 

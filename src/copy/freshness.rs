@@ -38,9 +38,9 @@ impl Freshness {
     }
 }
 
-/// Returns `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3), as a delay from now. If there are several values,
-/// returns the longest delay: a server in front of the site may have added its own field or number, and robotgate
-/// respects both.
+/// Returns the delay that `Retry-After` asks for, in seconds or as a date (RFC 9110 §10.2.3). The delay begins at
+/// `received`. If there are several values, returns the longest delay: a server in front of the site may have added its
+/// own field or number, and robotgate respects both.
 pub(crate) fn retry_after(headers: &HeaderMap, received: SystemTime) -> Option<Duration> {
     let delay = |value: &http::HeaderValue| match date(value) {
         Some(date) => Some(date.duration_since(received).unwrap_or(Duration::ZERO)),
@@ -73,7 +73,7 @@ fn age(headers: &HeaderMap) -> Duration {
         .unwrap_or(Duration::ZERO)
 }
 
-/// Parses a number of seconds. Some servers send a fraction, which the specification does not have.
+/// Parses a number of seconds. Some servers send a fraction, which RFC 9110 does not allow. It is rounded up.
 fn seconds_rounded_up(text: &str) -> Option<Duration> {
     let (whole, fraction) = text.trim().split_once('.').unwrap_or((text, "0"));
     let has_rest = !seconds(fraction)?.is_zero();

@@ -82,7 +82,7 @@ impl Lookup {
     /// Returns the fetch that the answer is based on.
     pub fn source_fetch(&self, policy: &Policy) -> SourceFetch {
         match self.answer(policy) {
-            // There is no fetch to return: the known state has expired, and the fetch of a new one is still running.
+            // There is no fetch to return: the known state has expired, and the fetch of a new one has not ended.
             Answer::Unreachable(_) if self.pending => SourceFetch::default(),
             Answer::LastCopy(copy, _) if self.pending => self.state.source_fetch_of(copy, None),
             _ => self.state.source_fetch(self.at, policy),

@@ -137,8 +137,9 @@ impl Meaning {
         Self::parsed(received, policy, at, RobotsCopy::new)
     }
 
-    /// Returns the meaning for an origin whose last response was `current`, if that had rules. An FTP server that refuses
-    /// the login may only be busy, so that does not end the rules that it has stated.
+    /// Turns the refusal of a login by an FTP server into a failure if the origin has rules. The server may only be
+    /// busy, and its rules must not end for that. `current` is the copy of the origin's last response, if that had
+    /// rules.
     #[must_use]
     pub fn unless_doubtful(self, scheme: Scheme, status: u16, current: Option<&Arc<RobotsCopy>>) -> Self {
         match self {

@@ -93,8 +93,9 @@ impl OriginState {
         Self { shared: true, ..self }
     }
 
-    /// Drops the failures of a state from another robotgate if the retry after the last one is overdue. The time of the
-    /// first failure decides for how long a site is refused, and the other robotgate's clock may have been wrong.
+    /// Drops the failures of a state from another robotgate if the retry after the last failure is long overdue. The
+    /// time of the first failure decides for how long a site is refused, and the other robotgate's clock may have been
+    /// wrong.
     #[must_use]
     pub fn without_old_failures(self, now: SystemTime, policy: &Policy) -> Self {
         let is_recent =
@@ -137,7 +138,7 @@ impl OriginState {
             Meaning::NoRobots => (Content::NoRobots, status, policy.no_robots_ttl),
             Meaning::Soft404 => (Content::Soft404, status, policy.no_robots_ttl),
             Meaning::Unchanged => match (&self.answered, self.current()) {
-                // If the 304 lacks a header, the header of the earlier response still counts (RFC 9111 §3.2).
+                // If the 304 specifies no lifetime, that of the earlier response still counts (RFC 9111 §3.2).
                 (Some(answered), Some(copy)) => (Content::Rules(copy.clone()), copy.status, answered.life),
                 _ => return self.after_failure(FetchError::Status(status).into(), now, spread, policy),
             },
@@ -350,7 +351,7 @@ impl OriginState {
         size_of::<Self>() + self.copies().map(|copy| copy.weight()).sum::<usize>()
     }
 
-    /// Iterates over the copies in this state. If two are the same copy, it comes once.
+    /// Iterates over the copies in this state. A copy that is both the current and the last good one comes once.
     fn copies(&self) -> impl Iterator<Item = &Arc<RobotsCopy>> {
         let current = self.current();
         let last_good = self

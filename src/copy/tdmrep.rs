@@ -16,7 +16,7 @@ pub struct TdmRep {
     entries: Box<[Entry]>,
 }
 
-/// A valid entry of the file.
+/// A valid entry of a `tdmrep.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location<'a> {
     /// The paths that the entry is about, as a pattern.
@@ -24,7 +24,7 @@ pub struct Location<'a> {
     pub reservation: Reservation,
 }
 
-/// What the file says about a path.
+/// What a `tdmrep.json` says about a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// Whether the site reserves the right to text and data mining, which forbids mining.
@@ -41,7 +41,7 @@ struct Entry {
     number: u32,
 }
 
-/// The valid entries of the file's JSON array.
+/// The valid entries of a `tdmrep.json`, which is a JSON array.
 struct Entries(Vec<Entry>);
 
 /// One JSON object of the array: its `location`, and whether it reserves the right.
@@ -92,7 +92,7 @@ impl TdmRep {
         self.entries.len()
     }
 
-    /// Returns whether the file says nothing.
+    /// Returns whether the file has no valid entry.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -105,8 +105,8 @@ impl TdmRep {
         size_of::<Self>() + size_of_val(&*self.entries) + patterns.sum::<usize>()
     }
 
-    /// Returns the first entry that reserves any path. If there is none, returns an entry for all paths. This is for a
-    /// tunnel, whose path is not visible.
+    /// Returns what the file says about a tunnel, whose path is not visible: the first entry that reserves any path, or
+    /// else the first entry that applies to all paths.
     #[must_use]
     pub fn find_any(&self) -> Option<Reservation> {
         let reserved = self.entries.iter().find(|entry| entry.reserved);

@@ -1,6 +1,6 @@
 //! Merges two states of an origin, and corrects the times in a state after the clock was set.
 //!
-//! A response or a failure never looks more recent afterwards, and a response that was replaced never returns.
+//! Neither makes a response or a failure look younger than it is. Neither brings back a response that was replaced.
 
 use std::{sync::Arc, time::Duration};
 

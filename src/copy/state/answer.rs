@@ -24,8 +24,8 @@ pub enum Answer<'s> {
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $word:literal { meaning: $meaning:literal, severity: $severity:ident, fails: $fails:literal, })+) => {
         words! {
-            /// The kinds of [`Answer`], for the log, the metrics, the API and people. If no robots.txt copy decides, the
-            /// reason of the decision is the same word.
+            /// The kinds of [`Answer`], for the log, the metrics, the API and people. A decision that is based on an
+            /// answer has the same word as its reason, except for `rules` and `expired`.
             pub enum AnswerKind {
                 $($(#[$doc])* $name = $word,)+
             }
@@ -79,7 +79,7 @@ kinds! {
         fails: false,
     }
     Unreachable = "unreachable" {
-        meaning: "the robots.txt cannot be fetched, and until it can everything is disallowed",
+        meaning: "the robots.txt cannot be fetched, so everything is disallowed",
         severity: Bad,
         fails: true,
     }
@@ -88,7 +88,7 @@ kinds! {
         severity: Warning,
         fails: true,
     }
-    /// Also if there is a last copy, but the configuration does not use it.
+    /// The last copy does not decide: there is none, or the configuration does not use it.
     UnreachableTooLong = "unreachable-too-long" {
         meaning: "the site has failed for so long that everything is allowed",
         severity: Warning,

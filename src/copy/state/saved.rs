@@ -1,7 +1,7 @@
 //! The state of an origin in a form that is saved across restarts. The text of its robots.txt is stored separately,
 //! under its SHA-256.
 //!
-//! A restored state equals the saved one.
+//! A restored state gives the same answers as the saved one.
 
 use std::{
     sync::Arc,
@@ -57,7 +57,7 @@ pub struct SavedCopy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct SavedAnswer {
-    /// `rules`, `no-robots` or `soft-404`. With `rules`, `copy` holds the last copy with rules, which is this response.
+    /// `rules`, `no-robots` or `soft-404`. With `rules`, [`Saved::copy`] is the copy of this response.
     meaning: AnswerKind,
     status: u16,
     fetched: u64,

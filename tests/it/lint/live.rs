@@ -85,11 +85,11 @@ async fn a_robots_txt_that_cannot_be_fetched_is_a_failure_with_its_reason() {
     for (reply, reason) in [
         (
             Reply::status(503),
-            "the robots.txt cannot be fetched, and until it can everything is disallowed: the server answered 503",
+            "the robots.txt cannot be fetched, so everything is disallowed: the server answered 503",
         ),
         (
             Reply::raw("nonsense\r\n\r\n"),
-            "the robots.txt cannot be fetched, and until it can everything is disallowed: ",
+            "the robots.txt cannot be fetched, so everything is disallowed: ",
         ),
         (
             Reply::status(500).body("<h1>Page not found</h1>"),

@@ -55,7 +55,7 @@ fn show_says_when_a_failing_site_is_tried_again_and_how_long_it_is_refused() {
     insta::assert_snapshot!(shown(never.clone(), &policy, then + Duration::from_secs(9)), @"
     Origin:           http://a.example
     Holds:            unreachable
-    Meaning:          the robots.txt cannot be fetched, and until it can everything is disallowed
+    Meaning:          the robots.txt cannot be fetched, so everything is disallowed
     Status:           500
     Last try:         2026-09-21 14:13 UTC, 9 s ago
     Next try:         2026-09-21 14:14 UTC, in 51 s, or later, when a bot asks
@@ -82,7 +82,7 @@ fn show_says_when_a_failing_site_is_tried_again_and_how_long_it_is_refused() {
     insta::assert_snapshot!(shown(state.clone(), &policy, begun), @"
     Origin:           http://a.example
     Holds:            unreachable
-    Meaning:          the robots.txt cannot be fetched, and until it can everything is disallowed
+    Meaning:          the robots.txt cannot be fetched, so everything is disallowed
     Status:           500
     Last try:         2026-09-22 18:00 UTC, 0 s ago
     Next try:         2026-09-22 18:01 UTC, in 1 min, or later, when a bot asks

@@ -174,7 +174,7 @@ fn says_of_answer(answer: OriginAnswer) -> Says {
     }
 }
 
-/// Returns what the table says at `now`. The clock must not have run backwards before.
+/// Returns what the table says at `now`. The events must be in the order of time.
 fn table(events: &[Event], now: u64) -> Says {
     table_under(&Policy::default(), events, now)
 }
