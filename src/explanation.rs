@@ -42,7 +42,7 @@ pub(crate) struct Why<'a> {
     pub(crate) line: Option<u32>,
 }
 
-/// A statement of the robots.txt, and whether it applies to the bot. `applies` is `None` if no bot was given.
+/// A statement of the robots.txt, and whether it applies to the bot. `applies` is `None` if no bot was identified.
 pub(crate) struct AudienceStatement<'a> {
     pub(crate) statement: Statement<'a>,
     pub(crate) applies: Option<bool>,
@@ -68,9 +68,10 @@ impl<'a> Report<'a> {
         let why = body.and_then(|body| {
             // There is no explanation if no rules decided: the robots.txt is too complex, or it was not needed.
             let (reading, path) = match &decision.question.scope {
-                // If a rule decides for the whole site, it is the one that decides `/`.
+                // The path in a tunnel is not visible. A rule that decides for the whole site also decides `/`, so
+                // explain that path.
                 Scope::Tunnel { .. } => (Reading::Sent, decision.rule.map(|_| b"/".to_vec())?),
-                // The rules allow every reading of the URL, and a forbidden use refuses it.
+                // The rules allow every reading of the path. The request is refused because the site forbids the use.
                 Scope::Path { .. } if decision.reason == Reason::Usage => {
                     (Reading::Sent, decision.target().decided_path().to_vec())
                 }
@@ -78,7 +79,7 @@ impl<'a> Report<'a> {
             };
             let mut explanation = explain(profile, body, choice, &path);
             if decision.reason == Reason::Usage {
-                // So no rule decided.
+                // The site's statement about the use decided, not a rule.
                 explanation.rule = None;
                 explanation.competitors.clear();
             }
@@ -135,12 +136,12 @@ fn proofs_of(config: &Config, user_agent: &str) -> String {
         .identify_by(fields, &Proof::Assumed, config.identity.required)
     {
         Identity::Bot(bot) if bot.accepted_proofs.are_required() => bot.accepted_proofs.kinds().to_string(),
-        // The bot needs no proof of its own, but `identity.required` demands one of every client.
+        // The configuration of the bot demands no proof, but `identity.required` demands one of every client.
         _ => "a credential, a certificate or its network".to_owned(),
     }
 }
 
-/// Adds to each statement whether it applies to the bot, or `None` if no bot was given.
+/// Adds to each statement whether it applies to the bot, or `None` if no bot was identified.
 fn with_applies<'a>(
     statements: Vec<Statement<'a>>,
     identity: &Identity<'_>,

@@ -1,5 +1,5 @@
-//! Writes the report as a JSON object for programs. Every field is always present. It is `null` or empty if it does not
-//! apply. Fields with a name from the audit log have the same meaning here.
+//! Writes the report as a JSON object for programs. Every field is always present. A field that does not apply is
+//! `null` or empty. Fields with a name from the audit log have the same meaning here.
 //!
 //! `bounded` limits the length of lists. A field next to each list says how many entries there are in total.
 
@@ -34,7 +34,7 @@ struct Object<'a> {
     bot: Option<&'a str>,
     /// The bot's product token that the robots.txt names. If it names none, the bot's first token.
     agent: Option<&'a str>,
-    /// Why the User-Agent names no bot.
+    /// Why no bot was identified.
     unidentified: Option<&'static str>,
     /// Whether the proxy refuses this User-Agent without a proof.
     needs_proof: bool,
@@ -62,7 +62,7 @@ struct Object<'a> {
 #[derive(Serialize)]
 struct ConsideredGroup {
     specific: bool,
-    /// The first user-agent line that names the bot, or else `*`.
+    /// Number of the first user-agent line that names the bot. If none does, that of the first line that names `*`.
     line: u32,
     agents: List,
     agents_total: usize,
@@ -88,7 +88,7 @@ struct Loser<'a> {
     #[serde(flatten)]
     rule: Rule<'a>,
     lost: &'static str,
-    /// If the rule does not match: how many bytes of its pattern the path begins with.
+    /// Only if `lost` is `does-not-match`: how many bytes at the start of the pattern match the path.
     fits: Option<usize>,
 }
 
@@ -111,7 +111,7 @@ struct StatementRow<'a> {
     /// The first user-agents to which the statement applies.
     agents: Vec<Agent<'a>>,
     agents_total: usize,
-    /// Whether the statement applies to the bot. `null` if no bot was given.
+    /// Whether the statement applies to the bot. `null` if no bot was identified.
     applies: Option<bool>,
 }
 
@@ -145,7 +145,8 @@ impl FetchRecord<'_> {
         Self::of(decision.source_fetch(), decision.copy(), decision.error())
     }
 
-    /// Returns the record of a fetch. `copy` is the robots.txt that applies since, and `error` says why none does.
+    /// Returns the record of a fetch. `copy` is the robots.txt that applies after the fetch. If none applies, `error`
+    /// says why.
     pub(crate) fn of(source_fetch: SourceFetch, copy: Option<&RobotsCopy>, error: Option<&dyn Display>) -> Self {
         Self {
             fetched: source_fetch.fetched.map(Timestamp),
@@ -300,8 +301,9 @@ impl<'a> StatementRow<'a> {
     }
 }
 
-/// Maximum length of a user-agent's name in characters. `MAX_TEXT` is that of a losing rule or of a value.
+/// Maximum length of a user-agent's name in characters.
 const MAX_NAME: usize = 200;
+/// Maximum length of a losing rule or of a statement's value, in characters.
 const MAX_TEXT: usize = 2000;
 /// Maximum length of an error's text in bytes.
 const MAX_ERROR: usize = 512;
