@@ -29,13 +29,14 @@
 //!   other bot, finds the name to look for in a robots.txt.
 //! - [`copy`]: what robotgate knows of an origin's robots.txt, as a state machine: the current copy, when to fetch
 //!   again, and what a failure means.
-//! - [`usage`]: what bots use content for, the vocabularies in which sites speak of that, and the policy for each.
+//! - [`usage`]: what bots use content for, the vocabularies in which sites allow or forbid this, and the policy for
+//!   each vocabulary.
 //! - [`pace`]: how fast requests to an origin may follow each other, as a state machine: the time between two requests,
 //!   pauses, and which request is next.
 //! - [`decision`]: takes one [`decision::Question`] and returns one [`decision::Decision`], for the proxy, a CONNECT,
 //!   the API, `explain` and `[[expect]]`. The response header, the log, the metrics, the API, `explain` and the page
 //!   all show this decision.
-//! - [`trust`]: how to make each kind of client trust the proxy, and which clients do not.
+//! - [`trust`]: how to make each kind of client trust the proxy, and which clients do not trust it.
 //!
 //! The shell:
 //!
@@ -54,8 +55,8 @@
 //! - [`authority`]: the local certificate authority, and the certificates that it issues for the hosts of intercepted
 //!   connections.
 //! - [`audit`]: the log of decisions, of the fetches that they are based on, and of what happens to robotgate itself.
-//! - [`metrics`]: counts events as they happen, and writes them when Prometheus requests them. Its labels are closed
-//!   lists or names of bots, never a host.
+//! - [`metrics`]: counts events as they happen, and writes them when Prometheus requests them. The value of a label is
+//!   a word from a fixed list or the name of a bot, never a host.
 //! - [`history`]: what happened in the last days by time, site, bot, reason and rule, in bounded memory. The service feeds
 //!   it from [`metrics`] and from the latest lines of the log, which `audit` also keeps in memory, so no request waits
 //!   for it.
@@ -72,21 +73,21 @@
 //! - [`mod@seal`]: makes it possible to find later changes of the audit log, by a signed Merkle tree of its lines.
 //! - [`expect`]: checks a configuration against its own `[[expect]]` cases.
 //! - `files`: reads files. It refuses pipes, which could block forever, and secrets that others can read.
-//! - `fair_semaphore`: permits for work that only a few may do at the same time, fair between clients. `ratelimited`:
-//!   log lines that are written at most once a second. `colour`: colour, where a terminal shows it. `columns`: a
-//!   terminal's width, and text that fits into it. `parallel`: work on all cores. [`text`]: makes text from outside
-//!   safe to show, and formats times and numbers.
+//! - `fair_semaphore`: limits how many tasks do the same work at the same time, and shares the permits fairly between
+//!   clients. `ratelimited`: log lines that are written at most once a second. `colour`: writes text in colour on a
+//!   terminal. `columns`: determines a terminal's width, and fits text into it. [`text`]: makes text from outside safe
+//!   to show, and formats times and numbers.
 //! - `version`: the version with the commit, from `src/version/build.rs`.
 //! - [`service`]: the daemon around all this: starts, reloads and stops, records the result of the last reload, reports
 //!   it to systemd, and takes sockets from systemd.
 //! - [`cli`]: one file for each subcommand. They share [`cli::live`], which fetches a robots.txt for a person,
-//!   `cli::source`, which reads one, `cli::logs`, which reads audit logs, `cli::complaint`, for errors on stderr, and
-//!   `cli::progress`.
+//!   `cli::source`, which reads one, `cli::logs`, which reads audit logs, `cli::complaint`, which prints errors on
+//!   stderr, and `cli::progress`, which shows progress at a terminal.
 //!
 //! The tests in addition to the unit tests:
 //!
 //! - `tests/it`: runs the program between an origin that can misbehave and real clients. It also checks [`robots`]
-//!   against a simple implementation of the specification and against the stated cases in `tests/cases`.
+//!   against a simple implementation of the specification and against the cases in `tests/cases`.
 //! - `tests/bench`: measures how long robotgate takes to parse a robots.txt and to decide, and compares the proxy with
 //!   others. `cost` counts the allocations, instructions and system calls of an exchange and of a decision, and fails
 //!   if there are more than the recorded numbers.
@@ -98,8 +99,8 @@
 //!
 //! - robotgate connects only to the address that it checked: only [`egress`] resolves the name of an origin, and it
 //!   returns checked socket addresses. It never returns an address on which robotgate listens.
-//! - Every request inside an intercepted CONNECT is decided on its own. It takes nothing from the CONNECT but the
-//!   credential, which proves who sends it.
+//! - Every request inside an intercepted CONNECT is decided on its own. The decision uses nothing of the CONNECT but
+//!   its credential, which proves which bot sends the request.
 //! - No byte is sent upstream, and no refusal to the client, before the decision is in the audit log. The fetch that
 //!   the decision is based on is in the log before the decision.
 //! - [`usage`], [`robots`], [`origin`], [`bot`], [`copy`], [`pace`] and [`decision`] read no clock and open no socket.
@@ -115,14 +116,15 @@
 //!   message as received, but writes a new one.
 //! - If systemd keeps the listening sockets, no connection is refused during a restart. A stop closes no connection in
 //!   the middle of a request, unless that request takes too long.
-//! - Over HTTP/1.1, robotgate reuses a connection to an origin only for requests that it can send twice. It closes a
-//!   connection after a request with content, and begins no request on a connection before the last exchange on it has
-//!   ended.
+//! - Over HTTP/1.1, robotgate reuses a connection to an origin only for requests that it can send again on another
+//!   connection. It closes a connection after a request with content, and begins no request on a connection before the
+//!   last exchange on it has ended.
 //! - Over HTTP/1.1, the request for a robots.txt is the first on its connection. So the response to another request
 //!   cannot be mistaken for the robots.txt.
-//! - Limits bound what a client may have at the same time, and what robotgate remembers of clients.
-//! - The admin listener changes nothing, and bots neither reach it nor wait for it. Changes go through the socket next
-//!   to the cache file, which only the proxy's own user and root can open.
+//! - Limits bound how many connections and requests a client can have at the same time, and how much robotgate
+//!   remembers of clients.
+//! - A request to the admin listener changes nothing. Bots cannot reach this listener, and no request of a bot waits
+//!   for it. Changes go through the socket next to the cache file, which only the proxy's own user and root can open.
 //! - There is one list of reasons, [`decision::Reason`]: the response header, the log, the metrics and the text of a
 //!   refusal take their words from it. There is one list of errors, [`upstream::ProxyError`].
 //! - Counting takes no lock, allocates nothing and formats nothing while a request is served.

@@ -31,8 +31,8 @@ fn main() {
     println!("cargo::rustc-env=ROBOTGATE_VERSION={version}");
 }
 
-/// Returns the short hash and the date of the commit that is checked out, and has Cargo run this again after the next
-/// commit.
+/// Returns the short hash and the date of the commit that is checked out, and makes Cargo run this script again after
+/// the next commit.
 fn commit(folder: &Path) -> Option<String> {
     // If an unpacked tarball is inside another git repository, ignore the commit of that repository.
     let top = git(folder, &["rev-parse", "--show-toplevel"])?;
