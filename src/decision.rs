@@ -1,11 +1,11 @@
 //! Decides whether a bot may fetch a URL. A [`Question`] goes in, a [`Decision`] comes out: a verdict, its reason, and
-//! the data that it is based on. No I/O and no clock. A path that normalizing does not change is decided without an
-//! allocation.
+//! the data that it is based on. This module does no I/O and reads no clock. It decides without an allocation if
+//! normalizing does not change the path.
 //!
-//! All decisions are made here: for the proxy, for a CONNECT, for callers that ask in advance and for a configuration's
-//! own cases. Everything that reports a decision (header, body, log, metrics, API, `explain`, page) uses the same
-//! value. Two kinds of request are answered before a decision: a request that cannot be parsed, and one that exceeds a
-//! limit of `[proxy]`.
+//! All decisions are made here: for requests and CONNECTs to the proxy, for callers that ask in advance (the API and
+//! `explain`), and for the `[[expect]]` cases of a configuration. Everything that reports a decision (header, body,
+//! log, metrics, API, `explain`, page) uses the same value. Two kinds of request are answered before a decision: a
+//! request that cannot be parsed, and one that exceeds a limit of `[proxy]`.
 
 mod kind;
 mod question;
@@ -44,14 +44,14 @@ use crate::{
 };
 
 words! {
-    /// What robots.txt says about a request. [`Decision::forwarded`] tells whether it is forwarded.
+    /// The result of a decision. [`Decision::forwarded`] tells whether the request is forwarded.
     pub enum Verdict {
         Allow = "allow",
         Deny = "deny",
         /// For a tunnel only: the origin allows some paths and disallows others, and the requested path is not visible.
         Unverifiable = "unverifiable",
         /// The URL is allowed, but the request came too early ([`Reason::Pace`]).
-        // No rule of a robots.txt can lead to it, so no `[[expect]]` can name it.
+        // No robots.txt leads to this verdict, so no `[[expect]]` case can expect it.
         #[serde(skip_deserializing)]
         Defer = "defer",
     }
@@ -74,8 +74,8 @@ pub struct Decision {
     pub question: Question,
     /// What the cache knew of the origin's robots.txt. `None` if the decision did not need it.
     pub lookup: Option<Lookup>,
-    /// Why bots may not reach the origin, if this was known without its robots.txt. For a site whose `Crawl-delay` is
-    /// too long, this says so.
+    /// Why bots may not reach the origin, if robotgate knew this without the robots.txt. If the site's `Crawl-delay` is
+    /// too long, this text says so instead.
     pub prohibited: Option<String>,
     /// When the request may come again. `None` unless it came too early.
     deferral: Option<Deferral>,
@@ -122,13 +122,13 @@ impl Decision {
         self
     }
 
-    /// Refuses a request that was forwarded so far. No rule and no reading of the path decides any more.
+    /// Turns the decision into a refusal. No rule and no reading of the path decided it, so both are removed.
     fn refuse(&mut self, verdict: Verdict, reason: Reason) {
         (self.verdict, self.reason) = (verdict, reason);
         self.forwarded = reason.is_only_reported(self.enforcement);
         (self.rule, self.reading) = (None, None);
-        // If the bot's enforcement is `report`, a use that the site forbids did not refuse the request. So it is not the
-        // reason now.
+        // The request is now refused for another reason than a forbidden use. If the site forbids a use, that was only
+        // reported, because the bot's enforcement is `report`.
         if reason != Reason::Usage
             && let Some(usage) = &mut self.usage
         {
@@ -164,7 +164,8 @@ impl Decision {
         self.copy()?.robots.crawl_delay(choice)
     }
 
-    /// Returns the explanation of the verdict, in words for people. It leaves out the rule, which is shown next to it.
+    /// Returns the explanation of the verdict, in words for people. It does not quote the rule, because callers show
+    /// the rule next to it.
     pub fn sentence(&self) -> &'static str {
         match (self.reason, self.verdict, self.target().origin.scheme) {
             (Reason::Rule, Verdict::Allow, _) => "A rule of the site's robots.txt allows this URL.",
@@ -215,7 +216,7 @@ impl Decision {
         (self.reason == Reason::Exempt).then(by)
     }
 
-    /// Returns what the looked-up robots.txt copy means for the request. `None` if no copy was looked up.
+    /// Returns what applied to the origin when the request was decided. `None` if the robots.txt was not looked up.
     pub fn answer(&self) -> Option<Answer<'_>> {
         Some(self.lookup.as_ref()?.answer(&self.question.terms.policy))
     }
@@ -241,7 +242,8 @@ impl Decision {
         self.matched_agent().is_some_and(|(_, agent)| agent.is_specific())
     }
 
-    /// Returns the bot's product token, whether or not a robots.txt was consulted.
+    /// Returns the same as [`agent`](Self::agent), but the bot's first token if no robots.txt was consulted. `*` if the
+    /// client has no token.
     pub fn token(&self) -> &str {
         self.agent().unwrap_or_else(|| self.question.robots_identity().token())
     }

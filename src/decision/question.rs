@@ -149,8 +149,9 @@ impl Subject {
 // === impl Question ===
 
 impl Question {
-    /// Creates the question of an ordinary request for a URL. Plain HTTP, FTP and intercepted HTTPS are decided by path, and
-    /// other HTTPS by the CONNECT that it needs. `exception` is the reason of the host's `[[https.tunnel]]` entry, if there is one.
+    /// Creates the question of an ordinary request for a URL. Plain HTTP, FTP and intercepted HTTPS are decided by
+    /// path. Other HTTPS is decided by the CONNECT that it needs. `exception` is the reason of the host's
+    /// `[[https.tunnel]]` entry, if there is one.
     pub fn of_url(subject: Subject, target: Target, exception: Option<Arc<str>>, terms: Terms) -> Self {
         let is_path =
             target.origin.scheme != Scheme::Https || (exception.is_none() && terms.https_mode == HttpsMode::Intercept);
@@ -202,8 +203,8 @@ impl Question {
         }
     }
 
-    /// Returns the readings of the path to decide on. robotgate itself decodes the path for an FTP server, so there the
-    /// strict readings always count.
+    /// Returns the readings of the path to decide on. For FTP, they always include the strict readings, because
+    /// robotgate itself decodes the path before it sends it to the server.
     pub(super) fn readings(&self) -> Readings<'_> {
         let is_strict = self.terms.strict_paths || self.target.origin.scheme == Scheme::Ftp;
         readings(self.target.decided_path(), is_strict)

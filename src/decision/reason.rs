@@ -63,8 +63,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns one sentence for people. It leaves out the rule, which is shown next to it. For a reason that
-            /// can allow or refuse, the sentence is about the refusal.
+            /// Returns one sentence for people. It does not quote the rule, because callers show the rule next to it.
+            /// For a reason that can allow or refuse, the sentence is about the refusal.
             /// [`Decision::sentence`](super::Decision::sentence) returns the right one for a decision.
             pub const fn sentence(self) -> &'static str {
                 match self {

@@ -74,7 +74,7 @@ fn forbidden_by_robots_tag(value: &[u8], is_bot: impl Fn(&str) -> bool) -> impl 
     })
 }
 
-/// Returns whether `text` is a directive, or a directive with a value after a colon.
+/// Returns whether `text` is a known directive, with or without a value after a colon.
 fn is_directive(text: &[u8]) -> bool {
     let end = memchr::memchr(b':', text).unwrap_or(text.len());
     let name = text[..end].trim_ascii();

@@ -1,8 +1,9 @@
 //! How a question is decided, in up to three steps.
 //!
 //! [`Question::begin`] decides a question if that needs no robots.txt. Otherwise, it returns [`NeedsCopy`], whose
-//! `decide` takes the robots.txt copy from the cache, as a [`Lookup`]. If the site's `tdmrep.json` matters too, that
-//! returns [`NeedsTdmrep`]. Only the last step returns a [`Decision`]. [`Question::decide`] takes all steps at once.
+//! `decide` takes the robots.txt copy from the cache, as a [`Lookup`]. If the site's `tdmrep.json` matters too,
+//! `decide` returns [`NeedsTdmrep`]. Only the last step returns a [`Decision`]. [`Question::decide`] does all steps in
+//! one call.
 
 use std::convert::Infallible;
 
@@ -30,7 +31,7 @@ pub enum Begun {
 #[derive(Debug)]
 pub struct NeedsCopy(Question);
 
-/// A decision if the robots.txt suffices for it.
+/// A decision if the robots.txt suffices for it, otherwise what still needs the site's `tdmrep.json`.
 #[derive(Debug)]
 pub enum Ruled {
     Decided(Decision),
@@ -53,11 +54,11 @@ struct Ruling {
 // === impl Question ===
 
 impl Question {
-    /// Decides the question with what `robots` and `tdmrep` find at its origin. Each is called only if the decision
-    /// depends on that file. `prohibited` says why bots must not reach the origin; `None` if they may.
+    /// Decides the question. `robots` looks up the robots.txt of an origin, and `tdmrep` its `tdmrep.json`. Each is
+    /// called only if the decision depends on its result. `prohibited` says why bots must not reach the origin; `None`
+    /// if they may.
     ///
-    /// # Errors
-    /// Fails if one of them fails.
+    /// # Errors Fails if `robots` or `tdmrep` fails.
     pub fn decide<'t, E>(
         self,
         prohibited: Option<String>,
@@ -115,8 +116,8 @@ impl Question {
         Some(self.into_decision(refused, None, prohibited))
     }
 
-    /// Returns the refusal that comes before all others. A client that does not prove which bot it is gets nothing, not
-    /// even the robots.txt. It does not learn either which destinations bots may reach.
+    /// Refuses a client that does not prove which bot it is, and a destination that bots may not reach. The client is
+    /// checked first: without a required proof, it gets nothing, and does not learn which destinations bots may reach.
     fn out_of_bounds(&self, prohibited: Option<&String>) -> Option<Ruling> {
         match (self.robots_identity(), prohibited) {
             (RobotsIdentity::Refused(reason @ Reason::Unauthenticated), _) => Some(Ruling::refused(reason)),
@@ -152,8 +153,9 @@ impl Question {
         if let Some(usage) = &mut usage
             && self.add_usage_of_path(usage, agent, &readings, &mut left).is_none()
         {
-            // The budget is used up. If what the site says about uses cannot refuse the request, decide without it, but
-            // only if the budget was the largest. Otherwise a replay could decide differently.
+            // The budget is used up. If it was smaller than `BUDGET`, the caller decides again with `BUDGET`, so that
+            // every replay has the same result. If it was `BUDGET`, decide without the statements about uses, unless
+            // one of them could refuse the request.
             if budget < BUDGET || self.terms.usage.can_refuse(&Vocabulary::IN_ROBOTS_TXT) {
                 return None;
             }
@@ -338,8 +340,8 @@ fn reason_of(rule: Option<RuleId>, by_last_copy: bool) -> Reason {
 /// The maximum work of a decision: the number of bytes searched for patterns with wildcards, over all readings of the
 /// request.
 ///
-/// At worst, this takes some twenty milliseconds. Real sites stay far below it: 500 KiB of wildcard rules, as sites
-/// write them, add up to 0.3 MB with a path of 16 KB.
+/// At worst, this takes some twenty milliseconds. Real sites stay far below it: to decide a path of 16 KB by 500 KiB of
+/// typical wildcard rules, 0.3 MB are searched.
 pub const BUDGET: usize = 1 << 22;
 /// The maximum work of a decision on the thread that serves the request, where it delays other requests: about two
 /// milliseconds at worst.

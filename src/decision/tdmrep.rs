@@ -17,7 +17,7 @@ pub struct NeedsTdmrep(pub(super) Decision);
 #[derive(Clone, Copy, Debug)]
 pub enum Tdmrep<'t> {
     Found(&'t TdmRep, Sha256),
-    /// What the file said about the request.
+    /// What the file says about the request, for callers that do not have the file.
     Answer(TdmrepAnswer),
     /// The site has no file, or it cannot be fetched. This forbids nothing.
     None,
@@ -50,8 +50,8 @@ impl NeedsTdmrep {
         }
     }
 
-    /// Decides with what is known of the file. If searching it takes more work than [`BUDGET`], denies the request if
-    /// the file could refuse it.
+    /// Decides with what is known of the file. If the search takes more work than [`BUDGET`], denies the request,
+    /// unless the configuration refuses no request because of this file.
     pub fn complete(self, tdmrep: Tdmrep<'_>) -> Decision {
         match tdmrep {
             Tdmrep::Found(file, sha256) => match self.reservation(file, BUDGET) {

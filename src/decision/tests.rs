@@ -219,8 +219,8 @@ User-agent: NamedBot
 Disallow: /named
 ";
 
-/// Returns rules that consist of random sequences of two letters. None of them matches [`slow_path`], but it takes long
-/// to find that out.
+/// Returns rules whose patterns are random sequences of two letters. None of them matches [`slow_path`], but it takes
+/// long to find that out.
 fn slow_rules(count: usize) -> Known {
     let mut letters = letters();
     let rules = (0..count).map(|_| format!("Disallow: /*{}\n", letters.by_ref().take(40).collect::<String>()));
@@ -235,7 +235,7 @@ fn slow_path() -> String {
         .collect()
 }
 
-/// Returns random letters without end. Each is one of two, and every run gets the same ones (xorshift).
+/// Returns an endless sequence of random letters, each `a` or `b`. It is the same in every run (xorshift).
 fn letters() -> impl Iterator<Item = char> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     std::iter::repeat_with(move || {

@@ -20,7 +20,7 @@ pub struct UsageReport {
     pub purposes: Purposes,
     /// Everything that the site says about these purposes.
     pub said: Vec<UseStatement>,
-    /// Why the use is refused, if so.
+    /// Why the use is refused. `None` if it is not refused.
     pub refused: Option<UseRefusal>,
     /// What is known of the site's `tdmrep.json`. `None` if the file does not matter.
     pub tdmrep: Option<TdmrepState>,
@@ -130,7 +130,7 @@ impl Question {
         Some(())
     }
 
-    /// Adds what the robots.txt says about the paths of the site together, because the path in a tunnel is not visible.
+    /// Adds what the robots.txt says about the site as a whole, because the path in a tunnel is not visible.
     pub(super) fn add_usage_of_site(&self, report: &mut UsageReport, agent: Agent<'_>) {
         let usage = agent.usage_of_site();
         let mut is_refused_everywhere = false;
@@ -171,7 +171,7 @@ impl Decision {
     /// Returns whether the decision still needs the site's `tdmrep.json`. It does if the bot does text and data mining,
     /// the configuration reads the file, and robots.txt neither disallows the request nor forbids a purpose.
     pub(super) fn needs_tdmrep(&self) -> bool {
-        // The protocol is for web sites.
+        // The TDM Reservation Protocol is for web sites, not for FTP.
         let is_web = self.target().origin.scheme != Scheme::Ftp;
         let is_read = is_web && self.question.terms.usage.tdmrep != VocabularyPolicy::Off;
         let mines = |report: &UsageReport| report.purposes.contains(Purpose::Tdm);
@@ -218,7 +218,7 @@ impl Decision {
     }
 
     /// Returns what the origin's response with these fields says about the purposes of the bot. Looks at no field if
-    /// the bot has none.
+    /// the bot has no purposes.
     pub fn said_by(&self, response: &HeaderMap) -> Vec<UseStatement> {
         let purposes = self.purposes();
         if purposes.is_empty() {

@@ -58,7 +58,7 @@ fn mine(path: &str, scope: Scope, policy: UsagePolicy, tdmrep: Tdmrep<'_>) -> De
     undecided.complete(tdmrep)
 }
 
-/// Returns the decision of a bot that a site refuses because of its purpose.
+/// Returns a decision that refuses a bot, because the site forbids its purpose.
 pub(super) fn refused() -> Decision {
     decide_for(&[AiTrain], &Known::rules(NO_TRAINING), "/", enforced())
 }
@@ -174,7 +174,7 @@ fn a_tunnel_is_refused_if_the_site_forbids_the_use_of_any_path() {
         ("Content-Usage: / train-ai=n", EVERYWHERE),
         ("Content-Usage: train-ai=y\nContent-Usage: /* train-ai=n", EVERYWHERE),
         ("Content-Usage: train-ai=n\nContent-Usage: /art train-ai=n", EVERYWHERE),
-        // These sites also disallow some paths, so the tunnel would be unverifiable even without the other line.
+        // The `Disallow` line alone would make the tunnel unverifiable.
         ("Disallow: /private\nContent-Signal: ai-train=no", EVERYWHERE),
         ("Disallow: /private\nContent-Usage: /art train-ai=n", SOMEWHERE),
         ("Content-Usage: train-ai=y\nContent-Usage: /art train-ai=n", SOMEWHERE),
