@@ -1,5 +1,6 @@
 //! Decides a logged request again, from its line in the audit log, the configuration and the robots.txt.
-//! [`what_if()`](fn@what_if) decides it as if one of these had been different. No I/O and no clock.
+//! [`what_if()`](fn@what_if) decides it as if one of these had been different. This module does no I/O and reads no
+//! clock.
 //!
 //! The decision itself is made by [`crate::decision`], as in the proxy. The log line says who sent the request, and how
 //! the fetch of the robots.txt ended.
@@ -157,7 +158,8 @@ pub fn decide(logged: &LoggedDecision<'_>, config: &Config, texts: Texts<'_>) ->
     let lookup = || lookup(logged, &config.robots.policy, texts.robots);
     let decision = ask(logged, config)?.decide(None, |_| lookup(), |_| tdmrep(logged, texts.tdmrep))?;
     match texts.robots {
-        // The line names a copy that the decision does not need.
+        // The decision does not need the copy that the line names. Add it, so that `compare` can compare the agent and
+        // the group.
         Some(_) if decision.lookup.is_none() => Ok(decision.with_lookup(lookup()?)),
         _ => Ok(decision),
     }

@@ -1,5 +1,5 @@
-//! Decides the requests of many log lines again, on all cores. Reads each text that the lines name from the store of
-//! evidence only once.
+//! Decides the requests of many log lines again, on all cores. Keeps the texts that the lines name in memory, so that
+//! it seldom reads a text from the store of evidence twice.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -80,8 +80,8 @@ impl Replayer {
         self.each(lines, None, |replayer, logged| Some(replayer.outcome(logged)))
     }
 
-    /// Decides the requests of log lines as if `change` had been in force. Lines for which `is_late` returns true are
-    /// skipped.
+    /// Decides the requests of log lines as if `change` had been in force. Once `is_late` returns true, skips the lines
+    /// that are left.
     ///
     /// # Errors
     /// Fails if the store of evidence cannot be read.
@@ -159,8 +159,8 @@ impl Replayer {
     /// Returns the configuration for a decision: that of `change` if it has one, otherwise the one that the log line
     /// names.
     ///
-    /// # Errors
-    /// Fails if the store of evidence does not have the configuration.
+    /// # Errors Fails if the line names no configuration, if the store of evidence does not have it, or if this version
+    /// does not accept it.
     pub fn config_of<'s>(
         &'s self,
         logged: &LoggedDecision<'_>,

@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Cases {
     done: HashSet<Key>,
-    /// Bots, sites and rules for which no case could be written so far, each with the number of attempts.
+    /// Combinations of bot, site and rule for which no case could be written so far, each with the number of attempts.
     failed: HashMap<Key, u32>,
     text: String,
 }
@@ -153,7 +153,7 @@ fn robots(assumed: &Assumed) -> Option<String> {
 
 /// Maximum number of cases that are written.
 const MAX_CASES: usize = 10_000;
-/// How many decisions with the same bot, site and rule to try, if no case can be written for them.
+/// For how many decisions with the same bot, site and rule to try to write a case.
 const MAX_ATTEMPTS: u32 = 10;
 /// A robots.txt up to this size, in bytes, is written into a case as a whole.
 const MAX_ROBOTS: usize = 4 * 1024;

@@ -1,4 +1,4 @@
-//! Compares a log line with the decision that is made again, and its fields with each other.
+//! Compares a log line with the new decision, and the fields of the line with each other.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub(super) fn contradictions(logged: &LoggedDecision<'_>, config: &Config) -> Ve
     let mut differ = |field, logged: Option<&str>, now: Option<&str>| {
         differences.extend(Difference::between(field, logged, now));
     };
-    // The log may have shortened the URL or escaped a character in it. Then it may not parse, and is not compared.
+    // The log may have shortened the URL or escaped a character in it. If the URL does not parse, it is not compared.
     if let Ok(Target { origin, .. }) = Target::parse(&logged.url) {
         differ("origin", Some(&logged.origin), Some(&origin.to_string()));
         if let Some(robots_url) = &logged.robots_url {
@@ -107,8 +107,8 @@ pub(super) fn compare(logged: &LoggedDecision<'_>, decision: &Decision) -> Vec<D
     differences
 }
 
-/// Compares two things of the logged and the new decision: what the site says about the purposes of the bot, and why a
-/// purpose is refused.
+/// Compares the field `usage` of the logged and the new decision: the purposes of the bot, what the site says about
+/// them, what is known of its `tdmrep.json`, and why a purpose is refused.
 fn differences_of_usage(logged: Option<&LoggedUsage>, now: Option<&UsageReport>) -> Vec<Difference> {
     if logged.is_none() && now.is_none() {
         return Vec::new();

@@ -70,7 +70,7 @@ pub struct LoggedUsage {
     pub purposes: Value,
     pub said: Value,
     pub refused: Value,
-    /// Whether the site's `tdmrep.json` was part of the decision.
+    /// What was known of the site's `tdmrep.json`: a word of [`TdmrepState`], or null if the file did not matter.
     pub tdmrep: Value,
     /// Digest of the `tdmrep.json` that was used.
     pub tdmrep_sha256: Option<Sha256>,
@@ -97,7 +97,7 @@ impl LoggedDecision<'_> {
         self.reason == reason.as_str()
     }
 
-    /// Returns whether robotgate knew at that time whether the site has a `tdmrep.json`.
+    /// Returns whether robotgate knew, when it decided the request, if the site has a `tdmrep.json`.
     pub(super) fn asked_for_tdmrep(&self) -> bool {
         self.has_tdmrep_state(TdmrepState::Found) || self.has_tdmrep_state(TdmrepState::None)
     }

@@ -75,8 +75,8 @@ pub(super) fn scope(logged: &LoggedDecision<'_>, target: &Target, config: &Confi
         let exception = exception(logged, target, config)?;
         return Ok(Scope::Tunnel { exception });
     }
-    // Whether this request was only for the robots.txt depends on header fields that the log does not have. The logged
-    // reason tells it instead.
+    // The log does not have the header fields that decide whether a request for `/robots.txt` can concern another
+    // resource. It cannot if the reason is `robots-file`. If the reason is `pace`, assume that it cannot.
     Ok(Scope::Path {
         alone: logged.is(Reason::RobotsFile) || logged.is(Reason::Pace),
     })
@@ -106,7 +106,8 @@ pub(super) fn identity<'l>(logged: &'l LoggedDecision<'_>, config: &Config) -> R
     })
 }
 
-/// If the request stopped waiting for a fetch of the robots.txt, returns in which state it had found that fetch.
+/// If the request stopped waiting for the fetch of the robots.txt, returns whether that fetch was running (`Collapsed`)
+/// or had not started (`Queued`).
 pub(super) fn pending_fetch(logged: &LoggedDecision<'_>) -> Option<CacheStatus> {
     let error = logged.robots_error.as_deref()?;
     let statuses = [
@@ -124,7 +125,7 @@ pub(super) fn lookup(
     text: Option<&Arc<RobotsCopy>>,
 ) -> Result<Lookup, Missing> {
     let is = |reason| logged.is(reason);
-    // Returns whether the robots.txt, or the lack of one, led to this result. A line with the reason `usage` counts
+    // Returns whether the request may have got past the robots.txt for `reason`. A line with the reason `usage` counts
     // too: a use is refused only after the robots.txt has let the request through, and the line does not say for which
     // reason it did.
     let lets_through = |reason| is(reason) || is(Reason::Usage);
@@ -205,7 +206,8 @@ pub(super) fn tdmrep<'t>(logged: &LoggedDecision<'_>, file: Option<&'t TdmRep>) 
 }
 
 /// The time at which a replay assumes that the robots.txt was fetched, counted from 1970. Every time after 2025 gives
-/// the same decision. An earlier time would count as that of a wrong clock, from which failures are not counted.
+/// the same decision. An earlier time would look like that of a wrong clock, and failures would then never last long
+/// enough for `unreachable-too-long`.
 pub(super) const START: Duration = Duration::from_secs(2_000_000_000);
-/// So long that every robots.txt copy has expired after it.
+/// Longer than any robots.txt copy is valid.
 const YEARS: Duration = Duration::from_secs(20 * 365 * 24 * 60 * 60);

@@ -18,7 +18,7 @@ pub struct Summary {
     pub same: u64,
     /// Number of decisions that depended on the network or on the time of the request. These cannot be made again.
     pub as_logged: u64,
-    /// Numbers of decisions whose result with the change is not known, by the reason for that.
+    /// Numbers of decisions whose result with the change is not known, by the reason why it is not known.
     pub unknown: BTreeMap<String, u64>,
     pub unreadable_lines: u64,
     /// Whether the change has other `[pace]` limits than the configuration that decided. The effect of these limits is

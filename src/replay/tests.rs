@@ -150,7 +150,8 @@ fn outcome(line: &Value, config: &Config, text: Option<&str>) -> Outcome {
     replay(&logged, config, texts)
 }
 
-/// One case for each kind of decision, with its expected reason.
+/// Returns cases of every kind of decision: the expected reason, the User-Agent, the method, the URL, and what the
+/// fetch of the robots.txt found.
 fn cases() -> Vec<(&'static str, &'static str, &'static str, &'static str, Found)> {
     let text = || Found::Text(ROBOTS);
     vec![

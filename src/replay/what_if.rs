@@ -256,8 +256,8 @@ impl Change {
     }
 
     /// Returns which part of the request robotgate would see with `config`: its whole URL, or only the host of its
-    /// CONNECT. The log does not say how an https request came. This assumes that it came in a CONNECT, unless the old
-    /// configuration would not have intercepted that.
+    /// CONNECT. The log does not say whether an https request came in a CONNECT. This function assumes that it did,
+    /// unless the old configuration would not have intercepted the CONNECT.
     fn scope(
         &self,
         logged: &LoggedDecision<'_>,
@@ -364,8 +364,8 @@ impl From<Missing> for Unknown {
     }
 }
 
-/// Returns the User-Agent of the request. Fails if the log line does not have it exactly as it was sent. To find that
-/// out, also checks that the old configuration identifies the logged bot by it.
+/// Returns the User-Agent of the request. Fails if the log line does not have it exactly as it was sent. As one test of
+/// this, the old configuration has to identify the logged bot by it.
 fn user_agent<'l>(
     logged: &'l LoggedDecision<'_>,
     proof: Option<LoggedProof<'_>>,
@@ -404,7 +404,8 @@ pub(super) fn is_as_sent(logged: &LoggedDecision<'_>, field: &str) -> bool {
     !is_joined && !field.ends_with('…') && !field.contains("\\u{")
 }
 
-/// Returns whether the client's address proves which bot it is.
+/// Returns the client's address as a proof, if it is in a network of a bot. Fails if bots have networks and the log has
+/// only a part of the address.
 fn proof_by_address(logged: &LoggedDecision<'_>, config: &Config) -> Result<Proof<'static>, Unknown> {
     if config.bots.iter().all(|bot| bot.accepted_proofs.networks.is_empty()) {
         return Ok(Proof::None);
@@ -420,7 +421,7 @@ fn proof_by_address(logged: &LoggedDecision<'_>, config: &Config) -> Result<Proo
     })
 }
 
-/// Returns the name and the `delay` of each bot that has one.
+/// Returns the name and the `delay` of each bot that has a `delay`.
 fn delays(config: &Config) -> impl Iterator<Item = (&str, Duration)> {
     let bots = config.bots.iter();
     bots.filter_map(|bot| Some((&*bot.name, bot.delay?)))
