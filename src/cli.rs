@@ -1,7 +1,7 @@
 //! The subcommands, one file each. They read arguments, call the library and print. They contain no logic.
 //!
-//! They share the modules `live` (fetching a robots.txt for a person), `source` (reading a robots.txt file),
-//! `overrides` (`--set`), `complaint` (errors on stderr) and `progress` (signs of progress).
+//! They share the modules `live` (fetching a robots.txt for a person), `source` (reading a robots.txt file), `logs`
+//! (reading audit logs), `overrides` (`--set`), `complaint` (errors on stderr) and `progress` (showing progress).
 
 pub mod ca;
 pub mod cache;
@@ -74,8 +74,8 @@ enum Command {
 // === impl Cli ===
 
 impl Cli {
-    /// Runs the subcommand. The exit status is 0 for success, 1 if the answer is no or an input is bad, and 2 for a
-    /// usage error. For most usage errors, clap has already exited.
+    /// Runs the subcommand. The exit status is 0 for success, 1 if the command fails or its answer is negative (for
+    /// example, the URL is refused), and 2 for a usage error. For most usage errors, clap has already exited.
     pub fn execute(self) -> ExitCode {
         match self.command {
             Command::Run(args) => run::run(&args),

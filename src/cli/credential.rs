@@ -116,7 +116,8 @@ fn configured(args: &CredentialArgs) -> Result<(Config, PathBuf, String), Creden
     Ok((config, path, config_options(&sources)))
 }
 
-/// Adds a secret to the credentials file. `option` is the `--config` option of the commands that the output suggests.
+/// Adds a secret to the credentials file. `option` has the options `--config` and `--set` for the commands that the
+/// output suggests.
 fn add(config: &Config, path: &Path, name: &str, stdin: bool, option: &str) -> Result<String, CredentialError> {
     if !is_name(name) {
         return Err(CredentialError::Name(name.to_owned()));

@@ -80,8 +80,8 @@ pub fn run(args: &EvalArgs) -> ExitCode {
 ///
 /// # Errors
 ///
-/// Fails only if reading or writing fails. The answer to a bad line has the line's other fields, `error` (a sentence)
-/// and `input_line` (from 1).
+/// Fails if reading or writing fails. A bad line is not an error: the answer to it has the line's other fields, `error`
+/// (a sentence) and `input_line` (the number of the line, from 1).
 fn eval(profile: Profile, mut input: BufReader<impl Read>, mut output: impl Write) -> io::Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut files = Files::new(profile);

@@ -29,10 +29,10 @@ use source::{Absence, LintInput, Source};
 
 /// Find lines of a robots.txt that have no effect, are misleading, or are useless
 ///
-/// Reads the file as Google's parser does. Without effect are, for example, rules before any user-agent, patterns that
-/// never match, misspelt keys, and lines after the first 500 KiB. Misleading are, for example, user-agents that share
+/// Reads the file as Google's parser does. Examples of lines without effect: rules before any user-agent, patterns that
+/// never match, misspelt keys, and lines after the first 500 KiB. Examples of misleading lines: user-agents that share
 /// rules only because no rule separates them, a `#` or `$` inside a pattern, and names that the parser cuts. Useless
-/// are rules that occur twice or never change a decision.
+/// lines are rules that occur twice or never change a decision.
 ///
 /// For a URL, lint fetches /robots.txt of that site as the proxy would, and first reports the result of the fetch. It
 /// fetches nothing else.

@@ -23,7 +23,7 @@ use crate::{
 use self::way::Way;
 use super::progress::Progress;
 
-/// A fetch of a robots.txt, and its result.
+/// A fetch of a robots.txt or a `tdmrep.json`, and its result.
 #[derive(Debug)]
 pub struct Live {
     pub traced: Traced,
@@ -47,11 +47,10 @@ pub enum LiveError {
     Fetch(#[from] LookupError),
 }
 
-/// Fetches the robots.txt of `origin` with `config`. This takes at most `robots.fetch-timeout`. At a terminal, shows
-/// progress if it takes long.
+/// Fetches `document` from `origin` with the settings in `config`. This takes at most `robots.fetch-timeout`. At a
+/// terminal, shows progress if it takes long.
 ///
-/// # Errors
-/// Fails if the name servers or the root certificates cannot be loaded.
+/// # Errors Fails if the fetch cannot start, for example because the root certificates cannot be loaded.
 pub fn fetch(config: &Config, document: &'static SiteDocument, origin: &Origin) -> Result<Live, LiveError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -154,7 +153,8 @@ impl Live {
         Way(self)
     }
 
-    /// Returns the fetch as a record for programs: as the API shows it, and in addition what only the fetch itself shows.
+    /// Returns the fetch as a record for programs: the fields that the API shows too, and also the redirects, the
+    /// duration, and whether the robots.txt was cut.
     pub(super) fn record(&self) -> FetchRecord<'_> {
         let error = self.answer().failure().map(|failure| &failure.error as &dyn Display);
         let record = FetchRecord::of(self.source_fetch(), self.copy(), error);

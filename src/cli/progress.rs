@@ -13,7 +13,7 @@ use super::columns::{columns_of, cut};
 #[derive(Debug)]
 pub(super) struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 
-/// What the terminal can do: `Moves` can overwrite a line, `Plain` cannot.
+/// What the terminal can do: `Moves` can move its cursor, so a line can be overwritten. `Plain` cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Terminal {
     Plain,

@@ -250,7 +250,7 @@ fn differences(fields: &[Difference]) -> String {
     fields.collect::<Vec<_>>().join("; ")
 }
 
-/// Formats one decision, and on what it is based, as a JSON object.
+/// Formats one decision, and what it is based on, as a JSON object.
 fn shown_json(log: &str, line: u64, logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> String {
     let (word, why, fields) = match outcome {
         Outcome::Same => ("same", None, &[][..]),
@@ -285,7 +285,7 @@ fn shown_json(log: &str, line: u64, logged: &LoggedDecision<'_>, outcome: &Outco
     shown.to_string() + "\n"
 }
 
-/// Formats one decision, and on what it is based, as text.
+/// Formats one decision, and what it is based on, as text.
 fn show(logged: &LoggedDecision<'_>, outcome: &Outcome, replayer: &Replayer) -> String {
     let mut text = format!(
         "{} {} {}\n",

@@ -61,7 +61,7 @@ pub struct WhatIfArgs {
     expect: Option<Which>,
 }
 
-/// The decisions that cases are made from.
+/// Which decisions to make `[[expect]]` cases from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Which {
     /// Decisions that change

@@ -201,7 +201,7 @@ fn summary(found: &Difference) -> String {
 
 /// Printed for a value that is unknown.
 const NONE: &str = "-";
-/// Maximum numbers of shown groups, and agents of a group.
+/// Maximum numbers of groups that are shown, and of agents that are shown for a group.
 const MAX_GROUPS: usize = 50;
 const MAX_AGENTS: usize = 10;
 /// Maximum length of a printed name in bytes.

@@ -17,7 +17,7 @@ pub(super) enum Secret {
     Given(String),
 }
 
-/// Why there is no secret. This error never quotes a secret.
+/// Why a secret cannot be created or used. This error never quotes a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SecretError {
     #[error("the system provides no random numbers")]

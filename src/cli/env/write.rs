@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Why a file was not written. The files before it in the list have been written.
+/// Why a file was not written. The files are written one after the other, so others may already have been written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     #[error(

@@ -1,5 +1,5 @@
 //! A cache of parsed robots.txt files. Its key is the JSON string that contained the file. Consecutive cases often have
-//! the same robots.txt. Then the JSON string is not even decoded.
+//! the same robots.txt. If the JSON string is the same as before, it is not even decoded.
 //!
 //! The cache never exceeds [`BUDGET`] bytes. When it is full, it is cleared. A file that is larger than [`BUDGET`] is
 //! not kept.

@@ -34,7 +34,7 @@ struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 #[derive(serde::Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// What one line asks.
+/// The robots.txt, the bot and the URL of one line.
 struct Question<'a> {
     robots: Rc<RobotsTxt>,
     agent: Cow<'a, str>,
@@ -87,7 +87,8 @@ pub(super) enum BadLine {
     NotBase64(DecodeError),
 }
 
-/// Answers one line on `output`. `number` is the number of the line. The outer result is an error if writing fails.
+/// Answers one line on `output`. `number` is the number of the line. The outer result is an error if writing fails, the
+/// inner one if the line is bad.
 pub(super) fn answer(
     line: &[u8],
     number: u64,
@@ -188,8 +189,8 @@ impl<'a> Fields<'a> {
         writeln!(output, "\"error\":{error},\"input_line\":{number}}}")
     }
 
-    /// Writes each field of the question, with a comma after it. Leaves out the robots.txt, which is large and known to
-    /// the caller. Also leaves out the fields in `ours`, which the answer sets.
+    /// Writes each field of the input line, with a comma after it. Leaves out the robots.txt, which is large and known
+    /// to the caller. Also leaves out the fields in `ours`, which the answer sets.
     fn write_others(&self, ours: &[&str], output: &mut impl Write) -> io::Result<()> {
         for (name, json) in &self.0 {
             if matches!(&**name, "robots" | "robots_b64") || ours.contains(&&**name) {
@@ -284,5 +285,5 @@ fn string<'a>(name: &'static str, json: &'a RawValue) -> Result<Cow<'a, str>, Ba
     }
 }
 
-/// The fields that an answer sets. If the question has fields with these names, they are not copied.
+/// The fields that an answer sets. If the input line has fields with these names, they are not copied.
 const ANSWERED: [&str; 7] = ["allowed", "line", "rule", "group", "usage", "usage_lines", "signals"];

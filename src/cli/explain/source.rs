@@ -107,7 +107,8 @@ impl Source {
         }
     }
 
-    /// Returns the record of the fetch. If there was no fetch, the record says what was used instead.
+    /// Returns the record of the fetch. If the robots.txt was read from a file, the record has only what is known of
+    /// the file.
     pub(super) fn record(&self, decision: &Decision) -> FetchRecord<'_> {
         match self {
             Self::Unasked => FetchRecord::of_decision(decision),

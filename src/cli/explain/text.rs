@@ -25,8 +25,8 @@ use crate::{
 
 /// Returns the whole report.
 ///
-/// If bots may not reach the URL's host, `alone` is the report on what the robots.txt alone says. `sources` are those
-/// of the configuration.
+/// If bots may not reach the URL's host, `alone` is the report on what the robots.txt alone says. `sources` are the
+/// sources of the configuration.
 pub(super) fn write(
     report: &Report<'_>,
     alone: Option<&Report<'_>>,

@@ -149,8 +149,7 @@ fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -
         (LossReason::TieEarlier, _) => "matches and is as long, but stands later".to_owned(),
         (LossReason::DoesNotMatch { fits: 0 | 1 }, _) => "does not match".to_owned(),
         (LossReason::DoesNotMatch { fits }, _) => {
-            // `get` does not return `None`: `fits` could only be in the middle of a character if the pattern were not
-            // ASCII.
+            // `get` does not return `None`: the pattern is ASCII, so `fits` is never in the middle of a character.
             let part = other.rule.pattern.get(..fits).unwrap_or_default();
             format!("does not match: fits only up to {}", cut(part, MAX_PART.min(width / 3)))
         }
