@@ -26,7 +26,7 @@ pub(crate) struct Report<'a> {
     pub(crate) statements: Vec<AudienceStatement<'a>>,
     /// What kind of file the site sent, if it is not a robots.txt.
     pub(crate) disguise: Option<Disguise>,
-    /// The kinds of proof that the bot accepts, if the proxy does not serve it without one.
+    /// The kinds of proof that the bot accepts. `None` if the proxy serves the bot without a proof.
     pub(crate) proofs: Option<String>,
     /// Whether robotgate requested the site's `tdmrep.json`. `None` if the file does not matter.
     pub(crate) tdmrep_asked: Option<bool>,

@@ -44,11 +44,11 @@
 //! - [`fleet`]: shares robots.txt copies with other robotgates through a Redis or Valkey server, and keeps to one pace
 //!   with them.
 //! - [`evidence`]: keeps the robots.txt texts that decisions are based on, by their SHA-256, and records which of them
-//!   each site had, and when. `database`: opens files of the database redb, handles damaged ones, and records why a file
-//!   cannot be written.
+//!   each site had, and when. `database`: opens files of the database redb, handles damaged ones, and records why a
+//!   file cannot be written.
 //! - [`egress`]: resolves names to checked addresses. [`upstream`]: makes, keeps and shares connections to origins,
-//!   sends a request and receives its response over HTTP/1.1, HTTP/2 and FTP, and defines the errors. `wire`: a connection
-//!   whose writes never wait.
+//!   sends a request and receives its response over HTTP/1.1, HTTP/2 and FTP, and defines the errors. `wire`: a
+//!   connection that keeps written bytes in memory, so that a write never waits.
 //! - `pacer`: keeps a limiter ([`pace`]) for each origin, and wakes the requests that wait there.
 //! - [`proxy`]: accepts connections, serves CONNECTs, forwards requests and refuses them. Its documentation follows one
 //!   request.
@@ -57,9 +57,9 @@
 //! - [`audit`]: the log of decisions, of the fetches that they are based on, and of what happens to robotgate itself.
 //! - [`metrics`]: counts events as they happen, and writes them when Prometheus requests them. The value of a label is
 //!   a word from a fixed list or the name of a bot, never a host.
-//! - [`history`]: what happened in the last days by time, site, bot, reason and rule, in bounded memory. The service feeds
-//!   it from [`metrics`] and from the latest lines of the log, which `audit` also keeps in memory, so no request waits
-//!   for it.
+//! - [`history`]: what happened in the last days by time, site, bot, reason and rule, in bounded memory. The service
+//!   feeds it from [`metrics`] and from the latest lines of the log, which `audit` also keeps in memory, so no request
+//!   waits for it.
 //! - [`admin`]: answers operators over HTTP ([`admin::http`]), on the admin listener and on a socket next to the cache
 //!   file. It also contains the client of that socket for the `cache` command, which reads the file itself if no proxy
 //!   runs, and the client for the `health` command.

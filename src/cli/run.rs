@@ -20,8 +20,8 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct RunArgs {
-    /// The configuration file. robotgate reads it again whenever it changes. Without this option, ROBOTGATE_CONFIG names
-    /// the file; without a file, every key has its default
+    /// The configuration file. robotgate reads it again whenever it changes. Without this option, ROBOTGATE_CONFIG
+    /// names the file; without a file, every key has its default
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

@@ -131,8 +131,9 @@ impl Fetched {
 // === impl Meaning ===
 
 impl Meaning {
-    /// Returns what `received` means for the robots.txt. Differs from RFC 9309 in two ways: under the `google` profile, 429
-    /// counts as a server error; and if `policy.soft_404` is set, a 5xx whose page says "not found" counts as a 404.
+    /// Returns what `received` means for the robots.txt. Differs from RFC 9309 in two ways: under the `google` profile,
+    /// 429 counts as a server error; and if `policy.soft_404` is set, a 5xx whose page says "not found" counts as a
+    /// 404.
     pub fn of(received: &Received, policy: &Policy, at: SystemTime) -> Self {
         Self::parsed(received, policy, at, RobotsCopy::new)
     }

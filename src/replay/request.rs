@@ -194,8 +194,8 @@ pub(super) fn lookup(
     })
 }
 
-/// Returns what the proxy knew of the site's `tdmrep.json`. `file` is the one that the log line names. If the line names
-/// none, the site had none.
+/// Returns what the proxy knew of the site's `tdmrep.json`. `file` is the one that the log line names. If the line
+/// names none, the site had none.
 pub(super) fn tdmrep<'t>(logged: &LoggedDecision<'_>, file: Option<&'t TdmRep>) -> Result<Tdmrep<'t>, Missing> {
     match (logged.tdmrep_sha256(), file) {
         _ if logged.waited_for_tdmrep() => Ok(Tdmrep::Pending),

@@ -196,8 +196,8 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
     }
 }
 
-/// Returns why the URL is refused whatever the rules say. Returns `None` if the sentence about the decision already
-/// says so.
+/// Returns why bots may not reach the site, or that its Crawl-delay is too long. The sentence about the decision does
+/// not contain this. Returns `None` for other decisions.
 fn prohibited(decision: &Decision) -> Option<String> {
     match decision.reason {
         // If the host's name had to be resolved to find out that bots may not reach its address, `prohibited` is not

@@ -37,7 +37,7 @@ pub(super) fn write(report: &Report<'_>, why: &Why<'_>, paint: Paint, width: usi
     if let Some(rule) = explanation.rule.as_ref().filter(|rule| rule.directory) {
         writeln!(
             out,
-            "An allow of an index page is one of its directory, too: {}",
+            "A rule that allows an index page also allows its directory: {}",
             rule.pattern
         )?;
     }
