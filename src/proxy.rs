@@ -3,19 +3,21 @@
 //!
 //! How a request is served:
 //!
-//! 1. `listen` (`accept`) accepts a connection, if `clients` and `limits` allow its client one more. If the listener
-//!    has `[proxy.tls]`, `server_tls` terminates the TLS. `client_connection` describes the connection, and `context`
-//!    has the objects that are needed to serve it.
+//! 1. `listen` accepts a connection, unless the client, or all clients together, have reached their limit of
+//!    connections (`clients`). On a listener of `[proxy.tls]`, it terminates the TLS with the settings of `server_tls`.
+//!    `client_connection` describes the connection, and `context` has the objects that are needed to serve it.
 //! 2. `connection` reads one request head after the other (`head`). It passes a CONNECT to `connect`, which refuses it,
 //!    opens a blind `tunnel`, or intercepts it (`intercept`). The requests inside an intercepted CONNECT are served
-//!    like those of any other connection, or as HTTP/2 (`streams`). Any other request becomes a `client`.
-//! 3. `gate` serves the request, from top to bottom:
+//!    like those of any other connection, or as HTTP/2 (`streams`). It passes any other request to `gate`, which reads
+//!    the request's content and sends the response through a `client`.
+//! 3. `gate` serves the request in these steps:
 //!    - `target` finds the origin.
-//!    - `judge` identifies the bot, gets the robots.txt copy and asks [`crate::decision`]. `fetching` fetches and logs
-//!      a robots.txt for it, and `tdmrep` a `tdmrep.json`. If a fetch for the same origin is already under way, the
-//!      request waits for that fetch ([`crate::store`], in `store::fetching`).
+//!    - `judge` identifies the bot, gets the robots.txt copy and asks [`crate::decision`]. If there is no fresh copy,
+//!      `fetching` fetches one and logs the fetch, also of a `tdmrep.json` (`tdmrep`). If a fetch for the same origin
+//!      is already under way, the request waits for that fetch ([`crate::store`], in `store::fetching`).
 //!    - `pacing` waits until the site's pace allows the request.
-//!    - `exchange` writes the line in the audit log, and withdraws a response that forbids the use.
+//!    - `exchange` writes the decision to the audit log. When the origin responds, it checks whether the response
+//!      forbids what the bot uses content for. The bot then gets a refusal instead of the response.
 //! 4. The client gets one of these responses:
 //!    - a refusal (`respond`)
 //!    - the robots.txt copy itself (`cached_response`)
@@ -23,10 +25,10 @@
 //!    - the origin's response: `gate/forward` sends the request on a connection of [`crate::upstream`], and `relay`
 //!      passes heads (`rewrite`, `fields`, `websocket`) and content both ways
 //!
-//! `changes` notes which sites changed their robots.txt, and what that means. `rejections` logs clients that reject
-//! the certificates of the interception. [`crate::metrics`] counts events, and
-//! `snapshot` reads the other values when the metrics are requested. `sampler` passes to [`crate::history`] what was
-//! counted.
+//! `changes` logs which sites changed their robots.txt, and which recent requests would now be decided differently.
+//! `rejections` logs clients that do not trust the certificates with which robotgate intercepts connections.
+//! [`crate::metrics`] counts events. `snapshot` reads the values that are not counted, such as the number of known
+//! sites, when the metrics are requested. `sampler` passes the counts to [`crate::history`].
 
 mod cached_response;
 mod changes;

@@ -1,8 +1,8 @@
 //! Records when a site changes its robots.txt: in the audit log, the metrics and the list of recent changes. Says which
 //! rules were added and removed, and which of the recent requests in memory would now be decided differently.
 //!
-//! No request waits for this. A blocking thread compares one change at a time. If too many changes wait, or if
-//! robotgate stops, a change is recorded without a comparison.
+//! No request waits for this. A thread of its own takes one change after the other, and compares the robots.txt before
+//! and after it. If too many changes wait, or if robotgate stops, a change is recorded without a comparison.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -83,7 +83,8 @@ struct Effect {
 // === impl ChangeNotes ===
 
 impl ChangeNotes {
-    /// Queues a change to be compared and recorded. Call this in a Tokio runtime.
+    /// Queues a change to be compared and recorded. If the queue is full, records it at once without a comparison. Call
+    /// this in a Tokio runtime.
     pub(super) fn note(self: &Arc<Self>, change: Change) {
         let weight = change.weight();
         let mut queue = self.lock();
@@ -167,8 +168,8 @@ impl Change {
         copies.iter().map(|answered| answered.weight()).sum()
     }
 
-    /// Compares the two robots.txt texts, and decides the recent requests in memory again with each. Blocks for up to
-    /// some seconds.
+    /// Compares the robots.txt before and after the change, and decides the recent requests in memory again with both.
+    /// Blocks for up to a few seconds.
     fn compare(&self) -> (Changes, Effect) {
         let profile = self.config.robots.policy.profile;
         let found = changes(profile, self.before.text(), self.after.text());
@@ -366,8 +367,8 @@ const MAX_WEIGHT: usize = 64 * 1024 * 1024;
 const MAX_TIME: Duration = Duration::from_secs(2);
 /// Maximum number of requests that the log line of one change lists as examples.
 const MAX_EXAMPLES: usize = 5;
-/// Maximum number of groups that the log line of one change lists. The same maximum applies to other lines, such as
-/// `Sitemap`, and to the agents and the rules of one group.
+/// Maximum number of groups that the log line of one change lists. The same maximum applies to the lines that are not
+/// rules, such as `Sitemap`, and to the agents and the rules of one group.
 const MAX_LISTED: usize = 20;
 /// Maximum number of rules that the log line of one change lists, in all groups together.
 const MAX_RULES: usize = 100;

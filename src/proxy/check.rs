@@ -40,7 +40,7 @@ pub struct Warnings {
 /// Checks all files and addresses that `config` names.
 ///
 /// # Errors
-/// Returns the first error with which a start or a reload would fail.
+/// Fails if a start or a reload with `config` would fail, with the same error.
 pub fn check(config: &Config) -> Result<Warnings, Unusable> {
     check_files(config)?;
     Ok(Warnings {
@@ -52,7 +52,7 @@ pub fn check(config: &Config) -> Result<Warnings, Unusable> {
 /// Checks whether a reload with `config` would fail, before the reload creates anything.
 ///
 /// # Errors
-/// Returns the first error of the reload.
+/// Fails if the reload would fail, with the same error.
 pub fn check_reload(config: &Config) -> Result<(), SetupError> {
     check_files(config)?;
     check_disk(config)?;

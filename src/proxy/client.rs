@@ -41,7 +41,8 @@ impl Client {
     /// requests.
     ///
     /// # Errors
-    /// Fails if pingora cannot parse the head. robotgate has already parsed it, with stricter checks.
+    /// Fails if pingora cannot parse the head. This is not expected, because robotgate has checked the head more
+    /// strictly.
     pub(super) async fn http1(wire: Wire, head: Head, left: u32) -> pingora::Result<Self> {
         Ok(Self::Http1(Box::new(Http1::new(wire, head, left).await?)))
     }
@@ -57,7 +58,7 @@ impl Client {
         }
     }
 
-    /// Returns whether the URL of the request named a user of an FTP site.
+    /// Returns whether the URL of the request named a user of an FTP site, other than the anonymous one.
     pub(super) fn names_user(&self) -> bool {
         match self {
             Self::Http1(client) => client.names_user(),
@@ -134,7 +135,8 @@ impl Client {
         }
     }
 
-    /// Returns whether [`send`](Self::send) may be called. It may be called before all earlier bytes have been sent.
+    /// Returns whether [`send`](Self::send) may be called: over HTTP/1.1, if only few bytes wait to be sent, and over
+    /// HTTP/2, if none do.
     pub(super) fn has_room(&self) -> bool {
         match self {
             Self::Http1(client) => client.has_room(),

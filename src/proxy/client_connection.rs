@@ -93,8 +93,8 @@ impl ClientConnection {
         }
     }
 
-    /// Returns the client's certificate if it is still valid, and if the configuration still trusts the roots against
-    /// which it was checked.
+    /// Returns the client's certificate. Returns `None` if it has expired, or if `proxy.tls.client-roots` has changed
+    /// since it was checked.
     pub(super) fn certificate(&self, proxy: &Proxy, now: impl Fn() -> SystemTime) -> Option<&ClientCertificate> {
         let vouched = self.certificate.as_deref()?;
         let roots = &proxy.tls.as_ref()?.client_roots;
@@ -102,8 +102,8 @@ impl ClientConnection {
         Some(&vouched.certificate).filter(|certificate| trusted && certificate.holds(now()))
     }
 
-    /// Counts a request in the tunnel that the client cancelled. A client that cancels too many is disconnected,
-    /// because over HTTP/2 cancelling costs the client nothing, but the proxy work.
+    /// Counts a request in the tunnel that the client cancelled. A client that cancels too many is disconnected:
+    /// over HTTP/2, a cancelled request costs the client almost nothing, but robotgate has already worked on it.
     pub(super) fn count_reset(&self) {
         if let Some(outer_connect) = &self.outer_connect {
             outer_connect.resets.count(Instant::now());
@@ -131,11 +131,11 @@ impl OuterConnect {
     }
 
     /// Notes the server name that the client requests in the tunnel's TLS handshake, if it differs from the CONNECT's
-    /// host. robotgate then refuses to decide the requests in the tunnel, because it and the origin could disagree on
-    /// their host.
+    /// host. robotgate then refuses all requests in the tunnel, because it is not clear for which of the two hosts they
+    /// are.
     ///
-    /// A handshake without a name does no harm: robotgate decides the requests for the CONNECT's host, and names that
-    /// host to the site.
+    /// A handshake without a name does no harm: robotgate decides the requests for the CONNECT's host, and requests
+    /// that name in its own TLS handshake with the site.
     pub(super) fn note_server_name(&self, name: &str) {
         if !self.origin.host.matches(name) {
             // `set` fails only if a name is already set. That cannot happen, because a TLS handshake requests only one

@@ -45,8 +45,8 @@ struct Table {
     clients: HashMap<IpAddr, Arc<Client>>,
     /// Number of connections of all clients together.
     connections: usize,
-    /// Maximum number of connections for which the process may open files. A client's connection takes two files: its
-    /// own socket, and the socket of a connection to an origin.
+    /// Maximum number of client connections, so that the process does not open more files than it may. Each takes two
+    /// files: its own socket, and the socket of a connection to an origin.
     room: usize,
     /// When the table has this many clients, robotgate removes those that it no longer needs to remember.
     sweep_at: usize,
@@ -317,8 +317,9 @@ pub(super) fn kept_connections(files: usize) -> usize {
 fn files_for(connections: usize) -> usize {
     let without_kept = connections.saturating_mul(2).saturating_add(OTHER_FILES);
     let mut files = without_kept;
-    // The more files are allowed, the more idle connections are kept, and these need files too. So compute both again
-    // until they fit. This ends, because the number of idle connections has a maximum.
+    // If the process may open more files, robotgate keeps more idle connections, and these need more files. So repeat
+    // the computation until the number of files stays the same. This ends, because the number of idle connections has a
+    // maximum.
     loop {
         let needed = without_kept.saturating_add(2 * kept_connections(files));
         if needed == files {
@@ -344,7 +345,7 @@ const MANY: usize = 1024;
 /// Number of files that the process opens for other purposes than client connections: logs, the file of robots.txt
 /// copies, name servers and fetches.
 const OTHER_FILES: usize = 64;
-/// One client may have 1/`SHARES`, a quarter, of the connections for which the process may open files.
+/// One client may use 1/`SHARES`, which is a quarter, of the connections for which the process may open files.
 const SHARES: usize = 4;
 /// Maximum number of clients that are sent a response at the same time because they have reached a limit.
 const TURNED_AWAY: usize = 256;

@@ -156,7 +156,8 @@ async fn admit(
     settle(exchange, connect, decision, context).await.map_err(Some)
 }
 
-/// Returns when the client has closed the connection. Keeps the bytes that the client sends in the meantime.
+/// Waits until the client closes the connection, and keeps the bytes that the client sends in the meantime. If the
+/// client sends `MAX_EARLY` bytes or more, stops reading and never returns.
 async fn gone(stream: &mut ClientStream) {
     while stream.early().len() < MAX_EARLY {
         if !matches!(stream.read_early().await, Ok(1..)) {
@@ -190,5 +191,6 @@ async fn settle(
     }
 }
 
-/// Maximum number of bytes that a client may send before the response to its CONNECT.
+/// While a CONNECT waits for the site's pace, robotgate reads about this many bytes from the client, and leaves the
+/// rest for later.
 const MAX_EARLY: usize = 16 * 1024;

@@ -57,8 +57,8 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             // Some clients begin TLS without waiting for the response to their CONNECT. Put the bytes after the head
             // back, for the code that serves the tunnel.
             wire.unread(head.bytes.split_off(head.len));
-            // `None` means that responses to earlier requests are still unsent. That does not happen: a client that has
-            // sent its next request has read the last response.
+            // `None` means that the connection is broken, because responses to earlier requests have been sent: `gate`
+            // returns a connection for the next request only after that.
             let Some((stream, early)) = wire.into_stream() else {
                 return;
             };
@@ -92,8 +92,8 @@ async fn reject(wire: Wire, error: &HeadError, context: &Context) {
         (_, Some(limit), _) => context.connection.guard.count_exceeded(limit, client),
         (HeadError::Tls, _, Some(outer_connect)) => ratelimited!(
             warn, client = %context.connection.client_for_log(), origin = %outer_connect.origin,
-            "a client sent a second layer of TLS in a CONNECT tunnel, where robotgate cannot decide, so robotgate closed it; \
-             to let it pass, add the host to [[https.tunnel]]"
+            "a client sent a second layer of TLS in a CONNECT tunnel, so robotgate could not see the requests and closed \
+             the tunnel; to let the TLS pass, add the host to [[https.tunnel]]"
         ),
         (HeadError::Tls, _, None) => ratelimited!(
             warn, client = %context.connection.client_for_log(),
@@ -115,8 +115,8 @@ pub(super) async fn answer_and_close(mut wire: Wire, problem: &Problem<'_>, live
     let name = live.current().config.proxy.name.clone();
     let answer = OwnResponse::problem(problem, &http::HeaderMap::new(), &name);
     live.metrics.early_error(problem.error(), answer.head.status.as_u16());
-    // An error means that the client has left.
     let within = live.current().config.proxy.write_timeout;
+    // An error means that the client has left.
     let _ = wire.write_all(&answer.to_http1(true)).await;
     let _ = tokio::time::timeout(within, AsyncWriteExt::shutdown(&mut wire)).await;
     if !matches!(problem, Problem::Head(HeadError::Timeout)) {

@@ -29,7 +29,8 @@ use crate::{
     text::{Timestamp, micros, plain, plain_message},
 };
 
-/// Fetches these files with the settings of one configuration, and reports each fetch to the log and the metrics.
+/// Fetches robots.txt and `tdmrep.json` files with the settings of one configuration. Reports each fetch to the log and
+/// the metrics.
 pub(super) struct LoggedFetcher {
     pub(super) fetcher: Fetcher,
     pub(super) audit: Arc<AuditLog>,

@@ -1,5 +1,5 @@
-//! Reads, adds and removes the header fields of a proxy (RFC 9110 §7.6), and writes the structured fields of a
-//! decision (RFC 9651). These are pure functions, without I/O.
+//! Reads, adds and removes the header fields that concern a proxy (RFC 9110 §7.6), and writes strings for the
+//! structured fields of a decision (RFC 9651). These are pure functions, without I/O.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
@@ -141,8 +141,9 @@ fn has_own_rules(name: &HeaderName) -> bool {
     .contains(name)
 }
 
-/// Removes `name`, as a token or as a string, from the list in a field (RFC 9651 §3.1), and returns the rest. Returns
-/// `None` if no members remain, or if the field is not a list of items: then it is unclear which proxy added what.
+/// Removes `name`, as a token or as a string, from the list in a field (RFC 9651 §3.1), and returns the rest. Also
+/// removes members that are neither tokens nor strings, because they name no proxy. Returns `None` if no members
+/// remain, or if the field is not a valid list: then it is unclear which proxy added what.
 pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Option<HeaderValue> {
     let lines: Vec<&[u8]> = headers.get_all(field).iter().map(HeaderValue::as_bytes).collect();
     let mut list = sfv::Parser::new(&lines.join(&b", "[..])).parse::<sfv::List>().ok()?;
@@ -157,8 +158,9 @@ pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Op
     list.serialize().and_then(|list| HeaderValue::try_from(list).ok())
 }
 
-/// Appends a string of a structured field (RFC 9651 §3.3.3) with its quotes. Percent-escapes characters that such a
-/// string cannot contain, so that no value from outside can end the string or the header line.
+/// Appends `text` as a string of a structured field (RFC 9651 §3.3.3), with its quotes. Cuts it after `max` bytes.
+/// Percent-escapes characters that such a string cannot contain, so that no value from outside can end the string or
+/// the header line.
 pub(super) fn push_string(out: &mut String, text: &str, max: usize) {
     out.push('"');
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');

@@ -36,7 +36,7 @@ pub struct ParsedRequest {
 /// origin of the CONNECT that the request came through.
 ///
 /// # Errors
-/// Returns why the head is refused, and which part of the code refused it.
+/// Fails if the head is refused. The error says which part of the code refused it, and why.
 pub fn take(bytes: &[u8], outer_connect: Option<&Origin>) -> Result<Option<Taken>, String> {
     let mut bytes = BytesMut::from(bytes);
     let Some(head) = Head::parse(&mut bytes, LIMITS).map_err(|error| format!("head: {error}"))? else {

@@ -119,9 +119,9 @@ impl Generation {
         Self::build(config, None, false, listening, log_format)
     }
 
-    /// Builds everything for the new configuration `config`, and takes over what has not changed since this one. With
-    /// `anew`, opens and reads all files again, even if their names are the same: certificates, keys and the audit log.
-    /// Someone may have replaced or renamed them.
+    /// Builds everything for the new configuration `config`, and takes over from `self` what the new configuration does
+    /// not change. With `anew`, opens and reads all files again, even if their names are the same: certificates, keys
+    /// and the audit log. Someone may have replaced or renamed them.
     ///
     /// # Errors
     /// Fails if a file or another resource that the configuration names is not available. Nothing has changed then.
@@ -221,7 +221,8 @@ impl Generation {
         self.changes.finish().await;
     }
 
-    /// Returns how many root certificates origins are checked against: those of the system, and those of the operator.
+    /// Returns with how many root certificates robotgate verifies the certificates of origins: first the number of
+    /// those that the system provides, then of those that `https.extra-roots` adds.
     pub fn roots(&self) -> (usize, usize) {
         (self.roots.system, self.roots.extra)
     }

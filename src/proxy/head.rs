@@ -35,7 +35,8 @@ pub(super) struct Head {
     pub(super) len: usize,
     /// The target and the fields of the request, if it is a CONNECT.
     pub(super) connect: Option<ConnectHead>,
-    /// Whether the URL names a user of an FTP site. Name and password are not in `bytes` any more.
+    /// Whether the URL named a user of an FTP site, other than the anonymous one. `bytes` no longer contains the name
+    /// and the password.
     pub(super) names_user: bool,
 }
 
@@ -337,7 +338,7 @@ impl HeadLimits {
     /// and must not be one that HTTP/1 could misinterpret. HTTP/2 itself checks everything else.
     ///
     /// # Errors
-    /// See [`HeadError`].
+    /// Fails if the head exceeds a limit, or says in an unusual way how long its content is.
     pub(super) fn check_http2(self, request: &RequestHeader) -> Result<(), HeadError> {
         if request.headers.len() > self.fields {
             return Err(HeadError::TooManyFields(self.fields));

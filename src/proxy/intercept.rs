@@ -1,5 +1,5 @@
-//! Interception: accepts a CONNECT and serves the requests in the tunnel. If the client begins TLS, terminates it with a
-//! certificate of the local certificate authority. Otherwise, serves HTTP without TLS.
+//! Interception: accepts a CONNECT and serves the requests in the tunnel. If the client begins TLS, terminates it with
+//! a certificate of the local certificate authority. Otherwise, serves HTTP without TLS.
 //!
 //! Accepting a CONNECT decides nothing: each request in the tunnel is decided on its own.
 
@@ -125,8 +125,8 @@ pub(super) async fn serve(
         (Some(_), Scheme::Http) => serve_inside(Box::new(stream), outer_connect, context).await,
         (Some(first_byte), Scheme::Https | Scheme::Ftp) => ratelimited!(
             warn, client = %context.connection.client_for_log(), %origin, first_byte,
-            "a client sent neither TLS nor HTTP through a CONNECT, so robotgate closed it; to let other protocols \
-             pass, add the host to [[https.tunnel]]"
+            "a client sent neither TLS nor HTTP through a CONNECT, so robotgate closed the tunnel; to let other \
+             protocols pass, add the host to [[https.tunnel]]"
         ),
         (None, _) => {}
     }
@@ -151,8 +151,8 @@ async fn serve_inside(stream: Stream, outer_connect: Arc<OuterConnect>, context:
     };
     match stream.selected_alpn_proto() {
         Some(ALPN::H2) => streams::serve(stream, outer_connect, &inside).await,
-        // Boxed, because a connection serves a CONNECT, which serves a connection: without the box, the future would
-        // contain itself.
+        // Boxed, because `connection::serve` calls this function when it serves a CONNECT. Without the box, its future
+        // would contain itself.
         _ => Box::pin(connection::serve(stream, &inside)).await,
     }
 }

@@ -71,7 +71,7 @@ fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) ->
 
 /// Decides a request. The only log lines that this writes are those of fetches. Fetches and long decisions count
 /// against the limits of `requester`, and a long decision may have to wait for those of others. If the site's
-/// robots.txt is looked up, `tally` gets the counts of the site.
+/// robots.txt is looked up, sets `tally` to the site's counters.
 ///
 /// # Errors
 /// Fails if the decision needs the robots.txt or the `tdmrep.json` and no fetch can start, or if a long decision waits
@@ -132,7 +132,7 @@ async fn with_tdmrep(
     let can_refuse = generation.terms.usage.can_refuse(&[Vocabulary::Tdmrep]);
     let found = match look_up(store, generation, requester, undecided.origin()).await {
         Ok((found, _)) => found,
-        // What robotgate only reports must never refuse a request.
+        // If robotgate only reports what `tdmrep.json` files forbid, a failed lookup must not refuse the request.
         Err(_) if !can_refuse => return Ok(undecided.complete(Tdmrep::NotAsked)),
         Err(error) => return Err(error.into()),
     };
@@ -158,8 +158,8 @@ async fn with_tdmrep(
     }
 }
 
-/// Makes a decision that takes long. Only a few of these may run at the same time. They are shared fairly between
-/// clients, so this may have to wait.
+/// Makes a decision that takes long. Waits for a turn first, because only a few of these decisions may run at the same
+/// time. Clients get their turns fairly.
 async fn at_length<T>(
     generation: &Generation,
     requester: Requester,

@@ -138,9 +138,9 @@ impl Limit {
             Limit::BodyTimeout => "the request's content did not arrive in time (proxy.body-timeout)",
             Limit::Http2Resets => "the client cancelled too many requests (proxy.max-http2-resets)",
             Limit::TunnelIdleTimeout => {
-                "no bytes were sent in either direction for too long (proxy.tunnel-idle-timeout)"
+                "no bytes passed through the tunnel or WebSocket for too long (proxy.tunnel-idle-timeout)"
             }
-            Limit::TunnelTimeout => "it reached its maximum duration (proxy.tunnel-timeout)",
+            Limit::TunnelTimeout => "the tunnel or WebSocket reached its maximum duration (proxy.tunnel-timeout)",
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct Listeners {
 #[derive(Debug)]
 pub struct Planned {
     sockets: Vec<PlannedSocket>,
-    /// Lets new sockets use the ports of old ones, until this plan is dropped.
+    /// Lets new sockets use the ports of old ones, until this value is dropped.
     _shared: SharedPorts,
 }
 
@@ -237,9 +237,9 @@ impl Listeners {
         self.failed.cancelled().await;
     }
 
-    /// Waits until all connections of bots have ended. After `bound`, or if `cut_off` is cancelled, ends the remaining
-    /// ones. Returns `true` if all of them ended in time. Call this after the proxy has begun to stop. Operators are
-    /// served until the end.
+    /// Waits until all connections of bots have ended. After `bound`, or when the token `cut_off` of [`new`](Self::new)
+    /// is cancelled, ends the remaining ones. Returns `true` if all of them ended in time. Call this after the proxy
+    /// has begun to stop. Connections of operators continue until the process ends.
     pub async fn drain(&self, bound: Duration) -> bool {
         let (for_operators, for_bots): (Vec<_>, Vec<_>) = {
             let mut listeners = self.lock();
@@ -288,7 +288,7 @@ pub(super) fn check(config: &Config) -> Result<Vec<(SocketAddr, &'static str)>, 
     Ok(taken)
 }
 
-/// Returns each address of the configuration, and the protocol on it.
+/// Returns each address on which `config` makes robotgate listen, and the protocol that clients speak there.
 fn wanted(config: &Config) -> impl Iterator<Item = (SocketAddr, Speaks)> {
     let proxy = &config.proxy;
     let plain = proxy.listen.iter().map(|address| (*address, Speaks::Http));

@@ -36,7 +36,8 @@ pub struct Live {
     pub(super) history: Arc<History>,
     /// Earlier audit logs to which requests may still write.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
-    /// Whether the proxy is stopping. Each request reads this, so it is not a channel, which would take a lock.
+    /// Whether the proxy is stopping. An atomic value, because each request reads it, and to read a channel takes a
+    /// lock.
     stopping: AtomicBool,
 }
 
@@ -64,8 +65,8 @@ impl Live {
         }))
     }
 
-    /// Puts the configuration of `generation` in force. The caller has built it to follow the configuration that is in
-    /// force now.
+    /// Puts the configuration of `generation` in force. The caller has built `generation` with
+    /// [`Generation::followed_by`] from the one that is in force now.
     pub fn put_in_force(&self, generation: Arc<Generation>) {
         let before = self.generation();
         let cache = &generation.config.cache;
@@ -128,7 +129,7 @@ impl Live {
         &self.history
     }
 
-    /// Returns recent requests that were not allowed.
+    /// Returns the latest lines of the audit log that are in memory.
     pub fn recent(&self) -> Arc<Recent> {
         self.generation().recent.clone()
     }
@@ -155,7 +156,7 @@ impl Live {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the configuration in force behind a guard. Use this only for a short time.
+    /// Returns the configuration in force, for a short use. This is cheaper than [`generation`](Self::generation).
     pub(super) fn current(&self) -> arc_swap::Guard<Arc<Generation>> {
         self.current.load()
     }

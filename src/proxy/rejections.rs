@@ -38,8 +38,9 @@ pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: 
     }
 }
 
-/// Logs that a client closed a connection without sending anything. `after` is the time since it could first send. The
-/// close is a sign that the client rejects the certificate only for TLS, and only soon after the handshake.
+/// Logs that a client closed a connection without sending anything, if the client may have rejected the certificate:
+/// the connection is TLS inside a CONNECT, and the client closed it soon after the handshake. `after` is the time since
+/// the client could first send.
 pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && outer_connect.origin.scheme == Scheme::Https

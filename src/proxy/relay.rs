@@ -118,7 +118,8 @@ impl Relay<'_> {
     /// Passes the rest of the request and the whole response.
     ///
     /// # Errors
-    /// See [`Broken`]. If the head of a response was sent to the client, the exchange has the status of that response.
+    /// Fails if one side fails or is too slow, or if the response is withdrawn; see [`Broken`]. `status` of the
+    /// exchange is set if the client has been sent the head of a response.
     pub(super) async fn run(mut self) -> Result<Relayed, Broken> {
         let now = Instant::now();
         let mut state = State {
@@ -162,7 +163,7 @@ impl Relay<'_> {
                 break;
             }
         }
-        // An FTP server answers several commands before there is a head.
+        // An FTP server answers several commands before there is a response head. Each answer extends the deadline.
         let progress = self.server.ftp_progress();
         down_moved |= std::mem::replace(&mut state.ftp_progress, progress) != progress;
         if up_moved || down_moved {
@@ -335,8 +336,8 @@ impl Relay<'_> {
         rewrite::check_answer(upgrade, &head).map_err(Broken::Server)?;
         exchange.note_response(&head);
         let status = head.status;
-        // Read the fields as the origin sent them, before robotgate removes those that `Connection` names. An
-        // informational response (1xx) has no content, so no use can be forbidden, and it is passed on.
+        // Check the fields as the origin sent them, before robotgate removes those that `Connection` names. Do not
+        // check an informational response (1xx): it has no content whose use it could forbid.
         if (!status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS)
             && let Some(withdrawal) = exchange.note_usage(&head)
         {
@@ -351,7 +352,7 @@ impl Relay<'_> {
         }
         rewrite::from_origin(&mut head, &proxy.name).map_err(internal)?;
         if received != Version::HTTP_2 || self.server.version() != Version::HTTP_2 {
-            // This field announces trailers, but the response has none (RFC 9110 §6.6.2).
+            // This field announces trailers (RFC 9110 §6.6.2), which robotgate forwards only from HTTP/2 to HTTP/2.
             head.remove_header(&header::TRAILER);
         }
         if status.is_informational() {
@@ -446,7 +447,7 @@ impl From<ClientFault> for Broken {
     }
 }
 
-/// Returns the error for a head that cannot be written, because of one of its fields.
+/// Converts pingora's error for a response head in which a field could not be set.
 fn internal(error: Box<pingora::Error>) -> Broken {
     Broken::Server(Fault::Internal(error.to_string()))
 }

@@ -77,8 +77,8 @@ pub(super) fn to_origin(
     Ok(())
 }
 
-/// Checks whether an origin's response may be forwarded. If the request asked for another protocol, `upgrade` has its
-/// fields.
+/// Checks whether an origin's response may be forwarded. `upgrade` has the fields of the request if it asked for a
+/// WebSocket, and is `None` otherwise.
 ///
 /// # Errors
 /// Fails if the response switches to a protocol that the client did not ask for (RFC 9110 §15.2.2), has a status that
@@ -95,7 +95,7 @@ pub(super) fn check_answer(upgrade: Option<&HeaderMap>, response: &ResponseHeade
     }
 }
 
-/// Removes the fields from an origin's response that are for one connection only, and adds the proxy to Via.
+/// Removes the fields from an origin's response that are for one connection only, and adds the proxy's `name` to Via.
 pub(super) fn from_origin(response: &mut ResponseHeader, name: &str) -> Result<()> {
     if let Some(length) = fields::only_length(&response.headers) {
         response.insert_header(header::CONTENT_LENGTH, length)?;

@@ -7,11 +7,12 @@ use pingora_http::RequestHeader;
 use super::client_connection::OuterConnect;
 use crate::origin::{FtpPath, HostPort, MAX_METHOD, MAX_TARGET, Origin, Scheme, Target, TargetError, TargetForm};
 
-/// Returns the target of `request`, which contains no login. `outer_connect` is the CONNECT that it came through, if
-/// any.
+/// Returns the origin and the path that `request` asks for. `outer_connect` is the CONNECT that the request came
+/// through, if any.
 ///
 /// # Errors
-/// Fails if the request does not name them, or if different parsers could find different ones.
+/// Fails if the request names no origin or path, or contains a user name or password, or if other parsers could find
+/// another origin or path in it.
 pub(super) fn target_of(request: &RequestHeader, outer_connect: Option<&OuterConnect>) -> Result<Target, TargetError> {
     check_method(&request.method)?;
     if !request.raw_path_is_utf8() {

@@ -1,8 +1,10 @@
-//! The `tdmrep.json` files of sites: how much memory they get, and what the log says about their fetches. They have a
+//! The `tdmrep.json` files of sites, which say whether the content may be used for text and data mining. This module
+//! says how much memory the files get, and makes the log lines about their fetches. They have a
 //! [`Store`](crate::store::Store) of their own, which shares the file on disk with the store of the robots.txt files.
-//! robotgate needs them for bots with the purpose of text and data mining, and for operators who ask about that purpose.
+//! robotgate needs them for bots with the purpose of text and data mining, and for operators who ask about that
+//! purpose.
 //!
-//! [`crate::decision`] says which decisions need the file.
+//! [`crate::decision`] says which decisions need a site's `tdmrep.json`.
 
 use std::time::SystemTime;
 
@@ -45,7 +47,8 @@ impl MemoryShares {
         }
     }
 
-    /// Returns whether bots need `tdmrep.json` files. Otherwise, only operators can ask about them.
+    /// Returns whether bots need `tdmrep.json` files. If not, robotgate needs them only to answer questions of
+    /// operators.
     pub(super) fn is_for_bots(&self) -> bool {
         self.tdmrep != FOR_QUESTIONS
     }
@@ -124,8 +127,8 @@ impl LoggedFetcher {
     }
 }
 
-/// Returns what robotgate uses as the origin's `tdmrep.json` in this state: the file, or that there is none. While the
-/// site fails, its last answer is used. Returns `None` if nothing is known.
+/// Returns, for the log, what robotgate knows of an origin's `tdmrep.json`: `file` or `none`, as the site last
+/// answered, or `unreachable` if the site has never answered. Returns `None` if no fetch has ended yet.
 fn holds(state: &OriginState) -> Option<&'static str> {
     match (state.current(), state.answered()) {
         (Some(_), _) => Some("file"),
@@ -134,11 +137,12 @@ fn holds(state: &OriginState) -> Option<&'static str> {
     }
 }
 
-/// Minimum memory for the `tdmrep.json` files, unless `cache.max-bytes` is very small. Several of the largest files
-/// have to fit, or each request would fetch its file again.
+/// Minimum memory for the `tdmrep.json` files, in bytes, but never more than half of `cache.max-bytes`. Several files
+/// of the maximum size have to fit. Otherwise, robotgate would not keep such a file, and would fetch it for each
+/// request.
 const MIN_BYTES: u64 = 8 * 1024 * 1024;
-/// Memory for the `tdmrep.json` files if no bot needs them, but operators can ask about them. It is less than any bot
-/// gets, and too little to count as a part of `cache.max-bytes`.
+/// Memory for the `tdmrep.json` files if only questions of operators need them, in bytes. It is so little that it comes
+/// on top of `cache.max-bytes`. If bots need the files, the memory for them is always more than this.
 const FOR_QUESTIONS: u64 = 256 * 1024;
 
 #[cfg(test)]

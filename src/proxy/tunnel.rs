@@ -82,7 +82,8 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
 /// Some servers ask for a second ClientHello and take the host from that one, so it is checked too.
 ///
 /// # Errors
-/// Returns the client's first bytes if their TLS requests another host or no host, or cannot be parsed.
+/// Fails if the client's first bytes are not allowed in this tunnel ([`FirstBytes::means`]). The error says what they
+/// are.
 async fn pass_checked(
     stream: &mut ClientStream,
     origin: &mut TcpStream,
@@ -129,8 +130,8 @@ async fn read(stream: &mut ClientStream, opening: &mut Opening) {
     while opening.wants_more(stream.early()) && matches!(stream.read_early().await, Ok(1..)) {}
 }
 
-/// Checks that `first_bytes` ask for the host for which the tunnel was allowed. A client that sends no bytes passes
-/// too.
+/// Checks that the tunnel may pass `first_bytes` ([`FirstBytes::means`]). A client that sends no bytes passes too.
+/// Otherwise, returns `first_bytes` as the error.
 fn check(first_bytes: FirstBytes, stream: &ClientStream, exchange: &Exchange) -> Result<(), FirstBytes> {
     let is_expected = match &first_bytes {
         FirstBytes::Nothing => stream.early().is_empty(),
@@ -205,7 +206,7 @@ async fn dial(exchange: &mut Exchange) -> Result<TcpStream, Fault> {
 async fn connect(address: SocketAddr, within: Duration) -> Result<TcpStream, Fault> {
     match tokio::time::timeout(within, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => {
-            // Without `TCP_NODELAY`, small writes can be delayed. If this fails, the tunnel still works.
+            // Without `TCP_NODELAY`, small writes can be delayed. If it cannot be set, the tunnel still works.
             let _ = stream.set_nodelay(true);
             Ok(stream)
         }
@@ -215,5 +216,5 @@ async fn connect(address: SocketAddr, within: Duration) -> Result<TcpStream, Fau
     }
 }
 
-/// How many bytes of the server's answer to a ClientHello to read first. A ServerHello fits into them.
+/// Initial size of the buffer for the server's answer to a ClientHello, in bytes. A ServerHello fits into it.
 const FIRST_ANSWER: usize = 256;

@@ -1,7 +1,7 @@
 //! Checks whether an origin's `101` opens the WebSocket that a client asked for (RFC 6455 §4.1). This module does no
 //! I/O.
 //!
-//! After any other `101`, requests could follow that robotgate does not decide.
+//! robotgate must not forward any other `101`: the client could then send requests that robotgate does not decide.
 
 use http::{HeaderMap, HeaderValue, header};
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
