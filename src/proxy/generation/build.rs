@@ -1,4 +1,4 @@
-//! Builds a generation from a configuration, and takes over what has not changed since the one before.
+//! Builds a generation from a configuration, and takes over from the previous generation what has not changed.
 
 use std::{
     sync::{Arc, Weak, atomic::AtomicU64},
@@ -179,8 +179,8 @@ impl Generation {
             changes: changes.clone(),
         };
         let same_store = before.filter(|before| Arc::ptr_eq(&before.store, &store));
-        // If bots begin or cease to need the files, start anew: files that were kept for bots would take the memory that
-        // the robots.txt files have now.
+        // If bots begin or cease to need `tdmrep.json` files, start with an empty store of them. The old store shrinks
+        // only when files are added to it, so it could keep memory that the robots.txt files have now.
         let memory = MemoryShares::of(&config);
         let tdmrep_before = same_store
             .filter(|before| MemoryShares::of(&before.config).is_for_bots() == memory.is_for_bots())
@@ -252,14 +252,18 @@ fn is_same_file(before: &Cache, after: &Cache) -> bool {
         let path = cache.path.as_deref()?;
         let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
         let file = folder.and_then(|folder| Some(folder.join(path.file_name()?)));
-        // `file` follows only symbolic links among the folders. If the file exists, follow a link in its place too.
+        // `file` has the symbolic links in the path of the folder resolved. If the file exists, also resolve a link
+        // that is in its place.
         Some(path.canonicalize().ok().or(file).unwrap_or_else(|| path.to_owned()))
     };
     before.path == after.path || resolved(before) == resolved(after)
 }
 
-/// Creates the store of the robots.txt copies, on disk if the configuration says so. If the disk fails at the start,
-/// robotgate works without it, and has to fetch the copies again after a restart.
+/// Creates the store of the robots.txt copies, on disk if the configuration says so. If robotgate starts and cannot use
+/// the file on disk, it works without the file, and has to fetch the copies again after a restart.
+///
+/// # Errors
+/// Fails if a reload cannot use the file on disk.
 fn store(config: &Config, before: Option<&Generation>) -> Result<Arc<Store>, DiskError> {
     let (config, max_bytes) = (&config.cache, MemoryShares::of(config).robots);
     let pages = Store::disk_share(max_bytes);

@@ -37,12 +37,13 @@ impl Generation {
         self.audit.append_now(&line);
     }
 
-    /// Logs that a reload replaces the configuration of `before` by this one. Call this before this one is in force.
+    /// Logs that a reload replaces the configuration of `before` by the one of `self`. Call this before `self` is in
+    /// force.
     pub fn log_applied(&self, before: &Generation, cause: &str) {
         self.log_reload(before, cause, None);
     }
 
-    /// Logs that a reload rejected a new configuration, so that this one stays in force. Logs only the first line of
+    /// Logs that a reload rejected a new configuration, so that `self` stays in force. Logs only the first line of
     /// `error`, because the other lines quote the configuration file.
     pub fn log_rejected(&self, cause: &str, error: &str) {
         self.log_reload(self, cause, Some(error.lines().next().unwrap_or_default()));
