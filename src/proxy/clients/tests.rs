@@ -36,7 +36,7 @@ fn connections_are_limited_per_client_and_in_total() {
     drop(guards.remove(0));
     let again = enter("192.0.2.1").unwrap();
     drop((guards, again));
-    assert_eq!(known(&clients), 0, "who has gone is forgotten");
+    assert_eq!(known(&clients), 0, "clients without connections are forgotten");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn clients_that_left_are_forgotten_after_their_allowance_refills() {
         let guard = enter(n, now);
         guard.take_leaf(&limits, now).unwrap();
     }
-    assert_eq!(known(&clients), MANY, "each has used something of its allowance");
+    assert_eq!(known(&clients), MANY, "no allowance has refilled yet");
     let _one_more = enter(u32::MAX, now + MINUTE);
     assert_eq!(known(&clients), 1);
 }
@@ -128,7 +128,7 @@ fn with_few_open_files_a_client_gets_a_quarter_of_the_connections() {
     let _request_guard = [(); 3].map(|()| guard.begin_request(&many).unwrap());
     assert_eq!(guard.begin_request(&many).unwrap_err(), Limit::ClientRequests);
     assert_eq!(guard.requester(&many).max_fetches, 3);
-    assert_eq!(guard.requester(&limits()).max_fetches, 2, "what is written may be less");
+    assert_eq!(guard.requester(&limits()).max_fetches, 2, "the limit is lower");
 }
 
 #[test]

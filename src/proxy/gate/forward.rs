@@ -38,7 +38,7 @@ pub(super) enum Forwarded {
 /// Sends the request of `exchange` to its origin, and the response to `client`.
 ///
 /// # Errors
-/// Returns why the client got no response, or only a part of it.
+/// Fails if the client got no response from the origin, or only a part of it.
 pub(super) async fn forward(
     client: &mut Client,
     exchange: &mut Exchange,
@@ -91,9 +91,9 @@ pub(super) async fn forward(
     Err(Broken::Server(Fault::ConnectionTerminated))
 }
 
-/// Returns whether the request may use a kept connection. The origin may be about to close that connection, so
-/// robotgate must be able to send the request again on another one. Therefore the request must be idempotent (RFC 9110
-/// §9.2.2), and must have no content, which would be lost.
+/// Returns whether the request may use an idle connection that robotgate has kept from an earlier request. The origin
+/// may be about to close that connection, so robotgate must be able to send the request again on another one. Therefore
+/// the request must be idempotent (RFC 9110 §9.2.2), and must have no content, which would be lost.
 fn may_repeat(client: &mut Client) -> bool {
     let is_idempotent = matches!(
         client.head().method,

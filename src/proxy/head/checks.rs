@@ -33,8 +33,8 @@ pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
     Some([scheme.as_str().as_bytes(), rest].concat())
 }
 
-/// Returns a URL that may name a user, such as an ftp URL, without its user information, so that no password is kept, and
-/// whether it names one. `None` if there is none.
+/// Removes the user name and the password from an ftp URL, so that robotgate never stores them. Returns whether the URL
+/// named a user other than the anonymous one, and the URL without them. Returns `None` for any other target.
 pub(super) fn without_login(target: &[u8]) -> Option<(bool, Vec<u8>)> {
     let end = memchr::memchr(b':', target)?;
     let scheme = Scheme::parse(&target[..end]).filter(|scheme| scheme.allows_login())?;

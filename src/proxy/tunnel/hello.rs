@@ -119,11 +119,11 @@ impl Opening {
 // === impl FirstBytes ===
 
 impl FirstBytes {
-    /// Returns whether a server can take these bytes only for a connection to `origin`.
+    /// Returns whether a client may send these bytes through a tunnel to `origin`.
     ///
-    /// Without a server name, a server answers for the site at its address, which need not be the site for which the
-    /// CONNECT was allowed. On the port of https, a protocol other than TLS can only be plain HTTP, whose requests can
-    /// name any host.
+    /// A TLS handshake must name the origin's host. If it has no server name, the server chooses one of the sites at
+    /// its address, so this is allowed only for an origin that is an IP address. Other protocols than TLS are not
+    /// allowed on the port of https: there, they can only be plain HTTP, whose requests can name any host.
     pub(super) fn means(&self, origin: &Origin) -> bool {
         match (self, &origin.host) {
             (Self::OtherProtocol, _) => origin.port != Scheme::Https.default_port(),

@@ -386,7 +386,7 @@ async fn an_error_shows_the_ascii_spelling_of_a_host() {
         let sent = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         assert_eq!(error_of(&sent).await, Some(HeadError::TargetScheme), "{target} {host}");
     }
-    // `Head::read` accepts an escaped host in a CONNECT, because `proxy::gate` checks the host later.
+    // An escaped host in a CONNECT is accepted, because robotgate decodes it and does not forward the CONNECT.
     let connect = read("CONNECT b%C3%BCcher.example:443 HTTP/1.1\r\nHost: bücher.example\r\n\r\n").await;
     let authority = connect.expect("a head").connect.expect("a CONNECT").authority;
     assert_eq!(authority.host.to_string(), "xn--bcher-kva.example");
