@@ -1,7 +1,7 @@
 //! An address at which attempts to connect time out.
 //!
 //! If the queue of a listener is full, the kernel drops the first packet of each further handshake. So this listener
-//! accepts nothing and fills its own queue. Other connections then time out, on every machine without a firewall.
+//! accepts nothing and fills its own queue. Other connections then time out, and no firewall rule is needed for that.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -18,7 +18,7 @@ impl Blackhole {
         Self::at([127, 0, 0, 1], 0).await
     }
 
-    /// Creates such a listener at a given address and port, for example at the port of another origin on 127.0.0.2.
+    /// Creates a black hole at a given address and port, for example at the port of another origin on 127.0.0.2.
     pub async fn at(address: [u8; 4], port: u16) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind((address, port).into()).expect("a free port");

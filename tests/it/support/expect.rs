@@ -55,6 +55,6 @@ pub fn same_members<'a>(found: impl IntoIterator<Item = &'a str>, wanted: &[&'a 
     let extra: Vec<_> = found.difference(&wanted).collect();
     assert!(
         missing.is_empty() && extra.is_empty(),
-        "missing {missing:?}, not foreseen {extra:?}"
+        "missing {missing:?}, unexpected {extra:?}"
     );
 }

@@ -193,7 +193,7 @@ impl Gate {
 
     // Changes.
 
-    /// Merges other TOML over the defaults and overwrites the configuration file in place.
+    /// Merges this TOML into the configuration with which the gate was built, and overwrites the file in place.
     pub fn reconfigure(&self, overrides: &str) {
         self.rewrite_config(&self.config.text(overrides));
     }

@@ -7,7 +7,8 @@ use tokio::{
 use tokio_rustls::{client, server};
 
 pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {
-    /// When the connection is closed next, sends a reset (RST) instead of an orderly end (FIN).
+    /// Makes a TCP connection end with a reset (RST) instead of a FIN when it is closed. Other connections ignore this
+    /// call.
     fn reset_on_close(&self) {}
 }
 

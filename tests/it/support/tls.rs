@@ -101,8 +101,8 @@ impl Certificate {
         Self::signed(&TRUSTED, params)
     }
 
-    /// Creates a certificate that an intermediate authority signs, which the trusted authority signs. `shown` says
-    /// whether the server also sends the certificate of the intermediate one.
+    /// Creates a certificate from an intermediate authority, whose own certificate is from the trusted authority.
+    /// `shown` says whether the server also sends the certificate of the intermediate authority.
     pub fn by_intermediate(names: &[&str], shown: bool) -> Self {
         Self::below(authority_params("intermediate"), names, shown)
     }

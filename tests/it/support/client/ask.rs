@@ -1,4 +1,4 @@
-//! Builds a request that a test sends. Awaiting it sends it.
+//! Builds a request that a test sends. To send it, await it.
 
 use std::{io, net::SocketAddr, pin::Pin};
 
@@ -101,7 +101,7 @@ impl<'a> Ask<'a> {
     /// Sends the request and reads the response.
     ///
     /// # Errors
-    /// If the connection fails before the response. (Awaiting the request instead of calling this panics then.)
+    /// Fails if the connection fails before the response. A test that awaits the request instead panics in this case.
     pub async fn send(self) -> io::Result<Response> {
         let what = format!("the response to {} {}", self.message.method, self.message.target);
         let exchange = async {

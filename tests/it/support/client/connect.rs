@@ -132,7 +132,7 @@ impl Tunnel {
     /// Does the same as [`tls`](Self::tls), but returns an error if the handshake fails.
     ///
     /// # Errors
-    /// If the handshake fails.
+    /// Fails if the handshake fails.
     pub async fn try_tls(self, server_name: &str, alpn: Alpn) -> io::Result<Connection> {
         let authority = self.authority.clone();
         let stream = self.handshake(server_name, alpn).await?;

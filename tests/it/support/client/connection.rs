@@ -135,7 +135,7 @@ impl Connection {
     /// requests.
     pub async fn get_and_reset(&mut self, target: &str) -> bool {
         let Kind::Two(http2) = &mut self.kind else {
-            panic!("only HTTP/2 takes requests back");
+            panic!("only HTTP/2 can cancel a request");
         };
         let headers = [("User-Agent".to_owned(), USER_AGENT.to_owned())];
         // Dropping the response future resets the stream.
@@ -226,7 +226,7 @@ impl Connection {
     /// Does the same as [`response_to`](Self::response_to), but returns an error if there is no response.
     ///
     /// # Errors
-    /// If there is no response.
+    /// Fails if there is no response.
     pub async fn try_response_to(&mut self, method: &str) -> io::Result<Response> {
         within("a response", Response::read(self.wire(), method)).await
     }

@@ -43,7 +43,7 @@ impl Frames {
     /// Begins as a server: reads the preface and sends empty settings.
     ///
     /// # Errors
-    /// If the peer closes the connection.
+    /// Fails if the peer closes the connection.
     pub async fn answering(io: impl Io + 'static) -> std::io::Result<Self> {
         let mut frames = Self {
             io: Box::new(io),

@@ -18,7 +18,7 @@ impl Gate {
         records
     }
 
-    /// Returns all records so far, including those about robotgate itself.
+    /// Returns all records so far, including those about robotgate itself and about changed robots.txt files.
     pub fn whole_audit(&self) -> Vec<Record> {
         read(&self.file(config::AUDIT))
     }
@@ -73,7 +73,7 @@ impl Gate {
     }
 }
 
-/// The events that say what happened to robotgate itself.
+/// The events that are neither about a request nor about a fetch.
 const OF_SERVICE: [&str; 5] = ["robots-changed", "start", "stop", "reload", "forget"];
 
 /// Reads the records in a file. Returns no records if there is no file.

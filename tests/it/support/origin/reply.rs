@@ -13,10 +13,9 @@ pub enum Step {
     /// Sends nothing and does not close the connection, until the test is over.
     Stall,
     Close,
-    /// Resets the connection (RST).
+    /// Resets the connection (RST). Over HTTP/2, resets only the stream of this request.
     Reset,
-    /// Breaks the connection. Over HTTP/2 this ends all requests on the connection. ([`Reset`](Self::Reset) ends only
-    /// this one.)
+    /// Breaks the connection. Over HTTP/2, all requests on the connection fail.
     Break,
     /// Sends the bytes one by one.
     Drip {
@@ -27,8 +26,8 @@ pub enum Step {
     Endless(Bytes),
     /// Waits until the latch opens.
     Wait(Latch),
-    /// Sends back everything that it receives until the peer closes the connection. This is for after a protocol
-    /// upgrade.
+    /// Sends back everything that it receives until the peer closes the connection. Use this step after a
+    /// protocol upgrade.
     Echo,
 }
 

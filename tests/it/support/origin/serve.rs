@@ -23,7 +23,8 @@ pub(super) async fn accept(listener: TcpListener, site: Arc<Site>) {
     }
 }
 
-/// Serves one connection until it ends. Nothing reports the returned error: the peer notices it.
+/// Serves one connection until it ends. The returned error is ignored, because the client notices that the connection
+/// has ended.
 async fn serve(stream: TcpStream, site: Arc<Site>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let connection = site.connections.fetch_add(1, Ordering::SeqCst);
