@@ -17,7 +17,7 @@
 //!      is already under way, the request waits for that fetch ([`crate::store`], in `store::fetching`).
 //!    - `pacing` waits until the site's pace allows the request.
 //!    - `exchange` writes the decision to the audit log. When the origin responds, it checks whether the response
-//!      forbids what the bot uses content for. The bot then gets a refusal instead of the response.
+//!      forbids what the bot uses content for. If so, the bot gets a refusal instead of the response.
 //! 4. The client gets one of these responses:
 //!    - a refusal (`respond`)
 //!    - the robots.txt copy itself (`cached_response`)

@@ -93,8 +93,8 @@ impl ClientConnection {
         }
     }
 
-    /// Returns the client's certificate. Returns `None` if it has expired, or if `proxy.tls.client-roots` has changed
-    /// since it was checked.
+    /// Returns the client's certificate. Returns `None` if the client sent none, if the certificate has expired, or if
+    /// `proxy.tls.client-roots` has changed since the handshake.
     pub(super) fn certificate(&self, proxy: &Proxy, now: impl Fn() -> SystemTime) -> Option<&ClientCertificate> {
         let vouched = self.certificate.as_deref()?;
         let roots = &proxy.tls.as_ref()?.client_roots;

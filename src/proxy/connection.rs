@@ -57,8 +57,8 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             // Some clients begin TLS without waiting for the response to their CONNECT. Put the bytes after the head
             // back, for the code that serves the tunnel.
             wire.unread(head.bytes.split_off(head.len));
-            // `None` means that the connection is broken, because responses to earlier requests have been sent: `gate`
-            // returns a connection for the next request only after that.
+            // `None` means that the connection is broken. It cannot mean that bytes are unsent: `gate` sends the whole
+            // response before it returns the connection for the next request.
             let Some((stream, early)) = wire.into_stream() else {
                 return;
             };
