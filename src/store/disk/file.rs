@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use redb::{Database, ReadableDatabase as _, ReadableTableMetadata as _};
+use redb::{Database, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _};
 
 use super::{
     queue::Change,
@@ -24,8 +24,6 @@ pub struct CopyFile {
     database: Database,
     /// Approximate size of the texts and records, in bytes.
     held: AtomicU64,
-    /// Number of records of a `tdmrep.json`.
-    tdmrep: AtomicU64,
 }
 
 /// Statistics of the file.
@@ -60,16 +58,10 @@ impl CopyFile {
         let file = Self {
             database,
             held: AtomicU64::new(0),
-            tdmrep: AtomicU64::new(0),
         };
         let contents = file.contents()?;
         let held = contents.text_bytes + contents.records * RECORD_BYTES;
         file.held.store(held, Ordering::Relaxed);
-        let mut tdmrep = 0;
-        for entry in file.database.begin_read()?.open_table(ORIGINS)?.range(""..)? {
-            tdmrep += u64::from(!SiteDocument::is_robots_txt(entry?.0.value()));
-        }
-        file.tdmrep.store(tdmrep, Ordering::Relaxed);
         Ok(file)
     }
 
@@ -130,8 +122,10 @@ impl CopyFile {
     /// # Errors
     /// Fails if the file cannot be read.
     pub fn origins(&self) -> Result<u64, FileError> {
-        let records = self.database.begin_read()?.open_table(ORIGINS)?.len()?;
-        Ok(records.saturating_sub(self.tdmrep.load(Ordering::Relaxed)))
+        let transaction = self.database.begin_read()?;
+        let records = transaction.open_table(ORIGINS)?.len()?;
+        let tdmrep = transaction.open_table(ABOUT)?.get(TDMREP_KEY)?;
+        Ok(records.saturating_sub(tdmrep.map_or(0, |tdmrep| tdmrep.value())))
     }
 
     /// Reads the state of an origin.
@@ -153,18 +147,24 @@ impl CopyFile {
         let mut transaction = self.database.begin_write()?;
         // Without this option, opening the file after a kill would take a scan of the whole file for pages in use.
         transaction.set_quick_repair(true);
-        let (held, tdmrep);
+        let held;
         {
             let mut tables = Tables::open(&transaction)?;
             for (origin, change) in changes {
                 tables.make(origin, change)?;
             }
             held = self.held().saturating_add_signed(tables.more);
-            tdmrep = (self.tdmrep.load(Ordering::Relaxed)).saturating_add_signed(tables.more_tdmrep);
+            let mut about = transaction.open_table(ABOUT)?;
+            let tdmrep = about.get(TDMREP_KEY)?.map(|tdmrep| tdmrep.value());
+            match (tdmrep, tables.more_tdmrep) {
+                (Some(_), 0) => {}
+                (Some(tdmrep), more) => drop(about.insert(TDMREP_KEY, tdmrep.saturating_add_signed(more))?),
+                // The file is new, or an earlier version wrote it.
+                (None, _) => drop(about.insert(TDMREP_KEY, tables.count_tdmrep()?)?),
+            }
         }
         transaction.commit()?;
         self.held.store(held, Ordering::Relaxed);
-        self.tdmrep.store(tdmrep, Ordering::Relaxed);
         Ok(())
     }
 
@@ -290,5 +290,7 @@ fn last_use(record: Record) -> Option<SystemTime> {
 }
 
 const VERSION_KEY: &str = "version";
+/// The number of records of a `tdmrep.json`.
+const TDMREP_KEY: &str = "tdmrep";
 /// Version of the tables' format.
 const VERSION: u64 = 1;

@@ -70,6 +70,15 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
+    /// Returns the number of records of a `tdmrep.json`. Reads all records.
+    pub(super) fn count_tdmrep(&self) -> Result<u64, FileError> {
+        let mut count = 0;
+        for entry in self.origins.range(""..)? {
+            count += u64::from(!SiteDocument::is_robots_txt(entry?.0.value()));
+        }
+        Ok(count)
+    }
+
     /// Writes the record of an origin, and its robots.txt if the file lacks it. Returns the SHA-256 of the robots.txt.
     fn keep(&mut self, origin: &str, state: &OriginState) -> Result<Option<Sha256>, FileError> {
         let record = Record::of(state);
