@@ -2,8 +2,8 @@
 //! text instead of JSON.
 //!
 //! A `decision` reaches the operating system before robotgate forwards or refuses the request. A `completion` follows
-//! when the exchange has ended. If the origin's response forbids what the bot uses content for, robotgate refuses the
-//! request after all. It logs a `withdrawn` record before it sends that refusal. A `robots` record describes a fetch of
+//! when the exchange has ended. If the origin's response says that the bot must not use the content, robotgate sends
+//! the bot a refusal instead, and logs a `withdrawn` record before. A `robots` record describes a fetch of
 //! a robots.txt. It precedes every decision that uses the fetched text. If a site's robots.txt has changed, a
 //! `robots-changed` record says what is different. A `tdmrep` record describes a fetch of a `tdmrep.json`. The records
 //! `start`, `stop`, `reload` and `forget` say what happened to robotgate itself. No record is dropped: if the disk is

@@ -1,6 +1,6 @@
-//! Builds two kinds of records for the audit log: that of a decision, and that of an origin's response because of which
-//! robotgate refuses a request after all. The record of a decision gets all its values from the [`Decision`], except
-//! who sent the request and how.
+//! Builds two kinds of records for the audit log: `decision`, and `withdrawn`, which says that robotgate does not pass
+//! on a response because the origin forbids the bot to use it. The values of a `decision` come from the [`Decision`]
+//! and, for the client and its request, from [`RequestFacts`].
 
 use std::{borrow::Cow, net::SocketAddr, time::SystemTime};
 
@@ -22,11 +22,12 @@ use crate::{
 pub struct RequestFacts<'a> {
     pub client: SocketAddr,
     pub method: &'a str,
-    /// All User-Agent fields, if there are several.
+    /// The User-Agent field. If the request has several, all of them, separated by ` | `.
     pub user_agent: Option<&'a str>,
     /// The parts of addresses, URLs and User-Agents that must not be logged.
     pub privacy: &'a Privacy,
-    /// The fields `config`, `instance`, `version` and `config_sha256` of the configuration that decided.
+    /// The fields `config`, `instance`, `version` and `config_sha256`. They say which robotgate decided, and with which
+    /// configuration.
     pub generation: &'a GenerationFields,
 }
 
@@ -82,9 +83,9 @@ pub fn decision_line(decision: &Decision, texts: &DecisionTexts<'_>, request: &R
     .line()
 }
 
-/// Builds the `withdrawn` line: `decision` allowed the request, but `statement` in the origin's response forbids what
-/// the bot uses content for. `status` is that of the response. `texts` belong to the decision that refuses the request
-/// after all.
+/// Builds the `withdrawn` line of a request that was forwarded. `decision` is the later decision to refuse it, and
+/// `texts` are its values, formatted as text. `statement` is what the origin's response says about the use of the
+/// content, and `status` the status of this response.
 pub fn withdrawn_line(
     decision: &Decision,
     texts: &DecisionTexts<'_>,
@@ -122,5 +123,5 @@ fn shown_path<'t>(target: &'t Target, privacy: &Privacy) -> Cow<'t, str> {
     }
 }
 
-/// Maximum bytes of a URL's path and query. The limit is large, because an auditor needs the whole URL.
+/// Maximum bytes of a URL's path and query in a record. The limit is large, because an auditor needs the whole URL.
 const MAX_URL: usize = 64 * 1024;

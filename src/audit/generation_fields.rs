@@ -7,8 +7,8 @@ use crate::copy::Sha256;
 #[derive(Debug, Clone, Copy)]
 pub struct Instance([u8; 8]);
 
-/// The fields `config`, `instance`, `version` and `config_sha256` of a decision. They change only when a new
-/// configuration is loaded, so they are formatted once.
+/// The fields `config`, `instance`, `version` and `config_sha256` of a decision. They are formatted only once for each
+/// loaded configuration, because all its decisions have the same values.
 #[derive(Debug)]
 pub struct GenerationFields(Box<[u8]>);
 
@@ -32,8 +32,8 @@ impl Instance {
 // === impl GenerationFields ===
 
 impl GenerationFields {
-    /// Formats the fields for the configuration that was loaded as number `number`. `config_sha256` is the digest of
-    /// its canonical text.
+    /// Formats the fields. `number` is the configuration's number: 1 at the start, and one more with each reload.
+    /// `config_sha256` is the digest of its canonical text.
     pub fn new(number: u64, instance: &Instance, config_sha256: Sha256) -> Self {
         let mut fields = Vec::new();
         number.write(&mut fields);

@@ -1,5 +1,5 @@
-//! Keeps the audit log's lines of the latest decisions in memory, so that [`crate::replay`] can decide them again: with
-//! a robots.txt that has changed, or with a change that an operator tries out.
+//! Keeps the audit log's lines of the latest decisions in memory. From these lines, [`crate::replay`] decides the same
+//! requests again: with a robots.txt that has changed, or with a change that an operator tries out.
 //!
 //! The lines are stored one after another in blocks. Most decisions therefore need no allocation, and a reader holds
 //! the lock only while it copies one block.
@@ -10,8 +10,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The log lines of the latest decisions. Once full, it holds at least [`MAX_DECISIONS`] decisions, and at most one
-/// block more. If their lines are long, `MAX_BYTES` applies instead, and it holds fewer.
+/// The log lines of the latest decisions. Drops the oldest lines, a block at a time, if there are more than
+/// [`MAX_DECISIONS`], or more than `MAX_BYTES` bytes of them.
 #[derive(Debug, Default)]
 pub struct LatestDecisions(Mutex<Blocks>);
 
@@ -67,8 +67,8 @@ impl Blocks {
         self.bytes += line.len();
     }
 
-    /// Removes old blocks if there are too many. Returns an empty block, which reuses the memory of a removed block if
-    /// possible.
+    /// Removes the oldest blocks if there are too many lines or bytes. Returns an empty block, which reuses the memory
+    /// of a removed block if possible.
     fn make_room(&mut self) -> Block {
         let mut spare = Block::default();
         while let Some(oldest) = self.full.front()
@@ -90,7 +90,7 @@ impl Blocks {
     }
 }
 
-/// Minimum number of decisions that are kept, unless their lines are long.
+/// How many of the latest decisions are kept, and up to one block more. Fewer are kept if their lines are long.
 pub const MAX_DECISIONS: usize = 10_000;
 /// Maximum bytes of the stored lines, without the newest line. A typical line takes 1.3 kB.
 const MAX_BYTES: usize = 16 * 1024 * 1024;

@@ -173,7 +173,8 @@ impl AuditLog {
         let mut state = self.shared.lock();
         let replaced = state.other.replace(sink);
         self.shared.wake(state);
-        // This closes the old file, which can take long. So the lock is released before.
+        // If an earlier call has set an output that is not in use yet, this closes it. That can take long, but `wake`
+        // has released the lock.
         drop(replaced);
     }
 
@@ -223,7 +224,7 @@ impl AuditLog {
         taken.or(rest).unwrap_or(0) + state.lines.len()
     }
 
-    /// Returns whether lines wait and the output accepts none.
+    /// Returns whether the output has not accepted the current batch for a second or longer.
     pub fn is_stalled(&self) -> bool {
         let busy = self.shared.lock().busy;
         busy.is_some_and(|(since, _)| since.elapsed() >= STALLED)
@@ -232,7 +233,8 @@ impl AuditLog {
     /// Submits a line and waits until the operating system has received it.
     ///
     /// # Errors
-    /// Fails if the output accepts nothing for [`MAX_WAIT`].
+    /// Fails if there is no room for the line within [`MAX_WAIT`], or if the line is then not written within
+    /// [`MAX_WAIT`].
     pub async fn write(&self, line: &[u8]) -> Result<(), AuditError> {
         self.enqueue(line).await?.wait_until_written().await
     }
@@ -345,7 +347,7 @@ impl Enqueued<'_> {
     /// Waits until the operating system has received the line.
     ///
     /// # Errors
-    /// Fails if the output accepts nothing for [`MAX_WAIT`].
+    /// Fails if the line is not written within [`MAX_WAIT`], or if it is lost because the log was closed.
     pub async fn wait_until_written(self) -> Result<(), AuditError> {
         if let Some(claim_write) = self.shared.claim_write(self.batch) {
             if claim_write.gathers {
@@ -373,7 +375,7 @@ impl Enqueued<'_> {
 /// Opens an output, and returns its path if it is a file. Appends to an existing file, starting on a new line.
 fn open(output: &Output) -> Result<(File, Option<PathBuf>), AuditError> {
     match output {
-        // Writes to a copy of the file descriptor, because `io::stdout()` would buffer the lines.
+        // Write to a copy of the file descriptor, because `io::stdout()` would buffer the lines.
         Output::Stdout => {
             let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(AuditError::Stdout)?;
             Ok((File::from(stdout), None))
@@ -392,7 +394,8 @@ fn open(output: &Output) -> Result<(File, Option<PathBuf>), AuditError> {
 const MAX_PENDING: usize = 4 * 1024 * 1024;
 /// Maximum time that a request waits for its line to be written.
 pub const MAX_WAIT: Duration = Duration::from_secs(10);
-/// If a write takes this long, the output counts as stalled. A single write has a few megabytes at most.
+/// If a write takes this long, the output counts as stalled. A write has a few megabytes at most, for which a working
+/// disk needs far less time.
 const STALLED: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

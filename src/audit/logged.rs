@@ -1,4 +1,5 @@
-//! Reads the latest refusals in memory. This process wrote them, so it knows all their words.
+//! Parses the audit log's lines of the latest refusals, which are kept in memory. The same process wrote these lines,
+//! so it knows every verdict and reason in them.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,7 @@ use crate::{
     text::Timestamp,
 };
 
-/// The record of a decision that was not `allow`, with the fields that the filter, the API and the history read.
+/// The record of a decision that was not `allow`, with the fields that the admin API, its filters and the history use.
 #[derive(Debug, Deserialize)]
 pub struct LoggedRefusal<'r> {
     pub time: Timestamp,
@@ -38,7 +39,7 @@ pub struct LoggedRefusal<'r> {
     pub usage: Option<Value>,
 }
 
-/// Reads a verdict, also one that no `[[expect]]` can name.
+/// Parses any verdict. The `Deserialize` of [`Verdict`] itself rejects `defer`, because no `[[expect]]` may name it.
 fn any_verdict<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Verdict, D::Error> {
     let word = <&str>::deserialize(deserializer)?;
     Verdict::from_word(word).ok_or_else(|| D::Error::custom("unknown verdict"))

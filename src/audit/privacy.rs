@@ -111,7 +111,7 @@ impl RedactQuery {
         }
     }
 
-    /// Returns whether a value in this URL would be removed.
+    /// Returns whether [`url`](Self::url) would remove the value of a parameter. `false` if it removes the whole query.
     pub fn hides_value(&self, url: &str) -> bool {
         match self {
             Self::Nothing | Self::All => false,
@@ -135,8 +135,8 @@ fn without_values(url: &str, names: &[String]) -> Option<String> {
     found.then(|| format!("{path}?{query}"))
 }
 
-/// Finds a parameter's value that has to be removed. `parameter` is the text between two `&`. Returns where the value
-/// begins if the parameter has one of these names; the value goes on to the end of `parameter`.
+/// Finds a parameter's value that has to be removed. `parameter` is the text between two `&`. If the parameter has one
+/// of these names, returns where its value begins. The value ends at the end of `parameter`.
 ///
 /// Some servers also separate parameters with `;`. So a name can also begin after a `;`, a `?` or a `#`. Names are
 /// compared exactly, after percent-decoding.

@@ -1,7 +1,8 @@
-//! The latest records of the audit log for operators who are watching: requests that were not allowed, changes of
-//! robots.txt files, and all decisions.
+//! Keeps the latest records of the audit log in memory, for operators who are watching: requests that were not allowed,
+//! changes of robots.txt files, and all decisions.
 //!
-//! Keeps the newest records in memory, up to a limit in bytes. All records are also in the log.
+//! Each of the three lists is limited in number and bytes, and drops its oldest records. All records are also in the
+//! log.
 
 use std::{
     collections::VecDeque,
@@ -66,8 +67,8 @@ impl Recent {
         ring.lines.iter().skip(skipped).cloned().collect()
     }
 
-    /// Returns an empty list. After a reload with different privacy settings, it replaces this one, whose lines may
-    /// show too much. The line numbers continue.
+    /// Returns an empty list that continues the line numbers of this one. It replaces this list after a reload that
+    /// changes the privacy settings, because the old lines may show too much.
     pub fn successor(&self) -> Self {
         let successor = Self::default();
         lock(&successor.refused).newest = lock(&self.refused).newest;

@@ -55,8 +55,9 @@ macro_rules! records {
     };
 }
 
-/// Defines fields that records of several kinds share. They are written like fields of the record: where the record has
-/// the first of them.
+/// Defines a struct of fields that several kinds of records share. A record contains the struct as a field with the
+/// name of the struct's first field. After that name, `write` adds the first value, and the names and values of the
+/// other fields, so that all become fields of the record.
 macro_rules! fields {
     (
         $(#[$about:meta])*
@@ -99,8 +100,8 @@ fields! {
         pub status: Option<u16>,
         /// The address of the origin itself. The addresses of redirect targets are in `redirects`.
         pub upstream: Option<String>,
-        /// Number of bytes that were read of the last response's content, after decoding. robotgate does not read the
-        /// content if the status is enough. `null` if there is no response, or it has no content (304).
+        /// Number of bytes that were read of the last response's content, after decoding; 0 if the status alone tells
+        /// enough. `null` if there is no response, or it has no content (304).
         pub bytes: Option<usize>,
         /// Duration of the fetch, without the time for which it was queued.
         pub duration_us: Option<u64>,
@@ -117,7 +118,8 @@ fields! {
         pub held: Option<&'static str>,
         /// What is known of the robots.txt after the fetch, in the same words as `held`.
         pub holds: &'static str,
-        /// Digests of the robots.txt copies that decisions used before and after the fetch.
+        /// Digests of the robots.txt copies that decisions use: before the fetch (`held_sha256`) and after it
+        /// (`robots_sha256`).
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
         /// Whether the text is different from the previous one, and this process has never seen it for this origin.
@@ -172,7 +174,7 @@ records! {
         /// How the path was read when the rules decided: `sent`, `normalized` or `strict`. `null` if no rules were
         /// checked, or the request has no path.
         pub reading: Option<&'static str>,
-        /// The path and query as this reading gives them, if they differ from those in `url`.
+        /// The path and query as they were read (see `reading`), if they differ from those in `url`.
         pub read_as: Option<&'a str>,
         /// The URL of the origin's robots.txt.
         pub robots_url: &'a str,
@@ -231,8 +233,8 @@ records! {
         pub usage: Option<Json<&'a [UseStatement]>>,
     }
 
-    /// The request was allowed, but the origin's response forbids what the bot uses content for. So robotgate sends a
-    /// refusal in its place. This record is written before the refusal is sent.
+    /// The request was allowed, but the origin's response forbids the bot to use the content. So the bot gets a refusal
+    /// instead of the response. This record is written before the refusal is sent.
     pub struct WithdrawnRecord<'a> as "withdrawn" {
         pub time: Timestamp,
         /// The id of the decision that allowed the request.
@@ -278,7 +280,7 @@ records! {
         pub held: Option<&'static str>,
         /// What is used after the fetch, in the same words as `held`.
         pub holds: Option<&'static str>,
-        /// Digests of the files that were used before and after the fetch.
+        /// Digests of the files that are used: before the fetch (`held_sha256`) and after it (`tdmrep_sha256`).
         pub held_sha256: Option<Sha256>,
         pub tdmrep_sha256: Option<Sha256>,
         /// Number of valid entries in the file that is used after the fetch.
@@ -320,19 +322,21 @@ records! {
         pub robots_status: Option<u16>,
         /// Whether any rule is different: `changed` or `unchanged`; `null` if the texts were not compared.
         pub rules: Option<&'static str>,
-        /// Number of rules that only the new text or only the old text has, over all groups.
+        /// Number of rules, over all groups, that only the new text has (`rules_added`) or only the old text has
+        /// (`rules_removed`).
         pub rules_added: usize,
         pub rules_removed: usize,
         pub groups: Json<Vec<ChangedGroup<'a>>>,
-        /// Number of other lines that only the new text or only the old text has, such as sitemaps.
+        /// Number of other lines, such as sitemaps, that only the new text has (`statements_added`) or only the old
+        /// text has (`statements_removed`).
         pub statements_added: usize,
         pub statements_removed: usize,
         pub added: Json<Vec<ChangedStatement>>,
         pub removed: Json<Vec<ChangedStatement>>,
         /// Whether a list in this record was too long and was cut.
         pub cut: bool,
-        /// Whether the change would decide recent requests to the site differently. robotgate keeps these requests in
-        /// memory.
+        /// How the new text would decide the recent requests to the site, compared with the old text: `stricter`,
+        /// `looser`, `both`, `none` (no difference) or `unknown`. robotgate keeps these requests in memory.
         pub effect: &'static str,
         /// Number of recent requests that were decided with both texts (`requests`), and number of those that could not
         /// be (`undecided`).
@@ -421,7 +425,8 @@ pub struct ChangeExample {
     pub line: Option<u32>,
 }
 
-/// A value that serde writes as JSON. That is slower than code written by hand, so only rare records use it.
+/// A value that serde writes as JSON. That is slower than code written by hand, so only rare records and rare fields
+/// use it.
 #[derive(Debug, Default)]
 pub struct Json<T>(pub T);
 

@@ -68,8 +68,8 @@ impl TextLines {
         }
     }
 
-    /// Returns the text of a record including its line end. Returns nothing for a completion without an error, because
-    /// the text does not show it.
+    /// Returns the text of a record including its line end. Returns an empty text for a completion without an error,
+    /// because text output does not show these.
     pub(super) fn of<'r>(&self, record: &'r [u8]) -> Cow<'r, [u8]> {
         // The width is read again for each line, because the terminal's window can be resized.
         self.fitted(record, self.is_terminal.then(columns))
@@ -166,7 +166,7 @@ impl TextLines {
 const LABEL: usize = 6;
 /// Minimum width of a URL, in columns of the terminal.
 const MIN_URL: usize = 24;
-/// Maximum number of requests that wait for their completion and are remembered.
+/// Maximum number of requests to remember until their completion.
 const MAX_OPEN: usize = 10_000;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Writes the values of a record as JSON. This is faster than serde, which matters because each request has about sixty
-//! values.
+//! Writes the values of a record as JSON. This is faster than serde, which matters because the records of each request
+//! have about sixty values.
 
 use std::{
     fmt::{self, Write as _},

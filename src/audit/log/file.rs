@@ -36,7 +36,7 @@ fn opening() -> OpenOptions {
         .append(true)
         // The log names every URL that bots request, so not every user may read it.
         .mode(0o640)
-        // Without `NONBLOCK`, opening a FIFO that nobody reads would block forever. With it, opening fails.
+        // `NONBLOCK` makes opening fail for a FIFO that nobody reads. Otherwise, opening it would block forever.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     options
 }
@@ -44,8 +44,8 @@ fn opening() -> OpenOptions {
 pub(super) fn append_on_a_new_line(path: &Path) -> io::Result<File> {
     let mut file = append_to(path)?;
     if ends_inside_a_line(path) {
-        // The last line of the file is incomplete after a crash or a full disk. Ends that line, so that the next line
-        // starts on its own.
+        // After a crash or a full disk, the last line of the file can be incomplete. End it, so that the next record
+        // starts on a new line.
         tracing::warn!(path = %path.display(), "the last line of the audit log is incomplete; it stays as it is");
         file.write_all(b"\n")?;
     }

@@ -24,8 +24,8 @@ struct WriteTurn<'a> {
 // === impl SharedLog ===
 
 impl SharedLog {
-    /// Decides who writes this batch. If this returns a [`WritePromise`], the caller must write it. Otherwise another
-    /// thread does.
+    /// Decides who writes this batch. If this returns a [`WritePromise`], the caller does, by dropping the promise.
+    /// Otherwise another request or the log's own thread writes the batch, or has already done so.
     pub(super) fn claim_write(&self, batch: u64) -> Option<WritePromise<'_>> {
         let has_others = self.request_runtime.get_or_init(RequestRuntime::current).has_others;
         let mut state = self.lock();
@@ -47,6 +47,7 @@ impl SharedLog {
     }
 
     /// Writes the waiting lines, and the lines that requests add in the meantime, in at most [`MAX_ROUNDS`] batches.
+    /// Leaves further lines to the log's own thread.
     fn write_inline(&self) {
         for round in 0..MAX_ROUNDS {
             let mut state = self.lock();
@@ -107,5 +108,6 @@ impl Drop for WriteTurn<'_> {
     }
 }
 
-/// Maximum number of batches that one request writes: the batch with its own line, and those that fill up meanwhile.
+/// Maximum number of batches that one request writes: the batch with its own line, and those that other requests fill
+/// during its writes.
 const MAX_ROUNDS: usize = 8;

@@ -47,8 +47,8 @@ impl Pace {
 impl Coalescing {
     /// Returns whether the next batch should wait for more lines.
     pub(super) fn is_likely(&self) -> bool {
-        // If recent batches had one line each, only every `PROBE`th batch waits. Without these, robotgate would not
-        // notice that many requests run again.
+        // If recent batches had one line each, only every `PROBE`th batch waits. If such a batch gets several lines,
+        // many requests run again, and the next batches wait.
         self.lonely < LONELY || self.lonely.is_multiple_of(PROBE)
     }
 
@@ -76,8 +76,8 @@ const PROBE: u32 = 16;
 mod tests {
     use super::*;
 
-    /// Returns whether the output counts as fast after each of these writes. A write is its start and its duration, in
-    /// ms.
+    /// Returns whether the output counts as fast after each write. Each pair is the start and the duration of a write,
+    /// in ms.
     fn after(writes: &[(u64, u64)]) -> Vec<bool> {
         let (start, mut pace) = (Instant::now(), Pace::default());
         let after = |(began, took)| {

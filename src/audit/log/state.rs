@@ -50,7 +50,7 @@ pub(super) struct State {
     pub(super) lines: Vec<u8>,
     /// Number of lines in `lines` that requests wait for.
     pub(super) awaited: usize,
-    /// The number of the batch that `lines` will be. The first batch has the number 1.
+    /// The number of the batch that `lines` will become. The first batch has the number 1.
     pub(super) batch: u64,
     /// The number of the last batch that was written or lost.
     pub(super) finished: u64,
@@ -98,7 +98,8 @@ pub(super) struct Batch {
 #[derive(Debug)]
 pub(super) struct RequestRuntime {
     pub(super) handle: Handle,
-    /// Whether the runtime has several threads. Then the others continue while the output blocks one.
+    /// Whether other threads of the runtime continue while the output blocks one. Always set for tokio's current-thread
+    /// runtime, which only tests use here.
     pub(super) has_others: bool,
 }
 

@@ -123,8 +123,8 @@ impl Write for Sink {
             state = self.0.changed.wait(state).expect("no panic in a sink");
         }
         state.blocked = false;
-        // Notify the threads that wait before the write is done. The lock is still held, so they see the state only
-        // after this write.
+        // Notify waiting threads already here, because the lines below can return early. The threads cannot look at the
+        // state before this write is done, because it holds the lock.
         self.0.changed.notify_all();
         let taken = match state.troubles.pop_front() {
             Some(Trouble::Error(kind)) => return Err(kind.into()),

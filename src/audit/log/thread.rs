@@ -1,5 +1,5 @@
-//! The log's own thread. It writes what requests do not write themselves: everything if the output is a pipe, is slow
-//! or fails, and also the lines that no request waits for and the lines that are left at the end.
+//! The log's own thread. It writes what requests do not write themselves. If the output is a pipe, is slow or fails,
+//! that is everything. Otherwise it is the lines that no request waits for, and the last lines when the log is closed.
 
 use std::{
     io,
@@ -38,8 +38,8 @@ impl SharedLog {
                 state = self.lock();
                 continue;
             }
-            // While a request is writing, `sink` is `None`. This thread must not end then: if the write fails, it has
-            // to continue.
+            // While a request is writing, `sink` is `None`. Do not end then: if the write of the request fails, this
+            // thread has to write the rest.
             if state.closed && state.sink.take().is_some() {
                 state.ended = true;
                 return;
@@ -83,8 +83,8 @@ impl SharedLog {
         state
     }
 
-    /// Writes a whole batch, with as many attempts as necessary. Switches to another output if one is set. Only if the
-    /// log is closing does it give up on an output that accepts nothing.
+    /// Writes a whole batch, with as many attempts as necessary. Switches to another output if one is set. Gives up
+    /// only if the log is closing and the output fails.
     fn write_all(&self, mut sink: Sink, mut batch: Batch) {
         let mut stalled = false;
         let mut pauses = 0;
@@ -114,7 +114,7 @@ impl SharedLog {
             state.failing = true;
             let (other, closed) = (state.other.take(), state.closed);
             if closed && other.is_none() {
-                // The log closes and this batch cannot be written. The lines after the batch are lost as well.
+                // The log is closing and this batch cannot be written, so it is lost. All later lines are lost as well.
                 state.ended = true;
                 let bytes = batch.left() + std::mem::take(&mut state.lines).len();
                 drop(state);

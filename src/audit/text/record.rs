@@ -1,4 +1,5 @@
-//! What the text of the log says of each record. It does not lay the line out.
+//! Decides what a line of text says about each kind of record, and in which colour. The parent module puts the parts of
+//! the line together.
 
 use std::borrow::Cow;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use crate::{colour::Colour, columns::cut_end, decision::Reason, usage::WhyRefused};
 
-/// A record of the log, of any kind, with the fields that the text shows. Those that its kind does not have are empty.
+/// A record of the log, of any kind, with the fields that the text shows. Fields that its kind does not have are empty.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Record {
@@ -15,7 +16,7 @@ pub(super) struct Record {
     pub(super) time: String,
     pub(super) id: String,
     instance: String,
-    // Of a request.
+    // Fields of records about a request.
     verdict: String,
     reason: String,
     forwarded: bool,
@@ -31,7 +32,7 @@ pub(super) struct Record {
     key: String,
     value: String,
     field: Option<String>,
-    // Of a fetch, and of what it changed.
+    // Fields of records about a fetch and what it changed.
     origin: String,
     robots_url: String,
     tdmrep_url: String,
@@ -46,7 +47,7 @@ pub(super) struct Record {
     requests: usize,
     newly_denied: usize,
     newly_allowed: usize,
-    // Of robotgate itself.
+    // Fields of records about robotgate itself.
     version: String,
     config_file: Option<String>,
     cause: String,
@@ -65,10 +66,11 @@ pub(super) struct Shown {
     pub(super) why: String,
 }
 
-/// Whom and what a line is about.
+/// The part of a line that says whom and what it is about.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Request {
-    /// For a request, the name of the bot, and the method.
+    /// In a line about a request, the name of the bot and the method. Other lines have other words here, such as the
+    /// version of robotgate, or none.
     pub(super) who: String,
     pub(super) url: String,
 }
@@ -97,7 +99,7 @@ impl Record {
         Shown::new(colour, &self.verdict, Request::new(who, self.url), why)
     }
 
-    /// Returns nothing if the exchange succeeded. `request` is what the line of the decision showed.
+    /// Returns `None` if the exchange succeeded. `request` is what the line of the decision showed.
     pub(super) fn completion(self, request: Option<Request>) -> Option<Shown> {
         let error = self.error?;
         let status = self.status.map_or_else(String::new, |status| format!("{status} "));
@@ -203,7 +205,7 @@ impl Record {
     }
 }
 
-/// Returns the reason of a decision with its rule. A rule needs no other reason.
+/// Returns the reason of a decision and its rule, as text. If the reason is `rule`, the rule alone says enough.
 pub fn basis<'r>(reason: &'r str, rule: Option<&'r str>) -> Cow<'r, str> {
     match rule {
         Some(rule) if reason == Reason::Rule.as_str() => rule.into(),
@@ -217,7 +219,8 @@ fn shown_bot(bot: Option<&str>) -> Cow<'_, str> {
     bot.map_or(Cow::Borrowed("-"), |bot| cut_end(bot, MAX_BOT))
 }
 
-/// Returns the refused purpose, and what the site says about it.
+/// Says which purpose was refused, and what the site says about this purpose. `refused` is the JSON of a
+/// [`UseRefusal`](crate::usage::UseRefusal).
 fn refused(refused: &Value) -> Option<String> {
     let purpose = refused["purpose"].as_str()?;
     let why = refused["why"].as_str().and_then(WhyRefused::from_word);

@@ -10,7 +10,8 @@ use tokio::{
 
 use super::*;
 
-/// Creates a log on a disk that hangs. A write to it blocks one of the runtime's threads.
+/// Creates a log on a disk that hangs, and starts a write that blocks one of the runtime's threads. Returns the disk,
+/// the log and the task that writes.
 async fn hanging() -> (Sink, Arc<AuditLog>, tokio::task::JoinHandle<Result<(), AuditError>>) {
     let sink = Sink::default();
     let log = Arc::new(sink.log_as_file());
@@ -46,7 +47,8 @@ async fn sockets_and_timers_work_while_a_write_hangs() {
         }
     });
     let (sink, _log, write) = hanging().await;
-    // The client uses no task. A new task could wake another thread of the runtime, and only the log must do that.
+    // The client is a thread and not a task: a new task could wake another thread of the runtime, and in this test only
+    // the log must do that.
     let client = std::thread::spawn(move || {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(DEADLINE))?;

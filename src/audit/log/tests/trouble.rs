@@ -74,7 +74,7 @@ async fn append_waits_if_too_many_bytes_are_pending() {
         break;
     }
     log.close();
-    // The limit counts twice: once for the lines that wait, and once for the batch that the log's thread is writing.
+    // The limit applies twice: to the lines that wait, and to the batch that the log's thread is writing.
     assert!(
         accepted * line.len() <= 2 * (MAX_PENDING + line.len()),
         "{accepted} lines were taken"
