@@ -122,8 +122,8 @@ impl Store {
 
     /// Creates a store of another document. It keeps about `max_bytes` in memory, and uses the same file on disk as
     /// `robots`. The page cache of that file counts as memory of `robots`. [`end_fetches`](Self::end_fetches) of
-    /// `robots` ends the fetches of both. What `robots` has learned since the start to correct states from disk counts
-    /// for both, too.
+    /// `robots` ends the fetches of both. The new store copies from `robots` what it needs to correct states from disk:
+    /// the jumps of the clock, and when a reload last made failed fetches due.
     pub fn beside(robots: &Self, document: &'static SiteDocument, max_bytes: u64) -> Self {
         Self {
             document,
@@ -143,7 +143,7 @@ impl Store {
         self.cache.set_capacity(max_bytes - share);
     }
 
-    /// Returns which part of `max_bytes` of memory is the page cache of the file on disk.
+    /// Returns how many of `max_bytes` of memory are for the page cache of the file on disk.
     pub fn disk_share(max_bytes: u64) -> usize {
         let share = (max_bytes / 16).clamp(MIN_PAGES.min(max_bytes / 2), MAX_PAGES);
         // `share` is at most `MAX_PAGES`, so the conversion cannot fail.
@@ -256,11 +256,11 @@ impl Store {
         if let Some(disk) = &self.disk {
             disk.forget(self.document.name(origin));
             if *self.document == SiteDocument::ROBOTS_TXT {
-                // No other store does this if the configuration needs no `tdmrep.json` at the moment.
+                // Also remove the origin's `tdmrep.json` from the file, in case there is no store for these documents.
                 disk.forget(SiteDocument::TDMREP.name(origin));
             }
         }
-        // A lookup or a fetch may still use this object, so clear its contents before it is removed from the cache.
+        // A lookup or a fetch may still use the cached origin, so clear its contents before removing it from the cache.
         let held = self.cache.get(origin).map(|held| held.cached);
         for cached in self.in_flight.of(origin).into_iter().chain(held) {
             cached.forget();
@@ -273,7 +273,8 @@ impl Store {
 const MIN_PAGES: u64 = 64 * 1024;
 /// Maximum memory for the pages of the file on disk, in bytes.
 const MAX_PAGES: u64 = 32 * 1024 * 1024;
-/// Memory of an origin with a typical robots.txt, in bytes. It serves to estimate how many origins the cache will hold.
+/// Memory of an origin with a typical robots.txt, in bytes. The store uses it to estimate how many origins the cache
+/// will hold.
 const TYPICAL_WEIGHT: u64 = 4096;
 /// Minimum size of a part (shard) of the cache, in bytes. Each must have room for several of the largest copies: a copy
 /// that does not fit would be fetched again for each request.

@@ -27,13 +27,13 @@ pub(super) struct CachedOrigin {
     pub(super) fetching: AtomicBool,
     /// Counts the verdicts of decisions that were based on the state.
     pub(super) tally: Arc<Tally>,
-    /// A lookup holds this lock while it reads the disk or parses the robots.txt again, so that others wait for its
-    /// result.
+    /// A lookup holds this lock while it reads the disk or parses the robots.txt again, so that other lookups wait for
+    /// its result.
     pub(super) turn: tokio::sync::Mutex<()>,
 }
 
-/// A cached origin and its weight. The weight stays as it was at the insertion, because a later change would make the
-/// cache's total wrong.
+/// A cached origin and its weight, which is its approximate memory in bytes. The weight does not change while the cache
+/// holds the origin, because the cache's total would become wrong.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) cached: Arc<CachedOrigin>,

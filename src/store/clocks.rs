@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::copy::{ClockReadings, Jump};
 
-/// What the clocks showed last, and how often and by how much they were set.
+/// What the clocks showed last, and the jumps that were detected.
 #[derive(Debug)]
 pub(super) struct Clocks {
     /// What the clocks showed at the last check.
@@ -52,7 +52,7 @@ impl Clocks {
         }
     }
 
-    /// Returns by how much the wall clock was set since the last check, if it was. `now` is what it shows.
+    /// Returns how the wall clock was set since the last check; `None` if it was not. `now` is the time that it shows.
     pub(super) fn look(&self, now: SystemTime) -> Option<Jump> {
         if self.last.load().can_skip_check(now, running()) {
             return None;
@@ -88,8 +88,7 @@ impl Clocks {
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {
-        // Even after a panic the data is valid, because each change under this lock is complete before code that could
-        // panic.
+        // Even after a panic, the data is valid: no code that could panic runs in the middle of a change.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

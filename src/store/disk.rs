@@ -204,8 +204,8 @@ impl Disk {
         }
     }
 
-    /// Returns the approximate number of bytes of texts and records in the file, and its maximum. The number is `None`
-    /// while the file is closed because of an error.
+    /// Returns the approximate size of the texts and records in the file, and their maximum size, both in bytes. The
+    /// size is `None` while the file is closed because of an error.
     pub fn bytes(&self) -> (Option<u64>, u64) {
         let file = self.shared.file.read().unwrap_or_else(PoisonError::into_inner);
         let held = file.as_ref().map(|file| file.held());
@@ -222,7 +222,7 @@ impl Disk {
         let flushed = {
             let mut queue = self.shared.lock();
             if queue.closed && !self.shared.is_open() {
-                // The writer thread has ended without writing, and dropped the sender.
+                // The writer thread has ended, so nothing will be written any more.
                 return false;
             }
             queue.flush()
@@ -258,8 +258,8 @@ impl Disk {
         open_existing(&COPIES, path, READER_CACHE)
     }
 
-    /// Runs `work` on a file from [`read_only`](Self::read_only) and closes the file. A damaged file can cause a panic;
-    /// it becomes an error.
+    /// Runs `work` on a file from [`read_only`](Self::read_only) and closes the file. If the file is damaged and redb
+    /// panics, returns an error.
     ///
     /// # Errors
     /// Fails if the file cannot be read or written, or with the error of `work`.
@@ -286,7 +286,7 @@ impl fmt::Debug for Disk {
 /// The kind of database file that holds the robots.txt copies.
 const COPIES: Kind<CopyFile> = Kind {
     name: "the file of cached robots.txt files",
-    loss: "It fetches each robots.txt again when it is needed",
+    loss: "robotgate fetches each robots.txt again when a bot needs it",
     wrap: CopyFile::new,
 };
 /// Maximum time that a flush waits.

@@ -55,7 +55,8 @@ impl Store {
         }
     }
 
-    /// Waits at most `wait` for a fetch that is due.
+    /// Starts or joins the fetch that is due for the origin, and waits for it, but at most `wait`. Returns what is then
+    /// known, even if the fetch still runs.
     pub(super) async fn wait_for<F: Fetch>(
         self: &Arc<Self>,
         cached: &Arc<CachedOrigin>,
@@ -230,8 +231,8 @@ impl Store {
                 return;
             }
             let found = cached.state.compare_and_swap(&before, after.clone());
-            // If the origin's state is no longer the one from before the fetch, it was parsed again, read back from
-            // disk or forgotten in the meantime. Then try again with the new state.
+            // If the swap did not succeed, the state has changed since it was loaded: it was parsed again, read back
+            // from disk or forgotten. Then the loop tries again with the new state.
             if Arc::ptr_eq(&found, &before) {
                 let is_remembered = cached.forgotten() == forgotten;
                 if let (Some(fleet), Some(lease)) = (fleet, lease) {
@@ -284,7 +285,7 @@ impl Store {
         let shared = Arc::new(shared.shared());
         loop {
             let before = cached.state.load_full();
-            // The operator made robotgate forget the origin in the meantime, so do not use the fleet's older copy.
+            // An operator made robotgate forget the origin in the meantime, so do not use the fleet's older copy.
             if cached.forgotten() != forgotten {
                 return match flow {
                     ControlFlow::Break(()) => ControlFlow::Continue(None),

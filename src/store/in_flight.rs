@@ -65,8 +65,8 @@ pub(super) struct QueuedFetch {
     permit: Arc<FetchPermit>,
 }
 
-/// Belongs to the running fetch. Dropping it ends the fetch and wakes the waiting requests. So this happens even if the
-/// fetch panics or the runtime stops.
+/// The running fetch owns this value. Dropping it removes the fetch from [`InFlightFetches`] and wakes the waiting
+/// requests, so this happens even if the fetch panics or the runtime stops.
 pub(super) struct FetchGuard {
     in_flight: Arc<InFlightFetches>,
     pub(super) origin: Origin,
@@ -76,10 +76,11 @@ pub(super) struct FetchGuard {
 // === impl InFlightFetches ===
 
 impl InFlightFetches {
-    /// Joins the fetch that is queued or runs for `origin`. If there is none, but one is still needed, queues a fetch
-    /// whose result goes into `cached`. While the fetch is queued, its requester needs a place in the fetch limiter:
-    /// the place that an earlier request by the same requester got for this fetch, or a new one, for which this calls
-    /// `enter`.
+    /// Joins the fetch that is queued or runs for `origin`. If there is none and `is_due` says that one is needed,
+    /// queues a fetch whose result goes into `cached`.
+    ///
+    /// While a fetch is queued, each requester needs a place in the fetch limiter for it. This calls `enter` to get the
+    /// place, unless an earlier request of the same requester (`name`) already has one for this fetch.
     ///
     /// # Errors
     /// Fails if `enter` fails.
@@ -290,8 +291,8 @@ mod tests {
         let (in_flight, limiter) = (Arc::<InFlightFetches>::default(), Arc::new(FetchLimiter::new(1)));
         let origin = Origin::new(Scheme::Https, HostPort::parse(b"a.example").expect("a host"));
         let [first, second] = [1, 2].map(|client| queued(&in_flight, &limiter, &origin, client));
-        // Two handles can be dropped at the same moment, and each then still sees that the other refers to the fetch.
-        // Here, this clone is that other reference.
+        // If two handles are dropped at the same time, each drop can see the other handle's reference to the fetch.
+        // This clone stands for that reference.
         let held_by_first = first.fetch.clone();
         drop(first);
         assert_eq!(in_flight.len(), 1, "one waits still");

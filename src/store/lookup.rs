@@ -19,8 +19,8 @@ use crate::{
 // === impl Store ===
 
 impl Store {
-    /// Returns the state of an origin, and the counts to which the decision and its outcome are to be added. If its
-    /// robots.txt has expired or is unknown, fetches it first, and waits for that at most `wait`.
+    /// Returns the state of an origin, and the [`Tally`] in which the caller counts the decision and how the origin
+    /// answers. If the robots.txt has expired or is unknown, fetches it first, and waits for that at most `wait`.
     ///
     /// # Errors
     /// Fails if a fetch was needed but could not start, for example because the requester has reached its limit of
@@ -33,7 +33,7 @@ impl Store {
         let Query { origin, policy, .. } = *query;
         let cached = self.cached(origin);
         let mut waited = Duration::ZERO;
-        // If the site fails, or the copy in memory has expired, the disk can still have a copy that is usable.
+        // If fetches of the robots.txt fail, or there is no usable copy in memory, the disk can still have one.
         let is_lacking = || {
             let state = cached.state.load();
             state.failing_since().is_some() || state.due(SystemTime::now(), policy) == Due::Now
@@ -85,8 +85,7 @@ impl Store {
                     return;
                 }
                 cached.state.rcu(|state| match state.is_known() {
-                    // While the disk was read, an operator made robotgate forget the origin. So do not use what was
-                    // read.
+                    // An operator made robotgate forget the origin during the read, so do not use its result.
                     _ if cached.forgotten() != forgotten => state.clone(),
                     true => Arc::new(state.resuming(&earlier)),
                     false => earlier.clone(),
@@ -171,8 +170,8 @@ impl Store {
     /// Inserts a cached origin again after its size in memory has changed, because the cache weighs it only when it is
     /// inserted.
     pub(super) fn weigh_anew(&self, origin: &Origin, cached: &Arc<CachedOrigin>) {
-        // The cache may have evicted `cached`, and may already hold a newer object for the same origin. Then keep the
-        // newer one.
+        // The cache may have evicted `cached` and may already hold a newer object for the same origin. In that case,
+        // keep the newer one.
         let is_another = |held: Held| !Arc::ptr_eq(&held.cached, cached);
         if !self.cache.peek(origin).is_some_and(is_another) {
             self.cache.insert(origin.clone(), Held::new(origin, cached.clone()));

@@ -26,7 +26,8 @@ pub struct Tallied {
     pub verdicts: [[u64; 2]; VERDICTS],
     /// Forwarded requests that the origin answered with a 5xx or not at all.
     pub failed: u64,
-    /// Forwarded requests that it answered otherwise, and the sum of their times to the first byte in microseconds.
+    /// Forwarded requests that the origin answered with any other status, and the sum of their times to the first byte
+    /// in microseconds (`micros`).
     pub answered: u64,
     pub micros: u64,
 }
@@ -55,7 +56,8 @@ impl Tally {
         self.counts[FAILED].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a forwarded request that the origin answered otherwise, with the first byte after `took`.
+    /// Counts a forwarded request that the origin answered with any status but a 5xx. `took` is the time to the first
+    /// byte.
     pub fn answered(&self, took: Duration) {
         self.counts[ANSWERED].fetch_add(1, Ordering::Relaxed);
         self.counts[MICROS].fetch_add(micros(took), Ordering::Relaxed);
@@ -91,8 +93,8 @@ impl Tally {
     }
 }
 
-/// Number of verdicts, the indices of the other counts of a [`Tally`], and their number. The first counts are those of
-/// the verdicts, two for each.
+/// The indices of the counts of a [`Tally`]: `0..VERDICTS` are the verdicts in the order of [`Verdict::ALL`], then come
+/// the other counts.
 const VERDICTS: usize = Verdict::ALL.len();
 const FAILED: usize = 2 * VERDICTS;
 const ANSWERED: usize = FAILED + 1;

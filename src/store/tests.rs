@@ -50,7 +50,7 @@ struct Call {
     end: oneshot::Sender<Fetched>,
 }
 
-/// A store, and what else a lookup needs.
+/// A store, and the fetcher for its lookups.
 #[derive(Clone)]
 struct Bench {
     store: Arc<Store>,

@@ -29,7 +29,7 @@ pub struct CopyFile {
 /// Statistics of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Number of origins whose robots.txt is known, and of those whose `tdmrep.json` is, together.
+    /// Number of records: one for each known robots.txt, and one for each known `tdmrep.json`.
     pub records: u64,
     pub texts: u64,
     /// Size of all texts in bytes. A text that several origins share is counted once.
@@ -83,8 +83,8 @@ impl CopyFile {
             let text = record
                 .copy()
                 .map(|copy| (u64::from(copy.bytes), uses.get(&copy.sha256.0)));
-            // A text that several origins share is removed with the last of them. So each of them counts for an equal
-            // share of its bytes.
+            // A text that several origins share is removed with the last of them. So divide its bytes equally among
+            // these origins.
             let text = match text {
                 Some((bytes, Ok(uses))) => bytes / uses.map_or(1, |uses| uses.value().max(1)),
                 Some((_, Err(error))) => return failed.replace(error).is_some_and(|_| false),

@@ -1,8 +1,8 @@
 //! The changes that are not in the file on disk yet. The queue keeps only the latest change of each origin. Readers get
 //! that change until it is in the file.
 //!
-//! The queued states never exceed a limit in bytes. If a state does not fit, the origin is removed from the file.
-//! Otherwise, an older state there would be taken for the latest.
+//! The queued states never exceed a limit in bytes. If a state does not fit, the queue removes the origin from the
+//! file instead. Otherwise, readers would take an older state in the file for the latest.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -26,7 +26,7 @@ pub(super) struct Queue {
     waiting: HashMap<String, Change>,
     /// The changes that are being written to the file now.
     writing: Arc<HashMap<String, Change>>,
-    /// Size of the states in `waiting`, in bytes. Includes memory that the cache uses too.
+    /// Size of the states in `waiting`, in bytes. Counts a state even if the cache holds the same one.
     bytes: usize,
     /// Callers of `flush`, who are notified when the changes that are waiting now are written.
     flushing: Vec<oneshot::Sender<()>>,
@@ -121,7 +121,7 @@ impl Queue {
         self.overflowed = false;
     }
 
-    /// Returns a batch to the queue that could not be written, and merges later changes with it.
+    /// Puts a batch back into the queue after its write has failed. Merges it with the changes that were queued since.
     pub(super) fn give_back(&mut self, batch: Batch) {
         self.writing = Arc::default();
         for (origin, change) in batch.changes.iter() {

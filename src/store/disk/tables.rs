@@ -15,9 +15,9 @@ pub(super) struct Tables<'t> {
     origins: Table<'t, &'static str, &'static [u8]>,
     texts: Table<'t, &'static [u8; 32], &'static [u8]>,
     uses: Table<'t, &'static [u8; 32], u64>,
-    /// By how many bytes the transaction makes the stored texts and records grow; negative if they shrink.
+    /// How many bytes the transaction adds to the stored texts and records; negative if these shrink.
     pub(super) more: i64,
-    /// By how many records of a `tdmrep.json` the transaction changes their number.
+    /// How many records of a `tdmrep.json` the transaction adds; negative if it removes some.
     pub(super) more_tdmrep: i64,
 }
 
@@ -98,7 +98,7 @@ impl<'t> Tables<'t> {
         Ok(digest)
     }
 
-    /// Counts one origin less for a text, and removes the text if no origin uses it any longer.
+    /// Reduces the number of origins that use a text by one, and removes the text if no origin uses it any longer.
     fn release(&mut self, digest: Sha256) -> Result<(), FileError> {
         let uses = self.uses.get(&digest.0)?.map_or(0, |uses| uses.value());
         if uses > 1 {

@@ -140,7 +140,7 @@ impl SharedDisk {
         let text =
             format!("robots.txt files wait in memory until they can be written to the file of cache.path: {error}");
         self.trouble.begin(&self.path, text);
-        // Count last, so that whoever sees the new count also finds the reason.
+        // Count last, so that code that sees the new count also finds the reason.
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -160,8 +160,8 @@ impl SharedDisk {
         Ok(())
     }
 
-    /// Waits until there is something to write and the pause after an error is over. Then waits a little longer for
-    /// more changes. Returns whether the queue is closed.
+    /// Waits until the pause after an error is over and there is something to do: changes to write, a file to reopen,
+    /// or a scan for old origins. Then waits a little longer for more changes. Returns whether the queue is closed.
     fn wait_for_work(&self, collecting: &Collecting, pause: &Pause) -> bool {
         let mut queue = self.lock();
         while !queue.closed {
@@ -252,7 +252,7 @@ impl SharedDisk {
     }
 }
 
-/// How far the scan for origins that nobody requests any longer has come.
+/// The progress of the scan for origins that no bot has requested for a long time.
 struct Collecting {
     /// When to scan the next part of the file.
     at: Instant,

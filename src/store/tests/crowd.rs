@@ -43,7 +43,7 @@ async fn lookups_on_several_threads_make_one_fetch() {
         let (bench, mut calls) = Bench::new();
         let site = origin("a.example");
         let lookups: Vec<_> = (0..100).map(|_| bench.spawn(&site)).collect();
-        // The fetch ends before some of the lookups have begun.
+        // The fetch can end before some of the lookups have begun.
         calls.next().await.ends(rules(OLD));
 
         let lookups = ended(lookups).await;

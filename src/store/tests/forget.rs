@@ -1,5 +1,4 @@
-//! Tests that an origin that the operator made robotgate forget stays forgotten, even if a lookup or a fetch was using
-//! it.
+//! Tests that robotgate forgets an origin if an operator asks for it, even while a lookup or a fetch uses the origin.
 
 use super::*;
 

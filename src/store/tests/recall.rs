@@ -120,7 +120,7 @@ async fn a_failing_origin_gets_its_copy_from_disk_before_the_retry() {
         .disk()
         .expect("a disk")
         .keep(nth(1).to_string(), Arc::new(old), true);
-    // The fetch that failed just now did not know the copy on disk. The next lookup finds the copy there.
+    // The state in memory is that of a failed fetch, and has no copy. The next lookup finds the copy on disk.
     bench.known_since(&nth(1), Duration::ZERO, &answered(503, ""));
     let lookup = bench.lookup(&nth(1)).await;
     assert_eq!(verdict(&lookup), Some((Verdict::Deny, Reason::Unreachable)));

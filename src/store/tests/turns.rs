@@ -1,5 +1,4 @@
-//! Tests fetches that wait until they may start, or for room in the audit log. Waiting does not change the origin's
-//! state.
+//! Tests fetches that wait for a permit or for room in the audit log. Waiting does not change the origin's state.
 
 use super::*;
 
