@@ -3,7 +3,7 @@
 //!
 //! The request is a GET without cookies or credentials. If the same origin sent an entity tag (ETag) earlier, the
 //! request contains it as a condition. Up to five redirects are followed, also to other origins (RFC 9309 §2.3.1.2).
-//! The egress guard checks each of them.
+//! The egress guard checks the address of each request.
 
 mod body;
 mod hop;
@@ -52,8 +52,8 @@ pub trait Fetch: Send + Sync + 'static {
     /// Fails if the audit log cannot be written.
     async fn reserve(&self) -> Result<Self::Reservation, LookupError>;
 
-    /// Waits until `permit` lets the fetch start, and fetches `document`. The implementation limits the time. With an
-    /// `etag`, the origin can answer that the document has not changed (304).
+    /// Waits until `permit` lets the fetch start, and fetches `document`. Implementations must limit the time of the
+    /// fetch. With an `etag`, the origin can answer that the document has not changed (304).
     async fn fetch(
         &self,
         permit: &FetchPermit,
@@ -78,16 +78,16 @@ pub trait Fetch: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Records a fetch. This is called for each one before its result is used, even if the fetch was cancelled
+    /// Records a fetch. Called once for each fetch, before its result is used, even if the fetch was cancelled
     /// ([`FetchError::CutOff`]).
     fn finished(&self, finished: &FinishedFetch<'_>, reservation: Self::Reservation);
 
-    /// Returns the fleet of robotgates. It is asked for the document before each fetch. `None` if robotgate runs alone.
+    /// Returns the fleet, which is asked for the document before each fetch. `None` if robotgate runs alone.
     fn fleet(&self) -> Option<&Arc<Fleet>> {
         None
     }
 
-    /// Records a robots.txt that another robotgate of the fleet has fetched. This is called before it is used.
+    /// Records a robots.txt that another robotgate of the fleet has fetched. Called before the robots.txt is used.
     fn took_shared_copy(&self, shared: &SharedCopy<'_>, reservation: Self::Reservation);
 
     /// Called after a fetch, by this or another robotgate of the fleet, has changed the state of the origin. Must not
@@ -95,7 +95,7 @@ pub trait Fetch: Send + Sync + 'static {
     fn learned(&self, _learned: &Learned<'_>) {}
 }
 
-/// The state of an origin before and after a fetch. This or another robotgate of the fleet made the fetch.
+/// The state of an origin before and after a fetch by this robotgate or by another one of the fleet.
 #[derive(Debug)]
 pub struct Learned<'a> {
     pub document: &'static SiteDocument,
@@ -109,7 +109,7 @@ pub struct Learned<'a> {
 pub struct SharedCopy<'a> {
     pub document: &'static SiteDocument,
     pub origin: &'a Origin,
-    /// The state of the origin before and after.
+    /// The state of the origin before and after this robotgate got the copy.
     pub before: &'a OriginState,
     pub after: &'a OriginState,
     /// When this robotgate got the copy from the fleet.
@@ -131,7 +131,8 @@ pub struct FinishedFetch<'a> {
     pub policy: &'a Policy,
 }
 
-/// Why a lookup could not fetch a robots.txt, if the origin is not the cause. The origin's state then does not change.
+/// Why a lookup could not fetch a robots.txt, for causes other than the origin. These errors do not change the origin's
+/// state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     #[error("{TOO_MANY_FETCHES}")]
@@ -204,9 +205,9 @@ impl From<Fault> for FetchError {
 // === impl Fetcher ===
 
 impl Fetcher {
-    /// Creates a fetcher. It resolves and checks addresses with `egress`, takes connections from `origins`, and keeps
-    /// them for other requests for `kept_for`. If `http2` is set, it offers HTTP/2 to servers. Fetchers with the same
-    /// `limiter` share its limit of concurrent fetches.
+    /// Creates a fetcher. It resolves and checks addresses with `egress`, and takes connections from `origins`. It
+    /// keeps idle connections for the time `kept_for`, so that other requests can use them. If `http2` is set, it
+    /// offers HTTP/2 to servers. Fetchers with the same `limiter` share its limit of concurrent fetches.
     pub fn new(
         egress: Egress,
         origins: Arc<Origins>,
@@ -265,8 +266,8 @@ impl Fetcher {
         if let Some(etag) = etag {
             let end = first.ask(self, Some(etag), note(hops, &first)).await;
             match end.map_err(Failure::of_origin)? {
-                // Some servers answer a request with an ETag with a client error, so send it again without the ETag.
-                // After a 429 (too many requests), do not.
+                // Some servers answer with a client error if the request contains an ETag. So repeat the request
+                // without it, except after a 429 (too many requests).
                 HopEnd::Received(received) if matches!(received.status, 400..=428 | 430..=499) => {}
                 end => return self.follow_redirects(end, hops).await,
             }
@@ -275,7 +276,8 @@ impl Fetcher {
         self.follow_redirects(end.map_err(Failure::of_origin)?, hops).await
     }
 
-    /// Follows redirects to their end. These requests contain no entity tag, because it belongs to another URL.
+    /// Follows up to [`MAX_REDIRECTS`] redirects. The requests contain no entity tag, because the known one belongs to
+    /// the first URL.
     async fn follow_redirects(&self, mut end: HopEnd, hops: &mut Vec<TracedHop>) -> Result<Fetched, Failure> {
         for _ in 0..MAX_REDIRECTS {
             let HopEnd::Redirect { to, .. } = end else { break };

@@ -21,8 +21,8 @@ pub(super) struct Body {
     pub(super) cut_off: Vec<u8>,
 }
 
-/// Reads the part of the body that matters. Of a successful response, these are the first `max_bytes`, without a line
-/// that the limit cuts. Of a server error, these are the first 32 KiB.
+/// Reads the part of the body that robotgate uses: of a successful response, the first `max_bytes`, without a line that
+/// the limit cuts; of a server error, the first 32 KiB. Reads nothing of other responses, nor of a 206.
 pub(super) async fn read(session: &mut Session, head: &ResponseHeader, max_bytes: usize) -> Result<Body, Failure> {
     let limit = match head.status.as_u16() {
         206 => return Ok(Body::default()),
@@ -68,7 +68,8 @@ struct Bounded {
 // === impl Body ===
 
 impl Body {
-    /// Drops a line that the limit cuts, because its beginning can mean something else than the whole line.
+    /// Splits the bytes of a body that were read. A line that the limit cuts does not count, because its beginning can
+    /// mean something else than the whole line.
     fn new(mut read: Vec<u8>, limit: usize) -> Self {
         let cut_off = read.split_off(robots::counted(&read, limit).len());
         Self { counts: read, cut_off }
@@ -130,7 +131,8 @@ impl Decoder {
         Body::new(std::mem::take(&mut bounded.bytes), bounded.limit)
     }
 
-    /// Returns the whole body. It did not reach the limit.
+    /// Ends the decoding after the last chunk and returns the body. Fails if the compressed data is incomplete or
+    /// damaged.
     fn finish(mut self) -> Result<Body, Failure> {
         if let Self::Gzip(decoder) = &mut self
             && let Err(error) = decoder.try_finish()

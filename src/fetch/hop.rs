@@ -87,13 +87,14 @@ impl Hop {
         }
         let now = std::time::SystemTime::now();
         let freshness = Freshness::from_headers(&head.headers, now);
-        // Without an ETag in the request, a 304 means nothing.
+        // A 304 says that the ETag of the request is still valid. If the request had none, treat the 304 like any other
+        // status.
         if status == 304 && etag.is_some() {
             return Ok(HopEnd::NotModified(freshness));
         }
         check_framing(&head)?;
         let body = match body::read(session, &head, self.document.max_bytes).await {
-            // The status of a server error is enough, even if its page does not arrive completely.
+            // If the page of a server error does not arrive completely, use the status alone.
             Err(_) if status >= 500 => Body::default(),
             body => body?,
         };
@@ -113,7 +114,8 @@ impl Hop {
 async fn final_head(session: &mut Session) -> Result<ResponseHeader, Fault> {
     for _ in 0..=MAX_INFORMATIONAL {
         let head = session.head().await?;
-        // The request did not ask for another protocol (RFC 9110 §15.2.2). The server will send no final response.
+        // A server that switches to another protocol (RFC 9110 §15.2.2) sends no final response. The request did not
+        // ask for that, so this is an error.
         if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
             break;
         }

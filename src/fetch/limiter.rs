@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requester {
     pub name: Name,
-    /// How many fetches of this requester can run or wait.
+    /// How many fetches of this requester can run or wait at the same time.
     pub max_fetches: usize,
 }
 
@@ -97,8 +97,8 @@ impl FetchPermit {
         }
     }
 
-    /// Waits until a slow fetch has to end because others wait. By then, no request waits for the slow fetch any
-    /// longer, unless `robots.wait` is longer than its default.
+    /// Waits until a slow fetch has to end because others wait. A fetch can always run for [`GIVE_WAY_AFTER`]. By
+    /// default, no request waits for it any longer then, because `robots.wait` is equally long.
     async fn until_needed(&self) {
         sleep(GIVE_WAY_AFTER - SLOW_AFTER).await;
         while !self.permit.should_give_way() {
@@ -109,7 +109,7 @@ impl FetchPermit {
 
 /// A fetch that takes longer than this is slow. Most fetches take a fraction of this time.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
-/// How long a slow fetch can go on while others wait for its permit.
+/// How long a slow fetch can run, from its start on, even if others wait for its permit.
 const GIVE_WAY_AFTER: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -69,7 +69,6 @@ impl Hop {
         let there = Url::parse(&self.url())
             .and_then(|here| here.join(text))
             .map_err(|error| lost(&error.to_string()))?;
-        // The robots.txt of an HTTP site comes over HTTP.
         let scheme = Scheme::parse(there.scheme().as_bytes()).filter(|scheme| scheme.is_web());
         let scheme = scheme.ok_or_else(|| lost("neither http nor https"))?;
         let authority = HostPort::parse(there.authority().as_bytes()).map_err(|error| lost(&error.to_string()))?;

@@ -2,8 +2,8 @@
 //! requests for pages can use the connection at the same time. The request that waits for the fetch can use it
 //! afterwards.
 //!
-//! Over HTTP/1.1, the connection is always new. On an older one, a late response to something else could be mistaken
-//! for the robots.txt, such as the 408 with which some servers close an idle connection.
+//! Over HTTP/1.1, the connection is always new. On an older connection, robotgate could mistake a late response to
+//! something else for the robots.txt, such as the 408 with which some servers close an idle connection.
 
 use std::{
     future::poll_fn,
@@ -69,8 +69,8 @@ impl Session {
             server,
             address,
             reused,
-            // If the idle timeout is not the shorter one, the total timeout has to end the fetch. So make the idle
-            // timeout longer.
+            // Unless the idle timeout is shorter than the total timeout, the total timeout has to end the fetch. So
+            // make the idle timeout longer than the total timeout.
             silence: match idle < total {
                 true => idle,
                 false => total + Duration::from_secs(1),

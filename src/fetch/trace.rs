@@ -12,7 +12,7 @@ pub struct Traced {
     /// The requests, in order. Each one follows a redirect, except for the first, and for one that repeats the first
     /// without its ETag. Empty if the fetch never started.
     pub hops: Vec<TracedHop>,
-    /// Time from the start of the fetch to the last byte that counts, or to the failure.
+    /// Duration of the fetch, without the time for which it was queued.
     pub took: Duration,
 }
 
