@@ -53,7 +53,7 @@ pub(crate) struct SharedPacer {
 #[derive(Default)]
 struct Shard {
     pacers: HashMap<Origin, Arc<OriginPacer>>,
-    /// If the shard has this many origins, those that no request has used for long are removed.
+    /// If the shard has this many origins, [`make_room`](Self::make_room) removes some.
     sweep_at: usize,
 }
 
@@ -104,7 +104,7 @@ impl Pacer {
         pacer.state().limiter.not_before(now(), &bot.into(), limits)
     }
 
-    /// Records a request that did not ask for a turn. The next request has to keep its gap from this one too.
+    /// Records a request that was sent without a turn. The next request has to keep the gap from this one too.
     pub(crate) fn note_request(&self, origin: &Origin) {
         let pacer = self.pacer(origin);
         pacer.note_request();
@@ -183,8 +183,8 @@ impl fmt::Debug for Pacer {
 // === impl Shard ===
 
 impl Shard {
-    /// Removes the origins that no longer limit any request. If the shard is still full, removes those without a
-    /// running request or a pause, and then all that no request uses.
+    /// Makes room if the shard is full. Removes the origins whose limiters can no longer delay a request. If that is
+    /// not enough, removes those without a running request or a pause, and then all that no request uses.
     fn make_room(&mut self) {
         if self.pacers.len() < self.sweep_at.max(MIN_SWEEP) {
             return;
@@ -254,7 +254,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 const SHARDS: usize = 16;
-/// Below `MIN_SWEEP` origins, a shard removes none. It has more than `MAX_SHARD` only if requests are using them.
+/// A shard with fewer than `MIN_SWEEP` origins removes none. A shard has more than `MAX_SHARD` origins only while
+/// requests use all of them.
 const MIN_SWEEP: usize = 64;
 const MAX_SHARD: usize = 16 * 1024;
 

@@ -1,6 +1,6 @@
-//! Tells a request in a fleet when it may be sent. The request first waits for its turn in this robotgate, as without a
-//! fleet. Then it reserves a slot, which is a time, on the fleet's server. It keeps its turn until then, and is sent.
-//! So the robotgates alternate, and within each robotgate the bots alternate.
+//! Tells a request in a fleet when it may be sent. The request first waits for its turn among the requests of this
+//! robotgate. Then it reserves a slot on the fleet's server: the time at which it may be sent. It keeps its turn until
+//! that time. So the robotgates alternate, and within each robotgate the bots alternate.
 
 use std::{
     sync::Arc,
@@ -30,15 +30,15 @@ pub(crate) struct FleetPace {
     pub(crate) size: u32,
 }
 
-/// The turn of a request that waits for its reserved slot. If the client leaves, this keeps the turn until the slot's
-/// time nevertheless. So a robotgate never has more than one future slot at an origin.
+/// The turn of a request that waits for its reserved slot. Even if the client leaves, this keeps the turn until the
+/// slot's time. So a robotgate never has more than one future slot at an origin.
 struct HeldTurn {
     /// The turn. `None` after `take` has moved it out.
     turn: Option<Turn>,
     until: Instant,
 }
 
-/// The time that one request spends waiting, from its arrival on.
+/// Keeps track of how long one request waits, from its arrival on, and of the limits that apply to it.
 struct Wait<'p> {
     pacer: &'p Pacer,
     /// Receives the new limits when the configuration is reloaded.
@@ -159,8 +159,8 @@ impl FleetPace {
             .max_by_key(|later| later.at)
     }
 
-    /// Returns the limits for this robotgate while the fleet's server cannot be used, or `None` if it must send
-    /// nothing.
+    /// Returns the limits for this robotgate while the fleet's server cannot be used, or `None` if the robotgate must
+    /// send nothing (`on-loss` is `refuse`).
     fn without_server(&self, limits: Limits) -> Option<Limits> {
         let gap = self.on_loss.gap(limits.gap, self.size)?;
         Some(Limits { gap, ..limits })
@@ -228,12 +228,11 @@ impl<'p> Wait<'p> {
         Ok(())
     }
 
-    /// Waits for the slot at the time `at`. If a reload makes the gap shorter meanwhile, the request is sent earlier by
-    /// the difference.
+    /// Waits for the slot at the time `at`. If a reload makes the gap shorter meanwhile, waits less by the difference.
     async fn until_slot(&mut self, mut at: Instant) -> Result<(), TooEarly> {
         while at > now() && !self.pacer.is_lifted() {
-            // This fails only if a reload has made `max_wait` shorter, so that the deadline is now before the slot. The
-            // server gives no slot after the deadline.
+            // This fails if too many requests wait, or if a reload has made `max_wait` shorter, so that the deadline is
+            // now before the slot.
             let Limits { gap, gap_cause, .. } = self.limits;
             self.until(at, gap_cause).await?;
             at = at.checked_sub(gap.saturating_sub(self.limits.gap)).unwrap_or(at);

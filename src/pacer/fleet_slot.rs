@@ -41,6 +41,6 @@ impl FleetSlot {
 
 /// A request is sent in time if it is at most 1/20 of the gap after its slot.
 const SLACK: u32 = 20;
-/// A request that is late by at most this is always in time. If the gap is short, 1/20 of it is less than what timers
-/// can keep to.
+/// A request that is late by at most this is always in time, because timers are not precise enough for 1/20 of a short
+/// gap.
 const LEAST_SLACK: Duration = Duration::from_millis(10);

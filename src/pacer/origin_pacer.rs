@@ -26,7 +26,7 @@ pub(super) struct Waiting {
 #[derive(Default)]
 pub(super) struct OriginPacer {
     state: Mutex<State>,
-    /// Notified when something happened after which a request may get its turn.
+    /// Notified when something has changed, so that a request may now get its turn.
     changed: Notify,
 }
 
@@ -38,8 +38,8 @@ pub(super) struct State {
     is_driven: bool,
 }
 
-/// In the queue, this stands for a waiting request, and sends it its turn. The request counts as waiting until this is
-/// dropped.
+/// The queue's entry for a waiting request. Its `sender` sends the request its turn. The request counts as waiting
+/// until this is dropped.
 pub(super) struct Ticket {
     sender: oneshot::Sender<Result<Turn, Later>>,
     _present: Present,
@@ -84,8 +84,8 @@ impl OriginPacer {
     fn advance(self: &Arc<Self>) -> Option<Instant> {
         loop {
             let step = self.state().limiter.next(now());
-            // The line above has released its lock. `send` needs that: if the request has just stopped waiting, `send`
-            // drops the turn, and dropping a turn takes the lock.
+            // The lock is released here, which `send` requires: if the request has just stopped waiting, `send` drops
+            // the turn, and dropping a turn takes the lock.
             match step {
                 Step::Go(ticket) => drop(ticket.sender.send(Ok(Turn::new(self.clone())))),
                 Step::Refuse(ticket, later) => drop(ticket.sender.send(Err(later))),
@@ -104,7 +104,7 @@ impl OriginPacer {
         tokio::spawn(async move {
             while !pacer.is_done() {
                 let Some(at) = pacer.advance() else { continue };
-                // Waits until `at`, or until something happens before that.
+                // Wait until `at`, or until a change may let a request be sent earlier.
                 let _ = tokio::time::timeout_at(at.into(), pacer.changed.notified()).await;
             }
         });
@@ -132,7 +132,7 @@ impl OriginPacer {
         self.changed.notify_one();
     }
 
-    /// Returns whether no request waits any more. The task then ends.
+    /// Returns whether no request waits any more, so that the task of [`drive`](Self::drive) can end.
     fn is_done(&self) -> bool {
         let mut state = self.state();
         state.is_driven = state.limiter.is_waited_for();
@@ -338,5 +338,6 @@ impl Drop for Turn {
     }
 }
 
-/// When to retry if too many requests wait.
+/// How long a client should wait before it retries a request that was refused because too many requests wait, or
+/// because the fleet's server cannot be used.
 pub(super) const SOON: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! Tests robotgates that send requests to the same site and share a real server. The clock is stopped, except while a
-//! robotgate waits for the server.
+//! Tests robotgates of a fleet that send requests to the same site. The fleet's server is a real Redis. The clock is
+//! stopped, except while a robotgate waits for the server.
 
 use tokio::time::{Instant as Clock, pause, resume};
 
@@ -61,8 +61,8 @@ async fn a_request_waits_for_its_slot_behind_those_of_other_gates() {
     assert_eq!(second.local.waiting(), 0);
     resume();
 
-    // The limiter of the first robotgate already exists, and does not know that the request would wait too long. Only
-    // the fleet's server does.
+    // The first robotgate has a limiter for the site, which would let the request through. Only the fleet's server
+    // knows that the request would wait too long.
     drop(first.turn(&site(), "a", limits(Duration::ZERO, Duration::ZERO)).await);
     let early = first.turn(&site(), "a", limits(GAP, GAP / 2)).await;
     let not_before = early.expect_err("the slot of the second gate is in the way").later.at;
@@ -166,8 +166,8 @@ async fn a_scheduler_that_plans_by_any_gate_is_never_refused() {
         let (asked, used) = (&gates[round % 2], &gates[round / 2 % 2]);
         let turn = used.turn(&site(), "a", at_once).await;
         turn.expect("it comes at the time that it was told").sent();
-        // If a robotgate sends a request too late, it tells the fleet's server, but does not wait for the answer. So
-        // the time that the server gives at first can be too early. Ask again until it is not.
+        // A robotgate that sends a request later than its slot tells the fleet's server, but does not wait for the
+        // answer. So the server can first return a time that is too early. Ask again until it is late enough.
         let mut at = None;
         while at
             < gates
