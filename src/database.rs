@@ -28,7 +28,7 @@ use crate::{
 pub(crate) struct Kind<T> {
     /// The name of the file in log messages, such as "the file of cached robots.txt files".
     pub(crate) name: &'static str,
-    /// What is lost if a damaged file is renamed.
+    /// A sentence for the log, without a full stop: what happens without the data of a damaged file.
     pub(crate) loss: &'static str,
     /// Creates the tables of a new database and checks those of an old one.
     pub(crate) wrap: fn(Database) -> Result<T, FileError>,
@@ -53,8 +53,8 @@ pub(crate) struct Pause {
     until: Option<Instant>,
 }
 
-/// Checks whether a database can be used at `path`. Creates nothing. It does not open the database, because another
-/// process may have it open, so it does not find every problem.
+/// Checks whether this process may read and write the file at `path`, or create it. Creates nothing. Does not open the
+/// database, because another process may have it open. So damage is not found.
 pub(crate) fn check(path: &Path) -> Result<(), FileError> {
     let looked = match files::open_to_write(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => may_make_in(path.parent().unwrap_or(Path::new("/"))),
@@ -99,8 +99,8 @@ fn open<T>(kind: &Kind<T>, path: &Path, cache_bytes: usize, check: Check) -> Res
             open(kind, path, cache_bytes, check)
         }
         Err(error) if is_new && !matches!(error, FileError::Locked) => {
-            // Creating the database failed and left an empty file. The next start would take that for damaged, so it is
-            // removed.
+            // Creating the database failed and left an incomplete file. The next start would take it for a damaged
+            // file, so remove it.
             let _ = fs::remove_file(path);
             Err(error)
         }
@@ -186,10 +186,10 @@ fn count_named_like(start: &Path) -> io::Result<usize> {
     Ok(count)
 }
 
-/// Runs `work` on the database. redb panics if the file contains bytes that redb did not write. Then returns an error
-/// that the file is damaged. The standard library also prints the panic.
+/// Runs `work` on the database. redb can panic if the file contains bytes that redb did not write. This turns such a
+/// panic into [`FileError::Damaged`]. The panic's message still goes to standard error.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, FileError>) -> Result<T, FileError> {
-    // After a panic, the file is closed, so half-done changes are never used.
+    // `AssertUnwindSafe` is right, because the file is closed after a panic. So half-done changes are never used.
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|panic| Err(FileError::Damaged(text_of(&*panic))))
 }
@@ -200,7 +200,8 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "reading it failed".to_owned())
 }
 
-/// Drops references to a database. The last one closes it, which writes to the file and so can panic.
+/// Drops references to a database. Dropping the last one closes the database, which writes to the file. If redb panics
+/// then, ignores the panic.
 pub(crate) fn close<T>(database: impl IntoIterator<Item = T>) {
     let _ = guarded(|| {
         database.into_iter().for_each(drop);
@@ -224,7 +225,7 @@ impl Trouble {
         }
     }
 
-    /// Records that writing succeeds. If it did not before, logs `message`.
+    /// Records that writing works. Logs `message` if it did not work before.
     pub(crate) fn end(&self, path: &Path, message: &str) {
         let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if ended.is_some() {
@@ -283,7 +284,8 @@ impl From<redb::Error> for FileError {
             E::PreviousIo | E::DatabaseClosed | E::LockPoisoned(_) | E::TransactionPoisoned => {
                 Self::Io(io::Error::other(error.to_string()))
             }
-            // No version of robotgate writes such a format or such tables, so the file is damaged.
+            // The other errors report an older file format, or tables of other types. No version of robotgate has
+            // written these, so the file is damaged.
             error => Self::Damaged(error.to_string()),
         }
     }

@@ -63,7 +63,7 @@ pub(crate) fn is_met(expectation: &Expectation, config: &Config) -> bool {
     complaint(expectation, config).is_none()
 }
 
-/// Says in a sentence how the decision differs from the case. `None` if it does not.
+/// Returns how the decision differs from what the case expects, as text for people. `None` if it does not differ.
 fn complaint(expectation: &Expectation, config: &Config) -> Option<String> {
     let target = match Target::parse(&expectation.url) {
         Ok(target) => target,
@@ -99,8 +99,8 @@ fn decide(expectation: &Expectation, target: Target, config: &Config) -> Decisio
     question.decide_with(prohibited, robots)
 }
 
-/// The time at which cases are decided. At this time, no `[[https.tunnel]]` has expired (`until`). So the result of a
-/// case changes only if the configuration changes, not as time passes.
+/// The time at which cases are decided: 1970, before the `until` of any `[[https.tunnel]]`. So the result of a case
+/// changes only if the configuration changes, not as time passes.
 const ALWAYS: SystemTime = SystemTime::UNIX_EPOCH;
 
 // === impl Unmet ===

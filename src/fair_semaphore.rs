@@ -34,7 +34,7 @@ impl<K: Copy + Eq + Hash> FairSemaphore<K> {
         Arc::new(Self(Mutex::new(Queue::new(permits))))
     }
 
-    /// Queues for a permit. `None` if the key already has or waits for `most` permits.
+    /// Queues for a permit. `None` if the key already has `most` permits, including those that it waits for.
     pub(crate) fn enter(self: &Arc<Self>, key: K, most: usize) -> Option<FairPermit<K>> {
         let turn = Arc::new(SetOnce::new());
         let mut queue = self.queue();
@@ -57,7 +57,7 @@ impl<K: Copy + Eq + Hash> FairSemaphore<K> {
 /// Gives the free permits to the tasks that are next.
 fn start<K: Copy + Eq + Hash>(queue: &mut Queue<K, Arc<SetOnce<()>>>) {
     while let Some(turn) = queue.start() {
-        // This cannot fail, because each turn comes only once.
+        // This cannot fail, because the queue returns each turn only once.
         let _ = turn.set(());
     }
 }
@@ -70,7 +70,8 @@ impl<K: Copy + Eq + Hash> FairPermit<K> {
         self.turn.wait().await;
     }
 
-    /// Returns whether others need this permit more. See [`Queue::should_give_way`].
+    /// Returns whether the task with this permit should end early, so that another task can have the permit. See
+    /// [`Queue::should_give_way`].
     pub(crate) fn should_give_way(&self) -> bool {
         self.semaphore.queue().should_give_way(self.key)
     }

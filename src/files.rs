@@ -113,8 +113,8 @@ pub(crate) fn unfinished(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Creates the file `unfinished`, which only its owner can read. The caller must hold the lock of the folder. So if the
-/// file exists, no process still writes it, and it is replaced.
+/// Creates the file `unfinished`, which only its owner can read. Replaces an existing file with this name: because the
+/// caller must hold the lock of the folder, no other process is still writing that file.
 ///
 /// # Errors
 /// Fails if the file cannot be created.
@@ -137,7 +137,7 @@ pub(crate) fn create_unfinished(unfinished: &Path) -> io::Result<File> {
 /// Fails if the process does not have the permission.
 pub(crate) fn may_make_in(folder: &Path) -> io::Result<()> {
     let there = folder.ancestors().find(|folder| folder.exists());
-    // A relative path such as `a/b` ends with an empty ancestor, which means the working directory.
+    // The last ancestor of a relative path such as `a/b` is empty, which means the working directory.
     let there = there.filter(|folder| !folder.as_os_str().is_empty());
     rustix::fs::access(there.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK)?;
     Ok(())
@@ -172,7 +172,7 @@ pub fn read_secret_with(path: &Path) -> Result<(Vec<u8>, Metadata), SecretError>
     Ok((contents, metadata))
 }
 
-/// Returns which permission in the mode of a file with a secret must be removed, in words.
+/// Says in words which access `mode` gives to users who must not have it.
 fn who(mode: u32) -> &'static str {
     match mode & OTHERS {
         0 => "its group can change it",
@@ -212,8 +212,8 @@ impl Display for Unreadable<'_> {
     }
 }
 
-/// How often to try to take the lock, ten seconds in all. A process holds it for milliseconds, so that is enough for
-/// many processes on a slow disk.
+/// How often to try to take the lock, which takes ten seconds in all. A process holds the lock for milliseconds, so
+/// this is enough for many processes on a slow disk.
 const LOCK_TRIES: u32 = 500;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 const OTHERS: u32 = 0o007;

@@ -68,7 +68,7 @@ words! {
 }
 
 words! {
-    /// What kind of [`UseRefusal`] it is.
+    /// The kind of a [`UseRefusal`].
     pub enum WhyRefused {
         Forbidden = "forbidden",
         Unknown = "unknown",
@@ -193,7 +193,8 @@ impl UsagePolicy {
         self.unknown == Unknown::Deny || vocabularies.iter().any(is_enforced)
     }
 
-    /// Returns the statements about `purposes` that a label with this value makes.
+    /// Returns a statement for each of `purposes` that `label` covers. `allowed` says whether the value of the label
+    /// allows the use. Returns no statements if the configuration turns the vocabulary off.
     pub fn statements(
         &self,
         purposes: Purposes,
@@ -218,7 +219,8 @@ impl UsagePolicy {
         })
     }
 
-    /// Returns why a bot with `purposes` must not use the content, if so. An enforced "no" of any vocabulary counts.
+    /// Returns why a request of a bot with `purposes` is refused; `None` if it is not. `said` is what the site says.
+    /// One statement that forbids a purpose is enough, if its vocabulary is enforced.
     #[must_use]
     pub fn refusal(&self, purposes: Purposes, said: &[UseStatement]) -> Option<UseRefusal> {
         let forbidden = said.iter().find(|statement| statement.refuses());
@@ -312,7 +314,7 @@ impl UseStatement {
         }
     }
 
-    /// Returns whether both statements are of the same label, and about the same purpose.
+    /// Returns whether both statements have the same vocabulary, label and purpose.
     #[must_use]
     pub fn is_same_label(&self, other: &Self) -> bool {
         (self.vocabulary, self.label, self.purpose) == (other.vocabulary, other.label, other.purpose)
@@ -364,8 +366,8 @@ impl UseStatement {
 // === impl WhyRefused ===
 
 impl WhyRefused {
-    /// Returns the sentence about a refusal without a statement of the site, for people. `None` if there is a
-    /// statement.
+    /// Returns a sentence for people that explains the refusal. `None` for `Forbidden`, because the site's own
+    /// statement explains that.
     pub fn sentence(self, purpose: &str) -> Option<String> {
         match self {
             Self::Forbidden => None,

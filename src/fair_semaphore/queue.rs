@@ -5,7 +5,8 @@ use std::{
     hash::Hash,
 };
 
-/// The tasks that wait for a permit, with a `T` for each, and the number of tasks that have one and run.
+/// The tasks that wait for a permit, each with a value of type `T`, and the number of tasks that run, each with a
+/// permit.
 ///
 /// Keys take turns. The tasks of one key start in the order in which they came. A key may start another task if it runs
 /// fewer than [`LEEWAY`] times as many as there are free permits. So a single busy key leaves a quarter of the permits
@@ -114,8 +115,8 @@ impl<T> Share<T> {
     }
 }
 
-/// A key runs at most this many tasks for each free permit. With 3, one busy key gets three quarters of the permits, and
-/// two get three sevenths each. So some permits stay free, if there are enough of them.
+/// A key runs at most this many tasks for each free permit. With 3, one busy key gets three quarters of the permits,
+/// and two get three sevenths each. So some permits stay free for other keys, unless there are only a few in all.
 const LEEWAY: usize = 3;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Creates a queue. Each entry of `counts` is a key, and the number of tasks that it queues.
+/// Creates a queue with waiting tasks. Each pair in `counts` is a key and the number of its tasks.
 fn queue(permits: usize, counts: &[(u8, usize)]) -> Queue<u8, u8> {
     let mut queue = Queue::new(permits);
     for (number, count) in counts {
@@ -96,7 +96,7 @@ fn the_queue_forgets_keys_that_left() {
 
 #[test]
 fn a_long_task_hinders_keys_that_have_fewer_permits() {
-    // The first key takes both permits. Only then does the second one wait.
+    // The first key takes both permits before the second key queues a task.
     let mut queue = queue(2, &[(1, 2)]);
     started(&mut queue);
     assert!(!queue.should_give_way(1), "nobody waits");
