@@ -98,8 +98,8 @@ pub enum AuditError {
     Full,
 }
 
-/// Number and total bytes of the lines that were submitted to a log. After a reload, the next log can continue the same
-/// counts.
+/// Number and total bytes of the lines that were submitted to a log. After a reload, the new log can continue the
+/// counts of the old one.
 #[derive(Debug, Default)]
 pub struct AuditCounts {
     lines: AtomicU64,
@@ -254,7 +254,7 @@ impl AuditLog {
         })
     }
 
-    /// Submits a line and does not wait until it is written. Waits only while too many other lines are unwritten.
+    /// Submits a line and returns before it is written. Waits only while too many other lines are unwritten.
     ///
     /// # Errors
     /// Fails if there is no room within [`MAX_WAIT`].

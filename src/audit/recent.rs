@@ -29,7 +29,7 @@ struct Ring {
     newest: u64,
 }
 
-/// Some of the stored lines, one after the other.
+/// Consecutive stored lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tail {
     /// The number to pass as `after` to get the lines that follow these.

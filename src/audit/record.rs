@@ -122,7 +122,8 @@ fields! {
         /// (`robots_sha256`).
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
-        /// Whether the text is different from the previous one, and this process has never seen it for this origin.
+        /// Whether the text differs from the previous one, and this process does not remember the text for this origin.
+        /// It remembers a limited number of texts.
         pub new_text: bool,
         /// When the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,
@@ -159,7 +160,7 @@ records! {
         pub credential: Option<&'a str>,
         /// What identified the client: an entry of the configuration, or the client's product token.
         pub matched_by: Option<&'a str>,
-        /// If the configuration tunnels this host (`[[https.tunnel]]`), the reason that it gives.
+        /// If an `[[https.tunnel]]` of the configuration tunnels this host, the `reason` in that entry.
         pub exception: Option<&'a str>,
         /// If the reason is `exempt`, what exempts the request from robots.txt.
         pub exemption: Option<Exemption<'a>>,
@@ -195,12 +196,12 @@ records! {
         /// The number of the loaded configuration (1 at the start, one more with each reload), and the fields
         /// `instance`, `version` and `config_sha256`.
         pub config: &'a GenerationFields,
-        /// When the client can send the request again; `null` unless it came too early (`defer`).
+        /// When the client can send the request again; `null` unless the request came too early (`defer`).
         pub not_before: Option<Timestamp>,
         /// Which limit of `[pace]` refused the request; `null` if none did.
         pub pace_cause: Option<&'static str>,
-        /// What the site says about the purposes that the bot has; `null` if the bot has none, or if something else
-        /// decided before, such as a `Disallow` rule.
+        /// What the site says about the purposes of the bot; `null` if the bot has no purposes, or if something else
+        /// already decided, such as a `Disallow` rule.
         pub usage: Option<Json<&'a UsageReport>>,
     }
 

@@ -125,8 +125,8 @@ impl TextLines {
         if let Some(columns) = columns {
             let before = time.len() + 1 + label.len().max(LABEL) + 1 + who.width();
             let beside = columns.saturating_sub(before + 2 + why.width());
-            // If the reason does not fit next to the URL, the terminal wraps it into the next row. The URL can then
-            // fill this row.
+            // If the reason does not fit next to the URL, the terminal wraps the reason into the next row. So the URL
+            // can fill its own row.
             let room = if beside < MIN_URL {
                 columns.saturating_sub(before)
             } else {

@@ -17,7 +17,7 @@ impl AuditLog {
     /// Waits until the output accepts lines and there is room for a line of `bytes`, and reserves that room.
     ///
     /// # Errors
-    /// Fails if the output accepts nothing, or there is no room, for [`MAX_WAIT`].
+    /// Fails if the output accepts no lines or has no room for [`MAX_WAIT`].
     pub async fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reserved, AuditError> {
         let room = async {
             loop {

@@ -34,8 +34,8 @@ pub(super) struct SharedLog {
     state: Mutex<State>,
     /// Wakes the log's own thread.
     work: Condvar,
-    /// Notified when a batch was written or lost. The first is for even batch numbers, the second for odd ones. Two are
-    /// enough, because requests wait only for the batch that is being written and for the next one.
+    /// Notified when a batch was written or lost: the first for batches with even numbers, the second for odd ones. Two
+    /// are enough, because requests wait only for the batch that is being written and for the next one.
     pub(super) done: [Notify; 2],
     /// Notified when a batch is finished or a reservation is dropped, so that more lines may fit into `lines`.
     pub(super) freed: Notify,
