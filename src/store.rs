@@ -67,8 +67,7 @@ pub struct Query<'a, F> {
     pub origin: &'a Origin,
     pub fetcher: &'a Arc<F>,
     pub policy: &'a Policy,
-    /// The client or operator who asks. If the lookup needs a fetch, it counts towards the limit on this requester's
-    /// fetches.
+    /// The client or operator who asks. A fetch for this lookup counts towards the limit on the requester's fetches.
     pub requester: Requester,
 }
 
@@ -241,7 +240,8 @@ impl Store {
         }
     }
 
-    /// Calls `each` with what was counted for each origin in memory since the last call. Slow if there are many origins.
+    /// Calls `each` with what was counted for each origin in memory since the last call of this method. Slow if there
+    /// are many origins.
     pub fn take_tallies(&self, mut each: impl FnMut(&Origin, Tallied)) {
         for (origin, held) in self.cache.iter() {
             if let Some(tallied) = held.cached.tally.take() {

@@ -40,7 +40,7 @@ impl Clocks {
         }
     }
 
-    /// Returns clocks that remember the same jumps, and will detect the next one as these do.
+    /// Returns a copy that remembers the same jumps, and detects the next jump independently.
     pub(super) fn copy(&self) -> Self {
         let seen = self.lock();
         Self {

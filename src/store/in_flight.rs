@@ -1,4 +1,4 @@
-//! The robots.txt fetches that are queued or running. An origin has at most one, and later requests join it.
+//! The robots.txt fetches that are queued or running. Each origin has at most one fetch, and later requests join it.
 //!
 //! A queued fetch is cancelled when no request waits for it any longer. It starts as soon as the fetch limiter lets one
 //! of the requesters that wait for it start a fetch. A running fetch continues even if nobody waits.

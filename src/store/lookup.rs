@@ -196,7 +196,7 @@ impl Store {
     }
 }
 
-/// Runs `work`, on a blocking thread if it takes long. Returns `None` if it panics there.
+/// Runs `work`, on a blocking thread if `takes_long` is set. Returns `None` if `work` panics on that thread.
 pub(super) async fn at_leisure<T: Send + 'static>(
     takes_long: bool,
     work: impl FnOnce() -> T + Send + 'static,

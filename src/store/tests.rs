@@ -210,7 +210,7 @@ impl Bench {
         lookup.await.expect("a lookup")
     }
 
-    /// Sets the state of `origin` as if the result `fetched` had come that long `ago`.
+    /// Sets the state of `origin` as if a fetch had ended with `fetched` this long `ago`.
     fn known_since(&self, origin: &Origin, ago: Duration, fetched: &Fetched) {
         let cached = self.store.cached(origin);
         let then = SystemTime::now() - ago;

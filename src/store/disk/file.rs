@@ -221,9 +221,9 @@ impl CopyFile {
         Ok(!known.is_empty())
     }
 
-    /// Calls `each` with every origin whose robots.txt is stored, sorted by name, from the origin `start` on, until it
-    /// returns `false`. With `start`, a caller can read the file in parts: during one long transaction, the file could
-    /// not reuse the space of pages that the transaction might still read.
+    /// Calls `each` with every origin whose robots.txt is stored, sorted by name, from the origin `start` on. Stops
+    /// when `each` returns `false`. With `start`, a caller can read the file in several short transactions: during a
+    /// long one, the file cannot reuse the space of old pages, because the transaction might still read them.
     ///
     /// # Errors
     /// Fails if the file cannot be read.

@@ -304,7 +304,7 @@ async fn an_unwritten_partial_state_is_merged_when_it_is_recalled() {
     let recalled = disk.recall(name("a.example")).await.expect("read").expect("known");
     assert_eq!(recalled.failing_since(), failing.failing_since());
     assert_eq!(recalled.text(), Some(RULES.as_bytes()));
-    // This state follows from the merged one, so it includes everything and may replace what the file says.
+    // This state is based on the merged one, so it includes everything and may replace what the file says.
     disk.learns("a.example", &then(&recalled, 110_000, 503, ""));
     disk.flushed().await;
     let found = disk.recall(name("a.example")).await.expect("read").expect("known");
