@@ -57,8 +57,8 @@ enum Room {
     Full,
 }
 
-/// A writer that keeps at most `limit` bytes and [`robots::BEYOND`] more, which show how the body goes on. When it is
-/// full, writing fails, and that stops the decoder.
+/// A writer that keeps at most `limit` bytes and [`robots::BEYOND`] more, which show whether a line ends at the limit.
+/// When the writer is full, writing fails, and that stops the decoder.
 #[derive(Debug)]
 struct Bounded {
     bytes: Vec<u8>,
@@ -168,7 +168,8 @@ impl std::io::Write for Bounded {
     }
 }
 
-/// Cuts a robots.txt that robotgate did not fetch, such as a file, to the part that counts in a fetched one.
+/// Cuts a robots.txt that robotgate did not fetch, such as a local file. Keeps the part that robotgate would use if it
+/// had fetched the robots.txt.
 pub fn within_limit(body: Vec<u8>) -> Vec<u8> {
     Body::new(body, robots::LIMIT).counts
 }

@@ -60,8 +60,8 @@ impl Session {
         fetcher.egress.check_again(address)?;
         let (idle, total) = (fetcher.options.idle_timeout, fetcher.options.total_timeout);
         let idle = match reused {
-            // An existing connection can be dead without having been closed. Give up early, so that there is time for a
-            // new one.
+            // An existing connection can be dead without having been closed. Give up early, so that there is time to
+            // open a new connection.
             true => idle.min(REUSED_SILENCE),
             false => idle,
         };
