@@ -43,7 +43,7 @@ pub(crate) struct Pacer {
     reloaded: watch::Sender<Option<Policy>>,
 }
 
-/// What requests and fetches use to wait for their turn: the pacer of this robotgate and, if there is one, the fleet.
+/// The pacer of this robotgate and, if it belongs to a fleet, the fleet's pace. Requests and fetches wait for both.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedPacer {
     pub(crate) local: Arc<Pacer>,

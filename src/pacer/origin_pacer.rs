@@ -33,8 +33,7 @@ pub(super) struct OriginPacer {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) limiter: Limiter<Box<str>, Ticket>,
-    /// Whether a task is running that calls [`OriginPacer::advance`] at the right times. There is one while requests
-    /// wait.
+    /// Whether a task is running that calls [`OriginPacer::advance`] at the right times. It runs while requests wait.
     is_driven: bool,
 }
 
