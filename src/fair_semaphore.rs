@@ -1,5 +1,5 @@
 //! A semaphore that is fair between keys. Each permit is for a key, such as a client. If permits are scarce, the keys
-//! get them in turn, however many permits one key waits for. It reads no clock.
+//! get them in turn, however many permits one key waits for. This module reads no clock.
 
 mod queue;
 

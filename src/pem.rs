@@ -64,8 +64,8 @@ fn explain(error: &Error, text: &[u8], line: usize) -> PemError {
 /// Returns the certificates of a PEM file, to use as root certificates.
 ///
 /// # Errors
-/// Fails if the file has no certificate, or one that cannot be parsed or cannot be a root. The error is a text that the
-/// caller shows after the name of the file.
+/// Fails if the file has no certificate, or one that cannot be parsed or cannot be a root. The caller shows the error
+/// after the name of the file.
 pub(crate) fn roots(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates = certificates(pem).map_err(|error| format!("cannot be read: {error}"))?;
     if certificates.is_empty() {
