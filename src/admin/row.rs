@@ -246,7 +246,7 @@ impl SiteUse {
         }
     }
 
-    /// Returns what the lines of `body` say, in their order.
+    /// Returns what the lines of a robots.txt say about the use of content, in the order of the lines.
     fn all(policy: &Policy, body: &[u8]) -> Vec<Self> {
         let mut found = Vec::new();
         for statement in statements(policy.profile, body) {

@@ -67,7 +67,7 @@ impl Serving {
             .inspect_err(|error| {
                 tracing::warn!(
                     path = %path_beside(file).display(),
-                    "cannot create the socket that `robotgate cache` needs, so that command fails until robotgate restarts: {error}"
+                    "cannot create the socket that `robotgate cache` needs; `robotgate cache` fails until robotgate restarts: {error}"
                 );
             })
             .ok()?;

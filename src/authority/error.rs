@@ -68,8 +68,8 @@ pub enum AuthorityError {
     Mismatch { certificate: PathBuf, key: PathBuf },
 
     /// The certificate may not sign other certificates (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12).
-    #[error("the certificate {} cannot sign certificates for hosts: {detail}; have it issued again as a certificate \
-        authority's", path.display())]
+    #[error("the certificate {} cannot sign certificates for hosts: {detail}; have it issued again \
+        as the certificate of an authority (CA:TRUE)", path.display())]
     NotAuthority { path: PathBuf, detail: &'static str },
 
     #[error(

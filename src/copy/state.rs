@@ -206,8 +206,9 @@ impl OriginState {
         }
     }
 
-    /// Returns the answer for a request that stopped waiting for a fetch. An expired copy is used only if `deny_for` is
-    /// zero, because the policy then uses the last copy from the first failure on. Otherwise, the request is refused.
+    /// Returns the answer for a request that stopped waiting for a fetch. The answer is that the robots.txt is
+    /// unreachable. But if `deny_for` is zero, the policy is to use an expired copy as soon as a fetch fails. The expired
+    /// copy is then the answer here too.
     pub fn answer_while_pending<'s>(&'s self, late: &'s Failure, policy: &Policy) -> Answer<'s> {
         match self.answer_of_old(late, policy) {
             Answer::LastCopy(copy, late) if policy.unreachable.deny_for.is_zero() => Answer::LastCopy(copy, late),

@@ -133,7 +133,7 @@ impl Client {
         }
     }
 
-    /// Returns whether calls are made at present.
+    /// Returns whether the breaker is closed. While it is open, robotgate does not call the fleet's server.
     pub(super) fn is_used(&self) -> bool {
         self.breaker().is_closed()
     }

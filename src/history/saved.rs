@@ -17,7 +17,7 @@ pub enum Unreadable {
     Version,
     #[error("it is damaged: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("it is damaged: it refers to a name that it does not have")]
+    #[error("it is damaged: an entry refers to a name that is not in the list of names")]
     Name,
 }
 

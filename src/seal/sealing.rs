@@ -403,7 +403,7 @@ fn name_of(path: &Path) -> String {
 const MAX_ROUND: u64 = 65_536;
 /// If the log differs, how many of the newest entries are searched for the hash of a line.
 const MAX_KNOWN: u64 = 10_000_000;
-/// Up to this number, completely sealed files are remembered even if they no longer exist, because a file that is being
-/// compressed can be gone for a moment.
+/// Maximum number of completely sealed files that are remembered. Files that no longer exist are among them, because a
+/// file can be gone for a moment while it is compressed.
 const MAX_DONE: usize = 1_000;
 const POSITION: &str = "position";

@@ -285,5 +285,6 @@ fn string<'a>(name: &'static str, json: &'a RawValue) -> Result<Cow<'a, str>, Ba
     }
 }
 
-/// The fields that an answer sets. If the input line has fields with these names, they are not copied.
+/// The fields that robotgate writes into each line of its output. A field of the input line with one of these names is
+/// not copied to the output line.
 const ANSWERED: [&str; 7] = ["allowed", "line", "rule", "group", "usage", "usage_lines", "signals"];

@@ -196,8 +196,8 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
     }
 }
 
-/// Returns why bots may not reach the site, or that its Crawl-delay is too long. The sentence about the decision does
-/// not contain this. Returns `None` for other decisions.
+/// Returns the details of a refusal because bots may not reach the site, or because its Crawl-delay is too long. The
+/// reason's general sentence, which `explain` prints too, lacks these details. Returns `None` for all other decisions.
 fn prohibited(decision: &Decision) -> Option<String> {
     match decision.reason {
         // If the host's name had to be resolved to find out that bots may not reach its address, `prohibited` is not

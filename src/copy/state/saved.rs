@@ -219,7 +219,7 @@ impl SavedCopy {
     }
 }
 
-/// Converts a saved time. Returns `None` for times after the year 9000, which only damaged data contains.
+/// Converts a saved time. Returns `None` for a time more than 9,000 years after 1970, which only damaged data contains.
 fn time(micros: u64) -> Option<SystemTime> {
     let since = Some(Duration::from_micros(micros)).filter(|since| *since < 9000 * LONGEST);
     SystemTime::UNIX_EPOCH.checked_add(since?)
