@@ -15,7 +15,7 @@
 //!
 //! 1. [`RobotsTxt::agent`] finds the rules of the agent (`names`).
 //! 2. [`Agent::decide`] finds the rule that decides (`search`, with `prefilter` and `wild`).
-//! 3. [`RobotsTxt::rule`] parses the line of that rule again, for people to see.
+//! 3. [`RobotsTxt::rule`] parses the line of that rule again, so that it can be shown to people.
 //!
 //! [`Agent::usage_within`] (`usage`) returns how the content of a path may be used.
 //!
@@ -98,9 +98,9 @@ use crate::text::words;
 #[derive(Debug)]
 pub struct RobotsTxt {
     profile: Profile,
-    /// The file as received, then a list of normalized patterns, then padding. Each entry of the list is the offset at
-    /// which a pattern is written in the file (4 bytes), followed by its normalized form. A pattern that normalization
-    /// does not change has no entry.
+    /// The file as received, then a list of normalized patterns, then zeros, because the search reads eight bytes at a
+    /// time. Each entry of the list is the offset at which a pattern is written in the file (4 bytes), followed by its
+    /// normalized form. A pattern that normalization does not change has no entry.
     text: Box<[u8]>,
     /// Length of the file, with which `text` begins.
     length: u32,
@@ -346,8 +346,8 @@ impl RobotsTxt {
     fn offset_of(&self, id: RuleId) -> usize {
         let (file, spelled) = self.text.split_at(self.length as usize);
         let start = id.start as usize;
-        // If normalization changed the pattern, `start` is after the file, and the four bytes before it are the offset
-        // in the file.
+        // If normalization changed the pattern, `start` is an offset in the list of normalized patterns, which follows
+        // the file. The four bytes before the normalized pattern are then the offset in the file.
         let before = start.checked_sub(file.len()).and_then(|at| spelled[..at].last_chunk());
         before.map_or(start, |offset| u32::from_le_bytes(*offset) as usize)
     }

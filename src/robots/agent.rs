@@ -66,7 +66,7 @@ impl<'a> Agent<'a> {
         self.specific
     }
 
-    /// Decides `path`, which must begin with `/` and includes parameters and query, as
+    /// Decides whether the agent may fetch `path`, which must begin with `/` and includes parameters and query, as
     /// [`path_of_url`](super::path_of_url) returns it. The rule with the longest matching pattern wins. If an `Allow`
     /// and a `Disallow` are equally long, the `Allow` wins (RFC 9309 §2.2.2).
     ///
@@ -84,12 +84,13 @@ impl<'a> Agent<'a> {
     /// ```
     #[must_use]
     pub fn decide(&self, path: &[u8]) -> Match {
-        // The budget never runs out, so the match is always valid.
+        // No search exceeds the largest budget, so the decision is always valid.
         self.find(path, usize::MAX).0
     }
 
-    /// Decides like [`decide`](Self::decide), but returns `None` once it has searched more than `budget` bytes for
-    /// patterns with wildcards. Subtracts the searched bytes from `budget`.
+    /// Decides like [`decide`](Self::decide), but gives up and returns `None` once it has searched more than `budget`
+    /// bytes for patterns with wildcards. It searches the path anew for each such pattern, and counts the bytes each
+    /// time. Subtracts the searched bytes from `budget`.
     ///
     /// A file of thousands of wildcard rules can make one decision on a long path take a second. The budget bounds that
     /// time, because a stranger wrote the file and other requests wait. It counts bytes, so the result is the same on
@@ -115,7 +116,7 @@ impl<'a> Agent<'a> {
     }
 
     /// Returns whether the agent may fetch all, some or no paths of the site. This is for a tunnel, whose paths are not
-    /// visible. Looks at every rule.
+    /// visible. It looks at every rule of the agent, so it takes longer than a decision on one path.
     #[must_use]
     pub fn site_access(&self) -> SiteAccess {
         let Some(set) = self.set else {
@@ -196,8 +197,8 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Decides `path`. Also returns how many bytes were searched. If that is more than `budget`, the decision is not
-    /// valid.
+    /// Decides whether the agent may fetch `path`. Also returns how many bytes were searched for patterns with
+    /// wildcards. If that is more than `budget`, the decision is not valid.
     fn find(&self, path: &[u8], budget: usize) -> (Match, usize) {
         match self.robots.profile {
             Profile::Google => self.find_spelled(path, budget),

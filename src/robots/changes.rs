@@ -19,7 +19,8 @@ pub struct Changes {
     /// The groups that changed, in the order of the new text. The groups of agents that the new text does not name come
     /// last.
     pub groups: Vec<GroupChange>,
-    /// New statements that are no rules, such as sitemaps, in the order of their lines.
+    /// The statements (lines that are not rules, such as sitemaps) that only the new text has, in the order of their
+    /// lines.
     pub statements_added: Vec<ChangedStatement>,
     pub statements_removed: Vec<ChangedStatement>,
     /// Whether `groups` is incomplete, because comparing the two texts completely would take too long.
@@ -70,7 +71,7 @@ pub struct ChangedStatement {
     pub agents: Vec<String>,
 }
 
-/// Compares two texts of a robots.txt. Pass an empty text for a site without one.
+/// Compares two texts of a robots.txt. If the site had or has no robots.txt, pass an empty text in its place.
 ///
 /// ```
 /// use robotgate::robots::{Profile, changes};
@@ -102,7 +103,8 @@ pub fn changes(profile: Profile, before: &[u8], after: &[u8]) -> Changes {
     }
 }
 
-/// Gives each rule and each set of rules a number. Texts can then be compared by these numbers.
+/// Gives each rule and each set of rules of both texts a number. Equal rules get the same number, and so do equal sets,
+/// so only numbers have to be compared.
 #[derive(Default)]
 struct Comparison<'t> {
     rules: HashMap<(RuleKind, std::borrow::Cow<'t, str>), u32>,
@@ -127,8 +129,8 @@ struct IndexedAgent {
     groups: Vec<usize>,
 }
 
-/// Which rules an agent has: the number of the set of rules of each of its groups. `None` if the text does not name the
-/// agent.
+/// Which rules one text has for an agent: the numbers of the sets of rules in the agent's groups. `None` if the text
+/// does not name the agent.
 type SetsOfRules = Option<Vec<u32>>;
 /// The rules of an agent from all its groups. Maps the number of each rule to the place where the text has it: the
 /// index of the group, and the index of the rule in the group.
@@ -174,7 +176,8 @@ impl<'t> Comparison<'t> {
 }
 
 fn number(length: usize) -> u32 {
-    // The conversion never fails: a text has at most 4 GiB, and fewer lines than bytes.
+    // The conversion never fails: only 512 MiB of a text are read (`line::MAX_BODY`), and there are fewer rules than
+    // bytes.
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
@@ -201,7 +204,7 @@ impl Index<'_> {
         Some(&self.agents[*at].groups)
     }
 
-    /// Returns the numbers of the sets of rules that these groups have, sorted and each once.
+    /// Returns the numbers of the sets of rules in `groups`, sorted and each once.
     fn sets_of(&self, groups: &[usize]) -> Vec<u32> {
         let mut sets: Vec<u32> = groups.iter().map(|group| self.sets[*group]).collect();
         sets.sort_unstable();
@@ -209,7 +212,8 @@ impl Index<'_> {
         sets
     }
 
-    /// Puts the rules of these groups into one map, in which each rule occurs once. Adds the number of rules to `work`.
+    /// Puts the rules of `groups` into one map, in which each rule occurs once. Adds the number of rules, with
+    /// repetitions, to `work`.
     fn merged(&self, groups: &[usize], work: &mut usize) -> Merged {
         let mut merged = Merged::new();
         for &group in groups {

@@ -1,4 +1,5 @@
-//! Parses `Crawl-delay`: a number of seconds, for the user-agents above it. It was never standardised.
+//! Parses the `Crawl-delay` lines of a robots.txt: how many seconds the agents in the user-agent lines above should
+//! wait between two requests. `Crawl-delay` was never standardised.
 //!
 //! Does not decide whether robotgate obeys the delay.
 
@@ -6,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{AgentLine, Choice, Statement, StatementKind, entry::offset};
 
-/// The `Crawl-delay` values in a file, one for each user-agent line that has one.
+/// The `Crawl-delay` values in a file, one for each user-agent line that a value applies to.
 #[derive(Debug, Default)]
 pub(super) struct CrawlDelays(Box<[ForAgent]>);
 
@@ -29,7 +30,7 @@ impl CrawlDelays {
             .iter()
             .filter(|statement| statement.kind == StatementKind::CrawlDelay)
             .filter_map(|statement| Some((&statement.agents, crawl_delay(&statement.value)?)));
-        // If several delays follow the same user-agent lines, list these agents only once.
+        // If several delays follow the same user-agent lines, list these agents only once, with the longest delay.
         let mut run: Option<(&Arc<[AgentLine<'_>]>, Duration)> = None;
         for (agents, delay) in stated {
             match &mut run {
@@ -60,7 +61,7 @@ impl CrawlDelays {
 fn list(body: &[u8], run: Option<(&Arc<[AgentLine<'_>]>, Duration)>, delays: &mut Vec<ForAgent>) {
     let Some((agents, delay)) = run else { return };
     delays.extend(agents.iter().map(|agent| ForAgent {
-        // The value is a slice of `body`, so the difference of the addresses is its offset.
+        // The agent's name (`agent.value`) is a slice of `body`, so the difference of the addresses is its offset.
         start: offset(agent.value.as_ptr().addr().wrapping_sub(body.as_ptr().addr())),
         length: offset(agent.value.len()),
         delay,

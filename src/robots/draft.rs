@@ -21,7 +21,7 @@ pub(super) struct Draft<'a> {
     body: &'a [u8],
     /// The file, followed by the normalized forms of the patterns that normalization changes. The four bytes before
     /// such a form are the offset at which the pattern is written in the file. The text ends with [`Head::BYTES`]
-    /// zeros.
+    /// zeros, so that a [`Head`] can be read at any offset.
     pub(super) text: Vec<u8>,
     /// All patterns in the order of the file.
     pub(super) patterns: Vec<Entry<u32>>,
@@ -125,5 +125,5 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// The typical length of a line in bytes. A low estimate, to reserve memory.
+/// A low estimate of the average length of a line in bytes. It determines how much memory is reserved for patterns.
 const TYPICAL_LINE: usize = 20;

@@ -97,7 +97,9 @@ impl Entry<u32> {
         }
     }
 
-    /// Records that the parent of this pattern (see [`super::index`]) is `distance` entries before it.
+    /// Records that the parent of this pattern (see [`super::index`]) is `distance` entries before it. A distance above
+    /// [`DISTANCE`] does not fit, so `DISTANCE` is recorded instead: from the entry there, the search also gets to the
+    /// parent.
     pub(super) fn linked(self, distance: usize) -> Self {
         let distance = u16::try_from(distance).map_or(DISTANCE, |distance| distance.min(DISTANCE));
         Self {
@@ -223,7 +225,7 @@ impl<W: Offset> Entry<W> {
         }
     }
 
-    /// Returns whether any path can match the pattern. None can match `foo` or `$`, because paths begin with `/`.
+    /// Returns whether any path can match the pattern. No path can match `foo` or `$`, because paths begin with `/`.
     pub(super) fn is_live(&self, text: &[u8]) -> bool {
         match self.literal(text) {
             [] => self.shape() != Shape::Exact,

@@ -27,7 +27,8 @@ pub struct Explanation<'a> {
     /// The groups that apply to the agent, in the order of the file: all that name it, or if there is none, all for
     /// `*`.
     pub groups: Vec<Group<'a>>,
-    /// Number of rules in these groups. 0 if no rule can forbid the path, such as `/robots.txt` in the RFC profile.
+    /// Number of rules in `groups`. But 0 if the path is allowed regardless of the rules, as `/robots.txt` is in the
+    /// RFC profile.
     pub considered: usize,
     /// The rules that lost. The one that is nearest to winning comes first. Omits each rule that does not match this
     /// path ([`LossReason::DoesNotMatch`]) and is shorter than the winner: it would have lost even if it matched.
@@ -69,8 +70,9 @@ pub struct Competitor<'a> {
 // === impl Competitor ===
 
 impl Competitor<'_> {
-    /// Returns how many bytes of the pattern, up to its first `*`, the path begins with. The more, the nearer the rule
-    /// is to matching. It is 0 for a rule that never matches.
+    /// Returns how many bytes at the start of the pattern equal the start of the path. Counts only bytes before the
+    /// pattern's first `*`. The higher the number, the nearer the rule is to matching. It is 0 for a rule that never
+    /// matches.
     #[must_use]
     pub fn literal_fit(&self) -> usize {
         let pattern = &*self.rule.pattern;
@@ -94,7 +96,7 @@ pub enum LossReason {
     ShorterMatch,
     /// The rule does not match this path.
     DoesNotMatch {
-        /// How many bytes at the start of the pattern match the path. A `*` is one byte.
+        /// How many bytes at the start of the pattern match the path. A `*` counts as one byte.
         fits: usize,
     },
     /// The rule matches no path, because its pattern cannot match the `/` with which every path begins.

@@ -19,11 +19,12 @@ use super::{
 pub(super) struct Index<W> {
     pub(super) entries: Box<[Entry<W>]>,
     pub(super) tables: Box<[Table<W>]>,
-    /// The groups of wildcard patterns, for tables with many of these. Few files have such tables.
+    /// For tables with many wildcard patterns: which of these patterns need the same two bytes. `None` if the file has
+    /// no such table, as is usual.
     pub(super) buckets: Option<Box<Buckets<W>>>,
 }
 
-/// Where the patterns of one table are. They begin where those of the previous table end.
+/// Where the patterns of one table are in [`Index::entries`]. They begin where those of the previous table end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table<W> {
     /// Where the patterns with wildcards begin.
@@ -32,7 +33,7 @@ pub(super) struct Table<W> {
 }
 
 /// Groups the wildcard patterns of a table by two neighbouring bytes that they contain. A decision then inspects only
-/// the patterns whose two bytes are in the path. This holds the buckets of all tables that have many such patterns.
+/// the patterns whose two bytes are in the path. Contains the buckets of all tables with many wildcard patterns.
 #[derive(Debug)]
 pub(super) struct Buckets<W> {
     /// Where each table's buckets are, in the order of the tables.
@@ -40,7 +41,7 @@ pub(super) struct Buckets<W> {
     pub(super) buckets: Box<[Bucket<W>]>,
 }
 
-/// Where the buckets of one table are. They begin where those of the previous table end.
+/// Where the buckets of one table are in [`Buckets::buckets`]. They begin where those of the previous table end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range<W> {
     pub(super) table: W,

@@ -118,9 +118,9 @@ pub const BEYOND: usize = 3;
 /// accept, minus one byte for a terminator.
 pub(super) const MAX_LINE: usize = 2083 * 8 - 1;
 
-/// Maximum size of a file in bytes, so that an offset fits into four bytes. Fetched files are far smaller. The text
-/// that is kept of a file is at most five times as long: a pattern can be kept a second time, with three bytes for each
-/// byte, and four bytes for its offset.
+/// Maximum size of a file in bytes. Fetched files are far smaller. The limit is needed so that each offset in
+/// `RobotsTxt::text` fits into four bytes. This text is at most five times as long as the file, because it also
+/// contains normalized patterns (up to three bytes for each byte of a pattern) and their offsets (four bytes each).
 pub(super) const MAX_BODY: usize = 512 << 20;
 
 pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

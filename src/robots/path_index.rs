@@ -95,8 +95,8 @@ fn spread(run: u64) -> usize {
 /// How many pieces between `*` to check. Checking more can take longer than the search that it saves.
 const PIECES: usize = 16;
 
-/// The size of the set `runs`: two to this power bits. A path of 60 KiB sets a sixth of them, so most sequences that it
-/// lacks are recognised.
+/// The set `runs` has 2 to the power of `BITS` bits. A path of 60 KiB sets a sixth of these bits, so the index still
+/// recognises most sequences that the path lacks.
 const BITS: u32 = 20;
 const WORDS: usize = 1 << (BITS - 6);
 const NOWHERE: u32 = u32::MAX;

@@ -19,14 +19,14 @@ impl PathPattern {
         is_short.then(|| Self(escape::of_pattern(Profile::Google, pattern.as_bytes()).into()))
     }
 
-    /// Returns the pattern, with the same escapes as a rule of a robots.txt.
+    /// Returns the normalized pattern. It is normalized as in a robots.txt with Google's profile.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns how many bytes [`matches`](Self::matches) searches at most. Only a `*` needs a search of the whole path,
-    /// and of the whole pattern.
+    /// Returns how many bytes [`matches`](Self::matches) searches at most. With a `*` in the pattern, that can be the
+    /// whole path and the whole pattern. Without a `*`, it is at most the length of the pattern.
     #[must_use]
     pub fn searched(&self, path: &[u8]) -> usize {
         let pattern = self.0.as_bytes();

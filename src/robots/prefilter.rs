@@ -4,8 +4,8 @@
 //!
 //! They reject no pattern that matches, but accept some that do not.
 
-/// Which classes of bytes a path contains, one bit each. A pattern is tested by the two classes in it that are rarest
-/// in paths.
+/// Which classes of bytes ([`BY_FREQUENCY`]) a path contains, one bit each. A pattern cannot match if the path lacks
+/// one of its classes. Only the two classes in the pattern that are rarest in paths are tested.
 #[derive(Clone, Copy)]
 pub(super) struct Classes(u64);
 
@@ -85,8 +85,8 @@ impl PairFilter {
         }
     }
 
-    /// Returns false if the path cannot match a pattern with this text, because the path lacks two neighbouring bytes
-    /// that the text has.
+    /// Returns false if the path cannot match a pattern that contains `body`, because `body` has two neighbouring bytes
+    /// that the path lacks.
     pub(super) fn may_match(&self, body: &[u8]) -> bool {
         Pair::all(body).all(|pair| self.has(pair))
     }

@@ -35,8 +35,8 @@ pub(super) enum Key {
 // === impl Record ===
 
 impl<'a> Record<'a> {
-    /// Parses a line. Returns `None` unless it is a rule or a user-agent line: other lines affect no decision. They do
-    /// not end a group either.
+    /// Parses a rule or a user-agent line. Returns `None` for any other line: such a line affects no decision and does
+    /// not end a group.
     pub(super) fn read(profile: Profile, line: &'a [u8]) -> Option<Self> {
         let KeyValue { text, key, value } = KeyValue::read(profile, line)?;
         let key = Key::read(profile, key)?;

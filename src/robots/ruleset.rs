@@ -24,8 +24,9 @@ pub(super) struct Ruleset<W> {
     pub(super) tokens: Names<W>,
     /// The full user-agent names of which Google's parser reads only the beginning, such as `MJ12bot`.
     pub(super) words: Names<W>,
-    /// The sets of rules that consist of several tables. The number of such a set is the number of tables plus its
-    /// index here. The number of a set with one table is the number of that table.
+    /// The sets of rules that consist of several tables, each as the indexes of its tables. Sets are referred to by
+    /// number. A set with one table has the index of that table as its number. The number of a set in `unions` is its
+    /// index there plus the total number of tables.
     unions: Box<[Box<[u32]>]>,
 }
 
@@ -91,7 +92,7 @@ impl<W: Offset> Ruleset<W> {
         }
     }
 
-    /// Returns the precedence of the strongest rules in the set with the number `set`.
+    /// Returns the highest ranks of the patterns in the set with the number `set`.
     pub(super) fn reach(&self, set: u32, text: &[u8]) -> HighestRanks {
         let of_table = |reach: HighestRanks, table: u32| {
             let (literals, wilds) = self.index.entries_of(table as usize);
@@ -130,8 +131,8 @@ impl<'d> TableBuilder<'d> {
         }
     }
 
-    /// Returns the number of the set of rules for agents with exactly these groups. It is the number of a table, or for
-    /// several tables, [`UNION`] plus an index in `unions`.
+    /// Returns the number of the set of rules for agents with exactly these groups. For a set with one table, it is the
+    /// index of that table. For a set with several tables, it is [`UNION`] plus the set's index in `unions`.
     fn bind(&mut self, groups: &[u32]) -> u32 {
         if let [group] = *groups {
             return self.table_of_group(group);
@@ -170,11 +171,12 @@ impl<'d> TableBuilder<'d> {
     }
 }
 
-/// The memory limit for agents with several groups. Each gets one table with the patterns of all its groups, until
-/// these copies contain this many times the patterns of the file. Without this limit, memory could grow with the square
-/// of the file's size: thousands of agents can share a large group, and each have a small one too.
+/// The memory limit for agents with several groups. Each such agent gets one table with copies of the patterns of all
+/// its groups, until there are this many times as many copies as patterns in the file. All further agents use the
+/// tables of their groups. Without this limit, memory could grow with the square of the file's size: thousands of
+/// agents can share a large group, and each have a small one too.
 const SPARE: usize = 4;
 
-/// Marks the number of a set with several tables while the tables are being built. At the end, the mark is removed and
-/// the number of tables is added.
+/// Marks the number of a set with several tables while the tables are being built. Once all tables are built, the mark
+/// is replaced by the total number of tables.
 const UNION: u32 = 1 << 31;

@@ -25,7 +25,7 @@ pub(super) struct Search<'a> {
     /// tables.
     classes: Option<Classes>,
     filter: Option<PairFilter>,
-    /// An index of the path. It is built only if the search takes long.
+    /// An index of the path. It is `None` unless the search takes long.
     path_index: Option<&'a PathIndex>,
     /// Number of bytes of the path that were searched for patterns with wildcards.
     searched: usize,
@@ -117,7 +117,7 @@ impl<'a> Search<'a> {
             steps += 1;
             if steps == SHALLOW {
                 // The pattern has many parents, as `/a/b/c/d` has `/a/b/c`, `/a/b` and `/a`. Find out how many bytes of
-                // this one match, because longer parents cannot match.
+                // the parent that is reached now match. Parents that are longer than that cannot match.
                 shared = common_prefix(entry.literal(self.text), self.path);
             }
         }

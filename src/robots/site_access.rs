@@ -19,14 +19,14 @@ pub enum SiteAccess {
     Mixed,
 }
 
-/// The rank of the strongest pattern of each kind. Patterns that match no path do not count.
+/// The highest ranks among the patterns of an agent. Patterns that match no path are left out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HighestRanks {
-    /// Rank of the strongest pattern that matches every path.
+    /// Highest rank of a pattern that matches every path.
     universal: Rank,
-    /// Rank of the strongest pattern that disallows some path.
+    /// Highest rank of a pattern that disallows some path.
     disallow: Rank,
-    /// Rank of the strongest pattern that allows some path.
+    /// Highest rank of a pattern that allows some path.
     allow: Rank,
 }
 

@@ -239,8 +239,9 @@ impl UsageLines {
         }
     }
 
-    /// Returns what the lines say about the normalized `path`. Subtracts from `budget` the number of lines, and the
-    /// bytes that it searches for patterns with wildcards. Returns `None` if the budget does not suffice.
+    /// Returns what the lines say about the normalized `path`. Subtracts from `budget` the number of these lines and of
+    /// their user-agent lines, and the bytes that it searches for patterns with wildcards. Returns `None` if the budget
+    /// does not suffice.
     pub(super) fn find(&self, body: &[u8], choice: Choice<'_>, path: &[u8], budget: &mut usize) -> Option<Usage> {
         let mut found = Usage::default();
         self.search(body, choice, path, budget, |line, is_longer| {

@@ -34,16 +34,16 @@ fn each_loser_has_its_reason() {
                 (4, NeverMatches),
             ],
         ),
-        // The path begins with three bytes of the pattern `/p/x`, but with only one of the other pattern, because bytes
-        // after a `*` do not count. So the rule for `/p/x` is the nearest.
+        // The path begins with the first three bytes of `/p/x`, but only with the first byte of `/*/*?*ls=`, because
+        // bytes after a `*` do not count. So the rule for `/p/x` is the nearest to winning.
         (
             "disallow: /*/*?*ls=\ndisallow: /p/x",
             "/p/a?l",
             vec![(3, DoesNotMatch { fits: 3 }), (2, DoesNotMatch { fits: 6 })],
         ),
         ("disallow:\nallow:", "/", vec![(2, TieAllowWins)]),
-        // Four rules of the same length match. The first `Allow` of them decides, and each of the others says why it
-        // lost.
+        // Four rules of the same length match. The first `Allow` of them decides. Each of the others has its own reason
+        // why it lost.
         (
             "disallow: /a\nallow: /b\nallow: /a\nallow: /*\nallow: /a",
             "/a",

@@ -137,7 +137,8 @@ pub(super) fn competitors<'a>(weighings: Vec<Weighing<'a>>, winner: Option<usize
     competitors
 }
 
-/// Returns how far a rule is from winning. The reason why it lost counts first, then how many of its bytes match.
+/// Returns how far a rule that lost is from winning. The smallest value is the nearest. The reason why the rule lost
+/// counts first, then how many bytes of its pattern match.
 fn distance(other: &Competitor<'_>) -> (u8, Reverse<usize>) {
     match other.lost {
         LossReason::TieAllowWins | LossReason::TieEarlier => (0, Reverse(0)),

@@ -57,7 +57,7 @@ catalogue! {
     NoRules = "no-rules", Note;
     /// A crawler that the file does not name may fetch nothing from the site.
     BlocksEverything = "blocks-everything", Note;
-    /// The first line after [`LIMIT`](crate::robots::LIMIT), or the line that the limit cuts.
+    /// The first line that is ignored because the file is longer than [`LIMIT`](crate::robots::LIMIT).
     TooLarge = "too-large", Error;
 
     // Findings about the bytes of a line.

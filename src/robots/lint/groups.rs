@@ -141,8 +141,9 @@ fn check_repeated(groups: &[LintGroup<'_>], findings: &mut Findings) {
             continue;
         };
         if seen.group == group {
-            // An agent can also find a line by its whole word, such as `a*`, even if that is not a valid name. Such a
-            // line is not quite the same as an earlier line for `a`, so do not advise to remove it.
+            // A line such as `User-agent: a*` has a second id, the whole word `a*`. robotgate also applies its group to
+            // a bot that is configured as `a*`, so the line does more than an earlier line for `a`. Do not advise to
+            // remove it.
             let advice = match agent.ids.last() == Some(id) {
                 true => ": remove this line",
                 false => "",

@@ -154,7 +154,7 @@ fn check_swallowed(number: u32, value: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Checks the key of a record that Google accepts.
+/// Reports a missing colon or a misspelt key in a record that Google accepts nevertheless.
 fn check_key(number: u32, record: &Record<'_>, findings: &mut Findings) {
     let name = name(record.key);
     let head = trim(&record.text[..record.text.len() - record.value.len()]);
@@ -248,7 +248,7 @@ fn report_crawl_delay(number: u32, value: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Reports a line that is no record: it has no colon, or no key before it.
+/// Reports a line that is no record: it has no colon, or no key before the colon.
 fn report_prose(number: u32, text: &[u8], findings: &mut Findings) {
     let first = text.split(|b| is_space(*b)).next().unwrap_or_default();
     let known = KEYS.iter().find(|name| first.eq_ignore_ascii_case(name.as_bytes()));

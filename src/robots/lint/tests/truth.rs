@@ -28,7 +28,7 @@ proptest! {
     fn removing_any_set_of_useless_rules_changes_no_decision(file in file(), mask: u64) {
         let findings = lint(file.as_bytes());
         let lines: BTreeSet<u32> = lines_of(&findings, NO_USE);
-        // Replace each removed line by a rule without effect, so that the groups stay the same.
+        // Do not remove a line, but replace it by a rule without effect, so that the groups stay the same.
         let without = |mask: u64| (1..).zip(file.lines()).map(|(number, line)| {
             if lines.contains(&number) && mask >> (number % 64) & 1 == 1 { "Disallow:" } else { line }
         }).collect::<Vec<&str>>().join("\n");
@@ -130,7 +130,7 @@ proptest! {
 
 #[test]
 fn a_useful_rule_has_no_finding() {
-    // Also check the opposite for simple files: each rule is needed, so there are no findings.
+    // In each of these files, every rule is needed, so there must be no findings.
     for file in [
         "User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /a/b/c",
         "User-agent: *\nDisallow: /\nAllow: /a$\nAllow: /*.x",
