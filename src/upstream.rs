@@ -138,7 +138,8 @@ fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
 }
 
 /// Returns how long connecting to the next address may take. `left` addresses remain, and `spent` of the `total` time
-/// for all addresses has passed. An address that does not respond leaves time for the others.
+/// for all addresses has passed. The next address gets an equal share of the time that is left, so that time remains
+/// for the others if it does not respond.
 pub fn share_of(total: Duration, spent: Duration, left: usize) -> Duration {
     let left = u32::try_from(left.max(1)).unwrap_or(u32::MAX);
     (total.saturating_sub(spent) / left).max(MIN_CONNECT.min(total))

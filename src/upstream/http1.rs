@@ -88,8 +88,8 @@ impl Http1 {
                 HeadRead::End if self.wire.bytes_read() == 0 => return Poll::Ready(Err(Fault::ConnectionTerminated)),
                 HeadRead::End | HeadRead::Head => {}
             }
-            // `poll_head` also stops at an empty line before the head. The session skips such a line and is still
-            // pending, so wait again.
+            // `Wire::poll_head` also becomes ready at an empty line before the head. The session skips such a line and
+            // still waits for the head, so wait again.
             if let Poll::Ready(read) = pin!(self.session.read_response()).poll(cx) {
                 self.wire.read_on();
                 read.map_err(fault)?;

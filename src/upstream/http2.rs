@@ -12,7 +12,8 @@
 //!   window has room for that many bytes of each stream ([`Bounds::streams`] is the maximum number). So a stream keeps
 //!   its whole window even if the clients of all other streams stop reading.
 //! - **Content.** All requests with content share the window that the origin gives to the connection. So a connection
-//!   carries one such request at a time. After one was cancelled, the connection takes no more requests.
+//!   carries one such request at a time. After such a request was cancelled, the connection takes no more requests: the
+//!   origin may never read the content that was already sent, so this content may fill the window for ever.
 //! - **Heads.** robotgate announces [`Bounds::max_head`] and enforces it. h2 decodes no more than that of a head. It
 //!   closes the connection if a head is four times as long, or has more CONTINUATION frames than it needs
 //!   (RUSTSEC-2024-0332).
@@ -73,7 +74,8 @@ struct State {
     /// Opens streams. `None` once no new stream may be opened. When this sender and the last stream are dropped, h2
     /// closes the connection.
     sender: Mutex<Option<SendRequest<Bytes>>>,
-    /// Whether the origin is closing the connection, or the connection has ended.
+    /// Whether no new stream may be opened, because one side is closing the connection, the connection has ended, or a
+    /// request with content was cancelled.
     away: AtomicBool,
     /// Whether the connection was closed because the origin did not answer a PING.
     silent: AtomicBool,
@@ -208,7 +210,7 @@ impl State {
         is_free && self.streams.load(Ordering::Relaxed) < self.limit.load(Ordering::Relaxed)
     }
 
-    /// Counts a new stream until the returned permit is dropped. Fails if the connection opens no more streams.
+    /// Counts a new stream until the returned permit is dropped. Fails if the connection can open no stream now.
     fn enter(self: &Arc<Self>, content: bool) -> Result<(SendRequest<Bytes>, StreamPermit), StreamError> {
         let guard = self.sender();
         let sender = guard.as_ref().filter(|_| !self.is_away());

@@ -174,7 +174,8 @@ impl Origins {
             return Ok((server, false));
         }
         let key = Key::new(origin, address);
-        // Do not count the time spent waiting for another request's connection: that delay is not the origin's fault.
+        // Wait at most `within` for a connection that another request opens. After that, connecting may take the whole
+        // `within` again, because the wait was not the origin's fault.
         let next_step = tokio::time::timeout(within, self.shared.next_step(&key, wanted.content)).await;
         let opening = match next_step.unwrap_or(NextStep::OpenAlone) {
             NextStep::Use(shared) => return Ok((Server::http2(shared), true)),

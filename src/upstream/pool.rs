@@ -121,8 +121,8 @@ impl<T: Keep> Pool<T> {
         }
     }
 
-    /// Adds a connection to the pool, for at most `time` from `now`. If the pool is full, drops connections that expire
-    /// soon.
+    /// Adds a connection to the pool, for at most `time` from `now`. If the pool is full, drops half of the connections
+    /// in the same shard: those that would expire first.
     pub fn keep(&self, key: Key, connection: T, time: Duration, now: Instant) {
         let is_full = self.count.fetch_add(1, Ordering::Relaxed) >= self.max;
         let mut shard = self.kept.of(&key);

@@ -1,5 +1,5 @@
 //! The origin's side of an exchange: sends the request and receives the response, over HTTP/1.1, HTTP/2 or FTP. An FTP
-//! server's answer is converted to an HTTP response.
+//! server's replies are converted to an HTTP response.
 
 use std::task::{Context, Poll, ready};
 
@@ -32,11 +32,13 @@ pub struct Http2 {
 /// Whether and how to repeat a failed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// The origin might have processed the request.
+    /// Do not repeat it: the origin might have processed it.
     Never,
-    /// The origin has certainly not processed the request.
+    /// Repeat it. Either the origin has certainly not processed it, or it is idempotent and the origin closed an
+    /// existing connection instead of responding.
     Always,
-    /// The origin has not processed the request, and it has to be repeated over HTTP/1.1.
+    /// Repeat it over HTTP/1.1. The origin has not processed it: the origin demands HTTP/1.1 for it, or HTTP/2 cannot
+    /// transmit its target.
     OverHttp1,
 }
 

@@ -68,7 +68,7 @@ impl Conditions {
     }
 
     /// Returns which part of a file the response has to contain. `size` is the file's size in bytes, and `modified` is
-    /// when it was last changed. Both are `None` if the server does not say so.
+    /// when it was last changed. Each is `None` if the server does not tell it.
     pub(super) fn select(&self, size: Option<u64>, modified: Option<SystemTime>) -> Selected {
         let is_older = |since| modified.is_some_and(|modified| in_seconds(modified) <= since);
         if self.modified_since.is_some_and(is_older) {

@@ -29,10 +29,10 @@ pub(super) struct Request {
     conditions: Conditions,
 }
 
-/// Where the parts of the response go.
+/// Sends the parts of the response to [`Ftp`](super::Ftp), which returns them to its caller.
 pub(super) struct Output(pub(super) mpsc::Sender<Part>);
 
-/// Sends the request over `connected` and its response to `output`.
+/// Sends `request` to the server, and passes the parts of the response to `output`.
 ///
 /// # Errors
 /// Fails if there is no response, or only a part of one.
@@ -134,7 +134,8 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
     let selected = request.conditions.select(known_size, modified);
     let mut head = FileHead::new(path, known_size, modified);
     if request.is_head || selected == Selected::NotModified {
-        // If the server tells neither the size nor the time of the file, the file may not exist.
+        // If the server tells neither the size nor the time of the file, the file may not exist. So report that the
+        // server refused to tell the size.
         return match (selected, size, modified) {
             (Selected::NotModified, ..) => Ok(output.head(StatusCode::NOT_MODIFIED, head.fields).await?),
             (_, Err(reply), None) => Err(Failed::Refused(reply)),
@@ -205,8 +206,8 @@ async fn copy(mut transfer: Transfer, expected: Expected, output: &Output, progr
     if total < expected.least {
         return Err(Fault::ResponseIncomplete.into());
     }
-    // Read the server's final reply only if the file ends here. It does not if the client wants only a part of it, or
-    // if the file has grown in the meantime. Then the rest is not read.
+    // Read the server's final reply only if nothing of the file is left to read. Something is left if the client wants
+    // only a part of the file, or if the file has grown in the meantime. robotgate does not read the rest.
     if expected.is_to_the_end && (left.is_none() || read_some(&mut transfer, 1, &mut read, progress).await? == 0) {
         finish(transfer).await?;
     }

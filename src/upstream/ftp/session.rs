@@ -24,7 +24,7 @@ use crate::{text::plain_message, upstream::Fault};
 pub(super) struct Session {
     ftp: AsyncFtpStream,
     /// Whether the server accepted EPSV or PASV for the last transfer and named an address for the data connection. If
-    /// so, a refusal is about the transfer itself.
+    /// so, a refusal is about the transfer itself, and not about EPSV or PASV.
     has_dialled: Arc<AtomicBool>,
     /// The folder in which the session is after the login, without a slash at its end. The paths of URLs begin there
     /// (RFC 1738 §3.2.2).
@@ -199,7 +199,7 @@ impl Session {
 
 impl Failed {
     /// Converts an error of the login. A refusal gets the code 421 if the server is only busy, and 530 (RFC 959 §5.4)
-    /// if it does not accept anonymous users. Any other refusal for good is a fault.
+    /// if it does not accept anonymous users. Any other permanent refusal becomes a fault.
     fn of_login(error: FtpError) -> Self {
         match Self::from(error) {
             Self::Refused(reply) if reply.says_busy() => Self::Refused(Reply { code: BUSY, ..reply }),

@@ -99,7 +99,8 @@ fn get(path: &str) -> Request<()> {
     request.body(()).expect("a request")
 }
 
-/// Fails the test if `work` hangs. tokio's paused clock advances only when no task can make progress.
+/// Fails the test if `work` hangs. The limit of a day costs no time: tokio's paused clock advances only when no task
+/// can make progress, and then at once.
 async fn within<T>(work: impl Future<Output = T>) -> T {
     let day = Duration::from_secs(24 * 60 * 60);
     tokio::time::timeout(day, work).await.expect("it hangs")
@@ -129,7 +130,7 @@ async fn until(mut is_so: impl FnMut() -> bool) {
     panic!("it never is so");
 }
 
-/// Sends content as the client's window allows, and reports how much was sent.
+/// Sends content as far as robotgate's window allows, and passes the length of each part to `sent`.
 async fn send_all(sender: &mut h2::SendStream<Bytes>, mut content: Bytes, mut sent: impl FnMut(usize)) {
     while !content.is_empty() {
         sender.reserve_capacity(content.len());
