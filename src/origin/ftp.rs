@@ -38,8 +38,8 @@ pub enum FtpPathError {
 // === impl FtpPath ===
 
 impl FtpPath {
-    /// Parses the path of a URL, up to its fragment. Drops the `;type=i` or `;type=a` that clients append for a proxy
-    /// (the transfer is always binary). With `;type=d`, the path is that of a folder.
+    /// Parses the path of a URL, up to its fragment. Drops a `;type=i` or `;type=a` at its end, which clients that use
+    /// a proxy append (robotgate always transfers in binary mode). With `;type=d`, the path is that of a folder.
     ///
     /// # Errors
     /// Fails if a server could take the path for another one, or a part of it for a command.
@@ -127,8 +127,8 @@ fn decode(path: &[u8]) -> Result<Vec<u8>, FtpPathError> {
     Ok(decoded)
 }
 
-/// Maximum length of a decoded path, in bytes. If a line is longer than 512 bytes, some servers have executed its rest
-/// as another command (CVE-2008-4247).
+/// Maximum length of a decoded path, in bytes. The limit keeps command lines below 512 bytes: some servers have
+/// executed the rest of a longer line as another command (CVE-2008-4247).
 const MAX_DECODED: usize = 400;
 
 #[cfg(test)]

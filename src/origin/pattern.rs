@@ -28,7 +28,8 @@ impl HostPattern {
         if host.eq_ignore_ascii_case(&self.host) {
             return true;
         }
-        // Compare bytes: the position can be in the middle of a character of `host`.
+        // Compare bytes, not characters: the last bytes of `host`, as many as `suffix` has, can begin in the middle of
+        // a character.
         let (host, suffix) = (host.as_bytes(), self.host.as_bytes());
         self.subdomains
             && host.len() > suffix.len() + 1

@@ -176,9 +176,9 @@ impl<'a> TargetForm<'a> {
     }
 }
 
-/// Splits the user information off the authority of a URL that [may have](Scheme::allows_login) one. Returns whether it
-/// names a user other than that of anonymous FTP (RFC 1635), and the rest. For other schemes, user information is an
-/// error later.
+/// Splits the user information off the authority of a URL, if a URL with this scheme [may have](Scheme::allows_login)
+/// any. Returns whether it names a user other than that of anonymous FTP (RFC 1635), and the rest of the authority.
+/// With other schemes, the user information stays in the authority, and [`HostPort::parse`] refuses it.
 pub fn split_login(scheme: Scheme, authority: &[u8]) -> (bool, &[u8]) {
     let at = memchr::memchr(b'@', authority).filter(|_| scheme.allows_login());
     let Some(at) = at else { return (false, authority) };
