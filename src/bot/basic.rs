@@ -5,7 +5,7 @@ use std::fmt;
 use data_encoding::BASE64_NOPAD;
 
 /// The value of a Proxy-Authorization field in the Basic scheme (RFC 7617 §2): a name and a secret. It allocates
-/// nothing. It prints neither of the two, because a client could put the secret in place of the name.
+/// nothing. Its `Debug` output contains neither of the two, because a client could put the secret in place of the name.
 pub(super) struct Basic {
     bytes: [u8; MAX_DECODED],
     /// Where in `bytes` the colon between name and secret is.

@@ -12,8 +12,8 @@ use super::{AcceptedProofs, AgentPattern, Bot, Cause, Credentials, Identity, pro
 #[derive(Clone, Default)]
 pub struct Bots {
     bots: Box<[Arc<Bot>]>,
-    /// The `user-agents` patterns without a `*`, by their first byte in lower case. It has 256 entries, or none if
-    /// there are no bots. One pass over a field finds all of them.
+    /// The `user-agents` patterns without a `*`, by their first byte in lower case. The table has 256 entries, or none
+    /// if there are no bots. With this table, one pass over a User-Agent field finds all patterns in the field.
     names: Box<[Vec<Name>]>,
     /// The `user-agents` patterns with a `*`, in the order of the configuration. The number is the index of the bot in
     /// `bots`.
@@ -23,8 +23,8 @@ pub struct Bots {
     with_proofs: Box<[usize]>,
     by_certificate: Box<[usize]>,
     by_network: Box<[usize]>,
-    /// The names and product tokens that only a client with a proof may use, by their first byte in lower case. It has
-    /// 256 entries, or none if no bot needs a proof.
+    /// The names and product tokens that only a client with a proof may use, by their first byte in lower case. The
+    /// table has 256 entries, or none if no bot needs a proof.
     claims: Box<[Vec<Name>]>,
     credentials: Option<Credentials>,
 }
@@ -100,8 +100,9 @@ impl Bots {
         self.credentials.as_ref().map(Credentials::idle).unwrap_or_default()
     }
 
-    /// Returns the credentials that bots refer to but that do not exist. Each entry has the name of the bot, the name
-    /// of the credential, and the other kinds of proof that the bot has (see [`AcceptedProofs::kinds`]; can be empty).
+    /// Returns the credentials that bots refer to but that the credentials file does not contain. Each item has the
+    /// name of the bot, the name of the credential, and the other kinds of proof that the bot accepts, such as
+    /// `its network` (empty if there are none).
     pub fn missing_credentials(&self) -> Vec<(&str, &str, String)> {
         let Some(credentials) = &self.credentials else {
             return Vec::new();
@@ -206,7 +207,8 @@ impl Bots {
         self.bots.get(by_glob.or(by_name)?)
     }
 
-    /// Returns the index of the first bot in the configuration whose name is in the field.
+    /// Returns the index of the first bot in the configuration of which `field` contains a `user-agents` pattern
+    /// without a `*`.
     fn first_name(&self, field: &[u8]) -> Option<usize> {
         if self.names.is_empty() {
             return None;

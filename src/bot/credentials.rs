@@ -1,7 +1,7 @@
 //! The credentials that clients can present: the hashes of the secrets for each name, and their verification.
 //!
-//! The caller reads the file. This module keeps no secret and prints no hash. Checking an unknown name takes as long as
-//! checking a known one, so the time does not reveal which names exist.
+//! The caller reads the credentials file. This module keeps no secret and prints no hash. Checking an unknown name
+//! takes as long as checking a known one, so the time does not reveal which names exist.
 //!
 //! The hash is one SHA-256 over a salt and the secret. A fast hash is safe, because a secret has 256 random bits and
 //! cannot be guessed. A slow one would slow down each request.
@@ -37,7 +37,7 @@ pub(super) struct NamedSecrets {
     pub(super) bots: Box<[usize]>,
 }
 
-/// The salted hash of a secret, as it is stored.
+/// The salted hash of a secret, as the credentials file contains it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretHash {
     salt: Box<[u8]>,

@@ -127,8 +127,9 @@ impl Bots {
 // === impl Proof ===
 
 impl Proof<'_> {
-    /// Returns the name of the entry in the configuration that the proof matched. It is an entry of `bot`; if that is
-    /// `None`, of the first bot that has a matching entry. The name contains nothing that the client sent.
+    /// Returns what the proof matched in the configuration: the name of a credential, an entry of `certificates` or an
+    /// entry of `networks`. The entry is that of `bot`. If `bot` is `None`, it is that of the first bot with a matching
+    /// entry. The result contains nothing that the client sent.
     pub fn name(&self, bots: &Bots, bot: Option<&Arc<Bot>>) -> Option<String> {
         let first = || {
             bots.with_proofs()

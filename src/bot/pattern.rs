@@ -73,12 +73,12 @@ impl fmt::Display for AgentPattern {
     }
 }
 
-/// Returns whether a name can begin at `at`. It cannot in the middle of a token.
+/// Returns whether a name can begin at the offset `at` in `field`. It cannot begin in the middle of a token.
 pub(super) fn may_begin(field: &[u8], at: usize) -> bool {
     at == 0 || !is_token_byte(field[at - 1]) || !is_token_byte(field[at])
 }
 
-/// Returns whether the name is at `at`, and the token ends with it.
+/// Returns whether `name` is at the offset `at` in `field`, and no further character of the same token follows it.
 pub(super) fn name_at(name: &[u8], field: &[u8], at: usize) -> bool {
     let end = at + name.len();
     field.get(at..end).is_some_and(|found| found.eq_ignore_ascii_case(name))

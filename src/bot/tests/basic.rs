@@ -53,13 +53,13 @@ fn a_malformed_basic_field_is_not_parsed() {
         "Basic a:b",
         "Basic YWI=",      // no colon
         "Basic OmI=",      // no name
-        "Basic Og==",      // neither
+        "Basic Og==",      // neither a name nor a secret
         "Basic YTpi===",   // too much padding
         "Basic YT pi",     // a space inside
-        "Basic YTpi YTpi", // two
+        "Basic YTpi YTpi", // two values
         "Basic YTpi,",
         "Basic Y",     // no whole byte
-        "Basic YTo_-", // another alphabet
+        "Basic YTo_-", // the alphabet of base64url
         "Basic =",
         &long,
     ] {
