@@ -33,7 +33,8 @@ pub enum Step<T> {
     Go(T),
     /// Refuse this request: it cannot be sent before its deadline. The client can retry it at the given time.
     Refuse(T, Later),
-    /// Call again at this time, or after the next event. Nothing has to be done until then.
+    /// Call [`Limiter::next`] again at this time, or when something has been reported to the limiter. Nothing has to be
+    /// done until then.
     Wait(Instant),
     /// Nothing: no request waits.
     Idle,
@@ -88,7 +89,7 @@ impl<K: Eq, T> Limiter<K, T> {
         }
     }
 
-    /// Returns which of its limits makes a request wait.
+    /// Returns what makes a request with these limits wait: a pause, the number of running requests, or the gap.
     fn cause(&self, now: Instant, limits: &Limits) -> Cause {
         match () {
             () if self.is_paused(now) => Cause::Pause,
@@ -102,7 +103,7 @@ impl<K: Eq, T> Limiter<K, T> {
         self.backoff.until().is_some_and(|until| until > now)
     }
     /// Says whether the first waiting request may be sent now, or when to ask again. Waiting requests get their turn
-    /// only here.
+    /// only from this method and from [`release`](Self::release).
     pub fn next(&mut self, now: Instant) -> Step<T> {
         let Some(first) = self.queue.first() else {
             return Step::Idle;
