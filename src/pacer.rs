@@ -116,8 +116,8 @@ impl Pacer {
         self.pacer(origin).note_busy(began, asked)
     }
 
-    /// Records a pause that another robotgate reported. Does nothing if this robotgate does not know the origin: the
-    /// fleet's server will report the pause when the first request asks for a time.
+    /// Records a pause that another robotgate reported. Does nothing if no request of this robotgate went to the origin
+    /// lately: the fleet's server reports the pause again when the next request asks for a slot.
     pub(crate) fn pause(&self, origin: &Origin, left: Duration) {
         let pacer = self.shard(origin).pacers.get(origin).cloned();
         if let Some(pacer) = pacer {

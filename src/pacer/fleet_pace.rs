@@ -73,7 +73,8 @@ impl FleetPace {
         let mut turn = pacer.turn(origin, bot, queued).await?;
         wait.has_waited = !turn.waited.is_zero();
         wait.reconfigure();
-        // How long this request may still wait for answers of the fleet's server, over all its calls.
+        // How long this request may still wait for answers of the fleet's server. All of its calls to the server share
+        // this time.
         let mut time_left = self.fleet.call_timeout();
         let at = loop {
             if pacer.is_lifted() {
@@ -99,9 +100,9 @@ impl FleetPace {
                     wait.until_slot(held.until).await?;
                     turn = held.take();
                     if turn.earliest(Duration::ZERO) <= now() {
-                        // `slot` counts from when the server answered, which is after `asked`. Nevertheless, let the
-                        // gap to the next request begin at `asked + slot`, so that this robotgate is not slower than
-                        // the fleet requires.
+                        // `slot` is the time from the server's answer to the slot, and the server answered after
+                        // `asked`. Nevertheless, let the gap to the next request begin at `asked + slot`, so that this
+                        // robotgate is not slower than the fleet requires.
                         break Some(asked + slot);
                     }
                 }
