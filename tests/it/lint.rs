@@ -39,7 +39,7 @@ fn findings_are_printed_with_their_lines() {
     robots.txt:2: error: Paths begin with `/`, so `tmp/` never matches: begin it with `/`, or with `*` if it may stand anywhere in the path. [no-leading-slash]
          2 | Disallow: tmp/
 
-    robots.txt:5: warning: This rule never decides: `Allow: /shop` in line 4 matches every path that it matches, and wins ties, because it is an Allow. [shadowed-rule]
+    robots.txt:5: warning: This rule never decides: `Allow: /shop` in line 4 matches every path that this rule matches, and wins ties, because it is an Allow. [shadowed-rule]
          5 | Disallow: /shop
 
     robots.txt: 1 error, 1 warning
@@ -102,7 +102,7 @@ fn notes_of_the_same_code_are_grouped_and_counted() {
     let file = b"User-agent: *\nDisallow: /a*\nDisallow: /b*\nHost: a\nCrawl-delay: 1\nDisallow: /c*\n";
     let (text, _) = lint(file, &["robots.txt"]);
     insta::assert_snapshot!(text, @r"
-    robots.txt:2: note: A pattern matches every path that begins with it, with or without a `*` at the end. It only makes the pattern longer, and of two patterns the longer wins. [useless-wildcard]
+    robots.txt:2: note: A pattern matches every path that begins with it, with or without a `*` at the end. Needless characters only make the pattern longer, and of two patterns the longer wins. [useless-wildcard]
          2 | Disallow: /a*
            | … and 2 more in lines 3 to 6 (--all shows each)
 

@@ -54,8 +54,8 @@ struct Seen {
     group: usize,
 }
 
-/// Parses the groups and reports problems with their names. `breaks` are lines that look like the end of a group, such
-/// as an empty line.
+/// Parses the groups and reports problems with their names. `breaks` are the numbers of lines that look like the end of
+/// a group but do not end it, such as empty lines.
 pub(super) fn check<'a>(texts: &'a [GroupText<'a>], breaks: &[u32], findings: &mut Findings) -> Vec<LintGroup<'a>> {
     let mut groups = Vec::with_capacity(texts.len());
     for text in texts {
@@ -245,7 +245,7 @@ fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings
         let message = format!("Google reads only the first name, {read_as}: write a User-agent line for each agent.");
         findings.add(line, Lint::SeveralAgents, message);
     } else if rest[0] == b'/' && !token.eq_ignore_ascii_case("mozilla") {
-        let message = format!("A version is not part of a name, and this is read as {read_as}: leave it out.");
+        let message = format!("A version is not part of a name: leave it out. Google reads only {read_as}.");
         findings.add(line, Lint::AgentVersion, message);
     } else if swallowed(value).is_none() {
         let why = match (rest[0], name) {
@@ -257,7 +257,7 @@ fn check_name(line: u32, value: &[u8], token: &str, name: Option<&str>, findings
             ),
             _ => "A name has only letters, `-` and `_`".to_owned(),
         };
-        findings.add(line, Lint::CutAgent, format!("{why}: this is read as {read_as}."));
+        findings.add(line, Lint::CutAgent, format!("{why}. Google reads only {read_as}."));
     }
 }
 

@@ -170,7 +170,7 @@ fn check_key(number: u32, record: &Record<'_>, findings: &mut Findings) {
         Some([]) => {}
         Some([b' ' | b'\t', ..]) => {
             let message = format!(
-                "The colon after `{name}` is missing. The next one ends the key, so the value is {}.",
+                "The colon after `{name}` is missing. The next colon ends the key, so the value is {}.",
                 quoted(record.value)
             );
             findings.add(number, Lint::MissingColon, message);

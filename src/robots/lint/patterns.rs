@@ -49,7 +49,8 @@ pub(super) fn check(number: u32, kind: RuleKind, value: &[u8], findings: &mut Fi
     }
     check_escapes(number, value, findings);
     if let Some(why) = useless_wildcard(value) {
-        let message = format!("{why}. It only makes the pattern longer, and of two patterns the longer wins.");
+        let message =
+            format!("{why}. Needless characters only make the pattern longer, and of two patterns the longer wins.");
         findings.add(number, Lint::UselessWildcard, message);
     }
     let is_of_the_file = matches!(value, b"/robots.txt" | b"/robots.txt$" | b"/robots.txt*");

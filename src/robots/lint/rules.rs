@@ -45,7 +45,7 @@ pub(super) fn compare(groups: &[LintGroup<'_>], findings: &mut Findings) {
     for (names, rules) in &scopes {
         let scope = Scope::new(rules);
         scope.check_empty(rules, findings);
-        // Whether no agent of this scope gets rules from another scope too.
+        // Whether the agents of this scope get no rules from other scopes.
         let alone = names.iter().all(|name| scopes_of[name] == 1);
         let disallows = scope.rules.iter().any(|rule| rule.kind == RuleKind::Disallow);
         if alone && !disallows {
@@ -95,16 +95,16 @@ impl<'a> Scope<'a> {
                     false => "wins ties, because it is an Allow",
                 };
                 let message = format!(
-                    "This rule never decides: {other} in line {line} matches every path that it matches, and \
-                         {why}."
+                    "This rule never decides: {other} in line {line} matches every path that this rule \
+                         matches, and {why}."
                 );
                 (Lint::ShadowedRule, message)
             } else if self.patterns[winner] == self.patterns[at] {
                 (Lint::DuplicateRule, format!("This rule is the same as line {line}."))
             } else {
                 let message = format!(
-                    "This rule never decides, because {other} in line {line} matches every path that it \
-                         matches, and wins."
+                    "This rule never decides, because {other} in line {line} matches every path that this \
+                         rule matches, and wins."
                 );
                 (Lint::RedundantRule, message)
             };
