@@ -1,5 +1,5 @@
-//! Checks the lines about the use of content, such as `Content-Usage: train-ai=n`. For decisions, `robots::usage` reads
-//! these lines.
+//! Checks the lines about the use of content, such as `Content-Usage: train-ai=n`. It is not used for decisions:
+//! `robots::usage` reads these lines for them.
 
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 

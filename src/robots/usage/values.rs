@@ -22,8 +22,8 @@ pub(crate) fn split_path(value: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Parses a `Content-Usage` dictionary, such as `train-ai=n, search=y`. Returns the labels in it, with whether they
-/// allow the use.
+/// Parses a `Content-Usage` dictionary, such as `train-ai=n, search=y`. Returns each known label in it, and whether the
+/// site allows the use that the label names.
 pub fn content_usage(value: &[u8]) -> impl Iterator<Item = (&'static Label, bool)> {
     let labels = Vocabulary::ContentUsage.labels().iter();
     labels
@@ -31,8 +31,8 @@ pub fn content_usage(value: &[u8]) -> impl Iterator<Item = (&'static Label, bool
         .filter_map(|(label, said)| Some((label, said?)))
 }
 
-/// Parses a `Content-Signal` value, such as `ai-train=no, search=yes`. Returns the labels in it, with whether they
-/// allow the use.
+/// Parses a `Content-Signal` value, such as `ai-train=no, search=yes`. Returns each known label in it, and whether the
+/// site allows the use that the label names.
 pub fn content_signal(value: &[u8]) -> impl Iterator<Item = (&'static Label, bool)> {
     let labels = Vocabulary::ContentSignal.labels().iter();
     labels
