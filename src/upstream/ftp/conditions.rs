@@ -1,5 +1,5 @@
-//! The conditions of a request for a file: which range of bytes the client wants, and how new the copy is that it
-//! already has (RFC 9110 §13, §14). Does no I/O.
+//! The conditions of a request for a file: which range of bytes the client wants, and how old a copy of the file the
+//! client already has (RFC 9110 §13, §14). Does no I/O.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
