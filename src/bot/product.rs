@@ -174,7 +174,7 @@ fn is_separator(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b';' | b',' | b')')
 }
 
-/// Splits after the parenthesis that closes the comment. An unclosed comment extends to the end.
+/// Splits after the parenthesis that closes the comment. An unclosed comment extends to the end of the field.
 fn split_comment(inside: &[u8]) -> (&[u8], &[u8]) {
     let mut depth = 1_usize;
     let mut quoted = false;
