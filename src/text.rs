@@ -15,8 +15,8 @@ use time::{
     macros::format_description,
 };
 
-/// Writes a time as in the log: RFC 3339 in UTC, with microseconds. All have the same length, so sorting them as text
-/// sorts them by time.
+/// Writes a time as in the log: RFC 3339 in UTC, with microseconds. All texts have the same length, so sorting the
+/// texts also sorts the times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub SystemTime);
 
