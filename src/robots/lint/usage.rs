@@ -1,4 +1,4 @@
-//! Checks the lines about the use of content, such as `Content-Usage: train-ai=n`. It is not used for decisions:
+//! Checks the lines about the use of content, such as `Content-Usage: train-ai=n`. Decisions do not use this module:
 //! `robots::usage` reads these lines for them.
 
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
