@@ -37,8 +37,8 @@ pub(super) enum ClientFault {
 // === impl Client ===
 
 impl Client {
-    /// Creates the client for a request whose head was read from `wire`, on a connection that may serve `left` more
-    /// requests.
+    /// Creates the client for a request whose head was read from `wire`. After this request, the connection may serve
+    /// `left` more.
     ///
     /// # Errors
     /// Fails if pingora cannot parse the head. This is not expected, because robotgate has checked the head more
@@ -110,7 +110,7 @@ impl Client {
         }
     }
 
-    /// Returns some content of the request. Returns `None` at its end.
+    /// Returns the next part of the request's content, or `None` if there is no more.
     pub(super) fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ClientFault>> {
         match self {
             Self::Http1(client) => client.poll_content(cx),
@@ -118,7 +118,7 @@ impl Client {
         }
     }
 
-    /// Ready when the client has left.
+    /// Ready when the client has closed the connection or cancelled the request.
     pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::Http1(client) => client.poll_gone(cx),
@@ -126,8 +126,8 @@ impl Client {
         }
     }
 
-    /// Returns whether the client's whole HTTP/2 connection broke. Returns false if the client only cancelled this
-    /// request. Call this after the client has left.
+    /// Returns whether the client's HTTP/2 connection as a whole broke. Returns false if the client only cancelled this
+    /// request, and always over HTTP/1.1. Call this after [`poll_gone`](Self::poll_gone) was ready.
     pub(super) fn has_lost_connection(&mut self) -> bool {
         match self {
             Self::Http1(_) => false,
@@ -135,8 +135,8 @@ impl Client {
         }
     }
 
-    /// Returns whether [`send`](Self::send) may be called: over HTTP/1.1, if only few bytes wait to be sent, and over
-    /// HTTP/2, if none do.
+    /// Returns whether [`send`](Self::send) may be called. Over HTTP/1.1, it may if only few bytes of the response wait
+    /// to be sent. Over HTTP/2, it may if none wait.
     pub(super) fn has_room(&self) -> bool {
         match self {
             Self::Http1(client) => client.has_room(),
@@ -144,7 +144,7 @@ impl Client {
         }
     }
 
-    /// Ready when all bytes have been sent.
+    /// Ready when no bytes of the response wait to be sent any more.
     pub(super) fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientFault>> {
         match self {
             Self::Http1(client) => client.poll_sent(cx),
@@ -163,7 +163,7 @@ impl Client {
         }
     }
 
-    /// Sends some content. Call it only if [`has_room`](Self::has_room) returns true.
+    /// Sends a part of the response's content. Call it only if [`has_room`](Self::has_room) returns true.
     ///
     /// # Errors
     /// Fails if the client has left.
@@ -224,33 +224,36 @@ impl Client {
             .unwrap_or(Err(ClientFault::Full))
     }
 
-    /// Marks the connection to be closed after the response. Call this before the head is sent.
+    /// Over HTTP/1.1, makes the connection close after the response. Call this before the head is sent. Does nothing
+    /// over HTTP/2, where other requests may still use the connection.
     pub(super) fn close_after(&mut self) {
         if let Self::Http1(client) = self {
             client.close_after();
         }
     }
 
-    /// Cuts the connection, because the response cannot be completed. Over HTTP/1.1, this first sends the part of the
-    /// response that robotgate has, for `within` at most.
+    /// Cuts off a response that cannot be completed. Over HTTP/1.1, sends the part of the response that robotgate has,
+    /// for `within` at most, and makes [`into_next`](Self::into_next) close the connection. Over HTTP/2, only the
+    /// stream of this request ends.
     pub(super) async fn cut(&mut self, within: Duration) {
         match self {
             Self::Http1(client) => client.cut(within).await,
-            // When an HTTP/2 stream is dropped before the response ends, the library resets the stream.
+            // The library resets an HTTP/2 stream that is dropped before its response ends.
             Self::Http2(_) => {}
         }
     }
 
-    /// Reads the rest of the request for a while. Call this after a response that was sent before the end of the
-    /// request. Many clients send the whole request before they read, and would lose the response if the connection
-    /// closed.
+    /// Over HTTP/1.1, reads the rest of the request for a few seconds. Call this after a response that was sent before
+    /// the end of the request. Many clients send the whole request before they read, and would lose the response if the
+    /// connection closed.
     pub(super) async fn linger(&mut self) {
         if let Self::Http1(client) = self {
             client.linger().await;
         }
     }
 
-    /// Returns the connection if the next request may follow on it. Otherwise, closes it.
+    /// Over HTTP/1.1, returns the connection if the next request may follow on it, and otherwise closes it. Returns
+    /// `None` for HTTP/2.
     pub(super) fn into_next(self) -> Option<Wire> {
         match self {
             Self::Http1(client) => client.into_next(),

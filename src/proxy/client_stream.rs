@@ -33,10 +33,11 @@ pub(super) struct ClientStream {
     lender: Option<Lender>,
 }
 
-/// The task that lent the connection to the code that owns it now. That task gets the connection back afterwards.
+/// The task that lent this connection to the stream's present owner. The task gets the connection back when the owner
+/// drops the stream.
 #[derive(Debug)]
 struct Lender {
-    /// Sends the connection back when its owner drops it.
+    /// Sends the connection back to the task when the stream is dropped.
     back: oneshot::Sender<Stream>,
     /// Set once the client has ended or broken the connection.
     ended: Arc<AtomicBool>,
@@ -55,7 +56,7 @@ impl ClientStream {
     }
 
     /// Prepares this stream to be lent to another owner. When that owner drops the stream, the returned receiver gets
-    /// the connection back. `ended` is set if the client ends the connection before that.
+    /// the connection back. `ended` is set if the client ends the connection while it is lent.
     pub(super) fn lend(&mut self, ended: Arc<AtomicBool>) -> oneshot::Receiver<Stream> {
         let (back, given) = oneshot::channel();
         self.lender = Some(Lender { back, ended });
@@ -67,7 +68,8 @@ impl ClientStream {
         &self.early
     }
 
-    /// Waits for more bytes and appends them to [`early`](Self::early). Returns their number; 0 at the end.
+    /// Waits for more bytes from the client and appends them to [`early`](Self::early). Returns their number, or 0 if
+    /// the client has ended the connection.
     ///
     /// # Errors
     /// Fails if the connection fails.
@@ -75,7 +77,8 @@ impl ClientStream {
         self.inner.read_buf(&mut self.early).await
     }
 
-    /// Notes whether the client has ended the connection, from the result of a read or a write.
+    /// Notes that the client has ended the connection, if `has_ended` is set or if the read or write that returned
+    /// `done` failed. Returns `done`.
     fn note<T>(&self, done: io::Result<T>, has_ended: bool) -> io::Result<T> {
         if let Some(lender) = &self.lender
             && (has_ended || done.is_err())

@@ -2,8 +2,8 @@
 //! share.
 //!
 //! A client is identified by its IPv4 address, or by the first half of its IPv6 address, because one host can use the
-//! whole second half (RFC 4291 §2.5.4). The table is locked when a connection begins and ends, but never for a
-//! request.
+//! whole second half (RFC 4291 §2.5.4). The table of clients is locked when a connection begins and ends, but never for
+//! a request.
 
 use std::{
     collections::HashMap,
@@ -35,8 +35,8 @@ pub(super) struct Clients {
     /// To tell a client why its connection is refused, robotgate needs one of these permits. If none is left, it closes
     /// the connection without a response.
     pub(super) early_error: Arc<Semaphore>,
-    /// Upper limit for a client's connections, requests and fetches. It is lower than the configured limits only if the
-    /// process may open few files.
+    /// Upper limit for the connections of one client, and likewise for its requests and for its fetches. It is lower
+    /// than the configured limits only if the process may open few files.
     share: usize,
 }
 
@@ -232,7 +232,8 @@ impl ConnectionGuard {
     /// Fails if the client has reached its limit of requests at the same time.
     pub(super) fn begin_request(self: &Arc<Self>, limits: &Limits) -> Result<RequestGuard, Limit> {
         let before = self.client.requests.fetch_add(1, Ordering::Relaxed);
-        // The guard takes this request off the count when it is dropped. So create it before the check, which may fail.
+        // When the guard is dropped, it subtracts this request again. So create the guard before the check, which may
+        // fail.
         let request_guard = RequestGuard(self.clone());
         if before >= limits.client_requests.min(self.clients.share) {
             return Err(Limit::ClientRequests);
@@ -240,7 +241,8 @@ impl ConnectionGuard {
         Ok(request_guard)
     }
 
-    /// Describes the client to the code that limits how many robots.txt fetches each client may cause.
+    /// Returns the [`Requester`] for this client: the name under which robotgate counts the fetches that the client
+    /// causes, and how many it may cause at the same time.
     pub(super) fn requester(&self, limits: &Limits) -> Requester {
         Requester {
             name: Name::Client(self.key),
@@ -340,14 +342,15 @@ fn key_of(address: IpAddr) -> IpAddr {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// While the table has fewer clients than this, it forgets none.
+/// While the table has fewer clients than this, robotgate does not search it for clients that it can forget.
 const MANY: usize = 1024;
 /// Number of files that the process opens for other purposes than client connections: logs, the file of robots.txt
 /// copies, name servers and fetches.
 const OTHER_FILES: usize = 64;
 /// One client may use 1/`SHARES`, which is a quarter, of the connections for which the process may open files.
 const SHARES: usize = 4;
-/// Maximum number of clients that are sent a response at the same time because they have reached a limit.
+/// Maximum number of refused connections to which robotgate responds at the same time. It refuses a connection if the
+/// client, or all clients together, have reached their limit of connections.
 const TURNED_AWAY: usize = 256;
 
 #[cfg(test)]

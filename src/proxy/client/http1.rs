@@ -65,8 +65,8 @@ impl Http1 {
     pub(super) fn asks_to_upgrade(&self) -> bool {
         let head = self.head();
         let protocol = head.headers.get(header::UPGRADE);
-        // A request to upgrade to any other protocol is treated as a plain request: robotgate asks origins only for
-        // WebSockets.
+        // robotgate forwards an upgrade only to WebSocket. It treats a request to upgrade to another protocol as a
+        // request without the upgrade.
         head.version == Version::HTTP_11
             && protocol.is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
     }
@@ -162,8 +162,8 @@ impl Http1 {
             ..
         } = self;
         if is_cut || !session.will_keepalive() || !session.is_body_done() {
-            // If the response was cut, do not close TLS properly: the client could take the response for a complete
-            // one.
+            // After a response that was cut off, do not close TLS properly, because the client could take that response
+            // for a complete one.
             if !is_cut {
                 at_once(wire.shutdown());
             }
@@ -177,7 +177,7 @@ impl Http1 {
 
     pub(super) fn into_websocket(self) -> Wire {
         let Self { mut session, wire, .. } = self;
-        // The session may hold bytes that were read together with the head. This returns them without waiting.
+        // The session may hold bytes that it read together with the head. This read returns them without waiting.
         if let Some(Ok(Some(early))) = at_once(session.read_body_bytes()) {
             wire.unread(BytesMut::from(early));
         }
