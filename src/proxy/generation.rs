@@ -65,7 +65,7 @@ pub struct Generation {
     /// set up.
     pub(super) tdmrep_in_force: Arc<ArcSwapOption<Store>>,
     pub(super) meter: Meter,
-    /// `None` if no CONNECT is intercepted.
+    /// Issues the certificates for the hosts of intercepted connections. `None` if no CONNECT is intercepted.
     pub(super) leaves: Option<Leaves>,
     /// `None` if no listener speaks TLS.
     pub(super) server_tls: Option<ServerTls>,
@@ -210,8 +210,8 @@ impl Generation {
         self.sealer.as_ref()
     }
 
-    /// Returns whether robotgate cannot use a new robots.txt, because it has to store the text as evidence first and
-    /// the evidence store fails.
+    /// Returns whether robotgate cannot use a new robots.txt, because it has to store the text as evidence first
+    /// (`evidence.required`), and storing fails at present.
     pub fn evidence_is_stalled(&self) -> bool {
         self.fetcher.check_evidence().is_err()
     }

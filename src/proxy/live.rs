@@ -32,12 +32,12 @@ pub struct Live {
     pub(super) metrics: Arc<Metrics>,
     /// Clients that do not trust the certificates of the local certificate authority.
     pub(super) rejections: Arc<Rejections>,
-    /// What happened lately, across reloads.
+    /// What happened in the last days, for charts.
     pub(super) history: Arc<History>,
-    /// Earlier audit logs to which requests may still write.
+    /// Audit logs of earlier configurations, to which requests may still write.
     audit_logs: Mutex<Vec<Arc<AuditLog>>>,
-    /// Whether the proxy is stopping. An atomic value, because each request reads it, and to read a channel takes a
-    /// lock.
+    /// Whether the proxy is stopping. Each request reads this. An atomic value is used, because to read the channel
+    /// that announces the stop takes a lock.
     stopping: AtomicBool,
 }
 
@@ -90,7 +90,8 @@ impl Live {
             _ => {}
         }
         if !generation.reaches_like(&before) {
-            // The new configuration may allow sites that were out of reach before. So try their failed fetches again.
+            // The new configuration may allow sites that were out of reach before. So if the last fetch of a site's
+            // robots.txt or `tdmrep.json` failed, the next request to the site fetches it again.
             generation.store.retry_failures();
             generation.tdmrep.retry_failures();
         }
@@ -98,7 +99,7 @@ impl Live {
 
     fn keep_audit_log(&self, before: &Generation, generation: &Generation) {
         let mut logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
-        // Drop the logs that only this list still holds. When a log is dropped, it writes its remaining lines.
+        // Drop the logs to which no request can write any more. When a log is dropped, it writes its remaining lines.
         logs.retain(|log| Arc::strong_count(log) > 1);
         if !Arc::ptr_eq(&before.audit, &generation.audit) {
             let output = generation.audit.output();
@@ -124,7 +125,7 @@ impl Live {
         &self.rejections
     }
 
-    /// Returns what happened lately.
+    /// Returns what happened in the last days, for charts.
     pub fn history(&self) -> &Arc<History> {
         &self.history
     }

@@ -153,8 +153,8 @@ impl Generation {
         let instance = before.map_or_else(Instance::random, |before| before.instance);
         let seen_texts = before.map(|before| before.seen_texts.clone()).unwrap_or_default();
         let privacy = &config.audit.privacy;
-        // If the privacy settings changed, start a new list of recent log lines, without the parts that the settings
-        // now leave out. Requests that began before may still add lines to the old list.
+        // If the privacy settings changed, start a new list of recent log lines, because the old lines contain parts
+        // that the settings now leave out. Requests that began before the reload may still add lines to the old list.
         let recent = before.map(|before| match *privacy == before.config.audit.privacy {
             true => before.recent.clone(),
             false => Arc::new(before.recent.successor()),
@@ -179,8 +179,9 @@ impl Generation {
             changes: changes.clone(),
         };
         let same_store = before.filter(|before| Arc::ptr_eq(&before.store, &store));
-        // If bots begin or cease to need `tdmrep.json` files, start with an empty store of them. The old store shrinks
-        // only when files are added to it, so it could keep memory that the robots.txt files have now.
+        // If bots did not need `tdmrep.json` files before this reload and now do, or the other way round, start with an
+        // empty store of these files. The old store would shrink only when files are added to it. Until then, it would
+        // use memory that the store of robots.txt copies may now use.
         let memory = MemoryShares::of(&config);
         let tdmrep_before = same_store
             .filter(|before| MemoryShares::of(&before.config).is_for_bots() == memory.is_for_bots())
@@ -252,15 +253,15 @@ fn is_same_file(before: &Cache, after: &Cache) -> bool {
         let path = cache.path.as_deref()?;
         let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
         let file = folder.and_then(|folder| Some(folder.join(path.file_name()?)));
-        // `file` has the symbolic links in the path of the folder resolved. If the file exists, also resolve a link
-        // that is in its place.
+        // In `file`, the symbolic links in the path of the folder are resolved. If the file exists, its own name may
+        // also be a symbolic link, so resolve the whole path instead.
         Some(path.canonicalize().ok().or(file).unwrap_or_else(|| path.to_owned()))
     };
     before.path == after.path || resolved(before) == resolved(after)
 }
 
-/// Creates the store of the robots.txt copies, on disk if the configuration says so. If robotgate starts and cannot use
-/// the file on disk, it works without the file, and has to fetch the copies again after a restart.
+/// Creates the store of the robots.txt copies, on disk if the configuration says so. If robotgate cannot use the file
+/// on disk when it starts, it keeps the copies in memory only, and has to fetch them again after a restart.
 ///
 /// # Errors
 /// Fails if a reload cannot use the file on disk.
@@ -318,8 +319,8 @@ fn sealer(config: &Config, before: Option<&Generation>) -> Option<Arc<Sealer>> {
 
 /// Maximum number of certificates for intercepted hosts that robotgate keeps in memory.
 const MAX_LEAVES: usize = 10_000;
-/// Returns how many decisions that take long may run at the same time. Each keeps a core busy, and the rest of the
-/// proxy needs the other cores.
+/// Returns how many decisions that take long may run at the same time. Each of them keeps a core busy, so the other
+/// half of the cores stays free for the rest of the proxy.
 fn half_of_the_cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }

@@ -1,6 +1,6 @@
-//! Logs events of robotgate itself in the audit log: that it starts, stops, reloads or forgets an origin. Callers do
-//! not wait until these records are written. The log keeps the order, so a record precedes the decisions that come
-//! after the event.
+//! Logs in the audit log what happens to robotgate itself: that it starts, stops, reloads its configuration, or forgets
+//! an origin. Callers do not wait until these records are written. The log keeps the order, so each of these records
+//! precedes the decisions that robotgate makes after the event.
 
 use std::{
     net::SocketAddr,
@@ -85,8 +85,8 @@ impl Generation {
 /// Logs in `audit` that another robotgate of the fleet made this one forget an origin.
 pub(super) fn log_forget_by_fleet(audit: &AuditLog, origin: &Origin, store: &Store) {
     let in_memory = store.held(origin).is_some_and(|state| state.is_known());
-    // This code handles a message of the fleet, so it must not wait for the disk. If the origin is not in memory but
-    // may be on disk, it logs that it is unknown whether robotgate had it.
+    // This code handles a message from another robotgate of the fleet, so it must not wait for the disk. If the origin
+    // is not in memory but may be on disk, `known` is `None`: it is not known whether this robotgate knew the origin.
     let known = (in_memory || store.disk().is_none()).then_some(in_memory);
     log_forget(audit, origin, "fleet", known);
 }
