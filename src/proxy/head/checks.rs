@@ -51,7 +51,7 @@ pub(super) fn without_login(target: &[u8]) -> Option<(bool, Vec<u8>)> {
     is_shorter.then(|| (names_user, [name, b"://", rest, path_and_query].concat()))
 }
 
-/// Returns all values of a field, which can be sent several times.
+/// Returns all values of the field `name`, because a request can have several fields of this name.
 pub(super) fn values_of<'r, 'b>(
     request: &'r httparse::Request<'_, 'b>,
     name: &'r str,
@@ -77,9 +77,13 @@ pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Optio
     Ok(host)
 }
 
-/// Returns the new value of the Host field, if the field and an absolute-form target name the same host in different
-/// spellings. For example, one has capitals, or an address in another notation. Returns `None` for a target without a
-/// host, because `proxy::target` finds the host of such a request.
+/// Returns the value that the Host field must get to spell the host like the request target does. The two spellings can
+/// differ: for example, one has capitals, or an address in another notation. Returns `None` if the Host field needs no
+/// change. That is always so for a target without a host, because `proxy::target` finds the host of such a request.
+///
+/// # Errors
+/// Fails if the Host field and the target name different hosts, or if one of them is not valid or can be read in two
+/// ways.
 pub(super) fn respelled_host<'b>(target: &'b [u8], host: Option<&'b [u8]>) -> Result<Option<&'b [u8]>, HeadError> {
     if host.is_some_and(|host| host.contains(&b'@')) {
         return Err(HeadError::Host(HostPortError::UserInfo));

@@ -1,7 +1,8 @@
 //! Checks what a request says about its connection: which fields are for the next hop only (RFC 9110 §7.6.1), and to
 //! which other protocol the client wants to upgrade (§7.8). These are pure functions, without I/O.
 //!
-//! A request may only upgrade to a WebSocket. Other protocols could carry requests without a decision.
+//! robotgate forwards an upgrade only to a WebSocket. Through other protocols, a client could send requests that
+//! robotgate does not decide.
 
 use super::{HeadError, checks::values_of};
 

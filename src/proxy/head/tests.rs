@@ -29,7 +29,7 @@ async fn error_of(bytes: impl AsRef<[u8]>) -> Option<HeadError> {
     read(bytes).await.err()
 }
 
-/// Returns the head without its content, and the content that was read with it.
+/// Returns the head as text, and the bytes that were read after it.
 fn parts(head: &Head) -> (&str, &str) {
     let (head, content) = head.bytes.split_at(head.len);
     (

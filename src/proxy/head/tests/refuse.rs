@@ -1,4 +1,4 @@
-//! Tests request heads that are refused, each with its error.
+//! Tests that unacceptable request heads are refused, each with the error that names its fault.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Tests requests whose target is missing or ambiguous, each with its error.
+//! Tests that requests are refused if their target or their method is not acceptable, each with the error that says
+//! why.
 
 use super::*;
 
