@@ -1,5 +1,6 @@
-//! Turns a refusal or an error into an HTTP response, which no other module does. The response has a status, the fields
-//! `Robots-Decision`, `Proxy-Authenticate` and `Proxy-Status`, and a body for a program (RFC 9457) or a person.
+//! Turns a refusal or an error into an HTTP response, which no other module does. The response has a status, and a body
+//! for a program (RFC 9457) or a person. The field `Proxy-Status` names the cause. A refusal also has `Robots-Decision`
+//! and, if a credential is missing, `Proxy-Authenticate`.
 
 mod accept;
 mod page;
@@ -34,8 +35,8 @@ use crate::{
 pub(super) struct OwnResponse {
     pub(super) head: ResponseHeader,
     pub(super) body: Bytes,
-    /// Whether another request may follow on the connection. It may not if the request could not be parsed, because
-    /// then it is unknown where the next one begins.
+    /// Whether another request may follow on the connection. For example, none may follow if the request could not be
+    /// parsed, because it is then unknown where the next one begins.
     pub(super) keeps_connection: bool,
 }
 
@@ -46,7 +47,7 @@ struct Details<'a> {
     /// The cause in one line, for the title of the HTML page.
     #[serde(skip)]
     cause: &'a str,
-    /// The cause in sentences. It leaves out what other members of this type contain.
+    /// The cause in sentences, for the HTML page. It leaves out what the page shows separately, such as the rule.
     #[serde(skip)]
     summary: &'a str,
     /// What a person can do about the problem.
@@ -86,9 +87,9 @@ struct Refusal<'a> {
 // === impl OwnResponse ===
 
 impl OwnResponse {
-    /// Returns the response to a refused request. Its status is 403, unless `refusals` sets another one or a credential
-    /// is missing. After a 403, a client gives up and sends no credential, so a missing credential gets the status 407
-    /// (RFC 9110 §15.5.8).
+    /// Returns the response to a refused request. If the refusal is for a missing credential that the client could
+    /// send, the status is 407 (RFC 9110 §15.5.8), because after a 403 clients give up and send no credential.
+    /// Otherwise, [`status_of`] gives the status.
     pub(super) fn refusal(texts: &DecisionTexts<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
         let reason = texts.reason;
         let (cause, detail) = (texts.cause(), texts.detail());
@@ -142,8 +143,8 @@ impl OwnResponse {
     pub(super) fn problem(problem: &Problem<'_>, request: &HeaderMap, name: &str) -> Self {
         let (status, error, title) = problem.kind();
         let detail = problem.detail();
-        // With these statuses, the client exceeded a limit, or the proxy is too busy. The same request can succeed a
-        // little later.
+        // With these statuses, the client exceeded a limit, the proxy is too busy, or it cannot write its audit log or
+        // its evidence. The same request can succeed a little later.
         let passes = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         let retry_after = passes.then_some(RETRY_AFTER);
         let details = Details {
@@ -282,8 +283,8 @@ impl OwnResponse {
         let _ = self.head.insert_header(name, value);
     }
 
-    /// Returns the whole response as bytes of HTTP/1.1, for code that does not send it through pingora. Close the
-    /// connection after it.
+    /// Returns the response as bytes of HTTP/1.1, for code that does not send it through pingora. Leaves out the body
+    /// unless `with_body` is set. The bytes say that the connection closes, so close it after them.
     pub(super) fn to_http1(&self, with_body: bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024 + self.body.len());
         let phrase = self.head.get_reason_phrase().unwrap_or_default();

@@ -29,7 +29,8 @@ impl Body {
     }
 }
 
-/// Returns whether `Accept` names HTML. A browser's `Accept` does, other programs' do not.
+/// Returns whether `Accept` names HTML, and prefers it to plain text or gives both the same weight. A browser's
+/// `Accept` does, other programs' do not.
 pub(in crate::proxy) fn shows_html(request: &HeaderMap) -> bool {
     let accept = Accept::of(request);
     let html = accept.quality(&["text/html"]);

@@ -99,7 +99,8 @@ fn sentence(text: &str) -> String {
 /// A Content Security Policy that allows the page nothing but its own style.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 const IN_THE_LOG: &str = " The proxy's operator finds the decision in the audit log by its id.";
-/// Maximum length of a rule in the title, in bytes. The title also has to have room for the rule's line number.
+/// Maximum length of a rule in the title, in bytes. It is less than `MAX_TITLE`, to leave room for the number of the
+/// rule's line.
 const MAX_RULE: usize = 120;
 const MAX_TITLE: usize = 240;
 const HEAD: &str = "<meta name=\"viewport\" content=\"width=device-width\"><style>\

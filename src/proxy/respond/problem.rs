@@ -16,7 +16,7 @@ use crate::{
 pub(in crate::proxy) enum Problem<'a> {
     Head(&'a HeadError),
     Target(&'a TargetError),
-    /// The request is for robotgate's internal site, and there is no such page.
+    /// The request is for robotgate's internal site, which has no page for it.
     InternalSite(&'a InternalSiteError),
     Fault(&'a Fault),
     /// The request has already passed through this proxy, so forwarding it could go on forever.
@@ -33,7 +33,7 @@ pub(in crate::proxy) enum Problem<'a> {
     Leaf,
     /// A client, or all clients together, exceeded this limit.
     Limit(Limit),
-    /// Too many decisions that take long are waiting.
+    /// The decision takes long, and did not begin in time, because too many others of this kind wait.
     Overloaded,
 }
 

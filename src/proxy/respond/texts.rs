@@ -1,4 +1,5 @@
-//! The texts about a decision for clients: the field `Robots-Decision`, and the cause in one line and in sentences.
+//! The texts about a decision for clients: the field `Robots-Decision`, and why a request is refused, in one line and
+//! in sentences.
 
 use super::MAX_STRING;
 use crate::{
@@ -32,8 +33,8 @@ impl DecisionTexts<'_> {
             let seconds = micros_since_1970(not_before).div_ceil(1_000_000);
             let _ = write!(out, "; not-before=@{seconds}");
         }
-        // A bot with the enforcement `report` is refused for some reasons nevertheless. To name `report` would then
-        // contradict the status of the response.
+        // Name the enforcement `report` only if the request is forwarded. For some reasons, robotgate refuses a request
+        // of a bot with `report` nevertheless. The parameter would then contradict the status of the response.
         if self.enforcement == Enforcement::Report && self.forwarded {
             out.push_str("; enforcement=");
             out.push_str(self.enforcement.as_str());
@@ -73,7 +74,7 @@ impl DecisionTexts<'_> {
         self.usage?.refused.as_ref()
     }
 
-    /// Returns the cause in one line, such as `robots.txt line 3: Disallow: /private`.
+    /// Returns why the request is refused, in one line such as `robots.txt line 3: Disallow: /private`.
     pub(super) fn cause(&self) -> String {
         if let Some(refused) = self.use_refusal() {
             return refused.to_string();
@@ -86,7 +87,7 @@ impl DecisionTexts<'_> {
         }
     }
 
-    /// Returns the cause in sentences.
+    /// Returns why the request is refused, in sentences.
     pub(super) fn detail(&self) -> String {
         let sentence = self.sentence;
         if let Some(refused) = self.use_refusal() {
@@ -114,8 +115,9 @@ impl DecisionTexts<'_> {
     }
 }
 
-/// Adds what the site says about the use of its content, as parameters. If the request is forwarded, leaves out the
-/// place where the site says it, because the parameter `line` then belongs to the rule.
+/// Adds what the site says about the use of its content, as parameters. For a refused request, also adds where the site
+/// says it: a line, an entry or a header field. For a forwarded request, leaves that out, because the parameter `line`
+/// then means the line of the rule.
 fn push_usage(out: &mut String, usage: &UsageReport) {
     use std::fmt::Write as _;
 
