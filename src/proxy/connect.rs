@@ -81,13 +81,14 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
     }
 }
 
-/// Returns the credential that the requests in the intercepted tunnel inherit. Refuses a CONNECT that lacks a required
-/// credential, because the requests in the tunnel cannot present one. Everything else is decided for each request in
-/// the tunnel.
+/// Returns the credential of the CONNECT, which counts for the requests in the intercepted tunnel. Refuses a CONNECT
+/// that lacks a required credential, because the requests in the tunnel cannot present one. robotgate decides
+/// everything else for each request in the tunnel.
 ///
-/// A CONNECT to a destination that bots must not reach is logged as refused, but intercepted nevertheless. Then its
-/// exchange is returned too. robotgate never connects to such a destination. It intercepts so that clients show why
-/// they are refused: most do not show the text of a refused CONNECT, but all show refusals in the tunnel.
+/// A CONNECT to a destination that bots must not reach is logged as refused, but robotgate intercepts it nevertheless.
+/// Only in this case, the exchange of the CONNECT is returned too. robotgate never connects to such a destination. It
+/// intercepts the CONNECT so that clients show why they are refused: most do not show the text of a refused CONNECT,
+/// but all show refusals in the tunnel.
 async fn vouch(
     generation: &Arc<Generation>,
     connect: &ConnectHead,
@@ -118,8 +119,9 @@ async fn vouch(
     }
 }
 
-/// Decides a CONNECT as a whole, waits until the site's pace allows it, and logs the decision. Returns `Ok` if a tunnel
-/// may be opened, and an error without a response if the client has left.
+/// Decides a CONNECT that robotgate does not intercept, waits until the site's pace allows it, and logs the decision.
+/// Returns `Ok` if a tunnel may be opened. The error is the response that refuses the tunnel, or `None` if the client
+/// has left.
 async fn admit(
     stream: &mut ClientStream,
     exchange: &mut Exchange,
@@ -148,7 +150,7 @@ async fn admit(
             return Err(Some(exchange.no_decision(error, &context.connection, &connect.headers)));
         }
         Err(Unpaced::Gone(decision)) => {
-            // The client has left, so this only writes the log and drops the response.
+            // The client has left. So this only writes the decision to the log, and drops the response.
             let _ = settle(exchange, connect, *decision, context).await;
             return Err(None);
         }

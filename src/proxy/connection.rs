@@ -1,5 +1,5 @@
-//! Serves one client connection: reads its requests one after the other and passes each on. This includes connections
-//! to the listeners and, in an interception, those inside a CONNECT.
+//! Serves one client connection: reads its requests one after the other, and passes each to the module that serves it.
+//! The connection is either one to a listener or, if robotgate intercepts a CONNECT, the one inside that CONNECT.
 
 use std::{pin::pin, time::Instant};
 
@@ -39,7 +39,7 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             Ok(head) => head,
             Err(HeadError::Gone) => {
                 // If no request has been read yet, the client closed the connection without sending anything. In an
-                // intercepted CONNECT, this may mean that it does not trust robotgate's certificate.
+                // intercepted CONNECT, this may mean that the client does not trust robotgate's certificate.
                 if left + 1 == most {
                     rejections::log_silent_close(begun.elapsed(), context).await;
                 }
@@ -54,11 +54,11 @@ pub(super) async fn serve(stream: Stream, context: &Context) {
             if context.connection.outer_connect.is_some() {
                 return reject(wire, &HeadError::NestedConnect, context).await;
             }
-            // Some clients begin TLS without waiting for the response to their CONNECT. Put the bytes after the head
-            // back, for the code that serves the tunnel.
+            // Some clients begin TLS without waiting for the response to their CONNECT. Put the bytes that follow the
+            // head back into `wire`, so that the code that serves the tunnel reads them.
             wire.unread(head.bytes.split_off(head.len));
-            // `None` means that the connection is broken. It cannot mean that bytes are unsent: `gate` sends the whole
-            // response before it returns the connection for the next request.
+            // `None` means that the connection is broken. It cannot mean that bytes of an earlier response still have
+            // to be sent: `gate` sends the whole response before it returns the connection for the next request.
             let Some((stream, early)) = wire.into_stream() else {
                 return;
             };

@@ -43,12 +43,12 @@ enum LeafError {
     Limit(Limit),
 }
 
-/// Serves the requests inside a CONNECT to `origin`. Their scheme is https, unless the first byte in the tunnel shows
-/// plain HTTP.
+/// Serves the requests inside a CONNECT to `origin`. They are requests for https, unless the first byte in the tunnel
+/// is a capital letter. A request of plain HTTP begins with one, so the requests are then for http.
 ///
-/// `refused` is the exchange of a CONNECT that was logged as refused, although robotgate accepts it, so that the client
-/// sees the refusals in the tunnel. The exchange ends with the response to the CONNECT. Then each request in the tunnel
-/// is refused on its own.
+/// `refused` is `Some` if bots must not reach `origin`. robotgate has then logged the CONNECT as refused, but accepts
+/// it nevertheless, so that the client sees the refusals in the tunnel. `refused` is the exchange of this CONNECT, and
+/// ends with the response to it. robotgate refuses each request in the tunnel separately.
 pub(super) async fn serve(
     mut stream: ClientStream,
     origin: Origin,

@@ -130,8 +130,8 @@ async fn read(stream: &mut ClientStream, opening: &mut Opening) {
     while opening.wants_more(stream.early()) && matches!(stream.read_early().await, Ok(1..)) {}
 }
 
-/// Checks that the tunnel may pass `first_bytes` ([`FirstBytes::means`]). A client that sends no bytes passes too.
-/// Otherwise, returns `first_bytes` as the error.
+/// Checks that the client may send `first_bytes` through the tunnel ([`FirstBytes::means`]), or has sent no bytes at
+/// all. Otherwise, returns `first_bytes` as the error.
 fn check(first_bytes: FirstBytes, stream: &ClientStream, exchange: &Exchange) -> Result<(), FirstBytes> {
     let is_expected = match &first_bytes {
         FirstBytes::Nothing => stream.early().is_empty(),
@@ -142,8 +142,8 @@ fn check(first_bytes: FirstBytes, stream: &ClientStream, exchange: &Exchange) ->
     if is_expected { Ok(()) } else { Err(first_bytes) }
 }
 
-/// Passes the ClientHello to the server, but nothing after it. Then passes the server's first message to the client,
-/// and returns whether that message asks for a second ClientHello.
+/// Passes the ClientHello to the server, but not what the client sent after it. Then passes the server's first message
+/// to the client, and returns whether that message asks for a second ClientHello.
 async fn pass_first_hello(
     length: usize,
     stream: &mut ClientStream,

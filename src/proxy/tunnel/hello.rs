@@ -123,7 +123,7 @@ impl FirstBytes {
     ///
     /// A TLS handshake must name the origin's host. If it has no server name, the server chooses one of the sites at
     /// its address, so this is allowed only for an origin that is an IP address. Other protocols than TLS are not
-    /// allowed on the port of https: there, they can only be plain HTTP, whose requests can name any host.
+    /// allowed on the port of https, because they could be plain HTTP, whose requests can name any host.
     pub(super) fn means(&self, origin: &Origin) -> bool {
         match (self, &origin.host) {
             (Self::OtherProtocol, _) => origin.port != Scheme::Https.default_port(),

@@ -69,7 +69,8 @@ pub(in crate::proxy) async fn pass(
     }
 }
 
-/// Copies until `from` ends. Fails with `reading` or `writing`, depending on which side failed.
+/// Copies bytes until `from` ends, and then ends `to`. Fails with `reading` if `from` fails, and with `writing` if `to`
+/// fails.
 async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
