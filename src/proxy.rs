@@ -9,12 +9,13 @@
 //! 2. `connection` reads one request head after the other (`head`). It passes a CONNECT to `connect`, which refuses it,
 //!    opens a blind `tunnel`, or intercepts it (`intercept`). The requests inside an intercepted CONNECT are served
 //!    like those of any other connection, or as HTTP/2 (`streams`). It passes any other request to `gate`, which reads
-//!    the request's content and sends the response through a `client`.
+//!    the request's content and sends the response by means of `client`.
 //! 3. `gate` serves the request in these steps:
-//!    - `target` finds the origin.
-//!    - `judge` identifies the bot, gets the robots.txt copy and asks [`crate::decision`]. If there is no fresh copy,
-//!      `fetching` fetches one and logs the fetch, also of a `tdmrep.json` (`tdmrep`). If a fetch for the same origin
-//!      is already under way, the request waits for that fetch ([`crate::store`], in `store::fetching`).
+//!    - `target` finds the origin and the path that the request asks for.
+//!    - `judge` identifies the bot, gets the copy of the origin's robots.txt, and asks [`crate::decision`]. If there is
+//!      no fresh copy, `fetching` fetches one and logs the fetch. The same holds for a `tdmrep.json` (`tdmrep`). If a
+//!      fetch for the same origin is already under way, the request waits for that fetch ([`crate::store`], in
+//!      `store::fetching`).
 //!    - `pacing` waits until the site's pace allows the request.
 //!    - `exchange` writes the decision to the audit log. When the origin responds, it checks whether the response
 //!      forbids what the bot uses content for. If so, the bot gets a refusal instead of the response.
@@ -23,7 +24,7 @@
 //!    - the robots.txt copy itself (`cached_response`)
 //!    - a page of the internal site, `http://robotgate.internal/` (`internal_site`)
 //!    - the origin's response: `gate/forward` sends the request on a connection of [`crate::upstream`], and `relay`
-//!      passes heads (`rewrite`, `fields`, `websocket`) and content both ways
+//!      passes heads (`rewrite`, `fields`, `websocket`) and content between the client and the origin
 //!
 //! `changes` logs which sites changed their robots.txt, and which recent requests would now be decided differently.
 //! `rejections` logs clients that do not trust the certificates with which robotgate intercepts connections.

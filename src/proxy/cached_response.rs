@@ -1,5 +1,5 @@
-//! Finds out whether robotgate can answer a bot's own request for a robots.txt with its stored copy of that file
-//! (`robots.serve-copies`). The rules are those for an HTTP cache (RFC 9111).
+//! Some bots request a site's robots.txt themselves. This module finds out whether robotgate can answer such a request
+//! with its stored copy of the file (`robots.serve-copies`). The rules are those for an HTTP cache (RFC 9111).
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use crate::{
     decision::Decision,
 };
 
-/// A stored response of the origin to a fetch of its robots.txt, which is still fresh.
+/// The origin's response to robotgate's fetch of its robots.txt, as robotgate stored it. It is still fresh.
 #[derive(Debug)]
 pub(super) struct CachedResponse<'a> {
     pub(super) status: StatusCode,
@@ -30,8 +30,8 @@ pub(super) fn can_answer(request: &RequestHeader) -> bool {
     is_read && !ORIGIN_ONLY.iter().any(|name| request.headers.contains_key(name))
 }
 
-/// Returns whether the robots.txt copy that `decision` used is fresh and complete, so that robotgate can send it to the
-/// client.
+/// Returns whether robotgate can answer the client's request for a robots.txt with the stored response that `decision`
+/// found. That response must be fresh and complete.
 pub(super) fn is_there(decision: &Decision) -> bool {
     let lookup = decision.lookup.as_ref();
     lookup
@@ -58,7 +58,7 @@ pub(super) fn opaque(etag: &str) -> &str {
 // === impl CachedResponse ===
 
 impl<'a> CachedResponse<'a> {
-    /// Returns the response that `lookup` found, if it is fresh and complete.
+    /// Returns the stored response that `lookup` found, if it is fresh and complete.
     pub(super) fn of(lookup: &'a Lookup, policy: &Policy, now: SystemTime) -> Option<Self> {
         let source_fetch = lookup.source_fetch(policy);
         let (fetched, expires) = (source_fetch.fetched?, source_fetch.expires?);
@@ -90,7 +90,8 @@ const ORIGIN_ONLY: [header::HeaderName; 10] = [
     header::CONTENT_LENGTH,
     header::TRANSFER_ENCODING,
 ];
-/// Statuses that mean "no robots.txt". robotgate can send them without the origin's header fields.
+/// Statuses of the origin's response that mean "no robots.txt" and that make sense without the origin's header fields,
+/// which robotgate does not store. A 401, for example, needs the origin's `WWW-Authenticate`.
 const ABSENCES: [u16; 4] = [403, 404, 410, 451];
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Records when a site changes its robots.txt: in the audit log, the metrics and the list of recent changes. Says which
 //! rules were added and removed, and which of the recent requests in memory would now be decided differently.
 //!
-//! No request waits for this. A thread of its own takes one change after the other, and compares the robots.txt before
-//! and after it. If too many changes wait, or if robotgate stops, a change is recorded without a comparison.
+//! No request waits until a change is recorded. A separate thread takes one change after the other, and compares the
+//! robots.txt before the change with the one after it. If too many changes wait, or if robotgate stops, a change is
+//! recorded without a comparison.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -43,7 +44,7 @@ struct Queue {
     is_closing: bool,
 }
 
-/// A site's robots.txt has changed.
+/// A change of a site's robots.txt, with everything that is needed to record it.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) origin: Origin,
@@ -55,7 +56,8 @@ pub(super) struct Change {
     pub(super) metrics: Arc<Metrics>,
     pub(super) recent: Arc<Recent>,
     pub(super) config: Arc<Config>,
-    /// Number of the configuration that was loaded at the time: 1 at the start, and one more with each reload.
+    /// Number of the configuration that was loaded when the change was found: 1 at the start, and one more with each
+    /// reload.
     pub(super) generation: u64,
     pub(super) instance: Instance,
 }
@@ -65,7 +67,7 @@ pub(super) struct Change {
 pub(super) struct Answered {
     /// `None` if the site had no robots.txt.
     pub(super) copy: Option<Arc<RobotsCopy>>,
-    /// The status of the site's response, or 0 if it is unknown.
+    /// The HTTP status of the site's response, or 0 if it is unknown.
     pub(super) status: u16,
     pub(super) fetched: SystemTime,
 }
@@ -104,8 +106,9 @@ impl ChangeNotes {
     /// Records all waiting changes without comparing them, and returns when that is done.
     pub(super) async fn finish(&self) {
         loop {
-            // Register for the notification before reading `is_running`. Otherwise, if the thread ended between the
-            // two, its notification would be missed and the wait would never end.
+            // Register for the notification first, and read `is_running` after that. In the opposite order, the thread
+            // could end after `is_running` was read and before the registration. The notification would then be missed,
+            // and this function would wait forever.
             let idle = self.idle.notified();
             tokio::pin!(idle);
             idle.as_mut().enable();
@@ -121,7 +124,7 @@ impl ChangeNotes {
     }
 
     fn work(&self) {
-        // When this function returns or a comparison panics, this value is dropped and marks the thread as ended. The
+        // When this function returns or a comparison panics, `_ended` is dropped and marks the thread as ended. The
         // next change then starts another thread.
         let _ended = Ended(self);
         while let Some((change, is_closing)) = self.next() {
@@ -168,8 +171,8 @@ impl Change {
         copies.iter().map(|answered| answered.weight()).sum()
     }
 
-    /// Compares the robots.txt before and after the change, and decides the recent requests in memory again with both.
-    /// Blocks for up to a few seconds.
+    /// Compares the robots.txt before the change with the one after it. Decides the recent requests in memory again,
+    /// with each of the two. Blocks for up to a few seconds.
     fn compare(&self) -> (Changes, Effect) {
         let profile = self.config.robots.policy.profile;
         let found = changes(profile, self.before.text(), self.after.text());
@@ -223,8 +226,8 @@ impl Change {
         effect
     }
 
-    /// Logs and counts the change. `compared` is `None` if the two texts were not compared, because too many changes
-    /// wait or robotgate stops.
+    /// Logs and counts the change. `compared` is `None` if the robots.txt before the change was not compared with the
+    /// one after it, because too many changes wait or robotgate stops.
     fn log(&self, compared: Option<(Changes, Effect)>) {
         let is_compared = compared.is_some();
         let (found, effect) = compared.unwrap_or_default();
@@ -304,7 +307,8 @@ impl Effect {
 
 /// Iterates over the decisions on requests to `origin`, the newest first. Each item is one line of `decisions`.
 fn lines_on<'d>(origin: &Origin, decisions: &'d [u8]) -> impl Iterator<Item = &'d [u8]> {
-    // This matches only the field `origin`: in the text of another field, JSON escapes the quotation marks.
+    // This finds only the field `origin`. The value of another field cannot contain this text, because JSON escapes the
+    // quotation marks there.
     let finder = memmem::FinderRev::new(format!("\"origin\":\"{origin}\"").as_bytes()).into_owned();
     let mut end = decisions.len();
     std::iter::from_fn(move || {
@@ -315,8 +319,8 @@ fn lines_on<'d>(origin: &Origin, decisions: &'d [u8]) -> impl Iterator<Item = &'
     })
 }
 
-/// Returns, for the log, the groups of a robots.txt in which rules were added or removed. Sets `cut` to true if some
-/// are left out, because the log shows only a limited number.
+/// Returns, for the log, the groups of a robots.txt in which rules were added or removed. The log shows only a limited
+/// number of groups, rules and agents. Sets `cut` to true if some of them are left out.
 fn groups<'f>(found: &'f Changes, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
     let mut left = MAX_RULES;
     let mut rules = |rules: &[ChangedRule]| -> (Vec<ChangedRule>, bool) {
@@ -345,7 +349,7 @@ fn groups<'f>(found: &'f Changes, cut: &mut bool) -> Vec<ChangedGroup<'f>> {
 }
 
 /// Returns, for the log, the lines other than rules, such as `Sitemap`, that were added to a robots.txt or removed from
-/// it. Sets `cut` to true if some are left out, because the log shows only a limited number.
+/// it. The log shows only a limited number of these lines. Sets `cut` to true if some of them are left out.
 fn statements(all: &[ChangedStatement], cut: &mut bool) -> Vec<ChangedStatement> {
     *cut |= all.len() > MAX_LISTED;
     let listed = all.iter().take(MAX_LISTED).map(|statement| ChangedStatement {

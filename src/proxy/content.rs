@@ -1,5 +1,6 @@
-//! Reads the content of a request, and keeps its beginning in memory. If the origin has certainly not processed the
-//! request, robotgate can then send the content again on another connection.
+//! Reads the content of a request from the client, and keeps what was read until this exceeds `MAX_KEPT`. If a
+//! connection to the origin fails, and the origin has certainly not processed the request, robotgate can send the kept
+//! content again on another connection.
 
 use std::task::{Context, Poll, ready};
 
@@ -25,7 +26,7 @@ impl Content {
         !self.is_gone
     }
 
-    /// Stops keeping content. Call this when it is certain that the request will not be sent again.
+    /// Stops keeping content. Call this when it is certain that robotgate will not send the request again.
     pub(super) fn forget(&mut self) {
         // Drop the parts that were sent. Keep those from `next` on, which were read from the client and still have to
         // be sent.
@@ -39,7 +40,7 @@ impl Content {
         self.next == self.kept.len() && client.is_read()
     }
 
-    /// Returns the next part. Returns `None` at the end.
+    /// Returns the next part of the content, or `None` at its end.
     pub(super) fn poll_next(
         &mut self,
         client: &mut Client,

@@ -30,10 +30,10 @@ pub(super) struct Running {
     cut_off: CancellationToken,
 }
 
-/// Ends shortly after the proxy begins to stop. From then on, connections do not wait for further requests. Until then,
-/// a client that is about to send a request still gets a response, which says that the connection closes.
+/// Completes shortly after the proxy begins to stop. Connections wait for further requests only until then. So a client
+/// that is just sending a request still gets a response, which says that the connection closes.
 pub(super) async fn last_call(mut shutdown: ShutdownWatch) {
-    // The sender outlives every connection, so this cannot fail.
+    // `wait_for` fails only if the sender is dropped, but the sender outlives every connection.
     let _ = shutdown.wait_for(|stop| *stop).await;
     tokio::time::sleep(LAST_CALL).await;
 }
@@ -125,7 +125,8 @@ impl Running {
     }
 }
 
-/// When the proxy begins to stop, a request may already be on its way. Connections wait this long for it.
+/// When the proxy begins to stop, a client may already have sent its next request. Each connection waits this long for
+/// it.
 const LAST_CALL: Duration = Duration::from_millis(500);
 /// How long robotgate continues to read from a client after sending the response.
 pub(super) const LINGER: Duration = Duration::from_secs(2);

@@ -67,7 +67,8 @@ impl Fetch for LoggedFetcher {
         reservation.map_err(|_| LookupError::NotLogged)
     }
 
-    /// Counts the fetch as a request to the site, which delays the requests after it.
+    /// Fetches `document` of `origin`. For the pace of the site, the fetch counts as a request, so the next requests to
+    /// the site have to wait longer.
     async fn fetch(
         &self,
         permit: &FetchPermit,
@@ -223,7 +224,8 @@ impl LoggedFetcher {
         }
     }
 
-    /// Returns the fields of a record that say what a fetch changed.
+    /// Returns the fields of a record that say what robotgate knew about the robots.txt of `origin` before a fetch, and
+    /// what it knows after the fetch.
     fn state_fields(
         &self,
         origin: &Origin,
@@ -236,8 +238,8 @@ impl LoggedFetcher {
         let robots_sha256 = holds.copy().map(|copy| copy.sha256);
         StateFields {
             held: before.is_known().then(|| held.holds().as_str()),
-            // If the first fetch of this origin was cut off, nothing is known of the origin. Decisions then treat it as
-            // unreachable.
+            // If robotgate's first fetch for this origin was cut off, robotgate knows nothing about the origin.
+            // Decisions then treat the robots.txt as unreachable.
             holds: match after.is_known() {
                 true => holds.holds().as_str(),
                 false => AnswerKind::Unreachable.as_str(),
@@ -300,8 +302,9 @@ fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, trac
     }
 }
 
-/// Approximate size of a fetch's line in the log, in bytes. The log has room for the lines of 10,000 simultaneous
-/// fetches, which is the most that `robots.max-fetches` allows.
+/// Approximate size of a fetch's line in the log, in bytes. Before a fetch, robotgate reserves this much of the memory
+/// for lines that wait to be written (4 MiB). This is enough for almost 10,000 simultaneous fetches, the most that
+/// `robots.max-fetches` allows.
 const LINE: usize = 424;
 /// Maximum length of a redirect's target in the log, in bytes.
 const MAX_URL: usize = 2 * 1024;

@@ -1,5 +1,5 @@
 //! Reads, adds and removes the header fields that concern a proxy (RFC 9110 §7.6), and writes strings for the
-//! structured fields of a decision (RFC 9651). These are pure functions, without I/O.
+//! structured fields that tell a client about a decision or an error (RFC 9651). These are pure functions, without I/O.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version, header};
@@ -30,9 +30,9 @@ fn received_by(entry: &[u8]) -> Option<&[u8]> {
         .nth(1)
 }
 
-/// Returns whether a request asks only for its target. It must be a GET or HEAD, without a header field such as
-/// `X-Original-URL`, by which some servers choose another method or resource. Fields in `stripped` are ignored, because
-/// robotgate removes them.
+/// Returns whether a request asks for the resource that its target names, and for nothing else. It must be a GET or
+/// HEAD, without a header field such as `X-Original-URL`, by which some servers choose another method or resource.
+/// Fields in `stripped` are ignored, because robotgate removes them.
 pub(super) fn ask_for_the_target_alone(request: &RequestHeader, stripped: &[HeaderName]) -> bool {
     let names_another = |name: &HeaderName| NAME_ANOTHER_RESOURCE.iter().any(|other| is_same_variable(name, other));
     matches!(request.method, Method::GET | Method::HEAD)
@@ -116,7 +116,7 @@ pub(super) fn is_framed_plainly(headers: &HeaderMap, version: Version) -> bool {
 }
 
 /// Returns the names of the fields that are for one connection only (RFC 9110 §7.6.1), including the fields that
-/// `Connection` names. Adds the fields in `also` that are present.
+/// `Connection` names. Also returns the names in `also`, if the message has these fields.
 pub(super) fn hop_by_hop(headers: &HeaderMap, also: &[HeaderName]) -> Vec<HeaderName> {
     let is_fixed = |name: &&HeaderName| HOP_BY_HOP.contains(name) || also.contains(name);
     let fixed = headers.keys().filter(is_fixed).cloned();
@@ -129,7 +129,8 @@ pub(super) fn hop_by_hop(headers: &HeaderMap, also: &[HeaderName]) -> Vec<Header
     fixed.chain(nominated).collect()
 }
 
-/// Returns whether robotgate treats a field by rules of its own, even if `Connection` names the field.
+/// Returns whether `Connection` has no effect on the field `name`, because other code decides what happens to that
+/// field.
 fn has_own_rules(name: &HeaderName) -> bool {
     [
         header::CONNECTION,
@@ -141,9 +142,10 @@ fn has_own_rules(name: &HeaderName) -> bool {
     .contains(name)
 }
 
-/// Removes `name`, as a token or as a string, from the list in a field (RFC 9651 §3.1), and returns the rest. Also
-/// removes members that are neither tokens nor strings, because they name no proxy. Returns `None` if no members
-/// remain, or if the field is not a valid list: then it is unclear which proxy added what.
+/// Removes the members that the proxy `name` added from the list in the header field `field` (RFC 9651 §3.1), and
+/// returns the other members. A member of this proxy is a token or a string that equals `name`. Also removes members
+/// that are neither tokens nor strings, because they name no proxy. Returns `None` if no members remain. Also returns
+/// `None` if the field is not a valid list, because it is then unclear which proxy added what.
 pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Option<HeaderValue> {
     let lines: Vec<&[u8]> = headers.get_all(field).iter().map(HeaderValue::as_bytes).collect();
     let mut list = sfv::Parser::new(&lines.join(&b", "[..])).parse::<sfv::List>().ok()?;

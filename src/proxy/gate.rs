@@ -1,5 +1,6 @@
-//! Serves one request from its head to its completion: identifies the bot, decides, writes the line in the log, and
-//! sends the origin's response or a refusal. The code is in this order. An [`Exchange`] holds the state of a request.
+//! Serves one request from its head to its completion: identifies the bot, decides, writes the decision to the audit
+//! log, and sends the origin's response or a refusal. The functions are in this order. An [`Exchange`] holds the state
+//! of a request.
 
 mod forward;
 
@@ -38,7 +39,7 @@ use crate::{
 /// What robotgate does if the client does not get the complete response of the origin.
 enum Stop {
     Respond(Box<OwnResponse>),
-    /// Cut the connection. Before that, the client has this long to read the part of the response that robotgate has.
+    /// Cut off the response. Before that, the client has this long to read the part of the response that robotgate has.
     Cut(Duration),
 }
 
@@ -230,7 +231,7 @@ async fn stop_broken(broken: Broken, client: &mut Client, exchange: &mut Exchang
         Broken::Client(ClientFault::Malformed) => Problem::Request,
         Broken::Client(fault) => {
             note(fault, client, exchange, context);
-            // The client has left, or has not read the response in time. More time would not help.
+            // The client has left, or has not read the response in time. So do not give it more time to read.
             return Stop::Cut(Duration::ZERO);
         }
         Broken::ClientSlow => {
@@ -257,7 +258,7 @@ fn note(fault: ClientFault, client: &mut Client, exchange: &mut Exchange, contex
     match fault {
         ClientFault::Full => exchange.note_end(EarlyEnd::CLIENT_FULL),
         ClientFault::Gone | ClientFault::Malformed => {
-            // If the connection broke without the client ending it, robotgate cut it off.
+            // If the connection broke, but the client did not end it, robotgate cut it off.
             match client.has_lost_connection() && !context.client_has_ended() {
                 true => exchange.note_end(EarlyEnd::ABORTED),
                 false => exchange.note_end(EarlyEnd::CLIENT_GONE),

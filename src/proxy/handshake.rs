@@ -3,7 +3,8 @@
 
 use crate::{text::plain, upstream};
 
-/// Returns why a TLS handshake failed: the last part of the error's text.
+/// Returns why a TLS handshake failed, which is at the end of the text of pingora's error. If the client's certificate
+/// is not valid, returns a sentence that says why.
 pub(super) fn cause(error: &pingora::Error) -> String {
     let text = error.to_string();
     if let Some((_, fault)) = text.split_once(CERTIFICATE_FAULT) {
@@ -19,7 +20,7 @@ pub(super) fn cause(error: &pingora::Error) -> String {
 
 /// The record type of a TLS handshake (RFC 8446 §5.1).
 pub(super) const TLS_HANDSHAKE: u8 = 0x16;
-/// The text that rustls writes before the cause if a certificate is not valid.
+/// In an error of rustls, the reason why a certificate is not valid follows this text.
 const CERTIFICATE_FAULT: &str = "invalid peer certificate: ";
-/// Maximum length of a cause, in bytes.
+/// Maximum length of the text that [`cause`] returns, in bytes.
 const MAX_CAUSE: usize = 256;

@@ -40,7 +40,7 @@ pub(super) fn answer(
         true => Form::Html,
         false => Form::Text,
     };
-    // Nothing is replaced here, because a target is always valid UTF-8.
+    // `from_utf8_lossy` replaces no bytes here, because a target is always valid UTF-8.
     let path = String::from_utf8_lossy(&target.path);
     if path.split('?').next() == Some("/problems") {
         let document = problems::page(form);
@@ -48,7 +48,7 @@ pub(super) fn answer(
     }
     let certificate = generation.authority().map(Certificate::from);
     let settings = Settings::new(&proxy(&connection.listener, generation), Ca::Here(CA_NAME));
-    // This does not fail, because an IP address and a port are always a valid proxy address.
+    // This does not fail, because an IP address with a port is always a valid address of a proxy.
     let settings = settings.map_err(|_| InternalSiteError::Missing(trust::Missing::Page))?;
     let document = trust::page(&path, form, certificate.as_ref(), &settings)?;
     Ok(OwnResponse::document(document.content_type, document.body))

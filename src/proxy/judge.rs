@@ -28,13 +28,13 @@ use crate::{
 pub(crate) enum NoDecision {
     #[error(transparent)]
     Lookup(#[from] LookupError),
-    /// Too many decisions that take long are waiting.
+    /// The decision takes long, and too many others of this kind wait, so it did not begin within [`MAX_WAIT`].
     #[error("the proxy is busy with requests whose robots.txt takes long to check; try again later")]
     Overloaded,
 }
 
-/// Returns who sends a request, and by what credential that is proved. Call this only once for each request, because
-/// checking a secret takes time.
+/// Returns which bot sends a request, and by what credential this is proved. Call this only once for each request,
+/// because checking a secret takes time.
 pub(super) fn identify<'a>(
     config: &'a Config,
     headers: &'a HeaderMap,
@@ -69,9 +69,9 @@ fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) ->
     }
 }
 
-/// Decides a request. The only log lines that this writes are those of fetches. Fetches and long decisions count
-/// against the limits of `requester`, and a long decision may have to wait for those of others. If the site's
-/// robots.txt is looked up, sets `tally` to the site's counters.
+/// Decides a request. Logs the fetches that the decision needs, but not the decision itself. The fetches count against
+/// the limit of `requester`. A decision that takes long may have to wait for others of this kind. If the site's
+/// robots.txt is looked up, sets `tally` to the counters of the site.
 ///
 /// # Errors
 /// Fails if the decision needs the robots.txt or the `tdmrep.json` and no fetch can start, or if a long decision waits
@@ -110,8 +110,8 @@ pub(crate) fn decide_with(generation: &Generation, question: Question, lookup: L
     question.decide_with(prohibited, lookup)
 }
 
-/// Decides a question with what is known about the site in memory, even if it has expired. Fetches nothing. `None` if
-/// nothing is known.
+/// Decides a question with what robotgate knows about the site in memory, even if that has expired. Fetches nothing.
+/// Returns `None` if robotgate knows nothing about the site.
 pub(crate) fn decide_from_memory(generation: &Generation, question: Question) -> Option<Decision> {
     let state = generation.store.held(&question.target.origin)?;
     let at = state.current().map_or_else(SystemTime::now, |copy| copy.fetched);
@@ -122,7 +122,8 @@ pub(crate) fn decide_from_memory(generation: &Generation, question: Question) ->
         .then(|| decide_with(generation, question, lookup.clone()))
 }
 
-/// Decides with the site's `tdmrep.json`. If the site cannot be reached, its last answer counts.
+/// Completes a decision that also needs the site's `tdmrep.json`. If robotgate cannot fetch that file again, the last
+/// one that it fetched applies.
 async fn with_tdmrep(
     generation: &Generation,
     requester: Requester,
@@ -158,8 +159,8 @@ async fn with_tdmrep(
     }
 }
 
-/// Makes a decision that takes long. Waits for a turn first, because only a few of these decisions may run at the same
-/// time. Clients get their turns fairly.
+/// Makes a decision that takes long. Waits for its turn first, because only a few of these decisions may run at the
+/// same time. If several clients wait, they take turns.
 async fn at_length<T>(
     generation: &Generation,
     requester: Requester,
@@ -196,7 +197,8 @@ pub(super) async fn with_copy(
     }
 }
 
-/// Looks up the document of `origin` that `store` keeps, and fetches it first if necessary.
+/// Looks up the robots.txt or the `tdmrep.json` of `origin`, depending on `store`, and fetches the file first if
+/// necessary.
 async fn look_up(
     store: &Arc<Store>,
     generation: &Generation,
@@ -212,8 +214,8 @@ async fn look_up(
     store.lookup(&query, generation.config.robots.wait).await
 }
 
-/// Returns the requester for operators who ask how a request would be decided. All operators together have one limit
-/// for the fetches that this causes.
+/// Returns the requester that stands for all operators who ask how robotgate would decide a request. The fetches that
+/// their questions cause have one common limit.
 pub(crate) fn operators(config: &Config) -> Requester {
     Requester {
         name: Name::Operators,

@@ -187,7 +187,8 @@ impl Allowance {
         }
     }
 
-    /// Uses one of the `amount` that a client may use in each `time`. Returns `false` if all are used up.
+    /// Uses one unit of the allowance, of which a client may use `amount` in each `time`. Returns `false` if none is
+    /// left.
     pub(super) fn take(&mut self, amount: u32, time: Duration, now: Instant) -> bool {
         self.left = self.refilled(amount, time, now);
         self.at = now;

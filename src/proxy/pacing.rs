@@ -23,8 +23,8 @@ pub(super) enum Unpaced {
 }
 
 /// Waits until the site's pace allows a request that is to be forwarded, and stores this permission in `exchange`.
-/// After a wait, the request is decided again. If the wait would be too long, returns the decision to defer the request
-/// instead. `gone` completes when the client leaves.
+/// After a wait, decides the request again, because the site's robots.txt may have changed. If the wait would be too
+/// long, returns the decision to defer the request instead. `gone` completes when the client leaves.
 ///
 /// # Errors
 /// Fails if the client has left, or the request cannot be decided again.
@@ -87,8 +87,8 @@ impl Generation {
         Some((pacer, decision.limits().ok()??))
     }
 
-    /// Returns when a request with this decision would be forwarded, and why not now. Returns `None` if it would be
-    /// forwarded now. Does not reserve that time.
+    /// Returns at which time a request with this decision would be forwarded, and why not now. Returns `None` if it
+    /// would be forwarded now. Does not reserve that time for the request.
     pub(crate) async fn not_before(&self, decision: &Decision) -> Option<(SystemTime, Cause)> {
         let (pacer, limits) = self.pace_of(decision)?;
         let bot = decision.bot().unwrap_or_default();

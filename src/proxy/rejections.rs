@@ -1,5 +1,5 @@
 //! Logs clients that reject the certificates which robotgate uses to intercept connections. The log names the client,
-//! and the setting that makes it trust the local certificate authority.
+//! and a command that shows how to make the client trust the local certificate authority.
 //!
 //! A client rejects a certificate in one of three ways:
 //!
@@ -59,8 +59,8 @@ pub(super) fn note_trust(context: &Context) {
     }
 }
 
-/// Logs that a client closed a connection, unless it is a browser or its other connections show that it trusts the
-/// certificate.
+/// Logs that a client closed a connection. Logs nothing if the client is a browser, or if its other connections show
+/// that it trusts the certificate.
 async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context) {
     if outer_connect.user_agent.as_ref().is_some_and(is_browser) {
         return;
@@ -91,8 +91,8 @@ fn program<'a>(outer_connect: &'a OuterConnect, context: &Context) -> Option<imp
     ))
 }
 
-/// Returns whether the client is a browser. A close says nothing about browsers: they reject a certificate with an
-/// alert, and close spare connections at any time.
+/// Returns whether the client is a browser. If a browser closes a connection, this does not show that it rejects the
+/// certificate: to reject one, browsers send an alert, and they close spare connections at any time.
 fn is_browser(user_agent: &HeaderValue) -> bool {
     let text = String::from_utf8_lossy(user_agent.as_bytes());
     matches!(clients::guess(&text), Some("chromium" | "firefox"))
@@ -140,8 +140,10 @@ const ALERTS: [&str; 4] = ["UnknownCA", "BadCertificate", "CertificateUnknown", 
 const GONE: [&str; 3] = ["handshake eof", "reset by peer", "Broken pipe"];
 /// Maximum length of a User-Agent in the log, in bytes.
 const MAX_USER_AGENT: usize = 200;
-/// After a close, robotgate waits this long for bytes on the client's other connections, which would show that it
-/// trusts the certificate. A client closes a spare connection when it is about to use another one.
+/// After a client closed a connection, robotgate waits this long for bytes on the client's other connections, which
+/// would show that the client trusts the certificate. A client closes a spare connection when it is about to use
+/// another one.
 const GRACE: Duration = Duration::from_secs(1);
-/// A client that rejects the certificate closes the connection within this time after the handshake.
+/// A client that rejects the certificate closes the connection soon after the handshake. If it closes the connection
+/// later than this, robotgate does not log a rejection.
 const AT_ONCE: Duration = Duration::from_secs(1);

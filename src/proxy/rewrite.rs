@@ -39,7 +39,8 @@ pub(super) fn to_origin(
         }
     }
     if request.version == Version::HTTP_2 {
-        // `Expect` asks to be told when to send the content. robotgate has already told the client.
+        // `Expect` asks to be told when to send the content. robotgate tells the client this itself, without asking the
+        // origin.
         request.remove_header(&header::EXPECT);
     }
     if upgrades {
@@ -82,7 +83,7 @@ pub(super) fn to_origin(
 ///
 /// # Errors
 /// Fails if the response switches to a protocol that the client did not ask for (RFC 9110 §15.2.2), has a status that
-/// only a proxy may send (§15.5.8), or is ambiguous.
+/// only a proxy may send (§15.5.8), or does not say clearly where its content ends.
 pub(super) fn check_answer(upgrade: Option<&HeaderMap>, response: &ResponseHeader) -> Result<(), Fault> {
     match response.status {
         StatusCode::SWITCHING_PROTOCOLS => match upgrade {

@@ -1,5 +1,6 @@
-//! Passes to the history what was counted since the last time. It reads counters and the copies of the log's latest
-//! refusals, so that requests have nothing to do for it.
+//! Passes to [`crate::history`] what was counted since the last time. It reads the counters of the metrics and of the
+//! sites, and the latest refusals that the audit log keeps in memory. So requests need no additional work for the
+//! history.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -25,8 +26,8 @@ impl Sampler {
         Self { live, refusal: 0 }
     }
 
-    /// Adds what was counted since the last call, until `now`. Sites only if `with_sites` is set, because there can be
-    /// many. Takes some milliseconds.
+    /// Adds to the history what was counted since the last call. `now` is the present time. Adds the counts of each
+    /// site only if `with_sites` is set, because there can be many sites. Takes some milliseconds.
     pub fn sample(&mut self, now: SystemTime, with_sites: bool) {
         let recent = self.live.recent();
         let tail = recent.tail(Some(self.refusal), usize::MAX);

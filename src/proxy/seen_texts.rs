@@ -6,8 +6,8 @@ use quick_cache::{DefaultHashBuilder, UnitWeighter, sync::Cache};
 
 use crate::{copy::Sha256, origin::Origin};
 
-/// The robots.txt texts that each origin has had since the start. The memory is limited, so a text that robotgate has
-/// not seen for long can count as new again.
+/// The robots.txt texts that robotgate has seen for each origin since it started. The memory is limited, so a text that
+/// robotgate has not seen for long can count as new again.
 pub(super) struct SeenTexts {
     /// Each key is a hash of two values together: an origin, and the digest of one of its texts.
     seen: Cache<u64, ()>,
@@ -18,7 +18,7 @@ pub(super) struct SeenTexts {
 
 impl SeenTexts {
     /// Records the digests of an origin's robots.txt before and after a fetch. Returns whether the text after the fetch
-    /// is new: it differs from the one before, and was not recorded for this origin.
+    /// is new: it differs from the one before, and was not recorded for this origin earlier.
     pub(super) fn note(&self, origin: &Origin, before: Option<Sha256>, after: Option<Sha256>) -> bool {
         let key = |digest| self.hasher.hash_one((origin, digest));
         if let Some(before) = before {

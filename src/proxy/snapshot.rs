@@ -52,7 +52,7 @@ impl Live {
     }
 
     /// Counts the origins in memory by what robotgate knows of their robots.txt: rules, no robots.txt, or unreachable.
-    /// An origin that was never fetched is not counted.
+    /// Does not count an origin whose robots.txt was never fetched.
     fn copies(&self, generation: &Generation) -> Vec<(&'static str, u64)> {
         let mut counts = AnswerKind::ALL.map(|holds| (holds.as_str(), 0));
         let now = SystemTime::now();

@@ -116,9 +116,9 @@ impl Streams {
             },
             max_streams: proxy.limits.http2_streams,
             max_resets: proxy.limits.http2_resets,
-            // HTTP/2 counts 32 bytes more for each field (RFC 9113 §6.5.2). Besides, a client that only exceeds
-            // robotgate's own limit must get a response that says so. So this limit is twice as high. The library
-            // refuses a larger head.
+            // The library refuses a larger head itself, without a response that says why. A client that only exceeds
+            // robotgate's own limit must get such a response. Besides, HTTP/2 counts 32 bytes more for each field (RFC
+            // 9113 §6.5.2). So this limit is twice as high as robotgate's own.
             max_header_list: u32::try_from(2 * proxy.head.bytes).unwrap_or(u32::MAX),
             changed: Notify::new(),
             left: AtomicU32::new(proxy.limits.connection_requests),
@@ -152,7 +152,8 @@ impl Streams {
             self.left.store(1, Ordering::Relaxed);
             self.retire.send_replace(true);
         }
-        // The client can have only `max_streams` requests open. If more are being served, it has cancelled the others.
+        // The client can have only `max_streams` requests open. If twice as many are being served, the client has
+        // cancelled at least half of them, faster than robotgate could end them. So robotgate ends the connection.
         let under_way = self.outer_connect.resets.served.fetch_add(1, Ordering::Relaxed);
         if under_way == 0 {
             self.changed.notify_one();
@@ -209,8 +210,8 @@ impl HttpServerApp for Streams {
     }
 }
 
-/// Maximum number of bytes of a response that wait to be sent to the client. This is also the most that robotgate reads
-/// from an origin in one read.
+/// Maximum number of bytes of a response that wait to be sent to the client. One read from an origin returns at most
+/// this many bytes.
 const SEND_BUFFER: usize = 64 * 1024;
 /// Number of bytes of a request's content that a client may send before the origin accepts them.
 const WINDOW: u32 = 256 * 1024;

@@ -1,5 +1,5 @@
 //! The `tdmrep.json` files of sites, which say whether the content may be used for text and data mining. This module
-//! says how much memory the files get, and makes the log lines about their fetches. They have a
+//! says how much memory the files get, and makes the log lines about fetches of them. The files have a
 //! [`Store`](crate::store::Store) of their own, which shares the file on disk with the store of the robots.txt files.
 //! robotgate needs them for bots with the purpose of text and data mining, and for operators who ask about that
 //! purpose.
@@ -142,7 +142,8 @@ fn holds(state: &OriginState) -> Option<&'static str> {
 /// request.
 const MIN_BYTES: u64 = 8 * 1024 * 1024;
 /// Memory for the `tdmrep.json` files if only questions of operators need them, in bytes. It is so little that it comes
-/// on top of `cache.max-bytes`. If bots need the files, the memory for them is always more than this.
+/// on top of `cache.max-bytes`. If bots need the files, the memory for them is always more than this, so
+/// [`MemoryShares::is_for_bots`] can tell the two cases apart.
 const FOR_QUESTIONS: u64 = 256 * 1024;
 
 #[cfg(test)]

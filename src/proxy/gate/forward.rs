@@ -1,4 +1,5 @@
-//! Forwards an allowed request to its origin, on a kept or a new connection, and passes the response back.
+//! Forwards an allowed request to its origin, and passes the response back to the client. Uses an idle connection that
+//! robotgate has kept, or a new one.
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -93,7 +94,8 @@ pub(super) async fn forward(
 
 /// Returns whether the request may use an idle connection that robotgate has kept from an earlier request. The origin
 /// may be about to close that connection, so robotgate must be able to send the request again on another one. Therefore
-/// the request must be idempotent (RFC 9110 §9.2.2), and must have no content, which would be lost.
+/// the request must be idempotent (RFC 9110 §9.2.2). It also must have no content, because robotgate does not keep the
+/// content to send it again.
 fn may_repeat(client: &mut Client) -> bool {
     let is_idempotent = matches!(
         client.head().method,
@@ -118,7 +120,7 @@ async fn ask(
     let head = head_for_origin(client, server.version(), target, generation)?;
     let times = Times::new(&generation.config.proxy);
     if server.version() != Version::HTTP_2 && client.has_content() {
-        // The content need not be kept, because the request is not sent twice.
+        // Over HTTP/1.1, robotgate sends a request with content only once. So it need not keep the content.
         content.forget();
     }
     exchange.note_sent();
@@ -165,8 +167,8 @@ fn head_for_origin(
 /// reached.
 pub(super) async fn pass_websocket(client: Client, server: Wire, exchange: &mut Exchange, context: &Context) {
     exchange.becomes(Tunnel::Websocket);
-    // robotgate has sent everything that it had for either side, so no bytes are lost when it takes both connections
-    // over.
+    // robotgate has already sent all bytes that it had for the client and for the origin. So no bytes are lost when the
+    // code below takes both connections from the code for HTTP.
     let streams = client
         .into_websocket()
         .and_then(Wire::into_stream)
@@ -225,5 +227,6 @@ fn settle(
     }
 }
 
-/// Maximum number of connections to try for one request.
+/// Maximum number of connections that robotgate tries for one request. It tries another one if the origin closed the
+/// one before without a response, or said that it did not process the request.
 const MAX_TRIES: usize = 3;

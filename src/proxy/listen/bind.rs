@@ -28,13 +28,14 @@ pub(super) enum Bound {
     Silent(TcpSocket),
 }
 
-/// Sockets that temporarily share their ports with others. When this value is dropped, they stop sharing. Otherwise,
-/// another program of the same user could bind the same port and take some of the connections.
+/// Sockets that temporarily share their ports with other sockets of robotgate. When this value is dropped, they stop
+/// sharing. If they went on, another program of the same user could bind the same port and take some of the
+/// connections.
 #[derive(Debug, Default)]
 pub(super) struct SharedPorts(Vec<Arc<TcpListener>>);
 
 /// Binds a socket. `all` are the sockets that are open, and `leaving` are those of them that are about to be closed. If
-/// a socket in `leaving` uses the port, makes the open sockets share it and adds them to `shared`.
+/// a socket in `leaving` uses the same port, makes all open sockets on this port share it, and adds them to `shared`.
 pub(super) fn bind(
     address: SocketAddr,
     speaks: Speaks,
