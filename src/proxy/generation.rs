@@ -67,13 +67,13 @@ pub struct Generation {
     pub(super) meter: Meter,
     /// Issues the certificates for the hosts of intercepted connections. `None` if no CONNECT is intercepted.
     pub(super) leaves: Option<Leaves>,
-    /// `None` if no listener speaks TLS.
+    /// The TLS settings of the listeners for bots. `None` if no listener speaks TLS.
     pub(super) server_tls: Option<ServerTls>,
     /// The latest lines of the audit log, in memory.
     pub(super) recent: Arc<Recent>,
     /// Limits how many decisions that take long run at the same time. Clients share this limit fairly.
     pub(super) long_decisions: Arc<FairSemaphore<Name>>,
-    /// `None` without a `[pace]` section.
+    /// Limits how fast sites get requests. `None` without a `[pace]` section.
     pub(super) pacer: Option<SharedPacer>,
     roots: Arc<Roots>,
     /// The fleet, if one is configured.
@@ -172,8 +172,8 @@ impl Generation {
         Arc::ptr_eq(&self.roots, &other.roots)
     }
 
-    /// From now on, code that handles messages from the fleet uses the audit log and the `tdmrep.json` files of this
-    /// configuration.
+    /// Makes code that handles messages from the fleet use the audit log and the `tdmrep.json` files of this
+    /// configuration from now on.
     pub(super) fn note_in_force(&self) {
         self.audit_in_force.store(Some(self.audit.clone()));
         self.tdmrep_in_force.store(Some(self.tdmrep.clone()));
@@ -185,7 +185,7 @@ impl Generation {
         self.tdmrep.forget(origin);
     }
 
-    /// Returns what is known in memory of the `tdmrep.json` of an origin.
+    /// Returns what robotgate has in memory about the `tdmrep.json` of an origin.
     pub fn held_tdmrep(&self, origin: &Origin) -> Option<Arc<OriginState>> {
         self.tdmrep.held(origin)
     }

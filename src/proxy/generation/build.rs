@@ -49,7 +49,7 @@ impl Generation {
             Some(before) => before.roots.clone(),
             None => Arc::new(Roots::gather(&config.https.extra_roots)?),
         };
-        // Do not reuse a connection to an origin that was verified with other root certificates.
+        // Do not reuse a connection if the origin's certificate was verified with other root certificates.
         let origins = match before.filter(|before| Arc::ptr_eq(&before.roots, &roots)) {
             Some(before) => before.origins.clone(),
             None => Origins::new(roots.path(), kept_connections(open_files()), listening.clone()),
@@ -62,8 +62,7 @@ impl Generation {
             Some(before) => before.server_tls.clone(),
             None => config.proxy.tls.as_ref().map(server_tls::build).transpose()?,
         };
-        // Keep the limiter even if everything is to be opened anew, so that fetches that run or wait still count
-        // against the limit.
+        // Keep the limiter even if `anew` is set, so that fetches that run or wait still count against the limit.
         let limiter = match before.filter(|before| before.config.robots.max_fetches == config.robots.max_fetches) {
             Some(before) => before.limiter.clone(),
             None => config.fetch_limiter(),
