@@ -63,7 +63,7 @@ pub(super) fn values_of<'r, 'b>(
         .map(|field| field.value)
 }
 
-/// Returns the Host field. Refuses a request with several (RFC 9112 §3.2).
+/// Returns the value of the Host field. Refuses a request with several Host fields (RFC 9112 §3.2).
 pub(super) fn only_host<'b>(request: &httparse::Request<'_, 'b>) -> Result<Option<&'b [u8]>, HeadError> {
     let mut hosts = values_of(request, "host");
     let host = hosts.next();

@@ -27,8 +27,8 @@ pub(super) fn check_connection(request: &httparse::Request<'_, '_>) -> Result<()
     Ok(())
 }
 
-/// Refuses upgrades that could hide requests from robotgate: to HTTP/2 in clear text, and to a WebSocket that is not
-/// requested as RFC 6455 §4.1 demands. Returns whether the request is for a WebSocket.
+/// Refuses upgrades that could hide requests from robotgate: to HTTP/2 in clear text, to TLS, and to a WebSocket that
+/// is not requested as RFC 6455 §4.1 demands. Returns whether the request is for a WebSocket.
 pub(super) fn check_upgrade(request: &httparse::Request<'_, '_>) -> Result<bool, HeadError> {
     let wrong = |what| Err(HeadError::Syntax(what));
     if values_of(request, "http2-settings").next().is_some() {
