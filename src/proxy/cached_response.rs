@@ -23,8 +23,9 @@ pub(super) struct CachedResponse<'a> {
     pub(super) found: CacheStatus,
 }
 
-/// Returns whether a stored robots.txt could answer `request`. The request must be a GET or HEAD, and must have no
-/// field, such as `Range`, to which only the origin can respond (RFC 9111 §3.5, §5.2.1; RFC 9110 §13.1).
+/// Returns whether robotgate may answer `request` with a stored robots.txt, if it has one. The request must be a GET or
+/// HEAD, and must have no field, such as `Range`, to which only the origin can respond (RFC 9111 §3.5, §5.2.1; RFC 9110
+/// §13.1).
 pub(super) fn can_answer(request: &RequestHeader) -> bool {
     let is_read = matches!(request.method, Method::GET | Method::HEAD);
     is_read && !ORIGIN_ONLY.iter().any(|name| request.headers.contains_key(name))

@@ -365,7 +365,7 @@ fn statements(all: &[ChangedStatement], cut: &mut bool) -> Vec<ChangedStatement>
 
 /// Maximum number of robots.txt changes that wait to be recorded.
 const MAX_WAITING: usize = 1000;
-/// Maximum memory of the robots.txt copies in waiting changes, in bytes.
+/// Maximum memory of the robots.txt copies in all changes that wait to be recorded, in bytes.
 const MAX_WEIGHT: usize = 64 * 1024 * 1024;
 /// Maximum time for finding out, after a robots.txt changed, which recent requests would now be decided differently.
 const MAX_TIME: Duration = Duration::from_secs(2);

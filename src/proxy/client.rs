@@ -202,7 +202,7 @@ impl Client {
         }
     }
 
-    /// Sends a response that robotgate created. The client has to read it `within` this time.
+    /// Sends a response that robotgate created. The client must read all of it in the time `within`.
     ///
     /// # Errors
     /// Fails if the client has left or has not read the response in time.

@@ -45,8 +45,8 @@ struct Table {
     clients: HashMap<IpAddr, Arc<Client>>,
     /// Number of connections of all clients together.
     connections: usize,
-    /// Maximum number of client connections, so that the process does not open more files than it may. Each takes two
-    /// files: its own socket, and the socket of a connection to an origin.
+    /// Maximum number of client connections, so that the process does not open more files than it may. Each connection
+    /// takes two files: its own socket, and the socket of a connection to an origin.
     room: usize,
     /// When the table has this many clients, robotgate removes those that it no longer needs to remember.
     sweep_at: usize,

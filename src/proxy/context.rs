@@ -23,7 +23,7 @@ pub(super) struct Context {
     pub(super) shutdown: ShutdownWatch,
 }
 
-/// The running tasks. A stop waits for them and finally cuts them off.
+/// The running tasks. A stop waits for them, and cuts off those that take too long.
 #[derive(Debug, Clone)]
 pub(super) struct Running {
     tasks: TaskTracker,

@@ -282,12 +282,12 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
     answer.copy.map(|copy| copy.sha256)
 }
 
-/// Records for the pace of `origin` that a fetch sent it a request. If the last response asks for a pause, records the
-/// pause too.
+/// Records that a fetch sent a request to `origin`, so that the pace of `origin` takes it into account. If the last
+/// response asks for a pause, records the pause too.
 ///
-/// A redirect must not let one site slow down requests to another. So robotgate does not count the redirected request
-/// for the other site. It records a pause there only if the redirect led to that site's own document, for example its
-/// robots.txt.
+/// A redirect must not let one site slow down requests to another. So robotgate does not count a redirected request for
+/// the pace of the other site. It records a pause there only if the redirect led to that site's own document, for
+/// example its robots.txt.
 fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, traced: &Traced, began: Instant) {
     // The caller recorded the request before the fetch. Record it again, because it was sent later than that if
     // connecting took a while.

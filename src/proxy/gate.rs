@@ -98,7 +98,8 @@ pub(super) async fn serve(mut client: Client, context: &Context, timer: &mut Tim
     client.into_next()
 }
 
-/// Decides a request and logs the decision. Returns `Ok` if the request is to be forwarded, and otherwise the response.
+/// Decides a request and logs the decision. Returns `Ok` if the request is to be forwarded. The error says how
+/// robotgate ends the exchange instead.
 async fn admit(
     client: &mut Client,
     exchange: &mut Exchange,

@@ -210,7 +210,7 @@ impl Allowance {
     }
 }
 
-/// The configuration says how many requests a client may cancel within this time.
+/// `proxy.max-http2-resets` says how many requests a client may cancel within this time.
 const RESETS_WITHIN: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -232,7 +232,7 @@ impl Listeners {
         sockets.map(|socket| (socket.address, socket.speaks)).collect()
     }
 
-    /// Waits until the task of a listener ends because of a fault.
+    /// Waits until the task of a listener panics.
     pub async fn failed(&self) {
         self.failed.cancelled().await;
     }

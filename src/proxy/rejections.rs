@@ -22,7 +22,8 @@ use http::HeaderValue;
 use super::{client_connection::OuterConnect, context::Context, handshake::cause};
 use crate::{origin::Scheme, ratelimited::ratelimited, text::plain, trust::RejectionKind, trust::clients};
 
-/// Logs why a TLS handshake with a client failed. pingora reports the alert of the client only as text.
+/// Logs why a TLS handshake with a client failed. Looks for the client's alert in the text of `error`, because pingora
+/// reports the alert only there.
 pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: &OuterConnect, context: &Context) {
     let text = error.to_string();
     let cause = cause(error);
@@ -38,9 +39,9 @@ pub(super) async fn log_failed_handshake(error: &pingora::Error, outer_connect: 
     }
 }
 
-/// Logs that a client closed a connection without sending anything, if the client may have rejected the certificate:
-/// the connection is TLS inside a CONNECT, and the client closed it soon after the handshake. `after` is the time since
-/// the client could first send.
+/// Logs that a client closed a connection without sending anything on it. Logs this only for a TLS connection inside a
+/// CONNECT that the client closed soon after the handshake, because the client may then have rejected the certificate.
+/// `after` is the time from the moment when the client could first send, until it closed the connection.
 pub(super) async fn log_silent_close(after: Duration, context: &Context) {
     if let Some(outer_connect) = &context.connection.outer_connect
         && outer_connect.origin.scheme == Scheme::Https

@@ -165,7 +165,8 @@ impl OwnResponse {
             answer.set("Retry-After", seconds.to_string());
         }
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            // robotgate's own pages and FTP sites respond with this status (RFC 9110 §15.5.6).
+            // robotgate sends this status if a request for one of its own pages or for an FTP site has another method
+            // (RFC 9110 §15.5.6).
             answer.set("Allow", "GET, HEAD".to_owned());
         }
         answer

@@ -20,7 +20,7 @@ pub(super) struct Received {
     pub(super) upgrades: bool,
 }
 
-/// Changes a request into the form for the origin. Adds `via`, if it is set, to the Via field.
+/// Changes a request into the form for the origin. If `via` is set, adds this name of the proxy to the Via field.
 pub(super) fn to_origin(
     request: &mut RequestHeader,
     received: Received,

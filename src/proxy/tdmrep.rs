@@ -19,7 +19,7 @@ use crate::{
     usage::{Purpose, VocabularyPolicy},
 };
 
-/// How `cache.max-bytes` is divided between two kinds of files.
+/// How `cache.max-bytes` is divided between the robots.txt files and the `tdmrep.json` files.
 pub(super) struct MemoryShares {
     /// Bytes for the robots.txt files.
     pub(super) robots: u64,

@@ -1,5 +1,5 @@
-//! One timer for all the waits of a connection. Each wait moves the deadline of this timer, which costs less than to
-//! create a timer for each.
+//! One timer for all the time limits of a connection. Each new limit moves the deadline of this timer, which costs less
+//! than to create a timer for each.
 
 use std::{
     pin::Pin,

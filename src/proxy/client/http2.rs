@@ -17,7 +17,7 @@ use crate::wire::at_once;
 pub(in crate::proxy) struct Http2 {
     session: HttpSession,
     body: Option<SendStream<Bytes>>,
-    /// Content that HTTP/2's flow control does not yet allow to be sent.
+    /// Content that HTTP/2's flow control does not allow robotgate to send yet.
     unsent: Bytes,
     /// Whether the response ends after `unsent`.
     ends: bool,

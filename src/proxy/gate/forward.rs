@@ -28,7 +28,7 @@ use crate::{
     wire::Wire,
 };
 
-/// How forwarding ended.
+/// How the forwarding of a request ended.
 pub(super) enum Forwarded {
     /// The client has received the whole response.
     Complete,
@@ -104,7 +104,7 @@ fn may_repeat(client: &mut Client) -> bool {
     is_idempotent && !client.has_content() && !client.asks_to_upgrade()
 }
 
-/// Sends the request to `server`, and passes the content to it and its response to the client.
+/// Sends the request with its content to `server`, and passes the response to the client.
 async fn ask(
     client: &mut Client,
     content: &mut Content,

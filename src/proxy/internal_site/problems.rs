@@ -80,8 +80,8 @@ fn sections() -> [(&'static str, Kinds); 2] {
 
 const TITLE: &str = "Why robotgate refuses, and what goes wrong";
 const INTRODUCTION: &str = "If robotgate refuses a request or cannot serve it, the type in its response ends in one of \
-                            these names. A refusal also has the name in Robots-Decision, as the reason; an error has it in \
-                            Proxy-Status.";
+                            these names. A refusal also has the name in Robots-Decision, as the reason; an error has \
+                            it in Proxy-Status.";
 const HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>robotgate: problems</title>\
     <meta name=\"viewport\" content=\"width=device-width\"><style>:root{color-scheme:light dark}\
     body{font:16px/1.5 system-ui,sans-serif;margin:0}main{max-width:50rem;margin:auto;padding:1rem}\

@@ -152,7 +152,7 @@ fn waiting(socket: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> 
     }))
 }
 
-/// Responds to a new connection with the limit that the client has reached.
+/// Tells the client on a new connection which limit is reached, and closes the connection.
 async fn turn_away(stream: TcpStream, speaks: Speaks, limit: Limit, generation: &Generation, live: &Live) {
     let stream = L4Stream::from(stream);
     let stream: Stream = match speaks {

@@ -17,9 +17,9 @@ use crate::{
 pub(super) struct Opening {
     acceptor: Acceptor,
     follows_retry: bool,
-    /// Number of bytes before the ClientHello.
+    /// Number of bytes that the client sent before its second ClientHello, and that a server skips.
     skipped: usize,
-    /// How many of the client's bytes `acceptor` has got.
+    /// How many of the client's bytes `acceptor` has got, not counting the skipped ones.
     given: usize,
     /// Number of bytes of the ClientHello, including the heads of its TLS records. 0 if there is no ClientHello.
     hello_length: usize,
