@@ -85,6 +85,33 @@ impl Script {
 }
 
 #[test]
+fn shipped_files_and_documents_name_this_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    let named =
+        regex::Regex::new(r"\brobotgate(?::|-|_|:\$\{ROBOTGATE_VERSION:-)(\d+\.\d+\.\d+)|newTag: (\d+\.\d+\.\d+)");
+    let named = named.expect("a valid pattern");
+    let mut others = Vec::new();
+    let mut count = 0;
+    for folder in ["conf", "conf/kubernetes", "docs"] {
+        for entry in fs::read_dir(Path::new(ROOT).join(folder)).expect("the folder is there") {
+            let path = entry.expect("readable").path();
+            let Ok(text) = fs::read_to_string(&path) else {
+                continue;
+            };
+            for found in named.captures_iter(&text) {
+                count += 1;
+                let found = found.get(1).or(found.get(2)).expect("one of the two groups").as_str();
+                if found != version {
+                    others.push(format!("{}: {found}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(count > 5, "the pattern finds the places: {count}");
+    assert!(others.is_empty(), "write {version} in these files: {others:#?}");
+}
+
+#[test]
 fn a_release_build_names_its_commit_and_its_date() {
     let script = Script::compile();
     assert_eq!(
