@@ -100,14 +100,14 @@ impl Cli {
 }
 
 /// Loads the configuration from `file`, the environment and `overrides`. Does not read the files with secrets, because
-/// the user of a command often has no permission to read them. Also returns the sources, so that messages can name
-/// them.
+/// the person who types a command often has no permission to read them. Also returns the sources, so that a message can
+/// suggest a command with the same `--config` and `--set`.
 fn load(file: Option<&Path>, overrides: &Overrides) -> Result<(Config, Sources), ConfigError> {
     let sources = overrides.sources(file)?;
     Ok((Config::load_without_credentials(&sources)?, sources))
 }
 
-/// Prints the error on stderr. Control characters are escaped, because errors quote arguments and files.
+/// Prints the error on stderr. Escapes control characters, because an error can quote an argument or a line of a file.
 fn fail(error: &dyn std::fmt::Display) -> ExitCode {
     complaint::say(error);
     ExitCode::FAILURE

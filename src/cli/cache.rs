@@ -91,7 +91,8 @@ enum CacheError {
     FleetNotTold(Origin),
 }
 
-/// Runs the command. Fails if the site is unknown. If the reader of the output closes it early, that is no error.
+/// Runs the subcommand. Fails if robotgate knows nothing about the site. A broken pipe is not an error, because a
+/// program that reads the output, such as `head`, can stop early.
 pub fn run(args: &CacheArgs) -> ExitCode {
     let done = match &args.action {
         Action::List(list) => list.run(args),
@@ -114,12 +115,12 @@ impl CacheArgs {
         load(self.config.as_deref(), &self.overrides)
     }
 
-    /// Runs `ask` on the stored robots.txt copies of the configuration that the arguments name.
+    /// Loads the configuration, and calls `ask` with access to the robots.txt copies of the proxy that runs with it.
     fn ask<T>(&self, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         self.ask_of(&self.load()?.0, ask)
     }
 
-    /// Runs `ask` on the stored robots.txt copies of `config`.
+    /// Calls `ask` with access to the robots.txt copies of the proxy that runs with `config`.
     fn ask_of<T>(&self, config: &Config, ask: impl FnOnce(Copies) -> Result<T, AdminError>) -> Result<T, CacheError> {
         let _progress = Progress::begin(|| "reading the saved robots.txt files".to_owned());
         let copies = Copies::find(config, |note| {
@@ -169,7 +170,8 @@ fn origin_of(argument: &str) -> Result<Origin, CacheError> {
     Target::origin_of(&url).map_err(|error| CacheError::Url { url, error })
 }
 
-/// Returns the error for an unknown origin.
+/// Returns the error that says that robotgate knows nothing about `origin`. `argument` is the origin as the user typed
+/// it.
 fn unknown(origin: &Origin, argument: &str, sources: &Sources) -> CacheError {
     let mut hint = match argument.contains("://") {
         true => String::new(),

@@ -12,7 +12,7 @@ use crate::{
     text::plain_lines,
 };
 
-/// Prints an error. Control characters are escaped, because errors quote arguments and files.
+/// Prints an error on stderr. Escapes control characters, because an error can quote an argument or a line of a file.
 pub(super) fn say(complaint: &dyn Display) {
     let text = plain_lines(&format!("robotgate: {complaint}"), "");
     let text = match stderr().is_terminal() {

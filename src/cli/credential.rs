@@ -107,8 +107,8 @@ pub fn run(args: &CredentialArgs) -> ExitCode {
     }
 }
 
-/// Loads the configuration, without reading the credentials file. Returns the path of that file, and the options that
-/// name the configuration.
+/// Loads the configuration, without reading the credentials file. Also returns the path of the credentials file, and
+/// the options `--config` and `--set` for the commands that the output suggests.
 fn configured(args: &CredentialArgs) -> Result<(Config, PathBuf, String), CredentialError> {
     let (config, sources) = load(args.config.as_deref(), &args.overrides)?;
     let path = config.identity.credentials.clone();
@@ -129,7 +129,7 @@ fn add(config: &Config, path: &Path, name: &str, stdin: bool, option: &str) -> R
     let store = Store::lock(path)?;
     let before = store.read()?;
     let text = before.as_ref().map_or("", |before| &before.text);
-    // Add nothing to a file that robotgate would reject as a whole.
+    // If one line is invalid, robotgate rejects the whole file. So report the invalid lines before adding one.
     let known = parsed(path, text)?;
     store.write(&with_line(text, &secret.hash()?.line(name)), before.as_ref())?;
 

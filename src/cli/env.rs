@@ -60,8 +60,8 @@ pub struct EnvArgs {
     write: Option<PathBuf>,
 }
 
-/// Parses a client's name. If the name is unknown, the error says how to list the clients, because clap would print all
-/// names in one line.
+/// Parses a client's name. For an unknown name, clap's own error would list all names in one line. The error of this
+/// parser says instead which command lists them.
 #[derive(Clone)]
 struct ClientName(PossibleValuesParser);
 
@@ -175,8 +175,8 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
     let mut settings = Settings::new(&proxy, ca)?;
     let proxy = args.proxy.as_deref();
-    // The output repeats the user's command, and other programs may log the output. So replace a proxy URL that
-    // contains a secret.
+    // Some settings contain this command in a message, which a shell prints later and other programs may log. So
+    // replace a proxy URL that contains a secret.
     let shown = proxy.map(|proxy| match settings.has_secret() {
         true => "http://NAME:SECRET@HOST:PORT",
         false => proxy,
@@ -260,7 +260,7 @@ fn options(args: &EnvArgs, sources: &Sources, proxy: Option<&str>) -> String {
     options
 }
 
-/// Reads the certificates of the authority's file.
+/// Reads the certificates in the certificate authority's file.
 fn certificates(path: &Path, sources: &Sources) -> Result<Vec<CertificateDer<'static>>, EnvError> {
     let pem = fs::read(path).map_err(|error| {
         let state = unreadable(path, sources).unwrap_or_else(|| format!("{}: {error}", path.display()));
@@ -290,13 +290,13 @@ fn unreadable(path: &Path, sources: &Sources) -> Option<String> {
     }
 }
 
-/// Says what to do for other users if this user can read the certificate but others cannot.
+/// Says how to give other users a copy of the certificate, if this user can read it but others cannot.
 fn only_for_some(path: &Path, args: &EnvArgs, sources: &Sources) -> Option<String> {
     if is_open_to_all(path) || fs::File::open(path).is_err() {
         return None;
     }
-    // With `--ca`, the certificate may be another one than the configuration's, which `robotgate ca export` prints. So
-    // copy the file instead.
+    // `robotgate ca export` prints the certificate that the configuration names. With `--ca`, the user may have named
+    // another one, so copy that file instead.
     let copy = match args.ca {
         Some(_) => format!(
             "cp {} robotgate-ca.pem",

@@ -2,8 +2,8 @@
 //! to the letter of RFC 9309.
 //!
 //! After a bad line, it continues. It keeps only one line and a limited cache in memory. It returns exactly what the
-//! parser decides, even where the proxy differs: for example, `/robots.txt` itself can be disallowed, and an agent with
-//! digits, such as `MJ12bot`, gets the rules for `*`.
+//! parser decides, even where the proxy would decide differently: for example, `/robots.txt` itself can be disallowed,
+//! and an agent with digits, such as `MJ12bot`, gets the rules for `*`.
 
 mod cache;
 mod case;

@@ -69,7 +69,7 @@ pub struct ExplainArgs {
     json: bool,
 }
 
-/// Explains the decision. Fails if the verdict is not `allow`, or an input is bad.
+/// Explains whether the bot may fetch the URL. Fails if the verdict is not `allow`, or an input is bad.
 pub fn run(args: &ExplainArgs) -> ExitCode {
     let (mut config, sources) = match load(args.config.as_deref(), &args.overrides) {
         Ok(loaded) => loaded,
@@ -114,7 +114,8 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
 }
 
 /// Decides by the robots.txt in `file`. Without a file, decides as the proxy would, and fetches the site's robots.txt
-/// and `tdmrep.json` if the proxy would need them. Returns the fetch of the `tdmrep.json`, if there was one.
+/// and `tdmrep.json` if the proxy would need them. Also returns where the robots.txt came from, and the fetch of the
+/// `tdmrep.json`, if there was one.
 fn decide(
     config: &Config,
     question: Question,
@@ -132,7 +133,7 @@ fn decide(
             if file.is_none() {
                 *robots = Source::fetch(config, origin)?;
             }
-            // This does not fail: `lookup` returns `None` only if nothing was read or fetched.
+            // This does not fail: `lookup` returns `None` only if there is neither a file nor a fetch.
             let lookup = robots.lookup(policy);
             Ok(lookup.unwrap_or_else(|| unreachable!("a file or a fetch was looked at")))
         },

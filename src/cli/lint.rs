@@ -77,7 +77,7 @@ struct Counts {
     notes: usize,
 }
 
-/// Prints the findings. Fails if a finding is worse than a note, or if there is no robots.txt because of a fault. A
+/// Prints the findings. Fails if a finding is worse than a note, or if the site has no robots.txt because of a fault. A
 /// broken pipe is not an error.
 #[must_use]
 pub fn run(args: &LintArgs) -> ExitCode {

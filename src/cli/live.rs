@@ -1,7 +1,7 @@
 //! Fetches a robots.txt or a `tdmrep.json` for a person in the same way as the proxy does: with the same fetcher,
 //! egress, trusted root certificates and interpretation.
 //!
-//! This module keeps nothing, and decides nothing about a bot.
+//! This module puts nothing into the cache, and decides nothing about a bot.
 
 mod way;
 
@@ -50,7 +50,9 @@ pub enum LiveError {
 /// Fetches `document` from `origin` with the settings in `config`. This takes at most `robots.fetch-timeout`. At a
 /// terminal, shows progress if it takes long.
 ///
-/// # Errors Fails if the fetch cannot start, for example because the root certificates cannot be loaded.
+/// # Errors
+///
+/// Fails if the fetch cannot start, for example because the root certificates cannot be loaded.
 pub fn fetch(config: &Config, document: &'static SiteDocument, origin: &Origin) -> Result<Live, LiveError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -108,12 +110,13 @@ impl Live {
         self.state.answer(self.at, &self.policy)
     }
 
-    /// Returns the copy that the fetch returned.
+    /// Returns the fetched document as a copy, if the site sent one.
     pub(super) fn copy(&self) -> Option<&RobotsCopy> {
         self.state.last_copy()
     }
 
-    /// Returns the status of the fetch, when the fetch ended, and when robotgate would fetch the robots.txt again.
+    /// Returns the HTTP status of the response, when the fetch ended, and when robotgate would fetch the robots.txt
+    /// again.
     pub fn source_fetch(&self) -> SourceFetch {
         self.state.source_fetch(self.at, &self.policy)
     }
@@ -135,7 +138,7 @@ impl Live {
         self.rules().is_some_and(|received| !received.cut_off.is_empty())
     }
 
-    /// Returns in words whether the redirects went in a circle, or were too many. Returns `None` otherwise.
+    /// If the redirects of the fetch went in a circle or were too many, says which. Otherwise, returns `None`.
     pub fn detour(&self) -> Option<&'static str> {
         if !matches!(self.traced.fetched, Fetched::TooManyRedirects { .. }) {
             return None;
@@ -172,7 +175,7 @@ impl Live {
         }
     }
 
-    /// Returns the response of the site, if it has rules.
+    /// Returns the response of the site, if it is a robots.txt.
     fn rules(&self) -> Option<&Received> {
         match (&self.traced.fetched, self.answer()) {
             (Fetched::Received(received), Answer::Rules(_)) => Some(received),

@@ -46,8 +46,8 @@ impl LogReader {
         })
     }
 
-    /// Returns the next lines without their line ends, and the number of the first of them. Returns `None` at the end.
-    /// A line that is longer than any that robotgate writes is cut.
+    /// Returns the next lines without their line ends, and the number of the first of them. Returns `None` at the end
+    /// of the log. A line that is longer than any that robotgate writes is cut.
     pub(super) fn next_lines(&mut self) -> Result<Option<NumberedLines<'_>>, LogError> {
         self.chunk.clear();
         if let Err(error) = fill(&mut self.input, &mut self.chunk) {
@@ -90,7 +90,7 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     })
 }
 
-/// Reads a chunk, and the rest of the line in which it ends.
+/// Reads the next [`CHUNK`] bytes into `chunk`, and the rest of the line in which these bytes end.
 fn fill(input: &mut impl BufRead, chunk: &mut Vec<u8>) -> io::Result<()> {
     input.by_ref().take(CHUNK as u64).read_to_end(chunk)?;
     if !chunk.is_empty() && !chunk.ends_with(b"\n") {

@@ -36,7 +36,7 @@ impl Overrides {
 }
 
 /// Returns `--config FILE` and each `--set`, with a space before each, to be shown as part of a command. Environment
-/// variables are not shown, because they apply to that command, too.
+/// variables are not shown, because they also apply to the shown command.
 pub(super) fn config_options(sources: &Sources) -> String {
     let mut options = String::new();
     if let Some(file) = sources.file() {

@@ -54,11 +54,12 @@ struct Report {
     decisions: u64,
     same: u64,
     different: u64,
-    /// Decisions that robotgate cannot make again, because they depended on the network or the time of the request.
+    /// Number of decisions that robotgate takes from the log and does not make again, because they depended on the
+    /// network or the time of the request.
     as_logged: u64,
-    /// How many decisions cannot be replayed, for each reason.
+    /// For each reason why a decision cannot be replayed, the number of these decisions.
     not_replayable: BTreeMap<String, u64>,
-    /// For each reason, the digest of the first text that is missing.
+    /// For each of these reasons, the SHA-256 of the first text that the store of evidence lacks.
     missing: BTreeMap<String, String>,
     unreadable_lines: u64,
     differences: Vec<Found>,
@@ -152,7 +153,7 @@ fn report(args: &ReplayArgs) -> Result<(String, bool), ReplayError> {
         && report.unreadable_lines == 0
         && (args.allow_missing || report.not_replayable.is_empty());
     match (&args.id, shown) {
-        // This does not fail, because all keys of the maps are strings.
+        // Serializing does not fail, because all keys of the maps are strings.
         (None, _) if args.json => Ok((serde_json::to_string(&report).unwrap_or_default() + "\n", passes)),
         (None, _) => Ok((report.text(), passes)),
         (Some(_), Some(shown)) => Ok(shown),

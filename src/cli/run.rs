@@ -29,8 +29,8 @@ pub struct RunArgs {
     /// What the audit log looks like on standard output
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     log_format: LogFormat,
-    /// Always an error, which says to use `--config`. People try this because `robotgate check` takes the file without
-    /// an option.
+    /// This argument is always an error, whose message says to use `--config`. People try it because `robotgate check`
+    /// takes the file without an option.
     #[arg(value_name = "FILE", hide = true)]
     file: Option<PathBuf>,
 }

@@ -147,7 +147,7 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
     let text = match args.expect {
         Some(_) => case_file(&summary, &cases),
         None if args.json => {
-            // This does not fail, because all keys of the maps are strings.
+            // Serializing does not fail, because all keys of the maps are strings.
             serde_json::to_string(&summary.report(limit)).unwrap_or_default() + "\n"
         }
         None => shown(&summary.report(limit)),

@@ -39,14 +39,14 @@ pub struct HistoryArgs {
     show: Option<String>,
 }
 
-/// The JSON of a list.
+/// What `--json` prints for a list of versions.
 #[derive(Debug, Serialize)]
 struct History<'a> {
     origin: String,
     versions: &'a [Version],
 }
 
-/// A comparison of two versions, as it is printed in JSON.
+/// What `--diff --json` prints: the difference between two versions.
 #[derive(Debug, Serialize)]
 struct Comparison<'a> {
     origin: String,
@@ -201,8 +201,9 @@ fn summary(found: &Difference) -> String {
 
 /// Printed for a value that is unknown.
 const NONE: &str = "-";
-/// Maximum numbers of groups that are shown, and of agents that are shown for a group.
+/// Maximum number of groups in the summary.
 const MAX_GROUPS: usize = 50;
+/// Maximum number of agents that the summary names for each group.
 const MAX_AGENTS: usize = 10;
-/// Maximum length of a printed name in bytes.
+/// Maximum length of an agent's name in the summary, in bytes.
 const MAX_NAME: usize = 100;

@@ -61,7 +61,8 @@ fn json(rows: &[Row]) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Formats the rows as a table. If `width` is set, cuts long origins in the middle, so that the table fits into it.
+/// Formats the rows as a table. If `width` is set, cuts long origins in the middle, so that a row has at most `width`
+/// columns.
 fn table(rows: &[Row], width: Option<usize>, paint: Paint) -> String {
     let fails = rows.iter().any(|row| row.failing_since.is_some());
     let shares = rows.iter().any(|row| row.source.is_some());
@@ -142,7 +143,7 @@ impl Cells {
     }
 }
 
-/// Returns the colour for what robotgate knows of an origin, by how bad that is for the bots.
+/// Returns the colour of the HOLDS cell of a row. The colour shows how bad the state of the site is for bots.
 fn colour(row: &Row) -> Option<Colour> {
     match row.kind().map(AnswerKind::severity) {
         Some(Severity::Fine) => None,
@@ -155,11 +156,12 @@ const ORIGIN: &str = "ORIGIN";
 /// Printed for a value that is unknown.
 const NONE: &str = "-";
 const GAP: &str = "  ";
-/// Minimum width for an origin in columns. A third of these columns show the end of the origin, so its port is always
-/// visible.
+/// Minimum number of columns for an origin. If an origin is cut in the middle, a third of these columns show its end,
+/// so that its port is always visible.
 const MIN_ORIGIN: usize = 19;
-/// Maximum length of printed values in bytes.
+/// Maximum length of an origin in bytes, before it is cut to its column.
 const MAX_ORIGIN: usize = 500;
+/// Maximum length of a word in the columns HOLDS and FROM, in bytes.
 const MAX_WORD: usize = 40;
 
 #[cfg(test)]

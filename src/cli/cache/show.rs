@@ -53,11 +53,12 @@ impl ShowArgs {
     }
 }
 
-/// Formats everything about a site, for a person. `policy` says what applies while the site fails.
+/// Formats everything about a site, for a person. `policy` says which requests robotgate refuses while it cannot fetch
+/// the robots.txt.
 fn report(detail: &Detail, policy: &Unreachable, now: SystemTime, paint: Paint) -> String {
     let row = &detail.row;
-    // Look at what applies to requests, and not at whether the last fetch failed: after a failure, an earlier
-    // robots.txt can still be valid.
+    // Whether the site fails depends on the answer that applies to requests, not on the last fetch: after a failed
+    // fetch, an earlier robots.txt can still be valid.
     let fails = row.kind().is_some_and(AnswerKind::fails);
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -160,7 +161,7 @@ fn refused_until(detail: &Detail, policy: &Unreachable, now: SystemTime) -> Opti
     ))
 }
 
-/// Adds line numbers to the text of a robots.txt. Refusals name the same numbers.
+/// Adds line numbers to the text of a robots.txt. A refusal names its rule by the same numbers.
 fn numbered(text: &[u8], paint: Paint) -> String {
     if text.is_empty() {
         return String::new();

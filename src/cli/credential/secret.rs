@@ -1,4 +1,5 @@
-//! A secret, either random or given by a person, and its hash. Only the command that creates a random secret shows it.
+//! A credential's secret, either random or chosen by a person, and its hash. A random secret is shown once, by the
+//! command that creates it.
 
 use std::fmt;
 
@@ -36,7 +37,7 @@ pub(super) enum SecretError {
 // === impl Secret ===
 
 impl Secret {
-    /// Generates 256 random bits, written in characters that need no escape in a URL.
+    /// Generates a secret of 256 random bits, written in characters that need no escape in a URL.
     pub(super) fn random() -> Result<Self, SecretError> {
         Ok(Self::Random(BASE64URL_NOPAD.encode(&random::<32>()?)))
     }
@@ -77,8 +78,8 @@ fn random<const N: usize>() -> Result<[u8; N], SecretError> {
     Ok(bytes)
 }
 
-/// Returns the proxy URL for clients, with the name and the secret. It is an `https://` URL if the proxy has a TLS
-/// listener. If the proxy listens on all interfaces, the host is a placeholder.
+/// Returns the URL that a client sets as its proxy, with `name` and `secret` as user and password. It is an `https://`
+/// URL if the proxy has a TLS listener. If the proxy listens on all interfaces, the host is the placeholder `PROXY`.
 pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
     let (scheme, listen) = match &proxy.tls {
         Some(tls) => ("https", &tls.listen),
@@ -96,8 +97,8 @@ pub(super) fn url(name: &str, secret: &str, proxy: &Proxy) -> String {
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// Minimum length of a chosen secret in characters. That is the length of 128 random bits in base64.
 const MIN_GIVEN: usize = 22;
-/// Maximum length of a chosen secret in bytes. robotgate reads only a part of the header field with the credential, and
-/// the name and the secret together must fit into that part.
+/// Maximum length of a chosen secret in bytes. robotgate ignores a Proxy-Authorization field whose name, colon and
+/// secret together have more than 1024 bytes.
 const MAX_GIVEN: usize = 512;
 
 #[cfg(test)]

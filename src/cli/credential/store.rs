@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
-    /// The locked folder.
+    /// The folder of the file. It is locked until this value is dropped.
     lock: File,
 }
 
@@ -63,12 +63,13 @@ impl Store {
         }
     }
 
-    /// Reads the current content.
+    /// Reads the current content and attributes of the file. Returns `None` if there is no file.
     pub(super) fn read(&self) -> Result<Option<Before>, StoreError> {
         read(&self.path)
     }
 
-    /// Replaces the content of the file with `text`.
+    /// Replaces the content of the file with `text`. The new file gets the owner, group and mode that `before`
+    /// contains.
     pub(super) fn write(&self, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
         let unfinished = unfinished(&self.path);
         let result = self.write_unfinished(&unfinished, text, before).and_then(|()| {
@@ -76,7 +77,7 @@ impl Store {
             renamed.map_err(|source| write_error(&self.path, source))
         });
         if result.is_err() {
-            // An error is ignored: if the file could not be created, there is nothing to remove.
+            // Ignore an error here: if the unfinished file could not be created, there is nothing to remove.
             let _ = fs::remove_file(&unfinished);
         }
         result
@@ -84,8 +85,8 @@ impl Store {
 
     fn write_unfinished(&self, unfinished: &Path, text: &str, before: Option<&Before>) -> Result<(), StoreError> {
         let failed = |source| write_error(unfinished, source);
-        // Until the file has its final owner, only the user of this process can read it. The final mode is set after
-        // that.
+        // The new file is at first readable only by the user of this process. It gets its owner and group before its
+        // mode, so that no other group can ever read it.
         let mut file = create_unfinished(unfinished).map_err(failed)?;
         let made = file.metadata().map_err(failed)?;
         match before {
@@ -107,7 +108,7 @@ impl Store {
     }
 }
 
-/// Reads the current content. Returns `None` if there is no file.
+/// Reads the current content and attributes of the file. Returns `None` if there is no file.
 pub(super) fn read(path: &Path) -> Result<Option<Before>, StoreError> {
     let (bytes, metadata) = match files::read_secret_with(path) {
         Err(SecretError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -131,8 +132,8 @@ pub(super) fn with_line(text: &str, line: &str) -> String {
     format!("{text}{end}{line}\n")
 }
 
-/// Removes the lines of `name` from `text`. If `all_but_last` is set, keeps the last of them. Also returns the number
-/// of removed lines, or `None` if `name` has no line.
+/// Removes the lines of the credential `name` from `text`. If `all_but_last` is set, keeps the last of these lines.
+/// Also returns the number of removed lines, or `None` if `text` has no line for `name`.
 pub(super) fn without(text: &str, name: &str, all_but_last: bool) -> (String, Option<usize>) {
     let is_of_name = |line: &str| name_of(line) == Some(name);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -158,7 +159,7 @@ fn write_error(path: &Path, source: io::Error) -> StoreError {
     StoreError::Write { path, source }
 }
 
-/// Mode of a new file: its owner can read and write it, and its group can read it.
+/// Mode of a new credentials file: its owner can read and write it, and its group can read it.
 const NEW_MODE: u32 = 0o640;
 
 #[cfg(test)]

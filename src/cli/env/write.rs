@@ -33,8 +33,8 @@ pub(super) enum WriteError {
     SystemRoot { path: String, error: pem::PemError },
 }
 
-/// Returns the absolute path of the folder. Fails if the path has characters that would need quotation marks in
-/// settings.
+/// Returns the absolute path of the folder. Fails if the path has characters that need quotation marks in some client's
+/// settings, or that separate values there.
 pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let text = path.to_str().map(|text| text.trim_end_matches('/'));
@@ -44,7 +44,8 @@ pub(super) fn folder(path: &Path) -> Result<String, WriteError> {
 }
 
 /// Writes the files to the folder, and creates the folder if it is missing. `authority` are the certificates of
-/// robotgate's certificate authority. Returns a warning if the system's root certificates were not found.
+/// robotgate's certificate authority. Returns a warning if a file has to contain the system's root certificates, but
+/// robotgate did not find them.
 pub(super) fn write(
     folder: &str,
     files: &[File],
@@ -103,7 +104,7 @@ fn contents(
 }
 
 /// Replaces the file in one step: a program that starts at the same time reads either the old or the new file as a
-/// whole.
+/// whole. Fails if the file exists and `robotgate env` did not write it.
 fn put(path: &Path, contents: &[u8], mode: u32) -> Result<(), WriteError> {
     let failed = |source| WriteError::Write {
         path: path.to_owned(),
@@ -133,14 +134,14 @@ fn put(path: &Path, contents: &[u8], mode: u32) -> Result<(), WriteError> {
         fs::rename(&unfinished, path)
     };
     write().map_err(|error| {
-        // An error is ignored: if the file could not be created, there is nothing to remove.
+        // Ignore an error here: if the unfinished file could not be created, there is nothing to remove.
         let _ = fs::remove_file(&unfinished);
         failed(error)
     })
 }
 
 /// Files in which systems keep their root certificates: Debian, Alpine and Arch; Fedora; SUSE; macOS and the BSDs. Do
-/// not use `SSL_CERT_FILE`, because an earlier `robotgate env` may have set it.
+/// not use `SSL_CERT_FILE`, because the settings of an earlier `robotgate env` may have set it to another file.
 const SYSTEM_ROOTS: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

@@ -1,5 +1,5 @@
-//! A cache of parsed robots.txt files. Its key is the JSON string that contained the file. Consecutive cases often have
-//! the same robots.txt. If the JSON string is the same as before, it is not even decoded.
+//! A cache of parsed robots.txt files. Consecutive cases often have the same robots.txt. The key is the JSON string
+//! that contains the robots.txt, so a robots.txt that is in the cache is neither decoded nor parsed again.
 //!
 //! The cache never exceeds [`BUDGET`] bytes. When it is full, it is cleared. A file that is larger than [`BUDGET`] is
 //! not kept.
@@ -12,7 +12,7 @@ use crate::robots::{Profile, RobotsTxt};
 pub(super) struct Cache {
     profile: Profile,
     files: HashMap<Rc<str>, Rc<RobotsTxt>>,
-    /// The file that was used last. It is found without hashing.
+    /// The key and the robots.txt that were used last. If the next key is the same, no hash is computed.
     last: Option<(Rc<str>, Rc<RobotsTxt>)>,
     bytes: usize,
 }
@@ -30,7 +30,8 @@ impl Cache {
         }
     }
 
-    /// Returns the file in the cache for the key `json`. If there is none, parses `body` and keeps the file.
+    /// Returns the parsed robots.txt for the key `json`. If it is not in the cache, parses the text that `body`
+    /// returns, and keeps the result in the cache.
     pub(super) fn file<B: AsRef<[u8]>, E>(
         &mut self,
         json: &str,

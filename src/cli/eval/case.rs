@@ -21,7 +21,8 @@ use crate::usage::{Label, Vocabulary};
 
 use super::cache::Cache;
 
-/// Two caches of robots.txt files, one for files given as text and one for files in base64.
+/// Two caches of robots.txt files: one for `robots` (text) and one for `robots_b64`. The same JSON string is a
+/// different robots.txt in each of these fields.
 pub(super) struct Files {
     text: Cache,
     base64: Cache,
@@ -49,8 +50,8 @@ struct EvalOutput<'a> {
     line: u32,
     rule: Option<Cow<'a, str>>,
     group: Option<&'a str>,
-    /// What `Content-Usage` lines say for each label: `y`, `n` or null. If the path is disallowed, this is null as a
-    /// whole.
+    /// What `Content-Usage` lines say for each label: `y`, `n` or null. If the path is disallowed, `usage` itself is
+    /// null.
     usage: Option<Labels>,
     /// The numbers of the `Content-Usage` lines that apply to the path.
     usage_lines: Vec<u32>,
@@ -87,8 +88,8 @@ pub(super) enum BadLine {
     NotBase64(DecodeError),
 }
 
-/// Answers one line on `output`. `number` is the number of the line. The outer result is an error if writing fails, the
-/// inner one if the line is bad.
+/// Decides the case in `line`, and writes the result to `output`. `number` is the number of the line. The outer result
+/// is an error if writing fails, the inner one if the line is bad.
 pub(super) fn answer(
     line: &[u8],
     number: u64,
@@ -189,8 +190,8 @@ impl<'a> Fields<'a> {
         writeln!(output, "\"error\":{error},\"input_line\":{number}}}")
     }
 
-    /// Writes each field of the input line, with a comma after it. Leaves out the robots.txt, which is large and known
-    /// to the caller. Also leaves out the fields in `ours`, which the answer sets.
+    /// Writes each field of the input line, with a comma after it. Leaves out the robots.txt, which is large and which
+    /// the user already has. Also leaves out the fields in `ours`, which the answer sets.
     fn write_others(&self, ours: &[&str], output: &mut impl Write) -> io::Result<()> {
         for (name, json) in &self.0 {
             if matches!(&**name, "robots" | "robots_b64") || ours.contains(&&**name) {
@@ -234,8 +235,8 @@ impl Question<'_> {
         let agent = self.robots.agent(&self.agent);
         let path = path_of_url(self.url.as_bytes());
         let found = agent.decide(&path);
-        // In the proxy, the work is limited so that other requests need not wait. This command serves one user, so it
-        // sets no limit.
+        // The proxy limits the work of this call, so that other requests need not wait. This command serves one user,
+        // so it sets no limit.
         let usage = agent.usage_within(&path, &mut usize::MAX.clone()).unwrap_or_default();
         EvalOutput {
             allowed: found.allowed,

@@ -14,9 +14,9 @@ use crate::{
 /// A robots.txt, and which of its lines to show.
 pub(super) struct Excerpt<'a> {
     pub(super) body: &'a [u8],
-    /// The line to mark. It is shown with its neighbours.
+    /// The line of the rule to mark. It is shown with its neighbours.
     pub(super) rule: Option<u32>,
-    /// Lines to show without neighbours, in order.
+    /// The user-agent lines to show, in ascending order. Their neighbours are not shown.
     pub(super) agents: &'a [u32],
     /// Width of the terminal in columns.
     pub(super) width: usize,

@@ -89,8 +89,8 @@ impl Source {
         )?)))
     }
 
-    /// Returns what is known of the robots.txt. `policy` says what that means for requests. Returns `None` if the
-    /// decision needed no robots.txt.
+    /// Returns the robots.txt as if it came from the proxy's cache. A file is read with the profile of `policy`.
+    /// Returns `None` if the decision needed no robots.txt.
     pub(super) fn lookup(&self, policy: &Policy) -> Option<Lookup> {
         match self {
             Self::Unasked => None,
@@ -107,8 +107,8 @@ impl Source {
         }
     }
 
-    /// Returns the record of the fetch. If the robots.txt was read from a file, the record has only what is known of
-    /// the file.
+    /// Returns what the JSON output says about the fetch. If the robots.txt was read from a file, the time and the
+    /// status of the fetch are missing.
     pub(super) fn record(&self, decision: &Decision) -> FetchRecord<'_> {
         match self {
             Self::Unasked => FetchRecord::of_decision(decision),
@@ -123,7 +123,7 @@ impl Source {
         }
     }
 
-    /// Returns in words whether the redirects went in a circle, or were too many. Returns `None` otherwise.
+    /// If the redirects of the fetch went in a circle or were too many, says which. Otherwise, returns `None`.
     pub(super) fn detour(&self) -> Option<&'static str> {
         match self {
             Self::Unasked | Self::File(_) => None,

@@ -25,8 +25,8 @@ use crate::{
 
 /// Returns the whole report.
 ///
-/// If bots may not reach the URL's host, `alone` is the report on what the robots.txt alone says. `sources` are the
-/// sources of the configuration.
+/// If bots may not reach the URL's host and the robots.txt is from a file, `alone` is the report on what the robots.txt
+/// alone says. `sources` are the sources of the configuration.
 pub(super) fn write(
     report: &Report<'_>,
     alone: Option<&Report<'_>>,
@@ -196,8 +196,8 @@ fn verdict(report: &Report<'_>, source: &Source, paint: Paint, width: usize, out
     }
 }
 
-/// Returns the details of a refusal because bots may not reach the site, or because its Crawl-delay is too long. The
-/// reason's general sentence, which `explain` prints too, lacks these details. Returns `None` for all other decisions.
+/// Returns why bots may not reach the site, or how much too long its Crawl-delay is. `explain` prints this after the
+/// general sentence about the refusal, which lacks these details. Returns `None` for refusals with other reasons.
 fn prohibited(decision: &Decision) -> Option<String> {
     match decision.reason {
         // If the host's name had to be resolved to find out that bots may not reach its address, `prohibited` is not
@@ -208,7 +208,7 @@ fn prohibited(decision: &Decision) -> Option<String> {
 }
 
 /// Returns how long after the previous request to the site this one may be sent at the earliest, and which setting
-/// demands that. Returns `None` if nothing demands it, or if the request is refused.
+/// demands that. Returns `None` if no setting demands a delay, or if the request is refused.
 fn delay(decision: &Decision) -> Option<(Duration, &'static str)> {
     let policy = decision.question.terms.pace.filter(|_| decision.forwarded)?;
     let limits = decision.limits().ok()??;
@@ -275,7 +275,8 @@ fn statements(report: &Report<'_>, paint: Paint, out: &mut String) -> std::fmt::
     more(report.statements.len(), MAX_STATEMENTS, out)
 }
 
-/// Returns for which bots a statement is, in words. Returns `None` if it is for the whole file.
+/// Returns in words for which bots a statement is. A statement is a line that is not a rule, such as `Crawl-delay`.
+/// Returns `None` if it is for the whole file.
 fn whom(listed: &AudienceStatement<'_>) -> Option<String> {
     let statement = &listed.statement;
     if !statement.kind.is_of_a_group() {

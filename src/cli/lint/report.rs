@@ -65,7 +65,8 @@ fn write_finding(out: &mut impl Write, name: &str, finding: &Finding, paint: Pai
     writeln!(out, "{bar} {}", finding.text)
 }
 
-/// Says how many findings of one kind are not printed. `lines` are the lines of all findings of this kind.
+/// Says how many findings of one kind are not printed. `lines` are the line numbers of all findings of this kind. The
+/// first `shown` of them are printed.
 fn more(lines: &[u32], shown: usize) -> Option<String> {
     let rest = lines.get(shown..)?;
     let (count, first, last) = (rest.len(), rest.first()?, rest.last()?);

@@ -1,6 +1,7 @@
 //! Gets the robots.txt for `robotgate lint`: from a file, from standard input or from a site.
 //!
-//! This module does not interpret responses: a site's robots.txt is fetched in the same way as by the proxy.
+//! This module does not interpret responses. It fetches a site's robots.txt with the code of the proxy, which also
+//! decides what the response means.
 
 use std::{
     ffi::OsString,
@@ -34,7 +35,8 @@ pub(super) enum Source {
 pub(super) struct LintInput {
     /// Where the robots.txt is from, escaped for a terminal.
     pub(super) name: String,
-    /// The text of the robots.txt. It may be a little longer than the size limit of a robots.txt.
+    /// The text of the robots.txt. It can be a little longer than the part that robotgate uses, so that lint can show
+    /// what is ignored.
     pub(super) body: Option<Vec<u8>>,
     /// The fetch of the robots.txt. `None` if it was read from a file.
     pub(super) live: Option<Live>,

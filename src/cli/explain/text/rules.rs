@@ -45,8 +45,8 @@ pub(super) fn write(report: &Report<'_>, why: &Why<'_>, paint: Paint, width: usi
     losers(explanation, width, paint, out)
 }
 
-/// Returns the numbers of the user-agent lines that name the bot, or `*` if none does. Their groups have the rules that
-/// apply to the bot.
+/// Returns the numbers of the user-agent lines that name the bot. If no line names it, returns the numbers of the lines
+/// that name `*`. The groups of these lines have the rules that apply to the bot.
 fn naming<'e>(explanation: &'e Explanation<'_>) -> impl Iterator<Item = u32> + 'e {
     let agents = explanation.groups.iter().flat_map(|group| &group.agents);
     agents
@@ -101,14 +101,14 @@ fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut S
     more(all.len(), shown.len(), out)
 }
 
-/// Returns whether a rule that lost is worth showing: either it matches the path, or its pattern and the path have more
-/// in common at their start than the `/`.
+/// Returns whether a rule that lost is worth showing. If its pattern does not match the path, it is shown only if the
+/// two begin alike, with more than the first `/`.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
     !matches!(other.lost, LossReason::DoesNotMatch { .. }) || other.literal_fit() > 1
 }
 
-/// Writes a row for each rule: its line, its text, and why it lost. In a narrow window, texts are cut. In a very narrow
-/// one, each reason has its own row.
+/// Writes a row for each rule: its line, its text, and why it lost. In a narrow terminal, the texts of the rules are
+/// cut. In a very narrow one, each reason has its own row.
 fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, out: &mut String) -> Result {
     let digits = shown.iter().map(|other| other.rule.line.to_string().len()).max();
     let digits = digits.unwrap_or(0).max(4);
@@ -134,7 +134,8 @@ fn rows(explanation: &Explanation<'_>, shown: &[&Competitor<'_>], width: usize, 
     Ok(())
 }
 
-/// Says why a rule lost. The text has about `width` columns, including an indent.
+/// Says why a rule lost. If this quotes a part of the pattern, the part is cut so that the text fits into a terminal of
+/// `width` columns.
 fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -> String {
     let bytes = other.rule.pattern.len();
     match (other.lost, &explanation.rule) {
@@ -159,7 +160,7 @@ fn reason(explanation: &Explanation<'_>, other: &Competitor<'_>, width: usize) -
 
 /// Maximum number of lost rules that are printed.
 const MAX_LOSERS: usize = 5;
-/// Maximum number of columns for a part of a pattern.
+/// Maximum number of columns for the part of a pattern that fits the path.
 const MAX_PART: usize = 60;
 /// Minimum number of columns for a rule's text.
 const MIN_TEXT: usize = 16;
