@@ -82,7 +82,7 @@ pub struct Config {
     /// `[robots]`: how robotgate reads and fetches robots.txt files, how long it keeps them, and what a failed fetch
     /// means.
     pub robots: Robots,
-    /// `[refusals]`: the statuses that refused requests get.
+    /// `[refusals]`: the HTTP statuses of refusals.
     pub refusals: Refusals,
     /// `[cache]`: how much robotgate keeps in memory, and what it keeps on disk.
     pub cache: Cache,
@@ -138,7 +138,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Fails in the same cases as [`Config::load`].
+    /// Fails in the same cases as [`Config::load`], except for mistakes in the files with secrets.
     pub fn load_without_credentials(sources: &Sources) -> Result<Self, ConfigError> {
         Self::load_by(sources, Reads::NoSecrets)
     }
@@ -148,7 +148,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Fails in the same cases as [`Config::load`].
+    /// Fails in the same cases as [`Config::load`], except for mistakes in the files that the configuration names.
     pub fn load_alone(sources: &Sources) -> Result<Self, ConfigError> {
         Self::load_by(sources, Reads::Nothing)
     }
@@ -188,7 +188,8 @@ impl Config {
         Self::parse_in(&Environment::of_process(), file_name, text, base_dir)
     }
 
-    /// Does the same as [`Config::parse`], with a given environment.
+    /// Does the same as [`Config::parse`], but takes the defaults from `environment` and not from this process's
+    /// environment.
     ///
     /// # Errors
     ///
@@ -207,7 +208,7 @@ impl Config {
         Reading::of(environment, text, reads, Recording::Nothing).checked(text)
     }
 
-    /// Returns the configuration of an empty file: the default of each key, in a given environment.
+    /// Returns the configuration of an empty file: each key has the default that it has in `environment`.
     pub fn built_in(environment: &Environment) -> Self {
         // An empty file has no mistakes, so `complaints` is empty and need not be checked.
         let text = SourceText::default();

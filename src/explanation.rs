@@ -71,7 +71,8 @@ impl<'a> Report<'a> {
                 // The path in a tunnel is not visible. A rule that decides for the whole site also decides `/`, so
                 // explain that path.
                 Scope::Tunnel { .. } => (Reading::Sent, decision.rule.map(|_| b"/".to_vec())?),
-                // The rules allow every reading of the path. The request is refused because the site forbids the use.
+                // The rules allow every reading of the path, and the request is refused because the site forbids the
+                // use. So explain the path as sent.
                 Scope::Path { .. } if decision.reason == Reason::Usage => {
                     (Reading::Sent, decision.target().decided_path().to_vec())
                 }

@@ -26,7 +26,7 @@ pub struct Admin {
     /// Addresses to listen on, without duplicates. If there are none, the admin API is off. For port 0, the system
     /// chooses a port.
     pub listen: Vec<SocketAddr>,
-    /// The token that clients of the admin API must present. It is required unless all addresses are loopback
+    /// The token that clients of the admin API must present. Without a token, the API can listen only on loopback
     /// addresses.
     pub token: Option<AdminToken>,
     /// The file that the token was read from.
@@ -106,7 +106,8 @@ fn check_apart(addresses: &[SocketAddr], span: &Range<usize>, proxy: &Proxy, che
 // === impl AdminToken ===
 
 impl AdminToken {
-    /// Reads the token from the first line of a file that other users cannot read. Errors quote nothing of the file.
+    /// Reads the token from the first line of a file. Fails if other users can read the file. Errors quote nothing of
+    /// it.
     fn read(path: &Path) -> Result<Self, String> {
         let (file, low, high) = (path.display(), TOKEN_BYTES.start(), TOKEN_BYTES.end());
         let bytes = files::read_secret(path).map_err(|error| match &error {

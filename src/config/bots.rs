@@ -39,20 +39,20 @@ enum Named {
     None,
     /// The content of the credentials file. `None` if it could not be read, which is already reported as a mistake.
     File(Option<Credentials>),
-    /// A credentials file is configured, but the caller does not want it to be read (`Reads::NoSecrets`). So every name
-    /// is accepted.
+    /// A credentials file is configured, but the caller does not want it to be read: it did not pass `Reads::All`. So
+    /// every name is accepted.
     Unread,
 }
 
-/// What an entry is checked against: settings of other sections, and the names and User-Agents of the entries before
-/// it, in lower case.
+/// What a `[[bot]]` entry is checked against: settings of other sections, and the names and User-Agents of the entries
+/// before it, in lower case.
 struct Taken {
     named: Named,
     /// Whether clients can show certificates, because `proxy.tls.client-roots` is set.
     has_client_roots: bool,
     /// Whether the file has a `[pace]` section.
     is_paced: bool,
-    /// For each bot's name, the line of the file that it is in.
+    /// For each name of a bot, its line in the file.
     names: HashMap<String, usize>,
     /// For each entry of `user-agents`, the name of its bot.
     user_agents: HashMap<String, String>,

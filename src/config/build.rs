@@ -84,7 +84,7 @@ impl Config {
         }
     }
 
-    /// Returns the limiter of simultaneous fetches (`robots.max-fetches`).
+    /// Creates the limiter that lets at most `robots.max-fetches` fetches run at the same time.
     pub fn fetch_limiter(&self) -> Arc<FetchLimiter> {
         Arc::new(FetchLimiter::new(self.robots.max_fetches))
     }

@@ -16,8 +16,8 @@ use crate::copy::Sha256;
 /// Values are as written, entries and lists keep their order, and defaults are not filled in. [`super::Config::parse`]
 /// reads the text like a configuration file.
 ///
-/// All canonical texts compare equal. A [`Config`](super::Config) has one as a field, and two configurations that mean
-/// the same have to be equal.
+/// Two `Canonical` values always compare equal, so that two [`Config`](super::Config)s that mean the same are equal
+/// even if their texts differ.
 #[derive(Clone, Debug)]
 pub struct Canonical {
     text: Arc<str>,

@@ -1,6 +1,6 @@
 //! State that all tables of a configuration share: its text, the list of mistakes, and the keys that were read.
 //!
-//! This module judges no value itself: callers pass parsers, which do.
+//! This module does not know which values are valid. Its callers pass parsers, which reject invalid values.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Display;
@@ -18,11 +18,11 @@ use super::text::{Origin, SourceText};
 pub(super) type Text<'c> = Spanned<&'c str>;
 pub(super) type List<'c> = Spanned<Vec<Text<'c>>>;
 
-/// Which of the files that a configuration names robotgate reads together with it.
+/// Which files robotgate reads together with a configuration, of all files that the configuration names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
     All,
-    /// All but the files with secrets. Every credential that a bot names is accepted.
+    /// All but the files with secrets. Without the credentials file, every credential that a bot names is accepted.
     NoSecrets,
     Nothing,
 }
@@ -54,7 +54,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// Does the same as [`Checker::new`], and records the keys that are read.
+    /// Sets which keys the checker records.
     pub(super) fn recording(mut self, recording: Recording) -> Self {
         self.recording = recording;
         self
@@ -77,7 +77,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// Changes what was recorded last about the key `name` of a table.
+    /// Calls `change` on the last record of the key `name` of a table. Does nothing if the key is not recorded.
     pub(super) fn amend(&self, table: &str, name: &str, change: impl FnOnce(&mut Key)) {
         let mut keys = self.keys.borrow_mut();
         if let Some(key) = keys.iter_mut().rfind(|key| key.name == name && key.table == table) {
@@ -142,7 +142,7 @@ impl<'c> Checker<'c> {
         })
     }
 
-    /// Returns the number of the line where `span` begins, from 1.
+    /// Returns the number of the line where `span` begins, from 1. For an environment variable or `--set`, returns 1.
     pub(super) fn line(&self, span: &Range<usize>) -> usize {
         match self.source.origin(span.start) {
             Origin::File(_, line) => line,

@@ -32,7 +32,7 @@ enum Destination {
 // === impl Egress ===
 
 impl Egress {
-    /// `ftp` is `ftp.enabled`.
+    /// Reads the section. `ftp` is the value of the key `ftp.enabled`.
     pub(super) fn read(table: &Table<'_>, ftp: bool) -> Self {
         let list = |key| {
             let list = table.list(key);
@@ -129,7 +129,8 @@ fn ports(table: &Table<'_>) -> Ports {
     Ports::only(ranges.collect())
 }
 
-/// Parses one port (`80`), or a range of ports (`8000-8999`). Returns one port as a range of one.
+/// Parses one port (`80`), or a range of ports (`8000-8999`). For one port, returns a range that contains only this
+/// port.
 fn port_range(text: &str) -> Result<RangeInclusive<u16>, String> {
     let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port != 0);
     let (first, last) = text.split_once('-').unwrap_or((text, text));

@@ -10,7 +10,8 @@ use std::thread;
 /// The values that the built-in defaults depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
-    /// The directory for state, such as the files of the certificate authority. The configuration can name others.
+    /// The directory for state, such as the files of the certificate authority. The configuration can name other
+    /// directories.
     pub state_dir: PathBuf,
     /// Number of cores that this process may use.
     pub cores: usize,
@@ -24,7 +25,8 @@ impl Environment {
         Self::from_vars(|name| std::env::var_os(name))
     }
 
-    /// Builds the environment from given variables. The directory for state is the first of these that is set:
+    /// Builds the environment from the environment variables that `var` returns. The directory for state is the first
+    /// of these that is set:
     ///
     /// - the first directory of `STATE_DIRECTORY`, which systemd sets
     /// - `XDG_STATE_HOME/robotgate`

@@ -68,9 +68,9 @@ pub struct Problem {
 
 /// A mistake. Its line and key are found later, from the bytes in `span`.
 pub(super) struct Complaint {
-    /// The bytes of the text that are wrong.
+    /// Where the mistake is in the text, as a range of bytes.
     pub span: Range<usize>,
-    /// The key that is missing from the table at `span`.
+    /// The key that is missing from the table at `span`. `None` if the mistake is not a missing key.
     pub missing: Option<&'static str>,
     pub message: String,
 }

@@ -18,7 +18,7 @@ pub struct Fleet {
     pub on_loss: OnLoss,
     /// Number of robotgates in the fleet, for [`OnLoss::Share`].
     pub size: u32,
-    /// The files that the secrets were read from.
+    /// The files with the user name, the password and the key of the fleet.
     pub secret_files: Vec<PathBuf>,
 }
 
@@ -97,7 +97,7 @@ impl Fleet {
     }
 }
 
-/// Reads the first line of a file that other users cannot read. Errors never quote the file.
+/// Reads a secret from the first line of a file. Fails if other users can read the file. Errors never quote the file.
 fn secret(path: &Path, is_key: bool) -> Result<Secret, String> {
     let bytes = files::read_secret(path).map_err(|error| error.to_string())?;
     let line = bytes

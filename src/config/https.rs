@@ -77,7 +77,7 @@ impl Https {
         }
     }
 
-    /// Returns the entry that allows a tunnel to this host at this time.
+    /// Returns the `[[https.tunnel]]` entry for this host, if there is one that applies at the time `now`.
     ///
     /// `host` is a name in ASCII (punycode) or an IP address, without a port. Case, a trailing dot and the brackets of
     /// an IPv6 address are ignored.

@@ -1,5 +1,5 @@
-//! The keys of the configuration. The parser reports each key while it reads, so there is no separate list of keys that
-//! could differ from it.
+//! The keys of the configuration. The parser records each key that it looks for. So there is no separate list of keys,
+//! which could differ from what the parser reads.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -77,8 +77,8 @@ impl Key {
 // === impl Kind ===
 
 impl Kind {
-    /// Returns whether a value without quotes can only be meant as a text. A duration is not such a text: `30` is a
-    /// number without its unit, which is a mistake.
+    /// Returns whether the key takes only text. In an environment variable or `--set`, a value without quotes is then a
+    /// text. A duration is not a text here: `30` is a number that lacks its unit, which is a mistake.
     fn is_text(&self) -> bool {
         matches!(self, Self::Text | Self::Word(_))
     }

@@ -19,8 +19,8 @@ struct Search<'s> {
 }
 
 /// Replaces what can be a password in `line` with asterisks, one for each character. A password is between the first
-/// colon and the last `@`, as in `redis://:secret@host`. If the line sets an `address`, everything after the colon is
-/// replaced, because the `@` may be missing by mistake.
+/// colon and the last `@`, as in `redis://:secret@host`. If `is_address` is set, the line sets the URL of the fleet's
+/// server. Then everything after the colon is replaced, because the `@` may be missing by mistake.
 fn without_password(line: &str, is_address: bool) -> String {
     let colon = line.find(':').map(|colon| colon + 1);
     let end = match is_address {
@@ -155,9 +155,9 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps the current key as the best match if `range` encloses the span sought and is no wider than the best range
-    /// so far. If both are equally wide, the later, deeper key wins: a list of tables and its first item share one
-    /// header.
+    /// Makes the current key the best match if `range` encloses the span and is not wider than the best range so far.
+    /// Of two equal ranges, the later one wins, whose key is deeper: `bot` and `bot[0]` both have the range of the
+    /// first `[[bot]]` header.
     fn offer(&mut self, range: Range<usize>) {
         // Ignore the range 0..0, which means that a table is not written in the text. An example is `a` in `[a.b]`.
         let somewhere = range != (0..0);

@@ -32,8 +32,8 @@ const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::
 /// Allowed values of `tunnel-timeout`. The WebSocket of a bot can last for weeks.
 const LIFETIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(365 * 24 * 60 * 60);
 const SHUTDOWNS: RangeInclusive<Duration> = Duration::ZERO..=*TIMEOUTS.end();
-/// Allowed limits for things that are counted. No machine can serve more than ten million, so a larger value is
-/// probably a mistake.
+/// Allowed limits on numbers of connections, requests and the like. No machine can serve more than ten million, so a
+/// larger value is probably a mistake.
 const COUNTS: RangeInclusive<u32> = 1..=10_000_000;
 const COUNTS_USIZE: RangeInclusive<usize> = 1..=10_000_000;
 
@@ -179,7 +179,7 @@ impl Proxy {
 // === impl Tls ===
 
 impl Tls {
-    /// Reads the section. Returns `None` if it is missing or incomplete.
+    /// Reads the section. Returns `None` if it is missing or incomplete. `plain` are the addresses of `proxy.listen`.
     fn read(table: &Table<'_>, plain: &[SocketAddr]) -> Option<Self> {
         table.span()?;
         let checker = table.checker;

@@ -34,8 +34,8 @@ pub(super) fn syntax(error: &Error, text: &str, environment: &Environment) -> Co
     }
 }
 
-/// Returns the range of the value without quotes that is at `at`. Returns `None` unless the value follows `key =` or is
-/// an item of a list.
+/// Returns the range of the value without quotes at the byte `at`, if this value follows `key =` or is an item of a
+/// list. Otherwise, returns `None`.
 fn bare_value(text: &str, at: usize) -> Option<Range<usize>> {
     let delimiters = ['"', '\'', '=', '[', ']', '{', '}', ',', '#', '\n'];
     let (before, after) = text.split_at_checked(at)?;
@@ -60,10 +60,10 @@ fn in_list(text: &str) -> bool {
 }
 
 /// Says how to write `word`, a value without quotes that follows `before`. To find out which type the key takes, this
-/// reads `before` with an empty string as the value.
+/// reads the configuration `before` with an empty string as the value.
 ///
-/// Returns `None` if `word` begins with a digit and the key does not take a string. Then it is probably a misspelt
-/// number or date, and the TOML parser's message is better.
+/// Returns `None` if `word` begins with a digit and the key does not take a string. The word is then probably a
+/// misspelt number or date, and the TOML parser's message is better.
 fn how_to_write(word: &str, before: &str, environment: &Environment) -> Option<String> {
     let end = if in_list(before.trim_end()) { "]" } else { "" };
     let probe = format!("{before}''{end}");

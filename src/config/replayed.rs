@@ -40,7 +40,7 @@ const NAME: &str = "the stored configuration";
 /// The sections on which decisions and their log lines depend.
 const SECTIONS: [&str; 7] = ["https", "robots", "audit", "identity", "pace", "usage", "bot"];
 const HTTPS: [&str; 3] = ["mode", "unverifiable", "tunnel"];
-/// Which parts of URLs and User-Agents the log lacks.
+/// The keys of `[audit]` that say which parts of URLs and User-Agents the log leaves out.
 const AUDIT: [&str; 2] = ["redact-query", "user-agent"];
 const REQUIRED: &str = "required";
 const PROOFS: [&str; 3] = ["credentials", "certificates", "networks"];
@@ -61,7 +61,8 @@ mod tests {
             let keys = keys.iter().filter(|key| key.table == table);
             keys.map(|key| key.name).collect()
         };
-        // Decisions do not depend on these, or the log says what came of them.
+        // A replay does not need these sections: decisions do not depend on them, or the log contains their effect on
+        // each decision.
         let others = [
             "proxy", "refusals", "cache", "evidence", "fleet", "ftp", "egress", "admin", "expect",
         ];

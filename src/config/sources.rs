@@ -1,5 +1,5 @@
-//! Where a configuration comes from: a file, environment variables, and the option `--set`. Each wins over those before
-//! it, key by key.
+//! Where a configuration comes from: a file, environment variables, and the option `--set`. If two of them set the same
+//! key, the later one in this order wins.
 //!
 //! This module reads no file. [`Sources::new`] gets the environment variables as a parameter.
 

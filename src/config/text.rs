@@ -22,7 +22,7 @@ pub(super) struct SourceText {
     pub text: String,
     /// The name of the file, for errors.
     file: Arc<str>,
-    /// Where relative paths in the file start.
+    /// The folder at which relative paths in the file start.
     base_dir: PathBuf,
     /// Where each environment variable and `--set` is in `text`.
     parts: Vec<Part>,
@@ -56,8 +56,8 @@ pub(super) fn to_table(document: &DeTable<'_>) -> Table {
     Table::deserialize(Deserializer::from(document)).unwrap_or_default()
 }
 
-/// Adds the keys of `from` to `into`. If both have a key, the value of `from` replaces the other. Two tables are
-/// merged.
+/// Adds the keys of `from` to `into`. If both have a key, the value of `from` replaces the value of `into`. But if both
+/// values are tables, they are merged.
 fn merge<'t>(into: &mut DeTable<'t>, from: DeTable<'t>) {
     for (key, mut value) in from {
         let name: &str = key.get_ref();
@@ -180,7 +180,7 @@ impl Part {
         }
     }
 
-    /// Returns the table in which the key has this value.
+    /// Returns a document in which the key of this part has `value`, and which sets nothing else.
     fn table<'p>(&'p self, value: Spanned<DeValue<'p>>) -> DeTable<'p> {
         let key = self.range.start..self.range.start + self.key;
         let (mut table, mut value, mut end) = (DeTable::new(), value, key.end);

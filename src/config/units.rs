@@ -30,7 +30,8 @@ const SIZES: &[(&str, u64)] = &[
     ("B", 1),
 ];
 
-/// Why a string is not a duration or size. `Display` says what to write. Error messages have it after the string.
+/// Why a string is not a duration or size. `Display` says what to write. In an error message, this text follows the
+/// quoted string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
     /// The string is not a duration.

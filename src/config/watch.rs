@@ -28,7 +28,8 @@ const MAX_ROUNDS: usize = 4;
 
 /// Waits for the content of files to change.
 ///
-/// Create it before loading the configuration file, so that changes between the two are noticed.
+/// Create the watcher before loading the configuration file. It then also notices a change while the file is being
+/// loaded.
 #[derive(Debug)]
 pub struct Watcher {
     main: Watched,
@@ -42,7 +43,8 @@ pub struct Watcher {
     dirty: bool,
 }
 
-/// A file and its last known content. The content is `None` if the file has never existed.
+/// A file and its last known content. The content is `None` as long as the file has not been readable since the last
+/// [`Watched::look`].
 struct Watched {
     path: PathBuf,
     seen: Option<Vec<u8>>,
@@ -75,7 +77,8 @@ pub enum WatchError {
 // === impl Watcher ===
 
 impl Watcher {
-    /// Starts to watch a file. Its current content is the known content. The file need not exist yet.
+    /// Starts to watch a file. Its current content becomes the known content, with which [`Watcher::changed`] compares.
+    /// The file need not exist yet.
     ///
     /// # Errors
     ///
@@ -112,8 +115,8 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Watches the files in `beside` in addition to the configuration file, and no longer those of an earlier call.
-    /// Their current content becomes the known content.
+    /// Watches the files in `beside` in addition to the configuration file. No longer watches the files that an earlier
+    /// call named. If `beside` has changed, the current content of its files becomes the known content.
     ///
     /// # Errors
     ///
@@ -198,7 +201,7 @@ impl Watcher {
         self.files().flat_map(|file| directories(&file.path)).collect()
     }
 
-    /// Watches exactly the directories in which a change could make one of the paths lead to another file.
+    /// Watches exactly the directories that contain a watched file or a symbolic link on the way to one.
     ///
     /// A directory can appear or disappear just before robotgate watches it. So this repeats until nothing changes, at
     /// most [`MAX_ROUNDS`] times.

@@ -32,7 +32,7 @@ struct Object<'a> {
     url: &'a str,
     user_agent: &'a str,
     bot: Option<&'a str>,
-    /// The bot's product token that the robots.txt names. If it names none, the bot's first token.
+    /// The bot's product token that the robots.txt names. If the robots.txt names none, this is the bot's first token.
     agent: Option<&'a str>,
     /// Why no bot was identified.
     unidentified: Option<&'static str>,
@@ -131,8 +131,8 @@ pub(crate) struct FetchRecord<'a> {
     pub(crate) error: Option<String>,
 }
 
-/// Writes the report as JSON. `file` is the file from which the robots.txt was read, and `fetch` the result of its
-/// fetch.
+/// Writes the report as JSON. `file` is the name of the file from which the robots.txt was read, and `None` if it was
+/// fetched. `fetch` is the result of the fetch.
 pub(crate) fn write<'a>(report: &'a Report<'a>, file: Option<String>, fetch: FetchRecord<'a>) -> String {
     bounded::to_string(&Object::new(report, file, fetch))
 }

@@ -69,8 +69,8 @@ impl Formatter for Visible {
 }
 
 const MAX_ITEMS: usize = 1000;
-/// Maximum size of a list in bytes. The deciding rule is at most as long as a line, so the whole object stays under 1
-/// MB.
+/// Maximum size of a list in bytes. The object has three such lists and the deciding rule, which is at most as long as
+/// a line. So the whole object stays under 1 MB.
 const MAX_BYTES: usize = 200 * 1024;
 
 #[cfg(test)]
