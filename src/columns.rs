@@ -41,7 +41,8 @@ pub(crate) fn cut_middle(text: &str, columns: usize) -> Cow<'_, str> {
     cut_from(text, columns, columns.saturating_sub(1) / 3)
 }
 
-/// Shortens `text` to `columns`. If that is necessary, the last `tail` columns of it stay.
+/// If `text` is wider than `columns`, replaces a part of it by `…`, so that it fits. The last `tail` columns of the
+/// text stay.
 fn cut_from(text: &str, columns: usize, tail: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);

@@ -52,7 +52,7 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
         // Without this flag, opening a pipe blocks until it has a writer. Regular files ignore the flag.
         .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(path)?;
-    // Reads the metadata of the open file, because the path may already name another file.
+    // Read the metadata of the open file, because the path may already name another file.
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
@@ -89,7 +89,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 }
 
 /// Takes the lock that a process must hold while it replaces files in `folder`. Waits if another process holds it.
-/// Returns `None` if that takes longer than ten seconds.
+/// Returns `None` if that takes longer than ten seconds. Dropping the returned file releases the lock.
 ///
 /// # Errors
 /// Fails if the folder does not exist or the system does not support locks there.
@@ -147,7 +147,8 @@ pub(crate) fn may_make_in(folder: &Path) -> io::Result<()> {
 /// can read a file that only root can change.
 ///
 /// # Errors
-/// Fails if the mode allows more than that, or the file cannot be read or is not a regular file.
+/// Fails if the mode of the file gives anyone more access than that, or the file cannot be read or is not a regular
+/// file.
 pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
     read_secret_with(path).map(|(contents, _)| contents)
 }

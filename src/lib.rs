@@ -64,8 +64,9 @@
 //!   file. It also contains the client of that socket for the `cache` command, which reads the file itself if no proxy
 //!   runs, and the client for the `health` command.
 //! - [`config`]: parses the configuration file, and what environment variables and `--set` set ([`config::Sources`]),
-//!   into a checked [`config::Config`], and watches the file. Reports its own keys, for the schema and `config show`. A
-//!   module that has options defines their type, such as [`copy::Policy`], which the configuration then contains.
+//!   into a checked [`config::Config`], and watches the file. Also records which keys it looks for, for the schema and
+//!   `config show`. A module that has options defines their type, such as [`copy::Policy`], which the configuration
+//!   then contains.
 //! - `explanation`: why a URL would be allowed or refused, with the rules that won and lost.
 //! - [`replay`]: decides the lines of an audit log again, with the texts of [`evidence`]; or as if the configuration, a
 //!   robots.txt or the User-Agent had been different.

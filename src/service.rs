@@ -95,7 +95,8 @@ impl Service {
     /// Fails if the configuration is invalid, or if a file or another resource that it names is not available. In these
     /// cases, nothing was served. Fails with [`ServiceError::Listening`] if a listener fails later.
     pub fn run(sources: &Sources, log_format: LogFormat) -> Result<(), ServiceError> {
-        // This comes first, because it changes the environment, which is only allowed in a single-threaded process.
+        // Take the sockets from systemd first, because this changes the environment, which is only allowed in a
+        // single-threaded process.
         let inherited = Inherited::from_env();
         let notifier = Notifier::from_env();
         let ended = Self::start(sources, log_format, inherited, &notifier);
@@ -217,7 +218,7 @@ impl Service {
         ));
         tokio::spawn(report.drain(live.generation().config.proxy.shutdown_timeout));
         live.note_stop();
-        // An error only means that no task is left to tell.
+        // An error only means that no task waits for this message any longer.
         let _ = shutdown.send(true);
         let ending = async {
             // Let a running reload complete, unless it takes too long.
@@ -227,7 +228,8 @@ impl Service {
             }
             waiting.abort();
             daemon.close_socket().await;
-            // The cache file is still open, so no other robotgate writes the history next to it.
+            // Write the history before closing the cache file: while that file is open, no other robotgate writes the
+            // history next to it.
             keeping.finish().await;
             close_files(live, signal, Some(aborted)).await;
         };
@@ -259,8 +261,8 @@ impl Daemon {
         *socket = (store.disk()).and_then(|disk| Serving::start(disk.path(), self.admin_server.clone()));
     }
 
-    /// Asks systemd to keep the sockets that are open now across a restart. Also asks it to close those in `before`
-    /// that robotgate has closed.
+    /// Asks systemd to keep the listening sockets that are open now across a restart. `before` are the addresses of the
+    /// sockets that systemd already keeps. Asks systemd to close those that robotgate has closed.
     fn have_sockets_kept(&self, before: &[SocketAddr]) {
         let open = self.listeners.open();
         for address in before
@@ -394,11 +396,11 @@ fn announce(live: &Live, file: Option<&Path>) {
 /// Ends the running fetches, logs the stop, and waits until everything is written: the logs, the robots.txt copies and
 /// the evidence. Waits only for a limited time, because an output can block forever.
 ///
-/// `aborted` is how many exchanges had been aborted before the stop. It is `None` if the stop does not wait for open
-/// exchanges.
+/// `aborted` is how many exchanges had been aborted before the stop, so that the log can say how many the stop aborted.
+/// It is `None` if the stop does not wait for open exchanges.
 async fn close_files(live: &Arc<Live>, cause: &str, aborted: Option<u64>) {
     let (logs, store) = (live.audit_logs(), live.store().clone());
-    // End the fetches before closing the logs, because the logs need the records of these fetches.
+    // End the fetches before closing the logs, because the records of these fetches have to be in the logs.
     let _ = tokio::time::timeout(MAX_WAIT, store.end_fetches()).await;
     let _ = tokio::time::timeout(MAX_WAIT, live.generation().finish_changes()).await;
     let cut_off = aborted.map(|before| live.metrics().aborted() - before);

@@ -52,9 +52,9 @@ struct Taken {
     has_client_roots: bool,
     /// Whether the file has a `[pace]` section.
     is_paced: bool,
-    /// For each name of a bot, its line in the file.
+    /// Maps the name of each bot to its line in the file.
     names: HashMap<String, usize>,
-    /// For each entry of `user-agents`, the name of its bot.
+    /// Maps each entry of `user-agents` to the name of its bot.
     user_agents: HashMap<String, String>,
 }
 

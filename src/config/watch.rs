@@ -115,8 +115,9 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Watches the files in `beside` in addition to the configuration file. No longer watches the files that an earlier
-    /// call named. If `beside` has changed, the current content of its files becomes the known content.
+    /// Watches the files in `beside` in addition to the configuration file. Stops watching the files of an earlier call
+    /// that are not in `beside`. If `beside` has changed since that call, the current content of its files becomes the
+    /// known content.
     ///
     /// # Errors
     ///

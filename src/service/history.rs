@@ -33,7 +33,7 @@ struct Keeper {
     sampler: Sampler,
     /// The hash of the history that was last saved.
     saved: Option<u64>,
-    /// Whether the last attempt to save failed. Then further failures are not logged.
+    /// Whether the last attempt to save the history failed. As long as this is set, failures are not logged again.
     fails: bool,
 }
 
@@ -150,7 +150,7 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = files::create_unfinished(&unfinished)?;
     let written = file.write_all(text).and_then(|()| fs::rename(&unfinished, path));
     written.inspect_err(|_| {
-        // A full disk should not keep half a file.
+        // Do not leave half a file on a disk that may be full.
         let _ = fs::remove_file(&unfinished);
     })
 }

@@ -58,7 +58,8 @@ pub fn init() {
     }
 }
 
-/// Excludes the trace lines of pingora, because they contain whole requests, including credentials.
+/// Returns whether the line may be logged. Trace lines of pingora may not, because they contain whole requests,
+/// including credentials.
 fn keeps_secrets(line: &Metadata<'_>) -> bool {
     *line.level() != Level::TRACE || !line.target().starts_with("pingora")
 }

@@ -247,7 +247,8 @@ impl Source {
     }
 }
 
-/// Returns the secret files that a configuration names, whether or not they are valid.
+/// Returns the paths of the files with secrets that the configuration names, without reading these files. Returns
+/// `None` if the configuration is invalid.
 fn secrets_of(sources: &Sources) -> Option<Vec<PathBuf>> {
     let config = Config::load_without_credentials(sources).ok()?;
     Some(config.secret_files().into_iter().map(Path::to_owned).collect())

@@ -2,7 +2,8 @@
 //!
 //! The daemon tells systemd that it is ready, reloads or stops, a status line for people, that it is alive (the
 //! watchdog), and which sockets to keep for the next start. The protocol is that of `sd_notify(3)`. If `NOTIFY_SOCKET`
-//! is not set, systemd does not listen, and no message is sent. The first failure is logged, and the daemon continues.
+//! is not set, systemd does not listen, and no message is sent. If a message cannot be sent, the daemon continues, and
+//! logs only the first such failure.
 //!
 //! systemd passes listening sockets to the daemon: those that it kept across a restart, and those of a `.socket` unit
 //! (`sd_listen_fds(3)`). The daemon recognises them by their address.
@@ -43,7 +44,8 @@ struct Socket {
     address: SocketAddr,
     /// `None` after [`Inherited::take`] took the socket.
     listener: Option<TcpListener>,
-    /// Whether robotgate asked systemd to keep the socket. If so, robotgate has to ask it to close the socket too.
+    /// Whether systemd keeps the socket because robotgate asked for it before the restart. To close such a socket,
+    /// robotgate has to ask systemd to close it too.
     kept: bool,
 }
 
@@ -168,7 +170,7 @@ impl Inherited {
         Self(sockets)
     }
 
-    /// Takes the sockets. Reads and writes on them do not block.
+    /// Takes the listening sockets. To accept a connection from them does not block.
     pub fn take(&mut self) -> Vec<TcpListener> {
         self.0.iter_mut().filter_map(|socket| socket.listener.take()).collect()
     }

@@ -18,10 +18,10 @@ use crate::{
 
 /// List the sites by name: what applies to each, and until when
 ///
-/// HOLDS is "rules" if the rules of the robots.txt decide, and "expired" if robotgate must fetch the robots.txt
-/// again before it decides. Otherwise HOLDS is the reason that requests get (no-robots, soft-404, unreachable,
-/// last-copy, unreachable-too-long). After UNTIL, robotgate fetches the robots.txt again when a bot needs it. Times
-/// are in UTC.
+/// HOLDS is "rules" if the rules of the robots.txt decide, and "expired" if robotgate must fetch the robots.txt again
+/// before it decides. Otherwise HOLDS is the reason of each decision about the site (no-robots, soft-404, unreachable,
+/// last-copy, unreachable-too-long). After UNTIL, robotgate fetches the robots.txt again when a bot needs it. Times are
+/// in UTC.
 ///
 /// In a fleet, FROM is "fleet" if another robotgate fetched the robots.txt, and "site" if this one did.
 #[derive(Debug, clap::Args)]
