@@ -81,7 +81,7 @@ pub enum ServiceError {
     Setup(#[from] SetupError),
     #[error(transparent)]
     Listen(#[from] ListenError),
-    #[error("robotgate stopped listening because of an internal error; see the line above")]
+    #[error("robotgate stopped listening because of an internal error; see the log line above")]
     Listening,
 }
 

@@ -257,10 +257,10 @@ fn text(found: &Verification, has_logs: bool) -> String {
             let _ = writeln!(text, "{number:>10} {what}");
         }
     };
-    count(found.checkpoints, "older checkpoints fit");
+    count(found.checkpoints, "older checkpoints match the tree");
     if has_logs {
         count(found.lines.same, "lines are as they were sealed");
-        count(found.lines.erased, "lines were erased; their hashes fit");
+        count(found.lines.erased, "lines were erased; their hashes match");
         count(found.lines.before, "sealed lines are before the first line given");
         count(found.lines.after, "sealed lines are after the last line given");
         count(found.lines.unsealed, "lines are not sealed yet");

@@ -127,7 +127,7 @@ fn key_prefix(text: &str) -> Result<String, String> {
     match text.bytes().all(is_fit) && (1..=MAX_PREFIX).contains(&text.len()) {
         true => Ok(text.to_owned()),
         false => Err(format!(
-            "{text:?} cannot begin a key; write 1 to {MAX_PREFIX} letters, digits or any of - _ . :"
+            "{text:?} cannot begin the keys on the server; write 1 to {MAX_PREFIX} letters, digits or any of - _ . :"
         )),
     }
 }

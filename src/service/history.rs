@@ -50,7 +50,7 @@ pub(super) async fn restore(live: &Arc<Live>) {
                 .and_then(|text| history.restore(&text).map_err(|error| error.to_string())),
         };
         if let Err(error) = restored {
-            tracing::warn!(path = %path.display(), error, "the history of the page begins empty: its file cannot be used");
+            tracing::warn!(path = %path.display(), error, "the history on the page for operators begins empty: its file cannot be used");
         }
     });
     // Only a panic makes this fail, and the history is empty then.
@@ -107,7 +107,7 @@ impl Keeper {
                 Ok(keeper) if !is_last => self = keeper,
                 Ok(_) => return,
                 Err(error) => {
-                    tracing::error!(%error, "the history of the page stops: internal error");
+                    tracing::error!(%error, "the history on the page for operators stops: internal error");
                     return;
                 }
             }
@@ -130,7 +130,7 @@ impl Keeper {
             }
             Err(error) if !self.fails => {
                 self.fails = true;
-                tracing::warn!(path = %path.display(), %error, "the history of the page cannot be saved; after a restart it lacks the last minutes");
+                tracing::warn!(path = %path.display(), %error, "the history on the page for operators cannot be saved; after a restart it lacks the last minutes");
             }
             Err(_) => {}
         }

@@ -121,7 +121,7 @@ async fn verify_names_the_file_the_line_and_the_reason() {
     let bad = seal(folder.path(), &["verify", "--checkpoint", &old, &log]).await;
     let expected = format!("{log}:42: this line was changed after sealing (entry 41)\n");
     assert_eq!((bad.code, bad.out.lines().next()), (Some(1), Some(expected.trim())));
-    assert!(bad.out.contains("1 older checkpoints fit"), "{}", bad.out);
+    assert!(bad.out.contains("1 older checkpoints match the tree"), "{}", bad.out);
     let stranger = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
     let bad = seal(folder.path(), &["verify", "--key", stranger]).await;
     assert!(

@@ -178,7 +178,7 @@ async fn a_damaged_history_is_reported_and_replaced() {
     fs::write(gate.file("robots.redb.history"), "{").expect("the folder can be written");
     gate.start_again().await;
     assert_eq!(
-        gate.logged("the history of the page begins empty: its file cannot be used"),
+        gate.logged("the history on the page for operators begins empty: its file cannot be used"),
         1
     );
     refused(&gate.get(&origin.url("/private")).await, "rule");
@@ -196,7 +196,7 @@ async fn a_history_that_cannot_be_saved_stops_nothing() {
     refused(&gate.get(&origin.url("/private")).await, "rule");
     assert!(gate.stop().await.success());
     assert_eq!(
-        gate.logged("the history of the page cannot be saved; after a restart it lacks the last minutes"),
+        gate.logged("the history on the page for operators cannot be saved; after a restart it lacks the last minutes"),
         1
     );
     let left = fs::read_dir(gate.file("")).expect("a folder");
