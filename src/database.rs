@@ -12,11 +12,11 @@ use std::{
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
     thread,
     time::{Duration, Instant, SystemTime},
 };
 
+use parking_lot::Mutex;
 use redb::{Builder, Database};
 
 use crate::{
@@ -213,12 +213,12 @@ pub(crate) fn close<T>(database: impl IntoIterator<Item = T>) {
 
 impl Trouble {
     pub(crate) fn text(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     /// Records why nothing can be written. Logs it, unless it is already known.
     pub(crate) fn begin(&self, path: &Path, text: String) {
-        let mut trouble = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trouble = self.0.lock();
         if trouble.as_ref() != Some(&text) {
             tracing::error!(path = %path.display(), "{text}");
             *trouble = Some(text);
@@ -227,7 +227,7 @@ impl Trouble {
 
     /// Records that writing works. Logs `message` if it did not work before.
     pub(crate) fn end(&self, path: &Path, message: &str) {
-        let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = self.0.lock().take();
         if ended.is_some() {
             tracing::warn!(path = %path.display(), "{message}");
         }

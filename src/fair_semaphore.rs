@@ -3,12 +3,9 @@
 
 mod queue;
 
-use std::{
-    fmt::Debug,
-    hash::Hash,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{fmt::Debug, hash::Hash, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::SetOnce;
 
 use self::queue::Queue;
@@ -37,7 +34,7 @@ impl<K: Copy + Eq + Hash> FairSemaphore<K> {
     /// Queues for a permit. `None` if the key already has `most` permits, including those that it waits for.
     pub(crate) fn enter(self: &Arc<Self>, key: K, most: usize) -> Option<FairPermit<K>> {
         let turn = Arc::new(SetOnce::new());
-        let mut queue = self.queue();
+        let mut queue = self.0.lock();
         let number = queue.enter(key, most, turn.clone())?;
         start(&mut queue);
         Some(FairPermit {
@@ -46,11 +43,6 @@ impl<K: Copy + Eq + Hash> FairSemaphore<K> {
             number,
             turn,
         })
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue<K, Arc<SetOnce<()>>>> {
-        // The queue is valid even after a panic, because changes under this lock are never left half made.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -73,13 +65,13 @@ impl<K: Copy + Eq + Hash> FairPermit<K> {
     /// Returns whether the task with this permit should end early, so that another task can have the permit. See
     /// [`Queue::should_give_way`].
     pub(crate) fn should_give_way(&self) -> bool {
-        self.semaphore.queue().should_give_way(self.key)
+        self.semaphore.0.lock().should_give_way(self.key)
     }
 }
 
 impl<K: Copy + Eq + Hash> Drop for FairPermit<K> {
     fn drop(&mut self) {
-        let mut queue = self.semaphore.queue();
+        let mut queue = self.semaphore.0.lock();
         queue.leave(self.key, self.number);
         start(&mut queue);
     }

@@ -18,11 +18,12 @@ mod value;
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::AtomicU64},
+    sync::{Arc, Weak, atomic::AtomicU64},
     time::Duration,
 };
 
 use http::HeaderValue;
+use parking_lot::Mutex;
 use redis::{Msg, PushInfo};
 use ring::hmac;
 use tokio::sync::{Notify, mpsc};
@@ -174,7 +175,7 @@ impl Fleet {
     /// the robots.txt.
     fn listen(&self, key: &str) -> FetchListener {
         let notify = Arc::<Notify>::default();
-        self.listeners.lock().insert(key.to_owned(), Arc::downgrade(&notify));
+        self.listeners.0.lock().insert(key.to_owned(), Arc::downgrade(&notify));
         FetchListener {
             notify,
             key: key.to_owned(),
@@ -196,7 +197,7 @@ fn handle_push(push: PushInfo, name: &str, channel: &Channel, listeners: &Listen
     let payload = Msg::from_push_info(push).and_then(|message| message.get_payload::<String>().ok());
     let Some(payload) = payload else { return };
     if let Some(key) = payload.strip_prefix(FETCHED) {
-        let listener = listeners.lock().get(key).and_then(Weak::upgrade);
+        let listener = listeners.0.lock().get(key).and_then(Weak::upgrade);
         if let Some(listener) = listener {
             // If the task does not wait yet, it gets this notification when it starts to wait.
             listener.notify_one();
@@ -211,16 +212,6 @@ fn handle_push(push: PushInfo, name: &str, channel: &Channel, listeners: &Listen
     }
 }
 
-// === impl Listeners ===
-
-impl Listeners {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<Notify>>> {
-        // A panic of another thread cannot leave the map half-changed, because each change is one insertion or removal.
-        // So a poisoned lock can be used.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 // === impl FetchListener ===
 
 impl FetchListener {
@@ -231,7 +222,7 @@ impl FetchListener {
 
 impl Drop for FetchListener {
     fn drop(&mut self) {
-        let mut listeners = self.listeners.lock();
+        let mut listeners = self.listeners.0.lock();
         // Another task may have replaced the entry since. That entry must stay.
         if listeners
             .get(&self.key)

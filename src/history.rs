@@ -15,11 +15,9 @@ mod report;
 mod rings;
 mod saved;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
-};
+use std::{collections::HashMap, sync::Arc, time::SystemTime};
+
+use parking_lot::Mutex;
 
 pub use self::{
     counts::{ByVerdict, Refusal, SiteCounts},
@@ -63,7 +61,7 @@ type Totals = HashMap<(Arc<str>, DecisionKind), u64>;
 impl History {
     /// Adds what was counted until `now`.
     pub fn add(&self, now: SystemTime, sample: &Sample<'_>) {
-        let State { rings, names, totals } = &mut *self.lock();
+        let State { rings, names, totals } = &mut *self.0.lock();
         rings.advance(seconds(now), names);
         for ((bot, kind), total) in &sample.totals {
             let before = totals.insert((bot.clone(), *kind), *total).unwrap_or_default();
@@ -85,7 +83,7 @@ impl History {
         let span = Span::of(question, seconds(now));
         // Only pointers are copied under the lock.
         let (slots, of_tables) = {
-            let state = self.lock();
+            let state = self.0.lock();
             let slots = |resolution| state.rings.slots(resolution);
             (slots(span.resolution()), slots(span.resolution_of_tables()))
         };
@@ -94,7 +92,7 @@ impl History {
 
     /// Returns the whole history as text.
     pub fn saved(&self) -> String {
-        let slots = rings::Resolution::ALL.map(|resolution| self.lock().rings.slots(resolution));
+        let slots = rings::Resolution::ALL.map(|resolution| self.0.lock().rings.slots(resolution));
         saved::write(&slots)
     }
 
@@ -103,16 +101,11 @@ impl History {
     /// # Errors
     /// Fails if the text is not what [`saved`](Self::saved) returns. Nothing has changed then.
     pub fn restore(&self, text: &[u8]) -> Result<(), Unreadable> {
-        let state = &mut *self.lock();
+        let state = &mut *self.0.lock();
         let mut names = Names::default();
         state.rings = Rings::of(saved::read(text, &mut names)?);
         state.names = names;
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic can leave counts out, but nothing that a later sample could not be added to.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

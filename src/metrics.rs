@@ -16,7 +16,7 @@ mod text;
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, SystemTime},
@@ -44,6 +44,7 @@ use crate::{
     upstream::ProxyError,
     usage::{Purpose, UseStatement, Vocabulary, VocabularyPolicy},
 };
+use parking_lot::Mutex;
 
 /// Everything that was counted since the start. Reloads do not reset it.
 #[derive(Debug)]
@@ -271,7 +272,7 @@ impl Metrics {
                 self.unidentified.clone()
             };
         }
-        let mut bots = self.bots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bots = self.bots.lock();
         if bots.len() >= MAX_BOTS && !bots.contains_key(name) {
             return self.other.clone();
         }
@@ -337,7 +338,7 @@ impl Metrics {
             (OTHER.into(), self.other.clone()),
             (NONE.into(), self.unidentified.clone()),
         ];
-        let bots = self.bots.lock().unwrap_or_else(PoisonError::into_inner);
+        let bots = self.bots.lock();
         let named = bots.iter().map(|(name, decisions)| (name.clone(), decisions.clone()));
         fixed.into_iter().chain(named).collect()
     }

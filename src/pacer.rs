@@ -12,12 +12,13 @@ use std::{
     fmt,
     hash::{BuildHasher as _, RandomState},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use self::origin_pacer::{OriginPacer, State, Waiting, WaitingRequest};
@@ -101,7 +102,7 @@ impl Pacer {
     /// Returns when a request of `bot` could be sent, or `None` if it could be sent now. Reserves nothing.
     pub(crate) fn not_before(&self, origin: &Origin, bot: &str, limits: &Limits) -> Option<Later> {
         let pacer = self.shard(origin).pacers.get(origin)?.clone();
-        pacer.state().limiter.not_before(now(), &bot.into(), limits)
+        pacer.state.lock().limiter.not_before(now(), &bot.into(), limits)
     }
 
     /// Records a request that was sent without a turn. The next request has to keep the gap from this one too.
@@ -144,7 +145,7 @@ impl Pacer {
 
     fn each(&self, act: impl Fn(&Arc<OriginPacer>)) {
         for shard in &self.shards {
-            let pacers: Vec<_> = lock(shard).pacers.values().cloned().collect();
+            let pacers: Vec<_> = shard.lock().pacers.values().cloned().collect();
             pacers.iter().for_each(&act);
         }
     }
@@ -152,7 +153,7 @@ impl Pacer {
     /// Returns the number of origins in memory.
     #[cfg(test)]
     fn origins(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).pacers.len()).sum()
+        self.shards.iter().map(|shard| shard.lock().pacers.len()).sum()
     }
 
     fn pacer(&self, origin: &Origin) -> Arc<OriginPacer> {
@@ -168,7 +169,7 @@ impl Pacer {
 
     fn shard(&self, origin: &Origin) -> MutexGuard<'_, Shard> {
         let hash = self.hasher.hash_one(origin) as usize;
-        lock(&self.shards[hash % self.shards.len()])
+        self.shards[hash % self.shards.len()].lock()
     }
 }
 
@@ -193,7 +194,7 @@ impl Shard {
         // If there is only one reference to a pacer, the map holds it, and no request uses it. No other thread can add
         // a reference now, because the shard is locked.
         let forget = |pacers: &mut HashMap<Origin, Arc<OriginPacer>>, is_dispensable: fn(&State, Instant) -> bool| {
-            pacers.retain(|_, pacer| Arc::strong_count(pacer) > 1 || !is_dispensable(&pacer.state(), now));
+            pacers.retain(|_, pacer| Arc::strong_count(pacer) > 1 || !is_dispensable(&pacer.state.lock(), now));
         };
         forget(&mut self.pacers, |state, now| state.limiter.is_idle(now, MAX_GAP));
         if self.pacers.len() >= MAX_SHARD {
@@ -246,11 +247,6 @@ impl SharedPacer {
 
 fn now() -> Instant {
     tokio::time::Instant::now().into_std()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic of another thread cannot leave a half-made change, so a poisoned lock can be used.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const SHARDS: usize = 16;

@@ -11,12 +11,13 @@ use std::{
     io::{self, IoSlice},
     mem::MaybeUninit,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker, ready},
 };
 
 use async_trait::async_trait;
 use bytes::{Buf as _, BytesMut};
+use parking_lot::Mutex;
 use pingora::protocols::{
     GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
     UniqueID, UniqueIDType, raw_connect::ProxyDigest,
@@ -75,7 +76,7 @@ impl Wire {
     /// # Errors
     /// Fails if the connection is broken.
     pub fn poll_sent(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.lock().poll_sent(cx)
+        self.0.lock().poll_sent(cx)
     }
 
     /// Waits until the operating system has all bytes that were written.
@@ -88,13 +89,13 @@ impl Wire {
 
     /// Returns how many bytes were written but not yet sent.
     pub fn unsent(&self) -> usize {
-        self.lock().out.len()
+        self.0.lock().out.len()
     }
 
     /// Becomes ready when the other side has closed or broken the connection. Until then, stores in a buffer what the
     /// other side sends. While that buffer is full, this does not notice the end.
     pub fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         while inner.ahead.len() < MAX_AHEAD {
             match ready!(inner.poll_ahead(cx)) {
                 Ok(1..) => {}
@@ -111,7 +112,7 @@ impl Wire {
     /// Fails if the connection is broken.
     pub async fn read_some(&self) -> io::Result<BytesMut> {
         std::future::poll_fn(|cx| {
-            let mut inner = self.lock();
+            let mut inner = self.0.lock();
             if inner.ahead.is_empty() && inner.poll_ahead(cx)?.is_pending() {
                 if inner.out.is_empty() {
                     inner.out = BytesMut::new();
@@ -133,7 +134,7 @@ impl Wire {
     /// # Errors
     /// Fails if the connection is broken.
     pub fn poll_head(&self, seen: &mut usize, max: usize, cx: &mut Context<'_>) -> Poll<io::Result<HeadRead>> {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         loop {
             let from = seen.saturating_sub(2);
             if let Some(end) = empty_line(&inner.ahead[from..]) {
@@ -154,12 +155,12 @@ impl Wire {
 
     /// Lets all bytes be read from the wire again, after [`Wire::poll_head`] limited them to a head.
     pub fn read_on(&self) {
-        self.lock().quota = None;
+        self.0.lock().quota = None;
     }
 
     /// Puts back bytes that were read but not used. The next read returns them.
     pub fn unread(&self, bytes: BytesMut) {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         if inner.ahead.is_empty() {
             inner.ahead = bytes;
         } else {
@@ -171,25 +172,20 @@ impl Wire {
 
     /// Returns whether a write has failed.
     pub fn is_broken(&self) -> bool {
-        self.lock().broken.is_some()
+        self.0.lock().broken.is_some()
     }
 
     /// Returns how many bytes were read from the connection.
     pub fn bytes_read(&self) -> u64 {
-        self.lock().read
+        self.0.lock().read
     }
 
     /// Returns the connection and its unread bytes. Returns `None` if there is another handle, if some bytes are not
     /// sent yet, or if the connection is broken.
     pub fn into_stream(self) -> Option<(Stream, BytesMut)> {
-        let inner = Arc::into_inner(self.0)?;
-        let inner = inner.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let inner = Arc::into_inner(self.0)?.into_inner();
         let is_idle = inner.out.is_empty() && !inner.flushes && inner.broken.is_none();
         is_idle.then_some((inner.stream, inner.ahead))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -312,7 +308,7 @@ impl Inner {
 
 impl AsyncRead for Wire {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         if inner.quota == Some(0) {
             // This task need not be woken here: `poll_head`, which set the limit, wakes it when more bytes arrive.
             return Poll::Pending;
@@ -350,7 +346,7 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         if let Some(kind) = inner.broken {
             return Poll::Ready(Err(kind.into()));
         }
@@ -374,7 +370,7 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         ready!(inner.poll_sent(cx))?;
         Pin::new(&mut inner.stream).poll_shutdown(cx)
     }
@@ -390,7 +386,7 @@ impl Shutdown for Wire {
 
 impl UniqueID for Wire {
     fn id(&self) -> UniqueIDType {
-        self.lock().stream.id()
+        self.0.lock().stream.id()
     }
 }
 

@@ -5,13 +5,14 @@ use std::{
     fmt,
     pin::pin,
     sync::{
-        Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, LazyLock, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use redis::{PushInfo, PushKind, RedisError, Script, ScriptInvocation, Value};
 use tokio::{
     task::yield_now,
@@ -109,13 +110,13 @@ impl Client {
 
     /// Returns why no calls are made at present, or `None` if calls are made.
     pub(super) fn error(&self) -> Option<String> {
-        text(&self.error).clone()
+        self.error.lock().clone()
     }
 
     /// Returns why this robotgate does not receive the messages of the other robotgates. Returns `None` if it does, or
     /// if no calls are made at all.
     pub(super) fn subscription_error(&self) -> Option<String> {
-        text(&self.subscription_error).clone().filter(|_| self.is_used())
+        self.subscription_error.lock().clone().filter(|_| self.is_used())
     }
 
     /// Returns when this robotgate last subscribed, by the fleet server's clock, in microseconds since 1970. An earlier
@@ -135,18 +136,18 @@ impl Client {
 
     /// Returns whether the breaker is closed. While it is open, robotgate does not call the fleet's server.
     pub(super) fn is_used(&self) -> bool {
-        self.breaker().is_closed()
+        self.breaker.lock().is_closed()
     }
 
     /// Returns whether a call failed within the last `call_timeout`. If so, a request that comes now should not call
     /// the fleet's server, because it would probably wait in vain too.
     pub(super) fn has_just_failed(&self) -> bool {
-        self.breaker().has_failed_since(Instant::now() - self.call_timeout)
+        self.breaker.lock().has_failed_since(Instant::now() - self.call_timeout)
     }
 
     /// Runs a script on the fleet's server. Waits for the answer for at most `time_left`.
     pub(super) async fn call(&self, script: &ScriptInvocation<'_>, time_left: Duration) -> Result<Value, Unavailable> {
-        let connection = self.connection.load_full().filter(|_| self.breaker().is_closed());
+        let connection = self.connection.load_full().filter(|_| self.breaker.lock().is_closed());
         let connection = connection.ok_or(Unavailable::NotRun)?;
         self.counts.calls.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
@@ -156,7 +157,7 @@ impl Client {
                 // A call that no request waits for can have a longer time limit. If it takes longer than
                 // `call_timeout`, its success does not show that requests would get answers in time.
                 if began.elapsed() <= self.call_timeout {
-                    self.breaker().call_succeeded();
+                    self.breaker.lock().call_succeeded();
                 }
                 Ok(value)
             }
@@ -179,7 +180,7 @@ impl Client {
     /// the connection and starts to probe the fleet's server.
     fn fail(&self, error: CallError, note: impl FnOnce(&mut Breaker, &CallError) -> bool) {
         {
-            let mut breaker = self.breaker();
+            let mut breaker = self.breaker.lock();
             if !note(&mut breaker, &error) {
                 return;
             }
@@ -187,7 +188,7 @@ impl Client {
             self.connection.store(None);
         }
         tracing::error!(%error, "the fleet's server cannot be used; robotgate works without it and keeps trying to connect");
-        *text(&self.error) = Some(error.to_string());
+        *self.error.lock() = Some(error.to_string());
         self.probe_in_background();
     }
 
@@ -211,7 +212,7 @@ impl Client {
             loop {
                 let Some(left) = this
                     .upgrade()
-                    .and_then(|client| client.breaker().begin_probe(Instant::now()))
+                    .and_then(|client| client.breaker.lock().begin_probe(Instant::now()))
                 else {
                     return;
                 };
@@ -222,7 +223,7 @@ impl Client {
                 let Some(client) = this.upgrade() else { return };
                 let mut probed = client.probe().await;
                 {
-                    let mut breaker = client.breaker();
+                    let mut breaker = client.breaker.lock();
                     if probed.is_ok() && client.connection.load().is_none() {
                         probed = Err(CallError::Ended);
                     }
@@ -232,7 +233,7 @@ impl Client {
                     Ok(()) => tracing::info!("connected to the fleet's server"),
                     Err(error) => tracing::debug!(%error, "the fleet's server cannot be used yet"),
                 }
-                *text(&client.error) = probed.err().map(|error| error.to_string());
+                *client.error.lock() = probed.err().map(|error| error.to_string());
             }
         });
     }
@@ -277,7 +278,7 @@ impl Client {
         .await;
         connection.answered();
         let error = subscribed.err().map(|error| error.to_string());
-        let before = std::mem::replace(&mut *text(&self.subscription_error), error.clone());
+        let before = std::mem::replace(&mut *self.subscription_error.lock(), error.clone());
         match (error, before) {
             (Some(error), None) => tracing::warn!(
                 %error,
@@ -286,7 +287,7 @@ impl Client {
             (None, Some(_)) => tracing::info!("subscribed to the messages of the fleet"),
             (Some(_), Some(_)) | (None, None) => {}
         }
-        text(&self.subscription_error).is_none()
+        self.subscription_error.lock().is_none()
     }
 
     /// Tries to subscribe until it succeeds or the connection ends.
@@ -305,12 +306,6 @@ impl Client {
                 }
             }
         });
-    }
-
-    fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        // A panic of another thread cannot leave a half-changed value, because each change replaces the whole value. So
-        // a poisoned lock can be used.
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -332,12 +327,6 @@ impl CallError {
             Self::Late(_) | Self::Broken(_) | Self::Ended => Unavailable::Unknown,
         }
     }
-}
-
-fn text(error: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
-    // A panic of another thread cannot leave a half-changed value, because each change replaces the whole value. So a
-    // poisoned lock can be used.
-    error.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the text of an error, shortened and without secrets. When a server rejects a command, its error quotes the

@@ -393,7 +393,7 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
         }
         proxy.sample(minute * 60);
     }
-    let state = proxy.history.lock();
+    let state = proxy.history.0.lock();
     assert!(state.names.bytes() <= MAX_BYTES);
     for resolution in rings::Resolution::ALL {
         let limits = resolution.limits();

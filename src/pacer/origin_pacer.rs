@@ -4,15 +4,16 @@ use std::{
     fmt,
     hash::{BuildHasher as _, RandomState},
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
-use super::{fleet_slot::FleetSlot, lock, now};
+use super::{fleet_slot::FleetSlot, now};
 use crate::pace::{Cause, Later, Limiter, Limits, Policy, Step};
 
 /// How many requests wait at present, over all origins, and how many may.
@@ -25,7 +26,7 @@ pub(super) struct Waiting {
 /// The limiter of one origin, and the notification for the task that wakes its requests.
 #[derive(Default)]
 pub(super) struct OriginPacer {
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     /// Notified when something has changed, so that a request may now get its turn.
     changed: Notify,
 }
@@ -82,7 +83,7 @@ impl OriginPacer {
     /// call this again, or `None` if no request waits.
     fn advance(self: &Arc<Self>) -> Option<Instant> {
         loop {
-            let step = self.state().limiter.next(now());
+            let step = self.state.lock().limiter.next(now());
             // The lock is released here, which `send` requires: if the request has just stopped waiting, `send` drops
             // the turn, and dropping a turn takes the lock.
             match step {
@@ -96,7 +97,7 @@ impl OriginPacer {
 
     /// Starts the task that calls `advance`. If it is already running, wakes it.
     fn drive(self: &Arc<Self>) {
-        if std::mem::replace(&mut self.state().is_driven, true) {
+        if std::mem::replace(&mut self.state.lock().is_driven, true) {
             return self.changed.notify_one();
         }
         let pacer = self.clone();
@@ -111,13 +112,13 @@ impl OriginPacer {
 
     /// Gives a request its turn at once, because there are no limits any more.
     pub(super) fn begin(self: Arc<Self>) -> Turn {
-        self.state().limiter.begin();
+        self.state.lock().limiter.begin();
         Turn::new(self)
     }
 
     /// Lets all waiting requests be sent at once.
     pub(super) fn release(self: &Arc<Self>) {
-        let released: Vec<_> = self.state().limiter.release().collect();
+        let released: Vec<_> = self.state.lock().limiter.release().collect();
         for ticket in released {
             // If the request has just stopped waiting, its turn is dropped here.
             drop(ticket.sender.send(Ok(Turn::new(self.clone()))));
@@ -127,19 +128,19 @@ impl OriginPacer {
 
     /// Applies the limits of a new policy to the waiting requests.
     pub(super) fn reconfigure(&self, policy: &Policy) {
-        self.state().limiter.reconfigure(policy);
+        self.state.lock().limiter.reconfigure(policy);
         self.changed.notify_one();
     }
 
     /// Returns whether no request waits any more, so that the task of [`drive`](Self::drive) can end.
     fn is_done(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_driven = state.limiter.is_waited_for();
         !state.is_driven
     }
 
     pub(super) fn note_request(&self) {
-        self.state().limiter.note_request(now());
+        self.state.lock().limiter.note_request(now());
         self.changed.notify_one();
     }
 
@@ -147,19 +148,15 @@ impl OriginPacer {
     pub(super) fn note_busy(&self, began: Instant, asked: Option<Duration>) -> f64 {
         // Each `RandomState` hashes differently, so the hash is a random number.
         let spread = RandomState::new().hash_one(began) as f64 / u64::MAX as f64;
-        self.state().limiter.note_busy(now(), began, asked, spread);
+        self.state.lock().limiter.note_busy(now(), began, asked, spread);
         self.changed.notify_one();
         spread
     }
 
     /// Records a pause that another robotgate reported.
     pub(super) fn pause(&self, left: Duration) {
-        self.state().limiter.pause(now(), left);
+        self.state.lock().limiter.pause(now(), left);
         self.changed.notify_one();
-    }
-
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
     }
 }
 
@@ -195,7 +192,7 @@ impl WaitingRequest {
     ) -> Result<Self, TooEarly> {
         let (sender, receiver) = oneshot::channel();
         let number = {
-            let mut state = pacer.state();
+            let mut state = pacer.state.lock();
             let now = now();
             let Some(present) = Present::among(waiting) else {
                 let at = state
@@ -251,7 +248,7 @@ impl Drop for WaitingRequest {
     fn drop(&mut self) {
         // Remove the request from the queue. If it got its turn but has not received it, it is no longer in the queue,
         // and dropping `receiver` drops the turn.
-        let left = self.pacer.state().limiter.leave(self.number);
+        let left = self.pacer.state.lock().limiter.leave(self.number);
         if left.is_some() {
             self.pacer.changed.notify_one();
         }
@@ -291,12 +288,12 @@ impl Turn {
 
     /// Returns when this request may be sent: after the pause, and `gap` after the last request of this robotgate.
     pub(super) fn earliest(&self, gap: Duration) -> Instant {
-        self.pacer.state().limiter.earliest(now(), gap)
+        self.pacer.state.lock().limiter.earliest(now(), gap)
     }
 
     /// Returns whether a pause that the site asked for still lasts.
     pub(super) fn is_paused(&self) -> bool {
-        self.pacer.state().limiter.is_paused(now())
+        self.pacer.state.lock().limiter.is_paused(now())
     }
 
     /// Records a pause that another robotgate reported.
@@ -308,7 +305,7 @@ impl Turn {
     pub(crate) fn sent(&mut self) {
         let slot = self.slot.as_ref();
         let at = slot.and_then(|slot| slot.sent(self.is_sent)).unwrap_or_else(now);
-        self.pacer.state().limiter.sent(at, self.is_sent);
+        self.pacer.state.lock().limiter.sent(at, self.is_sent);
         self.is_sent = true;
         self.pacer.changed.notify_one();
     }
@@ -332,7 +329,7 @@ impl fmt::Debug for Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.pacer.state().limiter.ended(self.is_sent);
+        self.pacer.state.lock().limiter.ended(self.is_sent);
         self.pacer.changed.notify_one();
     }
 }

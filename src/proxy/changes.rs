@@ -7,11 +7,12 @@
 
 use std::{
     collections::{HashSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
 use memchr::{memchr, memmem, memrchr};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::{
@@ -89,7 +90,7 @@ impl ChangeNotes {
     /// this in a Tokio runtime.
     pub(super) fn note(self: &Arc<Self>, change: Change) {
         let weight = change.weight();
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         let is_full = queue.waiting.len() >= MAX_WAITING || queue.weight + weight > MAX_WEIGHT;
         if is_full && !queue.waiting.is_empty() {
             drop(queue);
@@ -113,7 +114,7 @@ impl ChangeNotes {
             tokio::pin!(idle);
             idle.as_mut().enable();
             {
-                let mut queue = self.lock();
+                let mut queue = self.queue.lock();
                 queue.is_closing = true;
                 if !queue.is_running {
                     return;
@@ -134,18 +135,13 @@ impl ChangeNotes {
     }
 
     fn next(&self) -> Option<(Change, bool)> {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         let Some(change) = queue.waiting.pop_front() else {
             queue.is_running = false;
             return None;
         };
         queue.weight -= change.weight();
         Some((change, queue.is_closing))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        // No code panics while it changes the queue, so the queue can be used even if the lock is poisoned.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -157,7 +153,7 @@ struct Ended<'n>(&'n ChangeNotes);
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.lock().is_running = false;
+            self.0.queue.lock().is_running = false;
         }
         self.0.idle.notify_waiters();
     }

@@ -9,13 +9,14 @@ use std::{
     collections::HashMap,
     net::{IpAddr, Ipv6Addr, SocketAddr},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::limits::{Allowance, Limit, Tally};
@@ -118,7 +119,7 @@ impl Clients {
     /// files.
     pub(super) fn beyond_files(config: &Config, files: usize) -> Vec<String> {
         let clients = Self::new(Instant::now(), files);
-        let (limits, share, room) = (&config.proxy.limits, clients.share, clients.table().room);
+        let (limits, share, room) = (&config.proxy.limits, clients.share, clients.table.lock().room);
         let (all, one) = ("all clients together get", "one client gets");
         let keys = [
             ("proxy.max-connections", all, "connections", limits.connections, room),
@@ -161,7 +162,7 @@ impl Clients {
 
     /// Returns the maximum number of connections of all clients together.
     pub(super) fn room(&self, limits: &Limits) -> usize {
-        limits.connections.min(self.table().room)
+        limits.connections.min(self.table.lock().room)
     }
 
     /// Admits one more connection of a client.
@@ -175,7 +176,7 @@ impl Clients {
         now: Instant,
     ) -> Result<Arc<ConnectionGuard>, Limit> {
         let key = key_of(from.ip());
-        let mut table = self.table();
+        let mut table = self.table.lock();
         if table.connections >= limits.connections.min(table.room) {
             return Err(Limit::Connections);
         }
@@ -200,11 +201,7 @@ impl Clients {
 
     /// Returns the number of open connections.
     pub(super) fn connections(&self) -> usize {
-        self.table().connections
-    }
-
-    fn table(&self) -> std::sync::MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().connections
     }
 }
 
@@ -215,11 +212,7 @@ impl Client {
     /// certificates, like a client that was never seen.
     fn is_forgettable(&self, limits: &Limits, now: Instant) -> bool {
         let is_full = |leaves: Allowance| leaves.is_full(limits.client_leaves, MINUTE, now);
-        self.connections.load(Ordering::Relaxed) == 0 && self.leaves().is_none_or(is_full)
-    }
-
-    fn leaves(&self) -> std::sync::MutexGuard<'_, Option<Allowance>> {
-        self.leaves.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connections.load(Ordering::Relaxed) == 0 && self.leaves.lock().is_none_or(is_full)
     }
 }
 
@@ -255,7 +248,7 @@ impl ConnectionGuard {
     /// # Errors
     /// Fails if the client has reached that limit.
     pub(super) fn take_leaf(&self, limits: &Limits, now: Instant) -> Result<(), Limit> {
-        let mut leaves = self.client.leaves();
+        let mut leaves = self.client.leaves.lock();
         let leaves = leaves.get_or_insert_with(|| Allowance::full(limits.client_leaves, now));
         match leaves.take(limits.client_leaves, MINUTE, now) {
             true => Ok(()),
@@ -281,12 +274,12 @@ impl ConnectionGuard {
 
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        let mut table = self.clients.table();
+        let mut table = self.clients.table.lock();
         table.connections = table.connections.saturating_sub(1);
         let left = self.client.connections.fetch_sub(1, Ordering::Relaxed);
         // A client that has used some of its allowance of certificates stays in the table. Otherwise, the client could
         // get a full allowance by reconnecting.
-        if left == 1 && self.client.leaves().is_none() {
+        if left == 1 && self.client.leaves.lock().is_none() {
             table.clients.remove(&self.key);
         }
     }

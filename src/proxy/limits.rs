@@ -4,10 +4,11 @@
 use std::{
     fmt,
     net::SocketAddr,
-    sync::{Mutex, PoisonError, atomic::AtomicU32},
+    sync::atomic::AtomicU32,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::{fetch::TOO_MANY_FETCHES, ratelimited::EventCounter};
@@ -71,7 +72,7 @@ impl Resets {
 
     /// Counts a cancelled request.
     pub(super) fn count(&self, now: Instant) {
-        let mut allowance = self.allowance.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut allowance = self.allowance.lock();
         if !allowance.take(self.allowed, RESETS_WITHIN, now) {
             self.enough.cancel();
         }

@@ -9,12 +9,9 @@
 mod accept;
 mod bind;
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use pingora::server::ShutdownWatch;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -137,7 +134,7 @@ impl Listeners {
     /// Fails if a socket cannot be bound.
     pub fn plan(&self, config: &Config) -> Result<Planned, ListenError> {
         let mut all = self.sockets();
-        all.extend(self.inherited().iter().cloned());
+        all.extend(self.inherited.lock().iter().cloned());
         let mut others = all.clone();
         let exact = |(named, speaks)| {
             // For example, HTTP and TLS may both have the address 127.0.0.1:0, where port 0 means any free port. Each
@@ -184,7 +181,7 @@ impl Listeners {
     /// waiting there, and serves them with the current configuration.
     pub async fn retire(&self, open: &Open) {
         let retired: Vec<Listener> = {
-            let mut listeners = self.lock();
+            let mut listeners = self.listeners.lock();
             let (kept, retired) = listeners.drain(..).partition(|listener| open.has(&listener.socket));
             *listeners = kept;
             retired
@@ -201,8 +198,8 @@ impl Listeners {
     /// Begins to accept connections on the sockets in `open`.
     pub fn take_up(&self, open: Open, live: &Arc<Live>, operators: &ServeOperator) {
         // This closes the inherited sockets that the configuration does not use.
-        self.inherited().clear();
-        let mut listeners = self.lock();
+        self.inherited.lock().clear();
+        let mut listeners = self.listeners.lock();
         for socket in open.sockets {
             if listeners.iter().any(|listener| listener.socket.is(&socket)) {
                 continue;
@@ -242,10 +239,10 @@ impl Listeners {
     /// has begun to stop. Connections of operators continue until the process ends.
     pub async fn drain(&self, bound: Duration) -> bool {
         let (for_operators, for_bots): (Vec<_>, Vec<_>) = {
-            let mut listeners = self.lock();
+            let mut listeners = self.listeners.lock();
             (listeners.drain(..)).partition(|listener| listener.socket.speaks == Speaks::Admin)
         };
-        *self.lock() = for_operators;
+        *self.listeners.lock() = for_operators;
         for listener in for_bots {
             // Ignore an error: the task has panicked, which was already reported. The tasks of the connections
             // continue.
@@ -261,15 +258,8 @@ impl Listeners {
     }
 
     fn sockets(&self) -> Vec<Socket> {
-        self.lock().iter().map(|listener| listener.socket.clone()).collect()
-    }
-
-    fn inherited(&self) -> MutexGuard<'_, Vec<Socket>> {
-        self.inherited.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Listener>> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+        let listeners = self.listeners.lock();
+        listeners.iter().map(|listener| listener.socket.clone()).collect()
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Instant,
 };
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 
 use super::{
     clients::{Clients, open_files},
@@ -98,8 +99,8 @@ impl Live {
     }
 
     fn keep_audit_log(&self, before: &Generation, generation: &Generation) {
-        let mut logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
-        // Drop the logs to which no request can write any more. When a log is dropped, it writes its remaining lines.
+        let mut logs = self.audit_logs.lock();
+        // Drop the logs that only this list still holds. When a log is dropped, it writes its remaining lines.
         logs.retain(|log| Arc::strong_count(log) > 1);
         if !Arc::ptr_eq(&before.audit, &generation.audit) {
             let output = generation.audit.output();
@@ -137,7 +138,7 @@ impl Live {
 
     /// Returns all audit logs that may still have lines to write.
     pub fn audit_logs(&self) -> Vec<Arc<AuditLog>> {
-        let mut logs = self.audit_logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logs = self.audit_logs.lock();
         logs.retain(|log| Arc::strong_count(log) > 1);
         logs.iter().cloned().chain([self.generation().audit.clone()]).collect()
     }

@@ -4,7 +4,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU32, Ordering},
     },
     time::{Duration, Instant},
@@ -12,6 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::BytesMut;
+use parking_lot::Mutex;
 use pingora::{
     apps::{HttpServerApp, ReusedHttpStream, ServerApp as _},
     protocols::{
@@ -165,10 +166,6 @@ impl Streams {
         true
     }
 
-    fn timers(&self) -> MutexGuard<'_, Vec<Timer>> {
-        self.timers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts a request that has ended.
     fn end(&self) {
         if self.outer_connect.resets.served.fetch_sub(1, Ordering::Relaxed) == 1 {
@@ -181,12 +178,12 @@ impl Streams {
 impl HttpServerApp for Streams {
     async fn process_new_http(self: &Arc<Self>, session: ServerSession, _: &ShutdownWatch) -> Option<ReusedHttpStream> {
         if self.begin() {
-            let mut timer = self.timers().pop().unwrap_or_default();
+            let mut timer = self.timers.lock().pop().unwrap_or_default();
             if let ServerSession::H2(session) = session {
                 let serving = gate::serve(Client::http2(session), &self.context, &mut timer);
                 self.context.running.track(serving).await;
             }
-            self.timers().push(timer);
+            self.timers.lock().push(timer);
         }
         self.end();
         // Return no connection for a next request, because an HTTP/2 stream carries only one.

@@ -13,13 +13,14 @@ use std::{
     net::{SocketAddr, TcpListener},
     os::fd::BorrowedFd,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use listenfd::ListenFd;
+use parking_lot::Mutex;
 use sd_notify::NotifyState;
 
 use crate::text::plain;
@@ -84,7 +85,7 @@ impl Notifier {
         let Some(sent) = &self.0 else { return };
         // If the text is an error, its first line says what is wrong.
         let text = plain(text.lines().next().unwrap_or_default(), MAX_STATUS);
-        let mut last = sent.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = sent.status.lock();
         if *last != text {
             last.clear();
             last.push_str(&text);

@@ -2,11 +2,12 @@
 //! fast.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -42,7 +43,7 @@ impl Clocks {
 
     /// Returns a copy that remembers the same jumps, and detects the next jump independently.
     pub(super) fn copy(&self) -> Self {
-        let seen = self.lock();
+        let seen = self.seen.lock();
         Self {
             last: ArcSwap::from_pointee(seen.watch),
             seen: Mutex::new(Seen {
@@ -57,7 +58,7 @@ impl Clocks {
         if self.last.load().can_skip_check(now, running()) {
             return None;
         }
-        let mut seen = self.lock();
+        let mut seen = self.seen.lock();
         // Check again under the lock, because another thread might have detected the same jump.
         let jump = seen.watch.detect_jump(SystemTime::now(), running());
         self.last.store(Arc::new(seen.watch));
@@ -79,17 +80,12 @@ impl Clocks {
 
     /// Returns the remembered jumps of the clock, the oldest first.
     pub(super) fn jumps(&self) -> Vec<Jump> {
-        self.lock().jumps.clone()
+        self.seen.lock().jumps.clone()
     }
 
     #[cfg(test)]
     pub(super) fn remember(&self, jump: Jump) {
-        self.lock().remember(jump);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Seen> {
-        // Even after a panic, the data is valid: no code that could panic runs in the middle of a change.
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock().remember(jump);
     }
 }
 

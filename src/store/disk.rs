@@ -13,13 +13,14 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::{
-        Arc, Condvar, Mutex, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::JoinHandle,
     time::Duration,
 };
 
+use parking_lot::{Condvar, Mutex, RwLock};
 use tokio::sync::Semaphore;
 
 pub use self::{
@@ -131,7 +132,7 @@ impl Disk {
 
     /// Changes the limits of the file.
     pub fn set_options(&self, options: DiskOptions) {
-        *self.shared.keep.lock().unwrap_or_else(PoisonError::into_inner) = options.keep;
+        *self.shared.keep.lock() = options.keep;
         self.shared.max_bytes.store(options.max_bytes, Ordering::Relaxed);
     }
 
@@ -141,7 +142,7 @@ impl Disk {
     /// Fails if the file cannot be read now.
     pub(super) async fn recall(&self, name: String) -> Result<Option<Arc<OriginState>>, FileError> {
         let part = {
-            let queue = self.shared.lock();
+            let queue = self.shared.queue.lock();
             match queue.find(&name) {
                 Some(Change::Keep { state, complete: true }) => return Ok(Some(state.clone())),
                 Some(Change::Keep { state, complete: false }) => Some(state.clone()),
@@ -183,7 +184,7 @@ impl Disk {
     }
 
     fn change(&self, name: String, change: Change) {
-        let mut queue = self.shared.lock();
+        let mut queue = self.shared.queue.lock();
         if queue.closed {
             return;
         }
@@ -207,20 +208,20 @@ impl Disk {
     /// Returns the approximate size of the texts and records in the file, and their maximum size, both in bytes. The
     /// size is `None` while the file is closed because of an error.
     pub fn bytes(&self) -> (Option<u64>, u64) {
-        let file = self.shared.file.read().unwrap_or_else(PoisonError::into_inner);
+        let file = self.shared.file.read();
         let held = file.as_ref().map(|file| file.held());
         (held, self.shared.max_bytes.load(Ordering::Relaxed))
     }
 
     /// Returns the number of origins whose changes are not written yet.
     pub fn waiting(&self) -> usize {
-        self.shared.lock().len()
+        self.shared.queue.lock().len()
     }
 
     /// Waits until all changes that are queued now are written, or for ten seconds. Returns whether they were written.
     pub async fn flush(&self) -> bool {
         let flushed = {
-            let mut queue = self.shared.lock();
+            let mut queue = self.shared.queue.lock();
             if queue.closed && !self.shared.is_open() {
                 // The writer thread has ended, so nothing will be written any more.
                 return false;
@@ -242,7 +243,7 @@ impl Disk {
     /// Writes the queued changes and closes the file, at the end of the program. Blocks.
     pub fn close(&self) {
         self.shared.close();
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let writer = self.writer.lock().take();
         if let Some(writer) = writer {
             // A panic of the writer has been printed already.
             let _ = writer.join();

@@ -5,9 +5,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
+    sync::{Arc, Weak, atomic::Ordering},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::cached_origin::CachedOrigin;
@@ -92,7 +93,7 @@ impl InFlightFetches {
         name: Name,
         enter: impl FnOnce() -> Result<FetchPermit, LookupError>,
     ) -> Result<FetchHandle, LookupError> {
-        let mut in_flight = self.lock();
+        let mut in_flight = self.0.lock();
         let wait = |entry: &mut Entry, permit| {
             entry.waiting += 1;
             FetchHandle::Queued(QueuedFetch {
@@ -136,12 +137,12 @@ impl InFlightFetches {
 
     /// Returns the cached origin that the fetch for `origin`, queued or running, will update.
     pub(super) fn of(&self, origin: &Origin) -> Option<Arc<CachedOrigin>> {
-        self.lock().get(origin).map(|entry| entry.fetch.cached.clone())
+        self.0.lock().get(origin).map(|entry| entry.fetch.cached.clone())
     }
 
     /// Returns all cached origins whose fetch is queued or running.
     pub(super) fn cache(&self) -> Vec<(Origin, Arc<CachedOrigin>)> {
-        let in_flight = self.lock();
+        let in_flight = self.0.lock();
         let cache = in_flight
             .iter()
             .map(|(origin, entry)| (origin.clone(), entry.fetch.cached.clone()));
@@ -149,12 +150,7 @@ impl InFlightFetches {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.lock().len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Origin, Entry>> {
-        // A panic cannot leave a half-made entry: entries are inserted and removed as a whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().len()
     }
 }
 
@@ -229,7 +225,7 @@ impl QueuedFetch {
 
 impl Drop for QueuedFetch {
     fn drop(&mut self) {
-        let mut in_flight = self.in_flight.lock();
+        let mut in_flight = self.in_flight.0.lock();
         let Some(entry) = in_flight.get_mut(&self.origin) else {
             return;
         };
@@ -255,7 +251,7 @@ impl FetchGuard {
 
 impl Drop for FetchGuard {
     fn drop(&mut self) {
-        self.in_flight.lock().remove(&self.origin);
+        self.in_flight.0.lock().remove(&self.origin);
         self.fetch.cached.fetching.store(false, Ordering::Relaxed);
         self.fetch.stage.send_replace(Stage::Finished);
     }

@@ -7,12 +7,10 @@ mod refresh;
 mod reload;
 mod turns;
 
-use std::{
-    sync::{LazyLock, Mutex},
-    time::Duration,
-};
+use std::{sync::LazyLock, time::Duration};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinHandle,
@@ -97,7 +95,7 @@ impl Fetch for Puppet {
             Fetched::Failed(failure) => Some(failure.error.clone()),
             _ => None,
         };
-        let mut records = self.records.lock().expect("no test panics with it");
+        let mut records = self.records.lock();
         records.push((finished.origin.clone(), error));
     }
 
@@ -106,14 +104,14 @@ impl Fetch for Puppet {
     }
 
     fn took_shared_copy(&self, shared: &SharedCopy<'_>, _reservation: ()) {
-        let mut records = self.records.lock().expect("no test panics with it");
+        let mut records = self.records.lock();
         records.push((shared.origin.clone(), None));
     }
 }
 
 impl Puppet {
     fn records(&self) -> Vec<(Origin, Option<FetchError>)> {
-        self.records.lock().expect("no test panics with it").clone()
+        self.records.lock().clone()
     }
 }
 

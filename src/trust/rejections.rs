@@ -5,9 +5,10 @@ use std::{
     collections::HashMap,
     hash::{BuildHasher as _, Hash, RandomState},
     net::{IpAddr, Ipv6Addr},
-    sync::{Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
+
+use parking_lot::Mutex;
 
 use super::clients;
 use crate::text::words;
@@ -69,7 +70,7 @@ impl Rejections {
         now: SystemTime,
     ) -> Option<u64> {
         let client = key_of(client);
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.lock();
         let known = table
             .iter()
             .position(|entry| entry.rejection.client == client && entry.rejection.kind == kind);
@@ -117,7 +118,7 @@ impl Rejections {
     /// and then sent data.
     pub fn note_trust(&self, program: impl Hash, now: SystemTime) {
         let key = self.hasher.hash_one(program);
-        let mut trusting = self.trusting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trusting = self.trusting.lock();
         if trusting.len() >= MAX_TRUSTING {
             trusting.retain(|_, since| is_recent(*since, now));
             // If more than half of the programs were seen recently, all are forgotten. Otherwise, this search of the
@@ -132,13 +133,13 @@ impl Rejections {
     /// Returns whether `program` showed within the last ten seconds that it trusts the certificate.
     pub fn trusts(&self, program: impl Hash, now: SystemTime) -> bool {
         let key = self.hasher.hash_one(program);
-        let trusting = self.trusting.lock().unwrap_or_else(PoisonError::into_inner);
+        let trusting = self.trusting.lock();
         trusting.get(&key).is_some_and(|since| is_recent(*since, now))
     }
 
     /// Returns the clients that rejected certificates, the latest first.
     pub fn list(&self) -> Vec<Rejection> {
-        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.lock();
         table.iter().rev().map(|entry| entry.rejection.clone()).collect()
     }
 }

@@ -37,7 +37,7 @@ mod stream;
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -45,6 +45,7 @@ use std::{
 
 use bytes::Bytes;
 use h2::client::SendRequest;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use self::{error::StreamError, message::request, stream::Stream};
@@ -174,7 +175,7 @@ impl SharedConnection {
     /// Opens no new streams from now on. The connection ends when its open streams have ended.
     pub fn close(&self) {
         self.0.away.store(true, Ordering::Relaxed);
-        self.0.sender().take();
+        self.0.sender.lock().take();
     }
 
     /// Opens a stream and sends the head of a request. Set `end` if the request has no content.
@@ -212,7 +213,7 @@ impl State {
 
     /// Counts a new stream until the returned permit is dropped. Fails if the connection can open no stream now.
     fn enter(self: &Arc<Self>, content: bool) -> Result<(SendRequest<Bytes>, StreamPermit), StreamError> {
-        let guard = self.sender();
+        let guard = self.sender.lock();
         let sender = guard.as_ref().filter(|_| !self.is_away());
         let sender = sender.ok_or_else(StreamError::closed)?.clone();
         // Keep the lock while counting, so that the task that drives the connection cannot close it between the check
@@ -228,11 +229,6 @@ impl State {
             settled: false,
         };
         Ok((sender, permit))
-    }
-
-    fn sender(&self) -> MutexGuard<'_, Option<SendRequest<Bytes>>> {
-        // The value is valid even if a thread has panicked under the lock.
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

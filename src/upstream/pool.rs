@@ -6,14 +6,12 @@ use std::{
     hash::{BuildHasher as _, RandomState},
     net::SocketAddr,
     pin::Pin,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     task::{Context, Waker},
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use pingora::protocols::Stream;
 use tokio::io::{AsyncRead as _, ReadBuf};
 
@@ -79,18 +77,13 @@ impl<V> Shards<V> {
     /// Locks the part of the map that contains `key`.
     pub fn of(&self, key: &Key) -> MutexGuard<'_, HashMap<Key, V>> {
         // The cast loses nothing: the remainder is below `SHARDS`.
-        lock(&self.shards[(self.hasher.hash_one(key) % SHARDS as u64) as usize])
+        self.shards[(self.hasher.hash_one(key) % SHARDS as u64) as usize].lock()
     }
 
     /// Locks the parts of the map, one after the other.
     pub fn each(&self) -> impl Iterator<Item = MutexGuard<'_, HashMap<Key, V>>> {
-        self.shards.iter().map(lock)
+        self.shards.iter().map(Mutex::lock)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Use the map even after a panic: changes under these locks are never left half made.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // === impl Pool ===

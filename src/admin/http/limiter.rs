@@ -4,10 +4,11 @@
 
 use std::{
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -76,7 +77,7 @@ impl ConnectionLimiter {
             }),
             closing: CancellationToken::new(),
         });
-        lock(&self.taken).push(state.clone());
+        self.taken.lock().push(state.clone());
         Some(ConnectionPermit {
             state,
             taken: self.taken.clone(),
@@ -88,7 +89,7 @@ impl ConnectionLimiter {
     /// If none is idle, waits.
     async fn make_room_for(&self, address: Option<IpAddr>) {
         let same_address = |state: &&Arc<State>| state.address == address;
-        let is_full = || lock(&self.taken).iter().filter(same_address).count() >= MAX_OF_ONE;
+        let is_full = || self.taken.lock().iter().filter(same_address).count() >= MAX_OF_ONE;
         while is_full() && !self.close_longest_idle(same_address) {
             tokio::time::sleep(PAUSE).await;
         }
@@ -97,9 +98,9 @@ impl ConnectionLimiter {
     /// Of the connections for which `who` returns true, closes the one that has been idle for the longest time. Returns
     /// `false` if none of them is idle.
     fn close_longest_idle(&self, who: impl Fn(&&Arc<State>) -> bool) -> bool {
-        let taken = lock(&self.taken);
+        let taken = self.taken.lock();
         let open = taken.iter().filter(who).filter(|state| !state.closing.is_cancelled());
-        let idle = open.filter_map(|state| Some((lock(&state.activity).idle_since()?, state)));
+        let idle = open.filter_map(|state| Some((state.activity.lock().idle_since()?, state)));
         let longest = idle.min_by_key(|(since, _)| *since);
         longest.map(|(_, state)| state.closing.cancel()).is_some()
     }
@@ -120,14 +121,14 @@ impl Default for ConnectionLimiter {
 impl ConnectionPermit {
     /// Marks the connection as busy until the guard is dropped.
     pub(super) fn begin_response(&self) -> ResponseGuard<'_> {
-        let mut now = lock(&self.state.activity);
+        let mut now = self.state.activity.lock();
         (now.last, now.responding) = (Instant::now(), true);
         ResponseGuard(self)
     }
 
     /// Records whether bytes of a response wait for the client to read them.
     pub(super) fn set_sending(&self, sending: bool) {
-        lock(&self.state.activity).sending = sending.then(Instant::now);
+        self.state.activity.lock().sending = sending.then(Instant::now);
     }
 
     /// Waits until this connection has to make room for another one. That happens only while it is idle.
@@ -138,13 +139,13 @@ impl ConnectionPermit {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        lock(&self.taken).retain(|state| !Arc::ptr_eq(state, &self.state));
+        self.taken.lock().retain(|state| !Arc::ptr_eq(state, &self.state));
     }
 }
 
 impl Drop for ResponseGuard<'_> {
     fn drop(&mut self) {
-        lock(&self.0.state.activity).responding = false;
+        self.0.state.activity.lock().responding = false;
     }
 }
 
@@ -157,12 +158,6 @@ impl Activity {
         let waits = self.sending.is_some_and(|since| since.elapsed() <= MAX_SENDING);
         (!self.responding && !waits).then_some(self.last)
     }
-}
-
-fn lock<T>(locked: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic of another thread cannot leave a half-made change, because each change is complete before the lock is
-    // released. So a poisoned lock can be used.
-    locked.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Maximum number of open connections. The same number can wait for a permit.

@@ -17,7 +17,7 @@ fn at(address: &str) -> SocketAddr {
 }
 
 fn known(clients: &Arc<Clients>) -> usize {
-    clients.table().clients.len()
+    clients.table.lock().clients.len()
 }
 
 #[test]

@@ -7,11 +7,13 @@
 use std::{
     path::PathBuf,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant, SystemTime},
 };
+
+use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::{COPIES, file::CopyFile, queue::Queue};
 use crate::{
@@ -42,23 +44,18 @@ pub(super) struct SharedDisk {
 
 /// Methods for readers and the writer thread.
 impl SharedDisk {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Use the queue even after a panic: at worst it lacks copies, which are fetched again.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn close(&self) {
-        self.lock().closed = true;
+        self.queue.lock().closed = true;
         self.work.notify_one();
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.file.read().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.file.read().is_some()
     }
 
     /// Runs `work` on the file. If that fails, closes the file. The writer thread then opens it again.
     fn with_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
-        let file = self.file.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let file = self.file.read().clone();
         let Some(file) = file else {
             return Err(FileError::Closed);
         };
@@ -66,7 +63,7 @@ impl SharedDisk {
         if let Err(error) = &done {
             let is_damage = matches!(error, FileError::Damaged(_));
             self.is_suspect.fetch_or(is_damage, Ordering::Relaxed);
-            let mut current = self.file.write().unwrap_or_else(PoisonError::into_inner);
+            let mut current = self.file.write();
             // Another thread may have closed the file, and the writer may have reopened it. Close only the file that
             // failed.
             let closed = current.take_if(|current| Arc::ptr_eq(current, &file));
@@ -74,7 +71,7 @@ impl SharedDisk {
             close([Some(file), closed]);
             // Notify while the queue is locked. Otherwise, a writer that is just about to wait could miss the
             // notification.
-            let _queue = self.lock();
+            let _queue = self.queue.lock();
             self.work.notify_one();
         }
         done
@@ -110,7 +107,7 @@ impl SharedDisk {
                     pause = Pause::default();
                     self.trouble
                         .end(&self.path, "robots.txt files are written to the disk again");
-                    if closing && !self.lock().has_work() {
+                    if closing && !self.queue.lock().has_work() {
                         break;
                     }
                 }
@@ -119,7 +116,7 @@ impl SharedDisk {
                     self.failed(&error);
                     if closing {
                         tracing::error!(
-                            origins = self.lock().len(),
+                            origins = self.queue.lock().len(),
                             "the most recent robots.txt files were not saved"
                         );
                         break;
@@ -129,9 +126,9 @@ impl SharedDisk {
                 }
             }
         }
-        let closed = self.file.write().unwrap_or_else(PoisonError::into_inner).take();
+        let closed = self.file.write().take();
         close(closed);
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         queue.closed = true;
         queue.clear();
     }
@@ -156,14 +153,14 @@ impl SharedDisk {
         // A reader can still have the old file open for a moment, so wait until the lock on the file is free.
         let file = open_patiently(&COPIES, &self.path, self.cache_bytes, check)?;
         self.is_suspect.store(false, Ordering::Relaxed);
-        *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
+        *self.file.write() = Some(Arc::new(file));
         Ok(())
     }
 
     /// Waits until the pause after an error is over and there is something to do: changes to write, a file to reopen,
     /// or a scan for old origins. Then waits a little longer for more changes. Returns whether the queue is closed.
     fn wait_for_work(&self, collecting: &Collecting, pause: &Pause) -> bool {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         while !queue.closed {
             let rest = match pause.rest() {
                 rest if !rest.is_zero() => rest,
@@ -173,8 +170,7 @@ impl SharedDisk {
             if rest.is_zero() {
                 break;
             }
-            let waited = self.work.wait_timeout(queue, rest);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.work.wait_for(&mut queue, rest);
         }
         let gathering = Instant::now();
         while !queue.is_urgent() && queue.has_work() {
@@ -182,23 +178,22 @@ impl SharedDisk {
             if rest.is_zero() {
                 break;
             }
-            let waited = self.work.wait_timeout(queue, rest);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.work.wait_for(&mut queue, rest);
         }
         queue.closed
     }
 
     fn write_batch(&self) -> Result<(), FileError> {
-        let batch = self.lock().take();
+        let batch = self.queue.lock().take();
         let result = match batch.changes.is_empty() {
             true => Ok(()),
             false => self.with_file(|file| file.write(&batch.changes)),
         };
         if let Err(error) = result {
-            self.lock().give_back(batch);
+            self.queue.lock().give_back(batch);
             return Err(error);
         }
-        self.lock().mark_written();
+        self.queue.lock().mark_written();
         self.make_room()?;
         for flushed in batch.flushing {
             // Sending fails only if the caller of `flush` no longer waits.
@@ -229,7 +224,7 @@ impl SharedDisk {
         if !collecting.rest().is_zero() {
             return Ok(());
         }
-        let keep = *self.keep.lock().unwrap_or_else(PoisonError::into_inner);
+        let keep = *self.keep.lock();
         let Some(oldest) = SystemTime::now().checked_sub(keep) else {
             return Ok(());
         };

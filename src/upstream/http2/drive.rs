@@ -40,7 +40,7 @@ where
         run(&mut connection, pings, &state, idle).await;
     }
     state.away.store(true, Ordering::Relaxed);
-    state.sender().take();
+    state.sender.lock().take();
 }
 
 async fn run<T>(connection: &mut Connection<T, Bytes>, mut pings: PingPong, state: &State, idle: Duration)
@@ -102,7 +102,7 @@ impl State {
     fn observe(&self, allowed: usize, cx: &mut Context<'_>) {
         self.limit
             .store(allowed.min(self.bounds.streams as usize), Ordering::Relaxed);
-        let mut sender = self.sender();
+        let mut sender = self.sender.lock();
         // This sender is always ready, because it has opened no stream that could be pending. It fails only after a
         // GOAWAY or if the connection failed.
         if let Some(sender) = &mut *sender
@@ -114,7 +114,7 @@ impl State {
 
     /// Closes the connection if it has no streams, and returns whether it did. h2 then sends the closing frames.
     fn close(&self) -> bool {
-        let mut sender = self.sender();
+        let mut sender = self.sender.lock();
         if self.streams.load(Ordering::Relaxed) > 0 {
             return false;
         }

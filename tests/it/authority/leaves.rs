@@ -1,8 +1,7 @@
 //! The cache of TLS server configurations: one certificate for each name, limited in number and never expired; and the
 //! TLS sessions.
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use robotgate::authority::{Leaves, MintError};
 use rustls::{HandshakeKind, version::TLS12};
 use tokio::task::JoinSet;
@@ -22,13 +21,13 @@ impl Clock {
     }
 
     fn set(&self, change: impl FnOnce(SystemTime) -> SystemTime) {
-        let mut now = self.0.lock().unwrap();
+        let mut now = self.0.lock();
         *now = change(*now);
     }
 
     fn leaves(&self) -> Leaves {
         let clock = self.clone();
-        Leaves::with_clock(Arc::new(authority()), 16, move || *clock.0.lock().unwrap())
+        Leaves::with_clock(Arc::new(authority()), 16, move || *clock.0.lock())
     }
 }
 

@@ -5,10 +5,10 @@ use std::{
     fs::File,
     io::{Read as _, Seek as _, SeekFrom},
     path::PathBuf,
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 /// An index of the audit log.
@@ -53,7 +53,7 @@ impl Ledger {
     /// Returns the exchanges so far with a host and port (`host:port`), or only those whose path begins with the two
     /// given parts (`host:port/a/b`), in order.
     pub fn about(&self, authority: &str) -> Vec<Entry> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         known.read(&self.path);
         let found = known.about.get(authority).cloned().unwrap_or_default();
         found.iter().filter_map(|at| known.entries.get(at)).cloned().collect()
@@ -61,7 +61,7 @@ impl Ledger {
 
     /// Forgets exchanges (see [`about`](Self::about)). This saves memory, because a fuzzer makes very many.
     pub fn forget(&self, about: &str) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         for at in known.about.remove(about).unwrap_or_default() {
             known.entries.remove(&at);
         }

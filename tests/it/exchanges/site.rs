@@ -1,13 +1,8 @@
 //! The origin of the [scenarios](super::scenario): responds as the scenario says, and records the requests.
 
-use std::{
-    collections::HashMap,
-    io,
-    net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, io, net::SocketAddr, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -67,26 +62,22 @@ impl Site {
     }
 
     pub fn add(&self, number: u64, scenario: Arc<Scenario>) {
-        self.state().scenarios.insert(number, scenario);
+        self.state.lock().scenarios.insert(number, scenario);
     }
 
     /// Returns the requests of a scenario, in the order in which their heads arrived.
     pub fn seen(&self, number: u64) -> Vec<Seen> {
-        self.state().seen.get(&number).cloned().unwrap_or_default()
+        self.state.lock().seen.get(&number).cloned().unwrap_or_default()
     }
 
     /// Forgets a scenario, and ignores its later requests.
     pub fn forget(&self, number: u64) {
-        self.state().seen.remove(&number);
+        self.state.lock().seen.remove(&number);
     }
 
     /// Returns everything received that belongs to no scenario.
     pub fn wrong(&self) -> Vec<String> {
-        self.state().wrong.clone()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().wrong.clone()
     }
 
     async fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
@@ -98,12 +89,13 @@ impl Site {
             let Some(head) = read.messages.first() else {
                 if let Rest::Broken(why) = read.rest {
                     let wrong = format!("{why}: {}", bytes[read.end..].escape_ascii());
-                    self.state().wrong.push(wrong);
+                    self.state.lock().wrong.push(wrong);
                     return Ok(());
                 }
                 if stream.read_buf(&mut bytes).await? == 0 {
                     if !bytes.is_empty() {
-                        self.state()
+                        self.state
+                            .lock()
                             .wrong
                             .push(format!("a part of a head: {}", bytes.escape_ascii()));
                     }
@@ -121,11 +113,12 @@ impl Site {
                 return stream.write_all((head + robots).as_bytes()).await;
             }
             let known = parse(&target).and_then(|(number, ask)| {
-                let scenario = self.state().scenarios.get(&number)?.clone();
+                let scenario = self.state.lock().scenarios.get(&number)?.clone();
                 (ask < scenario.asks.len()).then_some((number, ask, scenario))
             });
             let Some((number, ask, scenario)) = known else {
-                self.state()
+                self.state
+                    .lock()
                     .wrong
                     .push(format!("nobody asked for this: {}", bytes.escape_ascii()));
                 return Ok(());
@@ -137,7 +130,7 @@ impl Site {
                 message: head.clone(),
             };
             let at = {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 let all = state.seen.entry(number).or_default();
                 all.push(seen);
                 all.len() - 1
@@ -210,7 +203,7 @@ impl Site {
             if (taken || seen_at.take(bytes))
                 && let Rest::Broken(why) = strict::requests(bytes).rest
             {
-                self.state().wrong.push(format!("{why}: {}", bytes.escape_ascii()));
+                self.state.lock().wrong.push(format!("{why}: {}", bytes.escape_ascii()));
             }
             return Ok(false);
         }
@@ -231,7 +224,7 @@ struct SeenAt<'s> {
 impl SeenAt<'_> {
     /// Calls `work` on the request. Returns `None` if the scenario was forgotten.
     fn with<T>(&self, work: impl FnOnce(&mut Seen) -> T) -> Option<T> {
-        let mut state = self.site.state();
+        let mut state = self.site.state.lock();
         let seen = state.seen.get_mut(&self.number).and_then(|seen| seen.get_mut(self.at));
         seen.map(work)
     }
@@ -258,7 +251,11 @@ impl SeenAt<'_> {
         };
         let is_complete = message.end == End::Complete;
         if let End::Broken(why) = message.end {
-            self.site.state().wrong.push(format!("{why}: {}", bytes.escape_ascii()));
+            self.site
+                .state
+                .lock()
+                .wrong
+                .push(format!("{why}: {}", bytes.escape_ascii()));
         }
         let until = message.until;
         self.with(|seen| seen.message = message);

@@ -1,10 +1,8 @@
 //! A slow or silent origin takes only limited time, and does not prevent fetches from other origins.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use super::RULES;
@@ -210,7 +208,7 @@ async fn many_new_origins_are_fetched_a_few_at_a_time() {
     let origin = Origin::start()
         .on("/robots.txt", move |_| {
             let latch = Latch::new();
-            held.lock().expect("nobody panics with it").push(latch.clone());
+            held.lock().push(latch.clone());
             Reply::ok("text/plain", RULES).after(&latch)
         })
         .anything("page")
@@ -228,7 +226,7 @@ async fn many_new_origins_are_fetched_a_few_at_a_time() {
 
     for ended in 0..CROWD {
         let last = wait::until("as many fetches as there may be", || {
-            let latches = latches.lock().expect("nobody panics with it");
+            let latches = latches.lock();
             let running = latches.len() - ended;
             assert!(running <= FETCHES, "{running} fetches at once");
             (running == FETCHES.min(CROWD - ended)).then(|| latches.last().cloned())
@@ -237,11 +235,7 @@ async fn many_new_origins_are_fetched_a_few_at_a_time() {
         // The other fetches keep running as long as the crowd needs, and are then ended.
         let at = CROWD - ended;
         match at <= FETCHES {
-            true => latches
-                .lock()
-                .expect("nobody panics with it")
-                .iter()
-                .for_each(Latch::open),
+            true => latches.lock().iter().for_each(Latch::open),
             false => last.expect("one runs").open(),
         }
     }

@@ -5,9 +5,10 @@
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use tokio::{net::UdpSocket, task::JoinHandle};
 
 /// What the name server answers when it is asked for a name.
@@ -58,7 +59,7 @@ impl Dns {
 
     /// Sets the answer for `name`.
     pub fn answer(&self, name: &str, answer: DnsAnswer) {
-        self.zone().answers.insert(name.to_ascii_lowercase(), answer);
+        self.zone.lock().answers.insert(name.to_ascii_lowercase(), answer);
     }
 
     /// Makes `name` resolve to this address.
@@ -68,15 +69,12 @@ impl Dns {
 
     /// Returns how often the IPv4 address of `name` was asked for.
     pub fn queries(&self, name: &str) -> usize {
-        self.zone()
+        self.zone
+            .lock()
             .queries
             .get(&(name.to_ascii_lowercase(), A))
             .copied()
             .unwrap_or(0)
-    }
-
-    fn zone(&self) -> std::sync::MutexGuard<'_, Zone> {
-        self.zone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -89,10 +87,7 @@ impl Drop for Dns {
 async fn serve(socket: UdpSocket, zone: Arc<Mutex<Zone>>) {
     let mut packet = [0; 4096];
     while let Ok((length, from)) = socket.recv_from(&mut packet).await {
-        let reply = zone
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .reply(&packet[..length]);
+        let reply = zone.lock().reply(&packet[..length]);
         if let Some(reply) = reply {
             // If the datagram is lost, the resolver repeats the query.
             drop(socket.send_to(&reply, from).await);

@@ -4,12 +4,13 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, copy},
     net::{TcpListener, TcpStream, UnixStream},
@@ -77,7 +78,7 @@ impl Link {
 
     /// Begins a fault, or ends it.
     pub fn set(&self, fault: Option<Fault>) {
-        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+        *self.fault.lock() = fault;
     }
 }
 
@@ -89,7 +90,7 @@ async fn forward(client: TcpStream, server: UnixStream, fault: Arc<Mutex<Option<
         let mut buffer = vec![0; 64 * 1024];
         while let Ok(length @ 1..) = from_server.read(&mut buffer).await {
             let mut answer = &buffer[..length];
-            let fault = *fault.lock().unwrap_or_else(PoisonError::into_inner);
+            let fault = *fault.lock();
             match fault {
                 None => {}
                 Some(Fault::Drop) => std::future::pending().await,

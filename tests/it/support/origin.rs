@@ -9,11 +9,12 @@ use std::{
     collections::HashMap,
     net::SocketAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use tokio::{net::TcpListener, task::JoinHandle};
 
@@ -181,17 +182,20 @@ impl Origin {
 
     /// Replaces the reply for a path.
     pub fn change(&self, path: &str, reply: Reply) {
-        lock(&self.site.pages).insert(path.to_owned(), Arc::new(move |_| reply.clone()));
+        self.site
+            .pages
+            .lock()
+            .insert(path.to_owned(), Arc::new(move |_| reply.clone()));
     }
 
     /// Changes the certificate that new connections get.
     pub fn present(&self, certificate: &Certificate) {
-        *lock(&self.site.tls) = Some(certificate.server_config());
+        *self.site.tls.lock() = Some(certificate.server_config());
     }
 
     /// Returns all requests so far, in order.
     pub fn requests(&self) -> Vec<Request> {
-        lock(&self.site.requests).clone()
+        self.site.requests.lock().clone()
     }
 
     pub fn requests_for(&self, path: &str) -> Vec<Request> {
@@ -203,7 +207,9 @@ impl Origin {
 
     /// Counts the requests for a path.
     pub fn count(&self, path: &str) -> usize {
-        lock(&self.site.requests)
+        self.site
+            .requests
+            .lock()
             .iter()
             .filter(|request| request.path() == path)
             .count()
@@ -248,7 +254,7 @@ impl Drop for Origin {
 
 impl Site {
     fn answer(&self, request: &Request) -> Reply {
-        let page = lock(&self.pages).get(request.path()).cloned();
+        let page = self.pages.lock().get(request.path()).cloned();
         match page.or_else(|| self.fallback.clone()) {
             Some(handler) => handler(request),
             None => Reply::status(404),
@@ -258,9 +264,4 @@ impl Site {
     fn count_cut(&self) {
         self.cut.fetch_add(1, Ordering::SeqCst);
     }
-}
-
-/// Locks a mutex even if another thread has panicked. A second panic would hide the first one.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

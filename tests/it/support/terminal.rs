@@ -8,13 +8,14 @@ use std::{
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use rustix::{
     fs::{Mode, OFlags},
     process::{Pid, Signal, kill_process},
@@ -83,7 +84,7 @@ impl AtTerminal {
             while is_open.load(Ordering::Relaxed) {
                 match screen.read(&mut some) {
                     Ok(length @ 1..) => {
-                        let mut shown = showing.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut shown = showing.lock();
                         shown.extend_from_slice(&some[..length]);
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(Duration::from_millis(2)),
@@ -103,7 +104,7 @@ impl AtTerminal {
 
     /// Returns the text that was shown so far. Line ends become `\n`; all other control characters are kept.
     pub fn shown(&self) -> String {
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.shown.lock();
         String::from_utf8_lossy(&shown).replace("\r\n", "\n")
     }
 

@@ -3,12 +3,13 @@
 use std::{
     io::{BufRead, BufReader, Read},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread,
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 /// A line of output. `json` is null if the line is not JSON.
@@ -57,11 +58,7 @@ impl Log {
         thread::spawn(move || {
             for text in BufReader::new(source).lines().map_while(Result::ok) {
                 let json = serde_json::from_str(&text).unwrap_or(Value::Null);
-                writer
-                    .lines
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(Line { text, json });
+                writer.lines.lock().push(Line { text, json });
             }
             writer.complete.store(true, Ordering::SeqCst);
         });
@@ -69,7 +66,7 @@ impl Log {
     }
 
     pub fn lines(&self) -> Vec<Line> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lines.lock().clone()
     }
 
     /// Returns whether robotgate has closed this output.

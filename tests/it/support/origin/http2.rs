@@ -7,7 +7,7 @@ use bytes::Bytes;
 use h2::{Reason, SendStream, server::SendResponse};
 use tokio::sync::Notify;
 
-use super::{Reply, Request, Site, Step, lock};
+use super::{Reply, Request, Site, Step};
 use crate::support::{
     io::Io,
     wire::{End, Fields},
@@ -37,7 +37,7 @@ pub(super) async fn serve(
                 sni,
                 ..read(request).await
             };
-            lock(&site.requests).push(request.clone());
+            site.requests.lock().push(request.clone());
             let answered = answer(site.answer(&request), &request.method, respond, &broken).await;
             answered.inspect_err(|_| site.count_cut())
         });

@@ -11,7 +11,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{Request, Site, Step, http2, lock};
+use super::{Request, Site, Step, http2};
 use crate::support::wire::{End, Wire};
 
 /// Accepts connections until the task is aborted. That also closes the connections.
@@ -28,7 +28,7 @@ pub(super) async fn accept(listener: TcpListener, site: Arc<Site>) {
 async fn serve(stream: TcpStream, site: Arc<Site>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let connection = site.connections.fetch_add(1, Ordering::SeqCst);
-    let tls = lock(&site.tls).clone();
+    let tls = site.tls.lock().clone();
     let (mut wire, sni) = match tls {
         None => (Wire::new(stream), None),
         Some(config) => {
@@ -46,7 +46,7 @@ async fn serve(stream: TcpStream, site: Arc<Site>) -> io::Result<()> {
             sni: sni.clone(),
             ..request
         };
-        lock(&site.requests).push(request.clone());
+        site.requests.lock().push(request.clone());
         if request.end == End::Cut {
             break;
         }
