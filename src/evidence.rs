@@ -19,11 +19,12 @@ mod writer;
 use std::{
     fmt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     thread::JoinHandle,
     time::{Duration, Instant, SystemTime},
 };
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use self::{history::day_of, queue::PutResult, writer::Shared};
@@ -198,7 +199,7 @@ impl Evidence {
     /// Writes all queued texts and ends the writer thread, at the end of the program. Blocks until then.
     pub fn close(&self) {
         self.shared.close();
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let writer = self.writer.lock().take();
         if let Some(writer) = writer {
             // If the writer panicked, the panic is already on stderr.
             let _ = writer.join();

@@ -4,11 +4,9 @@
 //! The lines are stored one after another in blocks. Most decisions therefore need no allocation, and a reader holds
 //! the lock only while it copies one block.
 
-use std::{
-    collections::VecDeque,
-    mem,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::VecDeque, mem, sync::Arc};
+
+use parking_lot::Mutex;
 
 /// The log lines of the latest decisions. Drops the oldest lines, a block at a time, if there are more than
 /// [`MAX_DECISIONS`], or more than `MAX_BYTES` bytes of them.
@@ -36,16 +34,13 @@ struct Block {
 impl LatestDecisions {
     /// Adds a line. `line` must include its line end.
     pub fn add(&self, line: &[u8]) {
-        // A panic of another thread leaves the blocks consistent, because each change adds or removes a whole line or
-        // block. So a poisoned lock can be used.
-        let mut blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        blocks.add(line);
+        self.0.lock().add(line);
     }
 
     /// Returns the lines with their line ends, the oldest first.
     pub fn read(&self) -> Vec<u8> {
         let (full, filling) = {
-            let blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let blocks = self.0.lock();
             (blocks.full.clone(), blocks.filling.text.clone())
         };
         let full = full.iter().map(|block| &*block.text);

@@ -48,12 +48,14 @@ use std::{
     os::fd::AsFd as _,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     thread::JoinHandle,
     time::Duration,
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 pub use self::reserve::Reserved;
 use self::{
@@ -161,7 +163,7 @@ impl AuditLog {
     /// # Errors
     /// Fails if `output` cannot be opened. The lines then keep waiting for this log's own output.
     pub fn divert(&self, output: &Output) -> Result<(), AuditError> {
-        let is_stuck = self.is_stalled() || self.shared.lock().failing;
+        let is_stuck = self.is_stalled() || self.shared.state.lock().failing;
         if is_stuck {
             let (file, path) = open(output)?;
             self.switch_sink(Sink::new(file, path.as_deref()));
@@ -170,7 +172,7 @@ impl AuditLog {
     }
 
     fn switch_sink(&self, sink: Sink) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         let replaced = state.other.replace(sink);
         self.shared.wake(state);
         // If an earlier call has set an output that is not in use yet, this closes it. That can take long, but `wake`
@@ -218,7 +220,7 @@ impl AuditLog {
 
     /// Returns the number of bytes that wait to be written.
     pub fn waiting_bytes(&self) -> usize {
-        let state = self.shared.lock();
+        let state = self.shared.state.lock();
         let taken = state.busy.map(|(_, bytes)| bytes);
         let rest = state.rest.as_ref().map(|rest| rest.left());
         taken.or(rest).unwrap_or(0) + state.lines.len()
@@ -226,7 +228,7 @@ impl AuditLog {
 
     /// Returns whether the output has not accepted the current batch for a second or longer.
     pub fn is_stalled(&self) -> bool {
-        let busy = self.shared.lock().busy;
+        let busy = self.shared.state.lock().busy;
         busy.is_some_and(|(since, _)| since.elapsed() >= STALLED)
     }
 
@@ -272,7 +274,7 @@ impl AuditLog {
     /// Submits a line like [`AuditLog::append`], but without waiting for room.
     pub fn append_now(&self, line: &[u8]) {
         let line = &*self.formatted(line);
-        self.shared.push(self.shared.lock(), line, false);
+        self.shared.push(self.shared.state.lock(), line, false);
         self.counts.add(line);
     }
 
@@ -280,7 +282,7 @@ impl AuditLog {
     /// submitted later are lost.
     pub fn close(&self) {
         self.end();
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let writer = self.writer.lock().take();
         if let Some(writer) = writer {
             // If the log's thread panicked, the panic is already on stderr.
             let _ = writer.join();
@@ -294,14 +296,14 @@ impl AuditLog {
     }
 
     fn end(&self) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         state.closed = true;
         self.shared.wake(state);
     }
 
     /// Waits until there is room for a line, and returns the locked state.
     async fn room(&self) -> Result<MutexGuard<'_, State>, AuditError> {
-        let room_now = || Some(self.shared.lock()).filter(|state| state.lines.len() < MAX_PENDING);
+        let room_now = || Some(self.shared.state.lock()).filter(|state| state.lines.len() < MAX_PENDING);
         if let Some(state) = room_now() {
             return Ok(state);
         }
@@ -355,13 +357,13 @@ impl Enqueued<'_> {
             }
             drop(claim_write);
         }
-        if let Some(outcome) = self.shared.lock().outcome(self.batch) {
+        if let Some(outcome) = self.shared.state.lock().outcome(self.batch) {
             return outcome;
         }
         let outcome = async {
             loop {
                 let done = self.shared.done[parity(self.batch)].notified();
-                if let Some(outcome) = self.shared.lock().outcome(self.batch) {
+                if let Some(outcome) = self.shared.state.lock().outcome(self.batch) {
                     return outcome;
                 }
                 done.await;

@@ -4,10 +4,9 @@
 //! Each of the three lists is limited in number and bytes, and drops its oldest records. All records are also in the
 //! log.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
+
+use parking_lot::Mutex;
 
 use super::LatestDecisions;
 
@@ -51,18 +50,18 @@ impl Recent {
     /// Stores the line of a decision whose verdict was not `allow`.
     pub fn refused(&self, line: &[u8]) {
         let line = Arc::from(line);
-        lock(&self.refused).push(line);
+        self.refused.lock().push(line);
     }
 
     /// Stores the line that says how a robots.txt changed.
     pub fn changed(&self, line: &[u8]) {
         let line = Arc::from(line);
-        lock(&self.changed).push(line);
+        self.changed.lock().push(line);
     }
 
     /// Returns the last `limit` lines about changed robots.txt files, the newest last.
     pub fn changes(&self, limit: usize) -> Vec<Arc<[u8]>> {
-        let ring = lock(&self.changed);
+        let ring = self.changed.lock();
         let skipped = ring.lines.len().saturating_sub(limit);
         ring.lines.iter().skip(skipped).cloned().collect()
     }
@@ -71,14 +70,14 @@ impl Recent {
     /// changes the privacy settings, because the old lines may show too much.
     pub fn successor(&self) -> Self {
         let successor = Self::default();
-        lock(&successor.refused).newest = lock(&self.refused).newest;
+        successor.refused.lock().newest = self.refused.lock().newest;
         successor
     }
 
     /// Returns the first `limit` lines after the line with the number `after`. If `after` is `None`, returns the last
     /// `limit` lines.
     pub fn tail(&self, after: Option<u64>, limit: usize) -> Tail {
-        let ring = lock(&self.refused);
+        let ring = self.refused.lock();
         let oldest = ring.newest + 1 - ring.lines.len() as u64;
         // Ignore a number that no line has had yet: the client got it from an earlier run of robotgate.
         let after = after.filter(|after| *after <= ring.newest);
@@ -107,12 +106,6 @@ impl Default for Recent {
             decisions: LatestDecisions::default(),
         }
     }
-}
-
-fn lock(ring: &Mutex<Ring>) -> MutexGuard<'_, Ring> {
-    // A panic of another thread cannot leave half a line, because lines are added and removed whole. So a poisoned lock
-    // can be used.
-    ring.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // === impl Ring ===

@@ -8,9 +8,9 @@ use std::{
     borrow::Cow,
     collections::HashMap,
     io::{IsTerminal as _, stdout},
-    sync::{Mutex, PoisonError},
 };
 
+use parking_lot::Mutex;
 use unicode_width::UnicodeWidthStr as _;
 
 pub use self::record::basis;
@@ -148,7 +148,7 @@ impl TextLines {
     }
 
     fn opened(&self, id: String, request: Request) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         // A decision that could not be logged never gets a completion and would stay here forever. So a full map is
         // cleared.
         if open.len() >= MAX_OPEN {
@@ -158,7 +158,7 @@ impl TextLines {
     }
 
     fn closed(&self, id: &str) -> Option<Request> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+        self.open.lock().remove(id)
     }
 }
 

@@ -5,11 +5,13 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::PathBuf,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant, SystemTime},
 };
+
+use parking_lot::{Condvar, Mutex};
 
 use super::{
     EvidenceOptions,
@@ -93,7 +95,7 @@ impl Shared {
     }
 
     pub(super) fn put(&self, sha256: Sha256, text: &[u8], day: u32) -> PutResult {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         let had_work = queue.has_work();
         let place = queue.put(sha256, text, day, self.is_failing.load(Ordering::Relaxed));
         if !had_work && queue.has_work() {
@@ -104,7 +106,7 @@ impl Shared {
 
     /// Queues a site's answer to a fetch of its robots.txt.
     pub(super) fn saw(&self, before: Option<Sighting>, seen: Sighting, day: u32) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         let had_work = queue.has_work();
         queue.saw(before, seen, day);
         if !had_work && queue.has_work() {
@@ -115,51 +117,41 @@ impl Shared {
     /// Queues the text of the new configuration, and returns its digest.
     pub(super) fn set_config(&self, text: &Arc<str>) -> Sha256 {
         let sha256 = Sha256::of(text.as_bytes());
-        *self.config.lock().unwrap_or_else(PoisonError::into_inner) = (sha256, text.clone());
+        *self.config.lock() = (sha256, text.clone());
         self.place_config();
         sha256
     }
 
     fn place_config(&self) {
-        let (sha256, text) = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (sha256, text) = self.config.lock().clone();
         self.put(sha256, text.as_bytes(), day_of(SystemTime::now()));
     }
 
     /// Waits until a text is in the file. Returns `false` if writing failed or the deadline passed.
     pub(super) fn wait_until_stored(&self, sha256: &Sha256, deadline: Instant) -> bool {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         loop {
             if queue.is_known(sha256) {
                 return true;
             }
-            let rest = deadline.saturating_duration_since(Instant::now());
-            if rest.is_zero() || self.is_failing.load(Ordering::Relaxed) {
+            if Instant::now() >= deadline || self.is_failing.load(Ordering::Relaxed) {
                 return false;
             }
-            queue = self
-                .done
-                .wait_timeout(queue, rest)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            self.done.wait_until(&mut queue, deadline);
         }
     }
 
     pub(super) fn limits(&self) -> Limits {
-        *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.limits.lock()
     }
 
     pub(super) fn set_limits(&self, options: &EvidenceOptions) {
-        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = Limits::of(options);
+        *self.limits.lock() = Limits::of(options);
     }
 
     pub(super) fn close(&self) {
-        self.lock().closed = true;
+        self.queue.lock().closed = true;
         self.work.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        // If another thread panicked with this lock, queued texts may be lost, but the queue can be used.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn write_until_closed(&self) {
@@ -167,7 +159,7 @@ impl Shared {
         loop {
             let wake = self.wait(&writer);
             match wake {
-                Wake::Work | Wake::Closing if self.lock().has_work() => self.write(&mut writer),
+                Wake::Work | Wake::Closing if self.queue.lock().has_work() => self.write(&mut writer),
                 Wake::Work | Wake::Closing => {}
                 Wake::Idle => {
                     writer.close();
@@ -188,7 +180,7 @@ impl Shared {
             }
         }
         writer.close();
-        if self.lock().has_work() {
+        if self.queue.lock().has_work() {
             tracing::error!(path = %self.path.display(), "the last robots.txt files before the stop were not stored as evidence");
         }
     }
@@ -200,7 +192,7 @@ impl Shared {
             None => LOOK_EVERY,
         };
         let until = Instant::now() + idle;
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         loop {
             if queue.closed {
                 return Wake::Closing;
@@ -217,8 +209,7 @@ impl Shared {
                 true => idle.min(pause),
                 false => idle,
             };
-            let waited = self.work.wait_timeout(queue, rest);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.work.wait_for(&mut queue, rest);
         }
     }
 
@@ -235,7 +226,7 @@ impl Shared {
     /// deleted or replaced.
     fn start_anew(&self, writer: &mut Writer) {
         (writer.identity, writer.id) = (None, None);
-        self.lock().forget_all();
+        self.queue.lock().forget_all();
         tracing::warn!(
             path = %self.path.display(),
             "the store of evidence was deleted or replaced. Decisions that are based on its texts cannot be replayed \
@@ -244,7 +235,7 @@ impl Shared {
     }
 
     fn write(&self, writer: &mut Writer) {
-        let taken = self.lock().take();
+        let taken = self.queue.lock().take();
         let texts: Vec<(Sha256, &[u8])> = taken.texts.iter().map(|(sha256, text)| (*sha256, &**text)).collect();
         let limits = self.limits();
         let day = day_of(SystemTime::now());
@@ -258,7 +249,7 @@ impl Shared {
         let written = writer.open(self).and_then(|file| guarded(|| file.write(&batch)));
         let (stored, callers) = match written {
             Ok(written) => {
-                self.lock().mark_stored(taken.texts.into_keys(), day);
+                self.queue.lock().mark_stored(taken.texts.into_keys(), day);
                 self.succeeded(writer, &written, day);
                 (true, taken.callers)
             }
@@ -267,7 +258,7 @@ impl Shared {
                 writer.close();
                 writer.pause.lengthen();
                 self.failed(&error);
-                (false, self.lock().give_back(taken))
+                (false, self.queue.lock().give_back(taken))
             }
         };
         for caller in callers {
@@ -284,7 +275,7 @@ impl Shared {
         self.is_failing.store(false, Ordering::Relaxed);
         let message = "robots.txt files and configurations are stored as evidence again";
         self.trouble.end(&self.path, message);
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         queue.forget(&written.expired);
         queue.forget(&written.crowded_out);
         drop(queue);

@@ -4,7 +4,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{self, Receiver, Sender, TryRecvError},
     },
@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::{SealError, SealOptions, Sealed, seal};
@@ -74,7 +75,7 @@ impl Sealer {
     }
 
     pub fn state(&self) -> SealState {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = self.running.lock();
         // A thread that ends as it should is no longer in `running`, because `close` takes it out first. So a thread in
         // `running` that has ended has panicked.
         let has_panicked = running.as_ref().is_some_and(|(_, thread)| thread.is_finished());
@@ -86,7 +87,7 @@ impl Sealer {
 
     /// Seals the lines that are still unsealed, and ends the thread. Blocks until then.
     pub fn close(&self) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let running = self.running.lock().take();
         if let Some((sender, thread)) = running {
             drop(sender);
             // If the thread panicked, the panic is already on stderr.

@@ -28,7 +28,7 @@ impl SharedLog {
     /// Otherwise another request or the log's own thread writes the batch, or has already done so.
     pub(super) fn claim_write(&self, batch: u64) -> Option<WritePromise<'_>> {
         let has_others = self.request_runtime.get_or_init(RequestRuntime::current).has_others;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if batch < state.batch || state.gathering {
             return None;
         }
@@ -50,7 +50,7 @@ impl SharedLog {
     /// Leaves further lines to the log's own thread.
     fn write_inline(&self) {
         for round in 0..MAX_ROUNDS {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if round > 0 && !state.needs_log_thread {
                 return;
             }
@@ -65,7 +65,7 @@ impl SharedLog {
             };
             turn.write();
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if !state.lines.is_empty() {
             state.needs_log_thread = true;
             if state.sink.is_some() {

@@ -23,7 +23,7 @@ impl AuditLog {
             loop {
                 // `notified()` comes before the check, so that a notification between the two is not missed.
                 let freed = self.shared.freed.notified();
-                if !self.is_stalled() && self.shared.lock().reserve(bytes) {
+                if !self.is_stalled() && self.shared.state.lock().reserve(bytes) {
                     break;
                 }
                 freed.await;
@@ -61,7 +61,7 @@ impl Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        self.log.shared.lock().reserved -= self.bytes;
+        self.log.shared.state.lock().reserved -= self.bytes;
         self.log.shared.freed.notify_waiters();
     }
 }

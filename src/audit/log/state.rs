@@ -5,10 +5,11 @@ use std::{
     fs::File,
     io::Write,
     path::Path,
-    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Instant,
 };
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     sync::Notify,
@@ -31,7 +32,7 @@ pub(super) struct Sink {
 pub(super) struct SharedLog {
     /// The name of the output: the file's path, or `standard output`.
     pub(super) output: Arc<str>,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
     /// Wakes the log's own thread.
     work: Condvar,
     /// Notified when a batch was written or lost: the first for batches with even numbers, the second for odd ones. Two
@@ -140,11 +141,6 @@ impl SharedLog {
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic of another thread cannot leave a partial line in the state, so a poisoned lock can be used.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Releases the lock and wakes the log's own thread if it sleeps.
     pub(super) fn wake(&self, mut state: MutexGuard<'_, State>) {
         let asleep = std::mem::take(&mut state.asleep);
@@ -171,23 +167,19 @@ impl SharedLog {
     }
 
     /// Sleeps until woken, but not longer than `until`.
-    pub(super) fn sleep<'a>(&self, mut state: MutexGuard<'a, State>, until: Option<Instant>) -> MutexGuard<'a, State> {
+    pub(super) fn sleep(&self, state: &mut MutexGuard<'_, State>, until: Option<Instant>) {
         state.asleep = true;
-        let mut state = match until.map(|until| until.saturating_duration_since(Instant::now())) {
-            None => self.work.wait(state).unwrap_or_else(PoisonError::into_inner),
-            Some(left) => {
-                let slept = self.work.wait_timeout(state, left);
-                slept.unwrap_or_else(PoisonError::into_inner).0
-            }
-        };
+        match until {
+            None => self.work.wait(state),
+            Some(until) => _ = self.work.wait_until(state, until),
+        }
         state.asleep = false;
-        state
     }
 
     /// Returns the output to the shared state after a write of `batch`, and notifies the requests that wait for the
     /// batch. If the batch is incomplete and not `lost`, the log's own thread continues it.
     pub(super) fn give_back(&self, sink: Sink, mut batch: Batch, lost: bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.sink = Some(sink);
         let began = state.busy.take().map(|(since, _)| since);
         let number = batch.number;

@@ -13,10 +13,11 @@ use std::{
     future::Future,
     io::Write,
     pin::{Pin, pin},
-    sync::Condvar,
     task::Poll,
     thread::current,
 };
+
+use parking_lot::Condvar;
 
 use super::*;
 
@@ -100,16 +101,12 @@ impl Sink {
 
     /// Waits until `done` is true, and fails the test if that takes longer than [`DEADLINE`].
     fn wait_until(&self, done: impl Fn(&State) -> bool) {
-        let waited = self
-            .0
-            .changed
-            .wait_timeout_while(self.lock(), DEADLINE, |state| !done(state));
-        let timed_out = waited.expect("no panic in a sink").1.timed_out();
-        assert!(!timed_out, "the writer never came so far");
+        let waited = (self.0.changed).wait_while_for(&mut self.lock(), |state| !done(state), DEADLINE);
+        assert!(!waited.timed_out(), "the writer never came so far");
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().expect("no panic in a sink")
+        self.0.state.lock()
     }
 }
 
@@ -120,7 +117,7 @@ impl Write for Sink {
         while state.shut {
             state.blocked = true;
             self.0.changed.notify_all();
-            state = self.0.changed.wait(state).expect("no panic in a sink");
+            self.0.changed.wait(&mut state);
         }
         state.blocked = false;
         // Notify waiting threads already here, because the lines below can return early. The threads cannot look at the

@@ -3,9 +3,10 @@
 
 use std::{
     io,
-    sync::MutexGuard,
     time::{Duration, Instant},
 };
+
+use parking_lot::MutexGuard;
 
 use super::state::{Batch, SharedLog, Sink, State};
 
@@ -22,20 +23,20 @@ impl SharedLog {
     /// Runs until the log is closed and everything is written.
     pub(super) fn run(&self) {
         let mut look = None;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some(old) = state.change_sink() {
                 drop(state);
                 // Closing the old file can take long, so the lock is released before.
                 drop(old);
-                state = self.lock();
+                state = self.state.lock();
                 continue;
             }
             let due = state.needs_log_thread || state.closed || state.rest.is_some();
             if let Some((sink, batch)) = due.then(|| state.take()).flatten() {
                 drop(state);
                 self.write_all(sink, batch);
-                state = self.lock();
+                state = self.state.lock();
                 continue;
             }
             // While a request is writing, `sink` is `None`. Do not end then: if the write of the request fails, this
@@ -44,12 +45,12 @@ impl SharedLog {
                 state.ended = true;
                 return;
             }
-            state = self.wait(state, &mut look);
+            self.wait(&mut state, &mut look);
         }
     }
 
     /// Sleeps until it is woken, or until the next check for lines that no request writes.
-    fn wait<'a>(&self, mut state: MutexGuard<'a, State>, look: &mut Option<NextCheck>) -> MutexGuard<'a, State> {
+    fn wait(&self, state: &mut MutexGuard<'_, State>, look: &mut Option<NextCheck>) {
         if !state.is_polling {
             *look = None;
             return self.sleep(state, None);
@@ -80,7 +81,6 @@ impl SharedLog {
             at: now + GATHER,
             batch: state.batch,
         };
-        state
     }
 
     /// Writes a whole batch, with as many attempts as necessary. Switches to another output if one is set. Gives up
@@ -110,7 +110,7 @@ impl SharedLog {
                 tracing::error!(%error, output = &*sink.name, "the audit log cannot be written; requests wait until it can be written");
                 stalled = true;
             }
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.failing = true;
             let (other, closed) = (state.other.take(), state.closed);
             if closed && other.is_none() {
@@ -131,7 +131,7 @@ impl SharedLog {
             std::thread::sleep(RETRY);
         }
         if stalled && !lost {
-            self.lock().failing = false;
+            self.state.lock().failing = false;
             tracing::warn!(output = &*sink.name, "the audit log can be written again");
         }
         self.give_back(sink, batch, lost);

@@ -104,10 +104,7 @@ fn a_failed_completion_is_a_line() {
     ] {
         shown(&lines, &decision("{}"), None);
         assert_eq!(shown(&lines, completion, None), line);
-        assert!(
-            lines.open.lock().expect("no panic").is_empty(),
-            "a request that ended is forgotten"
-        );
+        assert!(lines.open.lock().is_empty(), "a request that ended is forgotten");
     }
     assert_eq!(
         shown(&lines, failed, None),

@@ -92,7 +92,7 @@ async fn a_writer_dropped_before_its_write_does_not_block_others() {
     let log = sink.log_as_file();
     let mut first = Box::pin(log.write(b"first\n"));
     assert!(ask_once(first.as_mut()).await.is_pending());
-    assert!(log.shared.lock().gathering, "it lets others add their lines");
+    assert!(log.shared.state.lock().gathering, "it lets others add their lines");
     let mut second = pin!(log.write(b"second\n"));
     assert!(ask_once(second.as_mut()).await.is_pending());
 

@@ -34,7 +34,7 @@ async fn a_failing_output_refuses_reservations_and_keeps_earlier_ones() {
     let log = Arc::new(full.log());
     let early = has_room(&log, 10).await.expect("nobody knows of the trouble");
     log.append_now(b"first\n");
-    while !log.shared.lock().failing {
+    while !log.shared.state.lock().failing {
         tokio::task::yield_now().await;
     }
     let mut late = pin!(log.reserve(10));
