@@ -124,6 +124,17 @@ fn print(text: impl AsRef<[u8]>) -> ExitCode {
     }
 }
 
+/// Prints the text or the error of a command. Fails if there is an error, or if `is_good` is false.
+fn finish(outcome: Result<(String, bool), impl std::fmt::Display>) -> ExitCode {
+    match outcome {
+        Ok((text, is_good)) => match print(text) {
+            ExitCode::SUCCESS if !is_good => ExitCode::FAILURE,
+            code => code,
+        },
+        Err(error) => fail(&error),
+    }
+}
+
 /// Reports a usage error that clap does not detect. `message` also says what to type instead.
 fn misused(message: &str) -> ExitCode {
     complaint::say(&message);

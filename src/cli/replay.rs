@@ -3,9 +3,8 @@
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, process::ExitCode};
 
 use super::{
-    Overrides, fail, load,
+    Overrides, finish, load,
     logs::{LogError, LogReader},
-    print,
 };
 use crate::{
     decision::Decision,
@@ -93,13 +92,7 @@ enum ReplayError {
 
 /// Replays the logs. Fails if a decision is different now or cannot be replayed, or if an input is invalid.
 pub fn run(args: &ReplayArgs) -> ExitCode {
-    match report(args) {
-        Ok((text, is_same)) => match print(text) {
-            ExitCode::SUCCESS if !is_same => ExitCode::FAILURE,
-            code => code,
-        },
-        Err(error) => fail(&error),
-    }
+    finish(report(args))
 }
 
 /// Returns the report as text, and whether the command succeeds.

@@ -7,7 +7,7 @@ use std::{
     process::ExitCode,
 };
 
-use super::{Overrides, fail, load, print};
+use super::{Overrides, finish, load};
 use crate::{
     config::{ConfigError, Output},
     seal::{self, NoteError, SealError, SealOptions, Verification, VerifierKey, Verify},
@@ -122,13 +122,7 @@ pub fn run(args: &SealArgs) -> ExitCode {
         Some(Action::Checkpoint) => args.checkpoint(),
         Some(Action::RotateKey) => args.rotate_key(),
     };
-    match done {
-        Ok((text, is_good)) => match print(text) {
-            ExitCode::SUCCESS if !is_good => ExitCode::FAILURE,
-            code => code,
-        },
-        Err(error) => fail(&error),
-    }
+    finish(done)
 }
 
 // === impl SealArgs ===

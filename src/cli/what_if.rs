@@ -8,9 +8,9 @@ use std::{
 };
 
 use super::{
-    Overrides, fail,
+    Overrides, finish,
     logs::{LogError, LogReader},
-    print, source,
+    source,
 };
 use crate::{
     audit::basis,
@@ -99,13 +99,7 @@ enum WhatIfError {
 
 /// Runs the command. Fails if a decision would be different, or if an input is invalid.
 pub fn run(args: &WhatIfArgs) -> ExitCode {
-    match output(args) {
-        Ok((text, is_same)) => match print(text) {
-            ExitCode::SUCCESS if !is_same => ExitCode::FAILURE,
-            code => code,
-        },
-        Err(error) => fail(&error),
-    }
+    finish(output(args))
 }
 
 /// Returns what to print, and whether all decisions stay the same.

@@ -58,6 +58,19 @@ type Parse = fn(Profile, &[u8], SystemTime) -> RobotsCopy;
 // === impl Received ===
 
 impl Received {
+    /// Creates a response with this content and without fields, as if it came without a redirect.
+    pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
+        Self {
+            status,
+            body: body.into(),
+            cut_off: Vec::new(),
+            freshness: Freshness::default(),
+            retry_after: None,
+            etag: None,
+            redirected: false,
+        }
+    }
+
     /// Returns the length of the decoded content that was read, in bytes.
     pub fn bytes(&self) -> usize {
         self.body.len() + self.cut_off.len()
@@ -216,23 +229,7 @@ mod tests {
     }
 
     fn meaning_under(policy: &Policy, status: u16, body: &str) -> Meaning {
-        let received = Received {
-            body: body.as_bytes().to_vec(),
-            ..received(status)
-        };
-        Meaning::of(&received, policy, SystemTime::UNIX_EPOCH)
-    }
-
-    fn received(status: u16) -> Received {
-        Received {
-            redirected: false,
-            status,
-            body: Vec::new(),
-            cut_off: Vec::new(),
-            freshness: Freshness::default(),
-            retry_after: None,
-            etag: None,
-        }
+        Meaning::of(&Received::new(status, body), policy, SystemTime::UNIX_EPOCH)
     }
 
     #[test]
@@ -297,9 +294,8 @@ mod tests {
         let text = br#"[{"location": "/", "tdm-reservation": 1}]"#;
         let entries = |body: &[u8], cut_off: &[u8], max_bytes| {
             let fetched = Fetched::Received(Received {
-                body: body.to_vec(),
                 cut_off: cut_off.to_vec(),
-                ..received(200)
+                ..Received::new(200, body)
             });
             match fetched.meaning_as_tdmrep(max_bytes, &Policy::default(), SystemTime::UNIX_EPOCH) {
                 Meaning::Rules(copy) => copy.tdmrep.as_ref().map(|file| file.len()),
@@ -316,10 +312,7 @@ mod tests {
     #[test]
     fn a_tdmrep_json_keeps_its_bytes_and_has_no_rules() {
         let text = b"[]\nUser-agent: *\nDisallow: /\nContent-Usage: train-ai=n\n";
-        let fetched = Fetched::Received(Received {
-            body: text.to_vec(),
-            ..received(200)
-        });
+        let fetched = Fetched::Received(Received::new(200, text));
         let meaning = fetched.meaning_as_tdmrep(text.len(), &Policy::default(), SystemTime::UNIX_EPOCH);
         let Meaning::Rules(copy) = meaning else {
             panic!("{meaning:?}");

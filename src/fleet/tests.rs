@@ -164,16 +164,13 @@ fn site() -> Origin {
 /// Returns what a robotgate knows of an origin after it fetched the robots.txt `body` at the time `at`.
 fn fetched(body: &str, at: SystemTime) -> OriginState {
     let policy = Policy::default();
-    let answer = Fetched::Received(Received {
-        status: 200,
-        body: body.into(),
-        cut_off: Vec::new(),
-        freshness: Freshness::default(),
-        retry_after: None,
-        etag: None,
-        redirected: false,
-    });
+    let answer = Fetched::Received(Received::new(200, body));
     OriginState::unknown().after(answer.meaning(&policy, at), 200, Freshness::default(), at, 0.0, &policy)
+}
+
+/// Ends a lease with the robots.txt `body`, as if it had just been fetched.
+async fn share(gate: &Fleet, lease: Lease, body: &str) {
+    gate.end(lease, Some(Arc::new(fetched(body, SystemTime::now())))).await;
 }
 
 fn text(state: &OriginState) -> &[u8] {
@@ -228,7 +225,7 @@ async fn one_gate_fetches_and_the_others_wait_for_what_it_writes() {
     let held = lease(&first).await;
     let waiting = ask_in_background(&second);
     until(|| get(&second.counts.calls) > 0).await;
-    first.end(held, Some(Arc::new(fetched("# a", SystemTime::now())))).await;
+    share(&first, held, "# a").await;
     match waiting.await.expect("no panic") {
         CopyOrLease::Copy(state) => assert_eq!(text(&state), b"# a"),
         CopyOrLease::Fetch(task) => panic!("it fetches too: {task:?}"),
@@ -254,12 +251,8 @@ async fn a_holder_that_dies_is_followed_and_changes_nothing_when_it_comes_late()
     // Nobody renews the first lease, so this call waits until that lease has expired.
     let held = lease(&second).await;
     assert!(held.token() > stale.token());
-    first
-        .end(stale, Some(Arc::new(fetched("# late", SystemTime::now()))))
-        .await;
-    second
-        .end(held, Some(Arc::new(fetched("# new", SystemTime::now()))))
-        .await;
+    share(&first, stale, "# late").await;
+    share(&second, held, "# new").await;
     let third = server.gate().await;
     assert_eq!(text(&copy(&third).await), b"# new");
 }
@@ -270,12 +263,8 @@ async fn a_late_result_does_not_replace_a_newer_one() {
     let (first, second) = (server.gate().await, server.gate().await);
     let stale = lease(&first).await;
     let held = lease(&second).await;
-    second
-        .end(held, Some(Arc::new(fetched("# new", SystemTime::now()))))
-        .await;
-    first
-        .end(stale, Some(Arc::new(fetched("# late", SystemTime::now()))))
-        .await;
+    share(&second, held, "# new").await;
+    share(&first, stale, "# late").await;
     assert_eq!(text(&copy(&first).await), b"# new");
 }
 
@@ -287,12 +276,8 @@ async fn a_stale_token_stays_stale_when_the_server_loses_its_memory() {
     server.command(&[b"FLUSHALL"]).await;
     let held = lease(&second).await;
     assert!(held.token() > stale.token());
-    first
-        .end(stale, Some(Arc::new(fetched("# late", SystemTime::now()))))
-        .await;
-    second
-        .end(held, Some(Arc::new(fetched("# new", SystemTime::now()))))
-        .await;
+    share(&first, stale, "# late").await;
+    share(&second, held, "# new").await;
     assert_eq!(text(&copy(&first).await), b"# new");
 }
 
@@ -333,14 +318,11 @@ async fn a_lease_whose_answer_was_lost_ends_with_the_fetch() {
         server.command(&[b"CLIENT", b"PAUSE", b"1000000", b"WRITE"]).await;
         let held = ask_in_vain(&first).await.expect("it may be granted");
         server.command(&[b"CLIENT", b"UNPAUSE"]).await;
-        first
-            .end(held, Some(Arc::new(fetched("# first", SystemTime::now()))))
-            .await;
+        share(&first, held, "# first").await;
         let expected: &[u8] = match other {
             None => b"# first",
             Some(other) => {
-                let now = SystemTime::now();
-                second.end(other, Some(Arc::new(fetched("# second", now)))).await;
+                share(&second, other, "# second").await;
                 b"# second"
             }
         };
@@ -379,7 +361,7 @@ async fn a_lease_lasts_as_long_as_its_work() {
     let work = until(|| get(&second.counts.calls) > 20);
     first.while_leased(&held, work).await;
     assert!(!waiting.is_finished());
-    first.end(held, Some(Arc::new(fetched("# a", SystemTime::now())))).await;
+    share(&first, held, "# a").await;
     assert!(matches!(waiting.await.expect("no panic"), CopyOrLease::Copy(_)));
 }
 
@@ -415,9 +397,7 @@ async fn a_copy_past_its_time_goes_along_with_the_lease() {
 async fn what_does_not_fit_is_counted_and_fetched_anew() {
     let Some(server) = Server::start() else { return };
     let writer = server.gate().await;
-    writer
-        .end(lease(&writer).await, Some(Arc::new(fetched("# a", SystemTime::now()))))
-        .await;
+    share(&writer, lease(&writer).await, "# a").await;
     let key = writer.keys(&SiteDocument::ROBOTS_TXT, &site()).copy;
     let redis::Value::BulkString(value) = server.command(&[b"GET", key.as_bytes()]).await else {
         panic!("a copy is there");
@@ -439,9 +419,7 @@ async fn what_does_not_fit_is_counted_and_fetched_anew() {
     server.command(&[b"DEL", key.as_bytes()]).await;
     server.command(&[b"RPUSH", key.as_bytes(), b"another type"]).await;
     let held = lease(&reader).await;
-    reader
-        .end(held, Some(Arc::new(fetched("# b", SystemTime::now()))))
-        .await;
+    share(&reader, held, "# b").await;
     assert_eq!(text(&copy(&reader).await), b"# b");
 
     server
@@ -478,9 +456,7 @@ async fn gates_with_a_key_take_nothing_from_those_without() {
     .await;
     let held = lease(&closed).await;
     assert_eq!(get(&closed.counts.rejected[Rejection::Forged as usize]), 1);
-    closed
-        .end(held, Some(Arc::new(fetched("# a", SystemTime::now()))))
-        .await;
+    share(&closed, held, "# a").await;
     assert_eq!(text(&copy(&closed).await), b"# a");
 }
 
@@ -492,18 +468,14 @@ async fn what_one_gate_forgets_the_others_forget_too() {
     let second = server
         .gate_with(&server.settings(), move |notice| drop(forget.send(notice)))
         .await;
-    first
-        .end(lease(&first).await, Some(Arc::new(fetched("# a", SystemTime::now()))))
-        .await;
+    share(&first, lease(&first).await, "# a").await;
     let running = match ask(&second, &fetched("# newer", SystemTime::now())).await {
         CopyOrLease::Fetch(task) => granted(task.lease),
         CopyOrLease::Copy(_) => panic!("it is older"),
     };
     assert!(first.forget(&site()).await);
     until(|| forgotten.try_recv() == Ok(Notice::Forgotten(site()))).await;
-    second
-        .end(running, Some(Arc::new(fetched("# of before", SystemTime::now()))))
-        .await;
+    share(&second, running, "# of before").await;
     let held = lease(&first).await;
     first.end(held, None).await;
 }

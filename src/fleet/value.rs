@@ -161,13 +161,8 @@ mod tests {
     fn state(status: u16, body: &[u8], fetched: SystemTime) -> OriginState {
         let policy = Policy::default();
         let fetched_as = Fetched::Received(Received {
-            status,
-            body: body.to_vec(),
-            cut_off: Vec::new(),
-            freshness: Freshness::default(),
-            retry_after: None,
             etag: Some("\"v1\"".into()),
-            redirected: false,
+            ..Received::new(status, body)
         });
         let meaning = fetched_as.meaning(&policy, fetched);
         OriginState::unknown().after(meaning, status, Freshness::default(), fetched, 0.0, &policy)

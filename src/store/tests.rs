@@ -253,15 +253,7 @@ fn rules(body: &str) -> Fetched {
 }
 
 fn answered(status: u16, body: &str) -> Fetched {
-    Fetched::Received(Received {
-        redirected: false,
-        status,
-        body: body.into(),
-        cut_off: Vec::new(),
-        freshness: Freshness::default(),
-        retry_after: None,
-        etag: None,
-    })
+    Fetched::Received(Received::new(status, body))
 }
 
 /// Returns whether a lookup found the robots.txt `body`, so that its rules decide.

@@ -28,38 +28,20 @@ fn second_of(time: SystemTime) -> u64 {
 }
 
 fn received(status: u16, body: &str) -> Fetched {
-    Fetched::Received(Received {
-        redirected: false,
-        status,
-        body: body.into(),
-        cut_off: Vec::new(),
-        freshness: Freshness::default(),
-        retry_after: None,
-        etag: None,
-    })
+    Fetched::Received(Received::new(status, body))
 }
 
 fn received_for(status: u16, life: u64) -> Fetched {
     Fetched::Received(Received {
-        redirected: false,
-        status,
-        body: RULES.into(),
-        cut_off: Vec::new(),
         freshness: Freshness(Some(Duration::from_secs(life))),
-        retry_after: None,
-        etag: None,
+        ..Received::new(status, RULES)
     })
 }
 
 fn with_retry_after(status: u16, seconds: u64) -> Fetched {
     Fetched::Received(Received {
-        redirected: false,
-        status,
-        body: Vec::new(),
-        cut_off: Vec::new(),
-        freshness: Freshness::default(),
         retry_after: Some(Duration::from_secs(seconds)),
-        etag: None,
+        ..Received::new(status, [])
     })
 }
 

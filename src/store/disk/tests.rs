@@ -89,13 +89,8 @@ fn reserves(body: &str) -> OriginState {
 fn then(state: &OriginState, second: u64, status: u16, body: &str) -> OriginState {
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000 + second);
     let fetched = Fetched::Received(Received {
-        redirected: false,
-        status,
-        body: body.into(),
-        cut_off: Vec::new(),
-        freshness: Freshness::default(),
-        retry_after: None,
         etag: Some("\"tag\"".into()),
+        ..Received::new(status, body)
     });
     let policy = Policy::default();
     let meaning = fetched.meaning(&policy, now);

@@ -12,22 +12,12 @@ use super::{
 };
 
 pub fn parsing(run: &mut Run, subjects: &[Subject]) {
-    let wanted: Vec<&Subject> = subjects
-        .iter()
-        .filter(|subject| run.wants("parsing", subject.name))
-        .collect();
-    if wanted.is_empty() {
-        return;
-    }
-    run.say("\nPARSING, in MB/s, with the freeing: robotgate keeps the rules of all agents, the others of one.\n");
-    run.say(&row([
-        "file",
-        "bytes",
-        Robotgate::NAME,
-        Robotxt::NAME,
-        TextingRobots::NAME,
-        "",
-    ]));
+    let wanted = begin(
+        run,
+        "parsing",
+        "\nPARSING, in MB/s, with the freeing: robotgate keeps the rules of all agents, the others of one.\n",
+        subjects,
+    );
     for subject in wanted {
         let contenders = [
             contender::<Robotgate>(subject),
@@ -58,22 +48,15 @@ pub fn parsing(run: &mut Run, subjects: &[Subject]) {
 }
 
 pub fn memory(run: &mut Run, subjects: &[Subject]) {
-    let wanted: Vec<&Subject> = subjects
-        .iter()
-        .filter(|subject| run.wants("memory", subject.name))
-        .collect();
+    let wanted = begin(
+        run,
+        "memory",
+        "\nMEMORY of a parsed file on the heap, its own struct with it, as a multiple of the file's bytes.\n",
+        subjects,
+    );
     if wanted.is_empty() {
         return;
     }
-    run.say("\nMEMORY of a parsed file on the heap, its own struct with it, as a multiple of the file's bytes.\n");
-    run.say(&row([
-        "file",
-        "bytes",
-        Robotgate::NAME,
-        Robotxt::NAME,
-        TextingRobots::NAME,
-        "",
-    ]));
     let mut requests = [0; 3];
     let mut decisions = 0;
     for subject in wanted {
@@ -109,6 +92,20 @@ pub fn memory(run: &mut Run, subjects: &[Subject]) {
     run.say(&format!(
         "\nAllocations in {decisions} decisions: robotgate 0, robotxt {robotxt}, texting_robots {texting}."
     ));
+}
+
+/// Returns the files that this part of the benchmark is asked for. If there are any, prints the head of its table.
+fn begin<'s>(run: &mut Run, part: &str, title: &str, subjects: &'s [Subject]) -> Vec<&'s Subject> {
+    let wanted: Vec<_> = subjects
+        .iter()
+        .filter(|subject| run.wants(part, subject.name))
+        .collect();
+    if !wanted.is_empty() {
+        let names = [Robotgate::NAME, Robotxt::NAME, TextingRobots::NAME];
+        run.say(title);
+        run.say(&row(["file", "bytes", names[0], names[1], names[2], ""]));
+    }
+    wanted
 }
 
 /// Returns a contender whose unit of work is parsing a file.

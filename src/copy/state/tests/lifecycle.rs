@@ -57,13 +57,8 @@ impl Event {
                 Fetched::Failed(FetchError::Redirect("it has no Location".to_owned()).into())
             }
             (None, None, Some(status)) => Fetched::Received(Received {
-                redirected: false,
-                status,
-                body: self.body.clone().into(),
-                cut_off: Vec::new(),
                 freshness: self.freshness(),
-                retry_after: None,
-                etag: None,
+                ..Received::new(status, self.body.clone())
             }),
             _ => panic!("an event is an error, redirects or a status"),
         }
