@@ -1,15 +1,10 @@
 //! `https://` URLs in absolute form over plain proxy HTTP are forwarded over TLS, and decided like other URLs.
 
-use crate::support::{Certificate, Gate, NAME, Origin, Reply, Step, allowed, failed, refused};
+use crate::support::{Certificate, Gate, NAME, Origin, ROBOTS, Reply, Step, allowed, failed, refused};
 
 #[tokio::test]
 async fn https_urls_are_forwarded_over_tls_and_decided() {
-    let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .page("/x", "secret")
-        .tls()
-        .spawn()
-        .await;
+    let origin = Origin::start().robots(ROBOTS).page("/x", "secret").tls().spawn().await;
     let gate = Gate::start().await;
 
     let page = gate.get(&origin.url("/x")).await;

@@ -13,9 +13,7 @@ use std::{
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::support::{Alpn, Connected, Gate, NAME, Origin, Record, Reply, Step, allowed, refused, wait};
-
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+use crate::support::{Alpn, Connected, Gate, NAME, Origin, ROBOTS, Record, Reply, Step, allowed, refused, wait};
 
 #[tokio::test]
 async fn a_line_cut_by_a_crash_does_not_damage_the_next_one() {

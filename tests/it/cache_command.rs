@@ -5,9 +5,7 @@ mod file;
 
 use serde_json::{Value, json};
 
-use crate::support::{CliOutput, Gate, NAME, Origin, Reply, Signal, allowed, refused};
-
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+use crate::support::{CliOutput, Gate, NAME, Origin, ROBOTS, Reply, Signal, allowed, refused};
 
 /// Runs `robotgate cache` with the configuration of a gate.
 async fn cache(gate: &Gate, args: &[&str]) -> CliOutput {

@@ -2,9 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::{Gate, Latch, NAME, Origin, Reply, Signal, Step, allowed, refused, wait};
+use crate::support::{Gate, Latch, NAME, Origin, ROBOTS, Reply, Signal, Step, allowed, refused, wait};
 
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 /// A configuration in which copies expire after a second.
 const BRIEF: &str = "[robots]\nmin-ttl = \"1s\"\ndefault-ttl = \"1s\"\nmax-ttl = \"1s\"\nwait = \"1m\"";
 

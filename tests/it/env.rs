@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, process::Stdio};
 
 use tokio::process::Command;
 
-use crate::support::{CliOutput, Gate, Origin, Reply, programs::needs};
+use crate::support::{CliOutput, Gate, Origin, ROBOTS, Reply, programs::needs};
 
 /// Returns the settings for a client of this gate. The name of the client's folder contains a space and a quote. `more`
 /// contains further arguments, in which `@DIR@` is replaced by the path of a folder.
@@ -233,7 +233,7 @@ async fn only_files_that_env_wrote_are_overwritten() {
 async fn scrapy_logs_why_it_was_refused_and_does_not_retry() {
     needs!("python3-scrapy");
     let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
+        .robots(ROBOTS)
         .page("/x.txt", "Hello, bot.\n")
         .tls()
         .spawn()

@@ -4,9 +4,7 @@ use std::{collections::HashMap, fs, path::Path};
 
 use robotgate::{copy::Sha256, evidence::EvidenceReader};
 
-use crate::support::{Gate, Origin, Record, allowed, refused, wait};
-
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+use crate::support::{Gate, Origin, ROBOTS, Record, allowed, refused, wait};
 
 fn stored(gate: &Gate, digest: &Record) -> Option<Vec<u8>> {
     let digest: Sha256 = serde_json::from_value(digest.clone()).expect("a digest");

@@ -7,9 +7,7 @@ mod pace;
 
 use serde_json::Value;
 
-use crate::support::{CliOutput, Gate, Origin, wait};
-
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+use crate::support::{CliOutput, Gate, Origin, ROBOTS, wait};
 
 async fn origin() -> Origin {
     Origin::start().robots(ROBOTS).anything("page").spawn().await

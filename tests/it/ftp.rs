@@ -9,11 +9,10 @@ mod real;
 mod server;
 
 use self::server::{Answer, FtpServer};
-use crate::support::{Gate, Response};
+use crate::support::{Gate, ROBOTS, Response};
 
 /// A configuration with which no robots.txt is fetched.
 const EXEMPT: &str = "[[bot]]\nname = 'T'\nuser-agents = ['TestBot']\nenforcement = 'exempt'\n";
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
 /// Starts a server with a robots.txt and two files.
 async fn server() -> FtpServer {

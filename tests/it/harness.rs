@@ -5,17 +5,13 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 
 use crate::support::{
-    Alpn, Ask, Blackhole, Certificate, Connection, Dns, DnsAnswer, End, Field, Latch, NAME, Origin, Reply, Roots, Step,
-    wait,
+    Alpn, Ask, Blackhole, Certificate, Connection, Dns, DnsAnswer, End, Field, Latch, NAME, Origin, ROBOTS, Reply,
+    Roots, Step, wait,
 };
 
 #[tokio::test]
 async fn a_test_origin_serves_pages_and_records_requests() {
-    let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .page("/x", "hello")
-        .spawn()
-        .await;
+    let origin = Origin::start().robots(ROBOTS).page("/x", "hello").spawn().await;
     let mut connection = Connection::to(origin.address()).await.unwrap();
 
     let page = connection.get("/x?a=1").header("X-Odd", "yes").await;

@@ -7,7 +7,7 @@ mod secrecy;
 
 use robotgate::bot::SecretHash;
 
-use crate::support::{Builder, Gate, Origin, allowed, refused};
+use crate::support::{Builder, Gate, Origin, ROBOTS, allowed, refused};
 
 const CHROME: &str =
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36";
@@ -136,11 +136,7 @@ fn bot(enforcement: &str) -> String {
 
 #[tokio::test]
 async fn report_forwards_and_marks_denied_requests() {
-    let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .anything("page")
-        .spawn()
-        .await;
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::with(&bot("report")).await;
     let url = origin.url("/private");
 

@@ -7,8 +7,8 @@ use tokio::{io::AsyncWriteExt as _, process::Command};
 use tokio_rustls::TlsConnector;
 
 use crate::support::{
-    Alpn, Ask, DnsAnswer, Gate, NAME, Origin, Reply, Response, Roots, Step, allowed, failed, programs::needs, refused,
-    wait::until_async,
+    Alpn, Ask, DnsAnswer, Gate, NAME, Origin, ROBOTS, Reply, Response, Roots, Step, allowed, failed, programs::needs,
+    refused, wait::until_async,
 };
 
 const ADMIN: &str = "[admin]\nlisten = \"127.0.0.1:0\"\n";
@@ -45,11 +45,7 @@ fn shows<'a>(gate: &'a Gate, series: &'a str, wanted: f64) -> impl Future<Output
 
 #[tokio::test]
 async fn requests_are_counted_by_their_outcome() {
-    let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .page("/x", "page")
-        .spawn()
-        .await;
+    let origin = Origin::start().robots(ROBOTS).page("/x", "page").spawn().await;
     let gate = gate("[[bot]]\nname = \"crawler\"\nuser-agents = [\"crawler\"]\n").await;
 
     let response = gate.get(&origin.url("/x")).user_agent("crawler/1.0").await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     admin::escaped,
-    support::{Alpn, Ask, Gate, NAME, Origin, Reply, Response, allowed, refused, wait},
+    support::{Alpn, Ask, Gate, NAME, Origin, ROBOTS, Reply, Response, allowed, refused, wait},
 };
 
 /// With this pace, a request after another one does not get its turn while a test runs.
@@ -252,12 +252,7 @@ async fn a_redirected_robots_txt_delays_requests_to_its_own_site_only() {
 
 #[tokio::test]
 async fn requests_inside_an_interception_have_turns_and_the_connect_has_none() {
-    let site = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .anything("page")
-        .tls()
-        .spawn()
-        .await;
+    let site = Origin::start().robots(ROBOTS).anything("page").tls().spawn().await;
     let gate = Gate::with(SLOW).await;
     for alpn in [Alpn::Http1, Alpn::Http2] {
         let mut inside = gate.connect(&site.authority()).await.opened().tls(NAME, alpn).await;

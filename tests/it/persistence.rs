@@ -2,9 +2,7 @@
 
 use std::fs;
 
-use crate::support::{CliOutput, Gate, Origin, Record, Reply, allowed, refused, wait};
-
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+use crate::support::{CliOutput, Gate, Origin, ROBOTS, Record, Reply, allowed, refused, wait};
 
 /// Returns a configuration with times so short that a test can wait for them. Failing sites are denied for `deny_for`.
 fn short(deny_for: &str) -> String {

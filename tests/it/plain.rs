@@ -5,13 +5,13 @@ mod fields;
 mod refusal;
 mod targets;
 
-use crate::support::{Gate, Origin, Reply, allowed, refused};
+use crate::support::{Gate, Origin, ROBOTS, Reply, allowed, refused};
 
 #[tokio::test]
 async fn an_allowed_page_arrives_byte_for_byte() {
     let body: Vec<u8> = (0..=255).cycle().take(5000).collect();
     let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
+        .robots(ROBOTS)
         .reply(
             "/x",
             Reply::ok("application/octet-stream", body.clone()).header("ETag", "\"e\""),
@@ -31,11 +31,7 @@ async fn an_allowed_page_arrives_byte_for_byte() {
 
 #[tokio::test]
 async fn a_disallowed_page_is_refused_and_not_requested() {
-    let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .anything("page")
-        .spawn()
-        .await;
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
 
     let response = gate.get(&origin.url("/private/x")).await;
@@ -69,11 +65,7 @@ async fn the_decision_field_names_the_rule_and_the_group() {
 
 #[tokio::test]
 async fn one_connection_serves_several_requests() {
-    let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .anything("page")
-        .spawn()
-        .await;
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
     let mut connection = gate.dial().await;
 

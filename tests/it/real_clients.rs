@@ -10,9 +10,8 @@ use tokio::process::Command;
 
 use robotgate::bot::SecretHash;
 
-use crate::support::{Gate, Origin, programs::needs, wait};
+use crate::support::{Gate, Origin, ROBOTS, programs::needs, wait};
 
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 const CONNECT_REFUSED: &str = "Disallowed: CONNECT is refused here";
 const PYTHON: [&str; 4] = ["urllib", "requests", "httpx", "aiohttp"];
 

@@ -11,9 +11,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::support::{CliOutput, Gate, Origin, programs::needs, refused, wait};
-
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+use crate::support::{CliOutput, Gate, Origin, ROBOTS, programs::needs, refused, wait};
 
 /// A folder with a log of so many lines and a configuration.
 fn log_of(lines: std::ops::Range<u64>) -> TempDir {

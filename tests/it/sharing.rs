@@ -1,8 +1,7 @@
 //! There is one fetch of an origin's robots.txt, regardless of how many requests wait for it.
 
-use crate::support::{Gate, Latch, Origin, Reply, Step, allowed, refused, wait};
+use crate::support::{Gate, Latch, Origin, ROBOTS, Reply, Step, allowed, refused, wait};
 
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 const CROWD: usize = 1000;
 
 #[tokio::test]

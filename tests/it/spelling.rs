@@ -5,7 +5,7 @@ mod servers;
 mod way;
 
 use self::way::{Site, Way};
-use crate::support::{Gate, Origin, Response, allowed, failed, refused};
+use crate::support::{Gate, Origin, ROBOTS, Response, allowed, failed, refused};
 
 /// Rules, and different spellings of targets. The first of the rules disallows all of them.
 const REFUSED: &[(&str, &[&str])] = &[
@@ -295,9 +295,7 @@ async fn a_refusal_names_the_reading_that_is_disallowed() {
         ("/%70rivate", "normalized", Some("/private")),
         ("//private?q", "strict", Some("/private?q")),
     ] {
-        let site = Origin::start()
-            .robots("User-agent: *\nDisallow: /private\n")
-            .anything("page");
+        let site = Origin::start().robots(ROBOTS).anything("page");
         let site = site.spawn().await;
         let url = site.url(target);
         gate.get(&url).await;
@@ -428,10 +426,7 @@ async fn octets_that_are_not_utf8_are_a_bad_request() {
 
 #[tokio::test]
 async fn every_choice_of_escapes_for_a_disallowed_word_is_refused() {
-    let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .spawn()
-        .await;
+    let origin = Origin::start().robots(ROBOTS).spawn().await;
     let gate = Gate::start().await;
     let mut connection = gate.dial().await;
 

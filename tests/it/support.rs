@@ -33,7 +33,7 @@ pub use self::{
     io::{BoxIo, Io},
     latch::Latch,
     link::{Fault, Link},
-    origin::{NAME, Origin, Reply, Request, Step},
+    origin::{NAME, Origin, ROBOTS, Reply, Request, Step},
     redis::Redis,
     tls::{Certificate, Roots, origin_root_pem},
     wire::Fields,

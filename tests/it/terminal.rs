@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use crate::support::{
-    Blackhole, CliOutput, Latch, Origin, Reply, Signal,
+    Blackhole, CliOutput, Latch, Origin, ROBOTS, Reply, Signal,
     terminal::AtTerminal,
     wait::{until, within},
 };
@@ -70,7 +70,7 @@ async fn send_request(address: &str, url: &str) -> String {
 /// Starts a site that disallows `/private` and fails at `/broken`.
 async fn site() -> Origin {
     let broken = Reply::raw("220 mail.example ESMTP\r\n\r\n");
-    let origin = Origin::start().robots("User-agent: *\nDisallow: /private\n");
+    let origin = Origin::start().robots(ROBOTS);
     origin.reply("/broken", broken).spawn().await
 }
 

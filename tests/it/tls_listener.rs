@@ -11,8 +11,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use crate::support::{
-    Alpn, Certificate, Connection, Gate, NAME, Origin, Roots, Signal, allowed, failed, origin_root_pem, refused,
-    wait::within,
+    Alpn, Certificate, Connection, Gate, NAME, Origin, ROBOTS, Roots, Signal, allowed, failed, origin_root_pem,
+    refused, wait::within,
 };
 
 const PROXY: &str = "proxy.example";
@@ -64,12 +64,7 @@ async fn dial(gate: &Gate, certificate: Option<&Certificate>) -> io::Result<Conn
 }
 
 async fn site() -> Origin {
-    Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .page("/x", "page")
-        .tls()
-        .spawn()
-        .await
+    Origin::start().robots(ROBOTS).page("/x", "page").tls().spawn().await
 }
 
 #[tokio::test]

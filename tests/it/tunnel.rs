@@ -2,7 +2,7 @@
 
 use rustls::{ClientConnection, pki_types::ServerName};
 
-use crate::support::{Alpn, Gate, NAME, Origin, Reply, Roots, Tunnel, allowed, refused};
+use crate::support::{Alpn, Gate, NAME, Origin, ROBOTS, Reply, Roots, Tunnel, allowed, refused};
 
 const TUNNEL: &str = "[https]\nmode = \"tunnel\"";
 
@@ -77,12 +77,7 @@ async fn a_tunnel_to_an_origin_that_disallows_everything_is_refused() {
 
 #[tokio::test]
 async fn a_tunnel_to_a_partly_disallowed_origin_is_unverifiable() {
-    let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .page("/x", "secret")
-        .tls()
-        .spawn()
-        .await;
+    let origin = Origin::start().robots(ROBOTS).page("/x", "secret").tls().spawn().await;
     let strict = Gate::with(TUNNEL).await;
     let lax = Gate::with("[https]\nmode = \"tunnel\"\nunverifiable = \"allow\"").await;
 
@@ -185,11 +180,7 @@ async fn tls_without_a_server_name_is_accepted_only_for_an_address() {
 
 #[tokio::test]
 async fn absolute_forms_are_decided_in_tunnel_mode() {
-    let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .page("/x", "plain")
-        .spawn()
-        .await;
+    let origin = Origin::start().robots(ROBOTS).page("/x", "plain").spawn().await;
     let gate = Gate::with(TUNNEL).await;
 
     allowed(&gate.get(&origin.url("/x")).await, "no-rule");

@@ -5,9 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use serde_json::Value;
 
 use super::{escaped, get, problem};
-use crate::support::{Gate, Origin, Reply, allowed, refused, wait};
-
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+use crate::support::{Gate, Origin, ROBOTS, Reply, allowed, refused, wait};
 
 /// Returns the total of a series; 0 if it is not there.
 fn total(history: &Value, name: &str) -> u64 {

@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{escaped, get, problem};
-use crate::support::{Gate, NAME, Origin, Reply, wait};
-
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+use crate::support::{Gate, NAME, Origin, ROBOTS, Reply, wait};
 
 /// Configurations with copies on disk, and with copies only in memory.
 const CACHES: [&str; 2] = ["", "[cache]\npersist = false"];

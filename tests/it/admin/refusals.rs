@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{escaped, get, problem};
-use crate::support::{Gate, Origin};
-
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+use crate::support::{Gate, Origin, ROBOTS};
 
 fn urls(tail: &Value) -> Vec<String> {
     let refusals = tail["refusals"].as_array().unwrap().iter();

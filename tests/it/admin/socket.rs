@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 use tokio::net::UnixStream;
 
 use super::{answer, escaped, get, problem};
-use crate::support::{Connection, Gate, NAME, Origin, allowed};
-
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+use crate::support::{Connection, Gate, NAME, Origin, ROBOTS, allowed};
 
 /// Connects to the socket. Requests on the connection have no Host field.
 async fn dial(gate: &Gate) -> Connection {

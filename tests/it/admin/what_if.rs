@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::post;
-use crate::support::{Gate, Origin, allowed, refused};
+use crate::support::{Gate, Origin, ROBOTS, allowed, refused};
 
 const PATH: &str = "/api/v1/what-if";
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
 async fn problem(gate: &Gate, content: &Value) -> String {
     let request = gate

@@ -4,9 +4,8 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::support::{Alpn, Connection, Gate, Latch, NAME, Origin, Reply, Roots, wait};
+use crate::support::{Alpn, Connection, Gate, Latch, NAME, Origin, ROBOTS, Reply, Roots, wait};
 
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 const MASKS: &str = "
     [audit]
     mask-client = { ipv4 = 8 }

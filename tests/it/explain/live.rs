@@ -1,7 +1,7 @@
 //! What the command says about a fetch: its redirects, its result, and how long the result applies.
 
 use super::{explain, text};
-use crate::support::{CliOutput, Gate, Latch, Origin, Reply};
+use crate::support::{CliOutput, Gate, Latch, Origin, ROBOTS, Reply};
 
 /// Explains `/private` with the origin's current robots.txt. Leaves out the last line of the output, which is the same
 /// for every fetch.
@@ -65,7 +65,7 @@ Fetched:
 #[tokio::test]
 async fn for_text_and_data_mining_the_tdmrep_json_is_fetched_too() {
     let file = r#"[{"location": "/mine", "tdm-reservation": 1}]"#;
-    let origin = Origin::start().robots("User-agent: *\nDisallow: /private\n");
+    let origin = Origin::start().robots(ROBOTS);
     let origin = origin
         .reply("/.well-known/tdmrep.json", Reply::ok("application/json", file))
         .spawn()

@@ -1,9 +1,8 @@
 //! Requests in an intercepted CONNECT, over HTTP/1.1 and HTTP/2.
 
 use super::open;
-use crate::support::{Alpn, Gate, NAME, Origin, Reply, allowed, refused};
+use crate::support::{Alpn, Gate, NAME, Origin, ROBOTS, Reply, allowed, refused};
 
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 const EVERY: [Alpn; 3] = [Alpn::None, Alpn::Http1, Alpn::Http2];
 
 #[tokio::test]

@@ -1,15 +1,11 @@
 //! Plain HTTP inside a CONNECT on any port, and targets other than the tunnel's.
 
 use super::open;
-use crate::support::{Alpn, Gate, NAME, Origin, Reply, allowed, refused};
+use crate::support::{Alpn, Gate, NAME, Origin, ROBOTS, Reply, allowed, refused};
 
 #[tokio::test]
 async fn plain_http_inside_a_tunnel_is_decided() {
-    let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .page("/x", "plain")
-        .spawn()
-        .await;
+    let origin = Origin::start().robots(ROBOTS).page("/x", "plain").spawn().await;
     let gate = Gate::start().await;
     let mut inside = gate.connect(&origin.authority()).await.opened().plain();
 

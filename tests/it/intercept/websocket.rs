@@ -1,6 +1,6 @@
 //! Protocol upgrades, inside a CONNECT and with `ws` and `wss` URLs, are decided and then passed through.
 
-use crate::support::{Alpn, Ask, Connection, Gate, NAME, Origin, Reply, Step, failed, refused};
+use crate::support::{Alpn, Ask, Connection, Gate, NAME, Origin, ROBOTS, Reply, Step, failed, refused};
 
 const UPGRADED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                         Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
@@ -8,7 +8,7 @@ const UPGRADED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\
 /// Starts a server that upgrades connections and then echoes all bytes.
 async fn echo(tls: bool) -> Origin {
     let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
+        .robots(ROBOTS)
         .otherwise(|_| Reply::script([Step::send(UPGRADED), Step::Echo]));
     if tls {
         origin.tls().spawn().await

@@ -1,6 +1,6 @@
 //! If few files may be open, kept connections to origins still leave some for clients.
 
-use crate::support::{Certificate, Connection, Gate, Origin, allowed, refused};
+use crate::support::{Certificate, Connection, Gate, Origin, ROBOTS, allowed, refused};
 
 /// Maximum number of open files. 64 are reserved for other uses and 32 for idle connections. The rest is for 16
 /// exchanges with two files each.
@@ -16,7 +16,7 @@ async fn a_crawl_of_many_sites_leaves_open_files_for_clients() {
         let origin = Origin::start()
             .alpn(&[protocol])
             .certificate(Certificate::of(&["*.shop.example"]))
-            .robots("User-agent: *\nDisallow: /private\n")
+            .robots(ROBOTS)
             .anything("page")
             .spawn()
             .await;

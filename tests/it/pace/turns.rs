@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{ONE_AT_A_TIME, begin, deferred, site, until_waiting, waiting};
-use crate::support::{Alpn, CliOutput, Gate, Latch, NAME, Origin, Reply, allowed, refused, wait};
+use crate::support::{Alpn, CliOutput, Gate, Latch, NAME, Origin, ROBOTS, Reply, allowed, refused, wait};
 
 const OPEN: &str = "User-agent: *\nDisallow: /private\n";
 
@@ -147,12 +147,7 @@ async fn a_client_that_leaves_gives_its_turn_to_the_next() {
 #[tokio::test]
 async fn a_leaving_http_2_client_or_tunnel_gives_its_turn_to_the_next() {
     let latch = Latch::new();
-    let site = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .anything("page")
-        .tls()
-        .spawn()
-        .await;
+    let site = Origin::start().robots(ROBOTS).anything("page").tls().spawn().await;
     site.change("/held", Reply::ok("text/plain", "held").after(&latch));
     let tunnels =
         format!("[[https.tunnel]]\nhost = 'other.example'\nreason = 'a test'\nuntil = 9000-01-01\n{ONE_AT_A_TIME}");

@@ -1,6 +1,6 @@
 //! Request targets reach the origin byte for byte, without scheme and host.
 
-use crate::support::{Gate, NAME, Origin, allowed};
+use crate::support::{Gate, NAME, Origin, ROBOTS, allowed};
 
 #[tokio::test]
 async fn path_and_query_are_never_rewritten() {
@@ -42,11 +42,7 @@ async fn an_empty_path_is_sent_as_the_root() {
 
 #[tokio::test]
 async fn scheme_and_host_are_case_insensitive() {
-    let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .anything("page")
-        .spawn()
-        .await;
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
     let shout = format!("HTTP://{}:{}", NAME.to_ascii_uppercase(), origin.port());
 
@@ -58,11 +54,7 @@ async fn scheme_and_host_are_case_insensitive() {
 
 #[tokio::test]
 async fn every_method_is_decided_and_forwarded() {
-    let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .anything("page")
-        .spawn()
-        .await;
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
 
     for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"] {

@@ -2,9 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Alpn, Gate, NAME, Origin, Signal, allowed, refused, wait};
-
-const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
+use crate::support::{Alpn, Gate, NAME, Origin, ROBOTS, Signal, allowed, refused, wait};
 
 /// Returns the changed settings in the log: the key, with its values before and after, or with what changed.
 fn logged_changes(gate: &Gate) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Bytes after a CONNECT that did not open a tunnel.
 
 use super::{Scene, Way, is_refused, responses};
-use crate::support::{Gate, Origin};
+use crate::support::{Gate, Origin, ROBOTS};
 
 const SMUGGLED: &str = "GET {prefix}/smuggled HTTP/1.1\r\nHost: {host}\r\nUser-Agent: TestBot/1.0\r\n\r\n";
 
@@ -53,11 +53,7 @@ async fn bytes_after_a_malformed_connect_are_not_read_as_a_request() {
 
 #[tokio::test]
 async fn bytes_after_a_refused_connect_are_not_read_as_a_request() {
-    let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .anything("page")
-        .spawn()
-        .await;
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     for mode in ["refuse", "tunnel"] {
         let gate = Gate::with(&format!("[https]\nmode = \"{mode}\"")).await;
         let connect = format!(

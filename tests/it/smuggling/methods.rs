@@ -1,7 +1,7 @@
 //! Content with unusual methods, and `Expect: 100-continue`.
 
 use super::{Scene, WAYS, Way, responses};
-use crate::support::{End, Gate, Origin};
+use crate::support::{End, Gate, Origin, ROBOTS};
 
 #[tokio::test]
 async fn content_of_any_method_stays_part_of_its_request() {
@@ -82,11 +82,7 @@ async fn content_of_any_method_stays_part_of_its_request() {
 
 #[tokio::test]
 async fn expect_100_continue_is_forwarded_or_refused_immediately() {
-    let origin = Origin::start()
-        .robots("User-agent: *\nDisallow: /private\n")
-        .anything("page")
-        .spawn()
-        .await;
+    let origin = Origin::start().robots(ROBOTS).anything("page").spawn().await;
     let gate = Gate::start().await;
     let head = |path: &str, expect: &str| {
         format!(

@@ -26,6 +26,8 @@ use super::tls::Certificate;
 
 /// The host name of the site, for tests in which the name does not matter.
 pub const NAME: &str = "shop.example";
+/// A robots.txt that disallows `/private`, for tests in which the rules do not matter.
+pub const ROBOTS: &str = "User-agent: *\nDisallow: /private\n";
 
 pub struct Origin {
     address: SocketAddr,
