@@ -3,6 +3,7 @@
 //! could interpret differently.
 
 mod checks;
+mod error;
 mod framing;
 mod hops;
 
@@ -13,18 +14,14 @@ use http::Method;
 use pingora_http::RequestHeader;
 use tokio::time::Instant;
 
+pub(super) use self::error::HeadError;
 use self::{
     checks::{check_line_ends, check_target, http_url, only_host, respelled_host, without_login},
     framing::{check_framing, check_framing_fields},
     hops::{check_connection, check_upgrade},
 };
-use super::{handshake::TLS_HANDSHAKE, limits::Limit, timer::Timer};
-use crate::{
-    config::HeadLimits,
-    origin::{Host, HostPort, HostPortError, SCHEMES},
-    ratelimited::ratelimited,
-    wire::Wire,
-};
+use super::{handshake::TLS_HANDSHAKE, timer::Timer};
+use crate::{config::HeadLimits, origin::HostPort, ratelimited::ratelimited, wire::Wire};
 
 /// A checked head, and the bytes that were read after it.
 #[derive(Debug)]
@@ -47,46 +44,6 @@ pub(super) struct ConnectHead {
     pub(super) headers: http::HeaderMap,
 }
 
-/// Why no head could be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HeadError {
-    /// The connection ended, or the client did not begin a request in time. The client needs no response.
-    #[error("the connection ended")]
-    Gone,
-    #[error("the request did not arrive in time")]
-    Timeout,
-    /// The head is longer than this limit in bytes.
-    #[error("the request's header section is longer than {} (proxy.max-header-bytes)", Size(*.0))]
-    TooLarge(usize),
-    /// The head has more fields than this limit.
-    #[error("the request's header section has more than {0} fields (proxy.max-header-fields)")]
-    TooManyFields(usize),
-    #[error("the client sent TLS where HTTP was expected")]
-    Tls,
-    #[error("the request is not valid HTTP/1: {0}")]
-    Syntax(&'static str),
-    #[error("the request target has a character that has to be percent-encoded: {0}")]
-    TargetCharacter(char),
-    #[error("the request target's host is not valid: {0}")]
-    TargetHost(HostPortError),
-    #[error("the request target's host has to be ASCII without percent-encoding: write it as {0}")]
-    TargetHostEscaped(Host),
-    #[error("this proxy fetches only {SCHEMES} URLs, and ws and wss URLs for a WebSocket")]
-    TargetScheme,
-    #[error("the Host field is not valid: {0}")]
-    Host(HostPortError),
-    #[error("the Host field has to be ASCII without percent-encoding: write its host as {0}")]
-    HostEscaped(Host),
-    #[error("the target of the CONNECT is not valid: {0}")]
-    ConnectTarget(HostPortError),
-    #[error("a CONNECT has to name a host and a port, as in \"CONNECT example.com:443\"")]
-    ConnectPort,
-    #[error("the Host field and the request target name different hosts")]
-    HostDiffers,
-    #[error("a CONNECT inside a CONNECT is not supported")]
-    NestedConnect,
-}
-
 /// Time limits for reading a head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeadTimes {
@@ -106,9 +63,6 @@ struct ScannedHead {
     new_host: Option<Vec<u8>>,
     names_user: bool,
 }
-
-/// Displays a number of bytes with a unit.
-struct Size(usize);
 
 /// Logs a request that is refused as malformed.
 pub(super) fn log_malformed(client: SocketAddr, error: &dyn fmt::Display) {
@@ -349,44 +303,6 @@ impl HeadLimits {
             return Err(HeadError::TooLarge(self.bytes));
         }
         check_framing_fields(&request.headers)
-    }
-}
-
-// === impl HeadError ===
-
-impl HeadError {
-    /// Returns the limit that the request exceeded. Returns `None` if the error is a different one.
-    pub(super) fn limit(&self) -> Option<Limit> {
-        match self {
-            Self::Timeout => Some(Limit::HeaderTimeout),
-            Self::TooLarge(_) => Some(Limit::HeaderBytes),
-            Self::TooManyFields(_) => Some(Limit::HeaderFields),
-            _ => None,
-        }
-    }
-}
-
-impl From<httparse::Error> for HeadError {
-    fn from(error: httparse::Error) -> Self {
-        match error {
-            httparse::Error::HeaderName => Self::Syntax("a field name has an invalid character"),
-            httparse::Error::HeaderValue => Self::Syntax("a field value has a control character"),
-            httparse::Error::NewLine => Self::Syntax("a line does not end in CRLF"),
-            httparse::Error::Token => Self::Syntax("the request line has an invalid character"),
-            httparse::Error::Version => Self::Syntax("its version is neither HTTP/1.0 nor HTTP/1.1"),
-            _ => Self::Syntax("its first line is not a request line"),
-        }
-    }
-}
-
-// === impl Size ===
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            bytes if bytes.is_multiple_of(1024) => write!(f, "{} KiB", bytes / 1024),
-            bytes => write!(f, "{bytes} bytes"),
-        }
     }
 }
 

@@ -1,17 +1,15 @@
 //! Seals the new lines of a log.
 
-use std::{
-    collections::{HashSet, VecDeque},
-    fs::File,
-    mem,
-    path::{Path, PathBuf},
-};
+mod walk;
 
+use std::{collections::HashSet, fs::File, mem, path::PathBuf};
+
+use self::walk::{Position, Walk, name_of};
 use super::{
     CHECKPOINT, SealError, SealOptions,
     folder::{Folder, PUBLIC},
     keys::{self, Chain},
-    lines::{Lines, LogFile, entry_of, identify, log_files},
+    lines::{Lines, entry_of, identify, log_files},
     note::{Checkpoint, Note, SigningKey, VerifierKey},
     tree::{FULL, TileName, Tree, leaf},
 };
@@ -41,35 +39,6 @@ struct Writer<'a> {
     /// The bundles and tiles that became full after the last checkpoint.
     full: Vec<(TileName, Vec<Sha256>)>,
     _lock: File,
-}
-
-/// The place in the log up to which lines are sealed. A file in the folder keeps it. Only sealing needs that file.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-struct Position {
-    /// Number of sealed lines before this position.
-    size: u64,
-    /// The name of the log file, for error messages.
-    file: String,
-    /// The hash of the file's first line (`first`) and its number among all entries (`entry`). The hash identifies the
-    /// file after a rotation renamed it.
-    first: Sha256,
-    entry: u64,
-    /// Length of the sealed part of the file, in bytes.
-    offset: u64,
-    /// Length of the last sealed line with its line feed, in bytes (`last`), and its hash (`hash`).
-    last: u64,
-    hash: Sha256,
-}
-
-/// Reads the lines of all log files one after the other, the oldest file first.
-struct Walk {
-    /// The file that is being read. `None` before the first line.
-    now: Option<(Lines, Position)>,
-    /// The files that are read after `now`.
-    later: VecDeque<LogFile>,
-    /// The files that are completely sealed, each as the hash of its first line. Times could not tell which files are
-    /// sealed, because clocks can be set back.
-    done: Vec<Sha256>,
 }
 
 /// Seals the complete lines of a log that are not sealed yet. `logs` is the path of the log, and also those of its
@@ -324,79 +293,6 @@ impl<'a> Writer<'a> {
         self.sealed = size;
         Ok(())
     }
-}
-
-// === impl Walk ===
-
-impl Walk {
-    /// Creates a reader of all files that are not in `done`. It starts before the first line of the oldest one.
-    fn new(mut files: Vec<LogFile>, done: Vec<Sha256>) -> Self {
-        files.retain(|file| !done.contains(&file.first));
-        Self {
-            now: None,
-            later: files.into(),
-            done,
-        }
-    }
-
-    /// Reads the next line and returns its hash. `entry` is the number of the entry that belongs to the line.
-    fn next_entry(&mut self, entry: u64) -> Result<Option<Sha256>, SealError> {
-        if let Some((lines, position)) = &mut self.now {
-            let start = lines.offset;
-            if let Some(line) = lines.next_line()? {
-                position.hash = entry_of(line).0;
-                (position.offset, position.last) = (lines.offset, lines.offset - start);
-                return Ok(Some(position.hash));
-            }
-        }
-        // The current file has no more lines. The next file already had a line when the files were listed, so the proxy
-        // does not write to the current one any more.
-        let Some(file) = self.later.pop_front() else {
-            return Ok(None);
-        };
-        let mut lines = Lines::open(&file.path, 0)?;
-        if lines.next_line()?.map(|line| entry_of(line).0) != Some(file.first) {
-            // After the files were listed, a rotation renamed this one. The next sealing finds it under its new name.
-            self.later.clear();
-            return Ok(None);
-        }
-        let position = Position {
-            size: entry,
-            file: name_of(&file.path),
-            first: file.first,
-            entry,
-            offset: lines.offset,
-            last: lines.offset,
-            hash: file.first,
-        };
-        if let Some((ended, position)) = self.now.replace((lines, position)) {
-            ended.sync()?;
-            self.done.push(position.first);
-        }
-        Ok(Some(file.first))
-    }
-
-    /// Returns the error for a line whose hash is not the entry with the number `entry`.
-    fn changed(&self, entry: u64) -> SealError {
-        let first = self.now.as_ref().map_or(0, |(_, position)| position.entry);
-        SealError::Differs(format!(
-            "{}:{}: this is not the line that was sealed (entry {entry}): it was changed, or lines before it were added \
-             or removed",
-            self.path().display(),
-            entry.saturating_sub(first) + 1
-        ))
-    }
-
-    fn path(&self) -> PathBuf {
-        self.now
-            .as_ref()
-            .map(|(lines, _)| lines.path.clone())
-            .unwrap_or_default()
-    }
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Maximum number of lines between two checkpoints.

@@ -4,6 +4,7 @@ mod time;
 use tokio::io::{AsyncWriteExt as _, DuplexStream};
 
 use super::*;
+use crate::origin::HostPortError;
 
 /// Returns the server's end of a connection, which buffers at most `capacity` bytes, and the client's end.
 fn pipe(capacity: usize) -> (Wire, DuplexStream) {

@@ -1,0 +1,116 @@
+//! Reads the lines of a log for sealing, from all its files in order.
+
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    copy::Sha256,
+    seal::{
+        SealError,
+        lines::{Lines, LogFile, entry_of},
+    },
+};
+
+/// The place in the log up to which lines are sealed. A file in the folder keeps it. Only sealing needs that file.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Position {
+    /// Number of sealed lines before this position.
+    pub(super) size: u64,
+    /// The name of the log file, for error messages.
+    pub(super) file: String,
+    /// The hash of the file's first line (`first`) and its number among all entries (`entry`). The hash identifies the
+    /// file after a rotation renamed it.
+    pub(super) first: Sha256,
+    pub(super) entry: u64,
+    /// Length of the sealed part of the file, in bytes.
+    pub(super) offset: u64,
+    /// Length of the last sealed line with its line feed, in bytes (`last`), and its hash (`hash`).
+    pub(super) last: u64,
+    pub(super) hash: Sha256,
+}
+
+/// Reads the lines of all log files one after the other, the oldest file first.
+pub(super) struct Walk {
+    /// The file that is being read. `None` before the first line.
+    pub(super) now: Option<(Lines, Position)>,
+    /// The files that are read after `now`.
+    pub(super) later: VecDeque<LogFile>,
+    /// The files that are completely sealed, each as the hash of its first line. Times could not tell which files are
+    /// sealed, because clocks can be set back.
+    pub(super) done: Vec<Sha256>,
+}
+
+// === impl Walk ===
+
+impl Walk {
+    /// Creates a reader of all files that are not in `done`. It starts before the first line of the oldest one.
+    pub(super) fn new(mut files: Vec<LogFile>, done: Vec<Sha256>) -> Self {
+        files.retain(|file| !done.contains(&file.first));
+        Self {
+            now: None,
+            later: files.into(),
+            done,
+        }
+    }
+
+    /// Reads the next line and returns its hash. `entry` is the number of the entry that belongs to the line.
+    pub(super) fn next_entry(&mut self, entry: u64) -> Result<Option<Sha256>, SealError> {
+        if let Some((lines, position)) = &mut self.now {
+            let start = lines.offset;
+            if let Some(line) = lines.next_line()? {
+                position.hash = entry_of(line).0;
+                (position.offset, position.last) = (lines.offset, lines.offset - start);
+                return Ok(Some(position.hash));
+            }
+        }
+        // The current file has no more lines. The next file already had a line when the files were listed, so the proxy
+        // does not write to the current one any more.
+        let Some(file) = self.later.pop_front() else {
+            return Ok(None);
+        };
+        let mut lines = Lines::open(&file.path, 0)?;
+        if lines.next_line()?.map(|line| entry_of(line).0) != Some(file.first) {
+            // After the files were listed, a rotation renamed this one. The next sealing finds it under its new name.
+            self.later.clear();
+            return Ok(None);
+        }
+        let position = Position {
+            size: entry,
+            file: name_of(&file.path),
+            first: file.first,
+            entry,
+            offset: lines.offset,
+            last: lines.offset,
+            hash: file.first,
+        };
+        if let Some((ended, position)) = self.now.replace((lines, position)) {
+            ended.sync()?;
+            self.done.push(position.first);
+        }
+        Ok(Some(file.first))
+    }
+
+    /// Returns the error for a line whose hash is not the entry with the number `entry`.
+    pub(super) fn changed(&self, entry: u64) -> SealError {
+        let first = self.now.as_ref().map_or(0, |(_, position)| position.entry);
+        SealError::Differs(format!(
+            "{}:{}: this is not the line that was sealed (entry {entry}): it was changed, or lines before it were added \
+             or removed",
+            self.path().display(),
+            entry.saturating_sub(first) + 1
+        ))
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.now
+            .as_ref()
+            .map(|(lines, _)| lines.path.clone())
+            .unwrap_or_default()
+    }
+}
+
+pub(super) fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
