@@ -1,0 +1,300 @@
+//! Tests what verifying finds, and proofs of single lines.
+
+use super::*;
+
+#[test]
+fn every_change_of_the_log_is_found_with_its_reason_and_its_line() {
+    use Kind::{Added, Changed, CutShort, Missing, Moved};
+    type Edit = fn(&mut Vec<String>);
+    type Found = &'static [(Kind, Option<u64>, u64)];
+    let cases: [(&str, Edit, Found); 11] = [
+        ("nothing", |_| (), &[]),
+        (
+            "a byte",
+            |lines| lines[9] = lines[9].replace("id-", "iD-"),
+            &[(Changed, Some(10), 1)],
+        ),
+        ("the first line", |lines| lines[0].push(' '), &[(Changed, Some(1), 1)]),
+        (
+            "the last line",
+            |lines| lines[299].push(' '),
+            &[(Changed, Some(300), 1)],
+        ),
+        ("a line less", |lines| drop(lines.remove(9)), &[(Missing, Some(10), 1)]),
+        (
+            "the first three less",
+            |lines| drop(lines.drain(..3)),
+            &[(Missing, Some(1), 3)],
+        ),
+        (
+            "a line more",
+            |lines| lines.insert(9, line(999)),
+            &[(Added, Some(10), 1)],
+        ),
+        (
+            "a line moved",
+            |lines| {
+                let moved = lines.remove(9);
+                lines.insert(19, moved);
+            },
+            &[(Moved, Some(20), 1)],
+        ),
+        (
+            "two swapped",
+            |lines| lines.swap(9, 19),
+            &[(Moved, Some(10), 1), (Moved, Some(20), 1)],
+        ),
+        ("cut", |lines| lines.truncate(290), &[(CutShort, Some(290), 10)]),
+        ("empty", |lines| lines.clear(), &[(Missing, Some(1), 300)]),
+    ];
+    for (name, edit, expected) in cases {
+        let bench = Bench::sealed(300);
+        bench.edit(edit);
+        let found = bench.verify(&["audit.jsonl"]);
+        assert_eq!(kinds(&found), expected, "{name}: {:?}", found.findings);
+    }
+    let bench = Bench::sealed(300);
+    bench.append(300..302);
+    let found = bench.verify(&["audit.jsonl"]);
+    assert_eq!((found.lines.unsealed, found.findings), (2, vec![]), "not sealed yet");
+}
+
+#[test]
+fn a_part_of_the_log_is_verified_if_the_caller_says_so() {
+    let bench = Bench::sealed(5);
+    bench.rotate("audit.jsonl.1");
+    bench.append(5..9);
+    bench.seal().unwrap();
+    assert_eq!(kinds(&bench.verify(&["audit.jsonl"])), [(Kind::Missing, Some(1), 5)]);
+    assert_eq!(kinds(&bench.verify(&["audit.jsonl.1"])), [(Kind::CutShort, Some(5), 4)]);
+    for (log, older, newer) in [("audit.jsonl", 5, 0), ("audit.jsonl.1", 0, 4)] {
+        let what = Verify {
+            logs: vec![bench.file(log)],
+            skip_older: older > 0,
+            skip_newer: newer > 0,
+            ..Verify::default()
+        };
+        let found = bench.verify_with(what).unwrap();
+        assert_eq!(
+            (found.lines.before, found.lines.after, found.findings),
+            (older, newer, vec![]),
+            "{log}"
+        );
+    }
+    let found = bench.verify(&["audit.jsonl", "audit.jsonl.1"]);
+    assert!(
+        found.findings.iter().all(|one| one.kind == Kind::Moved),
+        "{:?}",
+        found.findings
+    );
+    let place = &found.findings[0];
+    assert!(place.file.ends_with("audit.jsonl.1") || place.file.ends_with("audit.jsonl"));
+}
+
+#[test]
+fn erased_lines_stand_for_their_hashes_before_and_after_sealing() {
+    let bench = Bench::sealed(10);
+    bench.append(10..12);
+    bench.edit(|lines| {
+        for number in [0, 3, 9, 11] {
+            lines[number] = erased(number as u64);
+        }
+    });
+    assert_eq!(bench.seal().unwrap().size, 12);
+    assert_eq!(bench.checkpoint().root, root(12));
+    let found = bench.verify(&["audit.jsonl"]);
+    assert_eq!((found.lines.same, found.lines.erased, found.findings), (8, 4, vec![]));
+    bench.edit(|lines| lines[5] = erased(6));
+    let expected = [(Kind::Missing, Some(6), 1), (Kind::Added, Some(7), 1)];
+    assert_eq!(
+        kinds(&bench.verify(&["audit.jsonl"])),
+        expected,
+        "a hash counts only at its place"
+    );
+}
+
+#[test]
+fn a_flipped_bit_in_any_file_is_found() {
+    let bench = Bench::sealed(300);
+    let good = bench.verify(&["audit.jsonl"]);
+    assert_eq!(good.findings, []);
+    for path in files_in(&bench.file("seal")) {
+        let name = path.strip_prefix(bench.file("seal")).unwrap().display().to_string();
+        // A verification does not read these two files, because only sealing needs them.
+        if ["key", "position"].contains(&&*name) {
+            continue;
+        }
+        let bytes = fs::read(&path).unwrap();
+        for at in (0..bytes.len()).step_by(bytes.len() / 40 + 1) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            fs::write(&path, &changed).unwrap();
+            let what = Verify {
+                logs: vec![bench.file("audit.jsonl")],
+                ..Verify::default()
+            };
+            match bench.verify_with(what) {
+                Ok(found) => assert!(
+                    found
+                        .findings
+                        .iter()
+                        .any(|one| one.file.ends_with(&name) || one.to_string().contains(&name)),
+                    "{name}, byte {at}: {:?}",
+                    found.findings
+                ),
+                Err(error) => assert!(name == "checkpoint" || name == "vkey", "{name}, byte {at}: {error}"),
+            }
+        }
+        fs::write(&path, &bytes).unwrap();
+    }
+}
+
+#[test]
+fn a_log_that_was_sealed_anew_does_not_fit_an_older_checkpoint() {
+    let bench = Bench::sealed(300);
+    let old = bench.file("old");
+    fs::write(&old, checkpoint(&bench.file("seal")).unwrap()).unwrap();
+    bench.append(300..400);
+    bench.seal().unwrap();
+    let against = |bench: &Bench| {
+        let found = bench.verify_with(Verify {
+            logs: vec![bench.file("audit.jsonl")],
+            checkpoints: vec![old.clone()],
+            ..Verify::default()
+        });
+        let found = found.unwrap();
+        (found.checkpoints, found.findings)
+    };
+    assert_eq!(against(&bench), (1, vec![]));
+    // Somebody who has the key changes the log and seals it anew.
+    let forge = |edit: fn(&mut Vec<String>)| {
+        for name in ["seal/checkpoint", "seal/position"] {
+            fs::remove_file(bench.file(name)).unwrap();
+        }
+        fs::remove_dir_all(bench.file("seal/tile")).unwrap();
+        bench.edit(edit);
+        bench.seal().unwrap();
+        assert_eq!(bench.verify(&["audit.jsonl"]).findings, [], "it looks good by itself");
+        against(&bench).1
+    };
+    let found = forge(|lines| lines[7].push(' '));
+    assert!(
+        found[0].to_string().contains("first 300 entries of the tree are not"),
+        "{found:?}"
+    );
+    let found = forge(|lines| lines.truncate(299));
+    assert!(
+        found[0]
+            .to_string()
+            .contains("it has 300 entries, but the tree has only 299"),
+        "{found:?}"
+    );
+    let foreign = Bench::sealed(3);
+    let found = against(&foreign).1;
+    assert!(found[0].to_string().contains("no known key signed it"), "{found:?}");
+}
+
+#[test]
+fn a_proof_names_the_line_its_entry_and_the_checkpoint() {
+    let bench = Bench::sealed(300);
+    let proven = prove(&bench.file("seal"), "id-77", &[bench.file("audit.jsonl")]).unwrap();
+    let [proven] = &*proven else {
+        panic!("one line has the id")
+    };
+    assert_eq!(
+        (proven.entry, &*proven.line, &*proven.event),
+        (77, line(77).as_bytes(), "decision")
+    );
+    let (head, checkpoint) = proven.proof.split_once("\n\n").unwrap();
+    assert!(head.starts_with("c2sp.org/tlog-proof@v1\nindex 77\n"), "{head}");
+    assert_eq!(head.lines().count(), 2 + 9, "the tree of 300 is nine levels high");
+    assert_eq!(checkpoint, super::checkpoint(&bench.file("seal")).unwrap());
+    bench.append(300..301);
+    for (id, expected) in [
+        ("id-300", "1 of the 1 lines with the id id-300 are not sealed yet"),
+        ("id-7777", "no line in these logs has the id id-7777"),
+    ] {
+        let error = prove(&bench.file("seal"), id, &[bench.file("audit.jsonl")]).unwrap_err();
+        assert!(error.to_string().starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn an_erased_line_has_one_form() {
+    let bench = Bench::sealed(3);
+    let good = erased(1);
+    for bad in [
+        good.replace("\"}", "\",\"id\":\"id-1\"}"),
+        good.replace("{", "{ "),
+        good.replace("\"}", "\"} "),
+        good.to_uppercase()
+            .replace("{\"EVENT\":\"ERASED\",\"SHA256\"", "{\"event\":\"erased\",\"sha256\""),
+        good.replace("\"sha256\"", "\"SHA256\""),
+    ] {
+        bench.edit(|lines| lines[1] = bad.clone());
+        assert_eq!(
+            kinds(&bench.verify(&["audit.jsonl"])),
+            [(Kind::Changed, Some(2), 1)],
+            "{bad}"
+        );
+    }
+    bench.edit(|lines| lines[1] = good);
+    let found = bench.verify(&["audit.jsonl"]);
+    assert_eq!((found.lines.erased, found.findings), (1, vec![]));
+    let error = prove(&bench.file("seal"), "id-1", &[bench.file("audit.jsonl")]).unwrap_err();
+    assert!(
+        matches!(error, SealError::NoLine(_)),
+        "what was erased cannot be proven: {error}"
+    );
+}
+
+#[test]
+fn verify_lists_the_first_findings_and_counts_the_others() {
+    let bench = Bench::sealed(3000);
+    bench.edit(|lines| lines.iter_mut().step_by(2).for_each(|line| line.push(' ')));
+    let found = bench.verify(&["audit.jsonl"]);
+    assert_eq!((found.findings.len(), found.more, found.lines.same), (1000, 500, 1500));
+    assert!(found.findings.iter().all(|one| one.kind == Kind::Changed));
+}
+
+#[test]
+fn a_proof_from_a_damaged_tile_is_not_written() {
+    let bench = Bench::sealed(300);
+    let tile = bench.file("seal").join("tile/0/001.p/44");
+    let mut bytes = fs::read(&tile).unwrap();
+    bytes[40] ^= 1;
+    fs::write(&tile, bytes).unwrap();
+    let error = prove(&bench.file("seal"), "id-7", &[bench.file("audit.jsonl")]).unwrap_err();
+    assert!(matches!(error, SealError::Damaged(_)), "{error}");
+}
+
+#[test]
+fn a_rewritten_log_is_found_even_if_older_files_may_be_missing() {
+    let bench = Bench::sealed(100);
+    let log = bench.file("audit.jsonl");
+    let changed = fs::read_to_string(&log).unwrap().replace("id-", "other-");
+    fs::write(&log, changed).unwrap();
+    let found = verify(&Verify {
+        folder: bench.file("seal"),
+        logs: vec![log],
+        skip_older: true,
+        ..Verify::default()
+    });
+    let findings = found.unwrap().findings;
+    assert!(
+        findings[0].to_string().starts_with("none of the lines is sealed"),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn a_line_without_an_end_is_an_error_and_takes_no_memory() {
+    let bench = Bench::sealed(10);
+    let log = fs::OpenOptions::new()
+        .write(true)
+        .open(bench.file("audit.jsonl"))
+        .unwrap();
+    log.set_len(8 << 30).unwrap();
+    let error = bench.seal().unwrap_err().to_string();
+    assert!(error.contains("longer than 16 MiB"), "{error}");
+}
