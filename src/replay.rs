@@ -22,7 +22,7 @@ pub use self::{
     line::{LoggedDecision, LoggedUsage},
     recheck::AnsweredSite,
     summary::{Example, Group, LogPosition, Outline, Report, Summary},
-    what_if::{Assumed, Change, Effect, Finding, Unknown, what_if},
+    what_if::{Change, Effect, Finding, Unknown, what_if},
 };
 use self::{
     compare::{compare, contradictions},

@@ -128,11 +128,12 @@ fn output(args: &WhatIfArgs) -> Result<(String, bool), WhatIfError> {
                     let log = path.display().to_string();
                     Some(LogPosition { log, line })
                 });
-                if let (Some(which), Replayed::Decision(logged, Finding::Decided(assumed))) = (args.expect, replayed)
-                    && (which == Which::All || assumed.effect != Effect::Same)
+                if let (Some(which), Replayed::Decision(logged, Finding::Decided(effect, decision))) =
+                    (args.expect, replayed)
+                    && (which == Which::All || *effect != Effect::Same)
                     && let Ok(config) = replayer.config_of(logged, Some(&change))
                 {
-                    cases.add(logged, assumed, config, change.agent());
+                    cases.add(logged, decision, config, change.agent());
                 }
             }
         }

@@ -97,6 +97,16 @@ impl Decision {
         let error = self.error()?.to_string();
         Some(plain_message(&error, MAX_ERROR).into_owned())
     }
+
+    /// Returns the text of [`Decision::rule`], made safe to show.
+    pub fn shown_rule(&self) -> Option<String> {
+        self.rule().map(|rule| plain(&rule.text, MAX_TEXT).into_owned())
+    }
+
+    /// Returns [`Decision::bot`], made safe to show.
+    pub fn shown_bot(&self) -> Option<String> {
+        self.bot().map(|bot| plain(bot, MAX_TEXT).into_owned())
+    }
 }
 
 /// Maximum length in bytes of a text from outside. A longer text is cut, and its end says so.

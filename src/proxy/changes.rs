@@ -213,7 +213,7 @@ impl Change {
                     id: logged.id.to_string(),
                     url: plain_message(&logged.url, MAX_TEXT).into_owned(),
                     verdict: is.verdict.as_str(),
-                    rule: is.rule().map(|rule| plain(&rule.text, MAX_TEXT).into_owned()),
+                    rule: is.shown_rule(),
                     line: is.rule().map(|rule| rule.line),
                     bot: logged.bot,
                 });

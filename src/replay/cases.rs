@@ -8,10 +8,10 @@ use std::{
 
 use serde::Serialize;
 
-use super::{Assumed, LoggedDecision};
+use super::LoggedDecision;
 use crate::{
     config::{Config, Expectation},
-    decision::{Reason, Verdict},
+    decision::{Decision, Reason, Verdict},
     expect::is_met,
     text::plain_message,
 };
@@ -48,21 +48,21 @@ struct Case<'a> {
 // === impl Cases ===
 
 impl Cases {
-    /// Adds a case for a decision of `config`, unless there is one for the same bot, site and rule. `agent` replaces
+    /// Adds a case for `decision`, which `config` leads to, unless there is one for the same bot, site and rule. `agent` replaces
     /// the User-Agent in the log line.
-    pub fn add(&mut self, logged: &LoggedDecision<'_>, assumed: &Assumed, config: &Config, agent: Option<&str>) {
+    pub fn add(&mut self, logged: &LoggedDecision<'_>, decision: &Decision, config: &Config, agent: Option<&str>) {
         let key = Key {
-            bot: assumed.bot.clone(),
+            bot: decision.shown_bot(),
             origin: logged.origin.to_string(),
-            verdict: assumed.verdict,
-            reason: assumed.reason,
-            rule: assumed.rule.clone(),
+            verdict: decision.verdict,
+            reason: decision.reason,
+            rule: decision.shown_rule(),
         };
         let attempts = self.failed.get(&key).copied().unwrap_or_default();
         if self.done.len() >= MAX_CASES || self.done.contains(&key) || attempts >= MAX_ATTEMPTS {
             return;
         }
-        match expectation(logged, assumed, config, agent) {
+        match expectation(logged, decision, config, agent) {
             Some(expectation) => {
                 self.write(&key, &expectation);
                 self.failed.remove(&key);
@@ -109,15 +109,15 @@ impl Cases {
 /// Returns a case for a decision if one can be written that `config` meets.
 fn expectation(
     logged: &LoggedDecision<'_>,
-    assumed: &Assumed,
+    decision: &Decision,
     config: &Config,
     agent: Option<&str>,
 ) -> Option<Expectation> {
-    let robots = robots(assumed)?;
+    let robots = robots(decision)?;
     let sent = agent.or(logged.user_agent.as_deref()).unwrap_or_default();
     // If a proof identified the bot, its User-Agent need not name it. So this also tries the bot's name as the
     // User-Agent.
-    [Some(sent), assumed.bot.as_deref()]
+    [Some(sent), decision.shown_bot().as_deref()]
         .into_iter()
         .flatten()
         .map(|agent| Expectation {
@@ -125,16 +125,16 @@ fn expectation(
             url: logged.url.to_string(),
             purpose: None,
             robots: robots.clone(),
-            verdict: assumed.verdict,
+            verdict: decision.verdict,
             line: 0,
         })
         .find(|expectation| is_met(expectation, config))
 }
 
 /// Returns the robots.txt of a case: the whole text if it is short, otherwise only the rule that decides.
-fn robots(assumed: &Assumed) -> Option<String> {
-    let Some(copy) = &assumed.copy else {
-        return match assumed.reason {
+fn robots(decision: &Decision) -> Option<String> {
+    let Some(copy) = decision.copy() else {
+        return match decision.reason {
             Reason::Unreachable => None,
             Reason::Exempt => Some("User-agent: *\nDisallow: /\n".to_owned()),
             _ => Some(String::new()),
@@ -144,8 +144,9 @@ fn robots(assumed: &Assumed) -> Option<String> {
     match str::from_utf8(body) {
         Ok(text) if body.len() <= MAX_ROBOTS => Some(text.to_owned()),
         _ => {
-            let group = assumed.group.as_deref().unwrap_or("*");
-            let rule = assumed.rule.as_deref().unwrap_or("Disallow:");
+            let group = decision.group().unwrap_or("*");
+            let rule = decision.shown_rule();
+            let rule = rule.as_deref().unwrap_or("Disallow:");
             Some(format!("User-agent: {group}\n{rule}\n"))
         }
     }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::{Effect, Finding, LoggedDecision, Replayed, Unknown, what_if::Assumed};
+use super::{Effect, Finding, LoggedDecision, Replayed, Unknown};
+use crate::decision::Decision;
 
 /// What a change would do to the decisions of a log.
 #[derive(Debug, Default, Serialize)]
@@ -109,8 +110,8 @@ impl Summary {
                 };
                 *self.unknown.entry(why).or_default() += 1;
             }
-            Finding::Decided(assumed) => {
-                let count = match assumed.effect {
+            Finding::Decided(effect, decision) => {
+                let count = match effect {
                     Effect::Same => return self.same += 1,
                     Effect::Refused => &mut self.refused,
                     Effect::Forwarded => &mut self.forwarded,
@@ -118,7 +119,7 @@ impl Summary {
                     Effect::Basis => &mut self.basis,
                 };
                 *count += 1;
-                self.group(logged, assumed, position);
+                self.group(logged, *effect, decision, position);
             }
         }
     }
@@ -126,14 +127,15 @@ impl Summary {
     fn group(
         &mut self,
         logged: &LoggedDecision<'_>,
-        assumed: &Assumed,
+        effect: Effect,
+        decision: &Decision,
         position: impl FnOnce() -> Option<LogPosition>,
     ) {
         let key = Key {
-            bots: [logged.bot.clone(), assumed.bot.clone()],
+            bots: [logged.bot.clone(), decision.shown_bot()],
             origin: logged.origin.to_string(),
             was: Outline::logged(logged),
-            now: Outline::assumed(assumed),
+            now: Outline::of(decision),
         };
         if let Some(group) = self.groups.get_mut(&key) {
             return group.decisions += 1;
@@ -144,7 +146,7 @@ impl Summary {
         let [bot, new_bot] = key.bots.clone();
         let group = Group {
             decisions: 1,
-            effect: assumed.effect,
+            effect,
             bot,
             new_bot,
             origin: key.origin.clone(),
@@ -193,12 +195,12 @@ impl Outline {
         }
     }
 
-    fn assumed(assumed: &Assumed) -> Self {
+    fn of(decision: &Decision) -> Self {
         Self {
-            verdict: assumed.verdict.as_str().to_owned(),
-            reason: assumed.reason.as_str().to_owned(),
-            rule: assumed.rule.clone(),
-            forwarded: assumed.forwarded,
+            verdict: decision.verdict.as_str().to_owned(),
+            reason: decision.reason.as_str().to_owned(),
+            rule: decision.shown_rule(),
+            forwarded: decision.forwarded,
         }
     }
 }

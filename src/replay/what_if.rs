@@ -19,10 +19,10 @@ use crate::{
     bot::{Identity, IdentityMismatch, LoggedProof, Presented, Proof, ProofKind},
     config::Config,
     copy::{Lookup, Policy, RobotsCopy},
-    decision::{Decision, HttpsMode, MAX_TEXT, Reason, Scope, Verdict},
+    decision::{Decision, HttpsMode, Scope},
     origin::{Origin, Scheme, Target},
     robots::{LIMIT, Profile, counted},
-    text::{plain, words},
+    text::words,
 };
 
 /// What is assumed to be different: the configuration, the robots.txt of sites, or the User-Agent of all requests.
@@ -37,29 +37,13 @@ pub struct Change {
 /// What a change would do to a logged decision.
 #[derive(Debug)]
 pub enum Finding {
-    Decided(Box<Assumed>),
+    Decided(Effect, Box<Decision>),
     /// The change has nothing to do with this request.
     Unaffected,
     /// The decision depended on the network or on the time of the request, so it cannot be made again.
     AsLogged,
     /// It is not known how the request would be decided, for this reason.
     Unknown(Unknown),
-}
-
-/// How a request would be decided with the change.
-#[derive(Debug)]
-pub struct Assumed {
-    pub effect: Effect,
-    pub verdict: Verdict,
-    pub reason: Reason,
-    pub forwarded: bool,
-    /// The rule that decides, written as in the log.
-    pub rule: Option<String>,
-    /// The bot that would be identified with the change.
-    pub bot: Option<String>,
-    /// The group of the robots.txt that applies to the bot.
-    pub group: Option<String>,
-    pub copy: Option<Arc<RobotsCopy>>,
 }
 
 words! {
@@ -124,7 +108,7 @@ pub fn what_if(
         return Finding::Unaffected;
     }
     match change.decide(logged, old, texts) {
-        Ok(decision) => Finding::Decided(Box::new(Assumed::new(logged, &decision))),
+        Ok(decision) => Finding::Decided(Effect::of(logged, &decision), Box::new(decision)),
         Err(unknown) => Finding::Unknown(unknown),
     }
 }
@@ -324,30 +308,16 @@ impl Change {
     }
 }
 
-// === impl Assumed ===
+// === impl Effect ===
 
-impl Assumed {
-    fn new(logged: &LoggedDecision<'_>, decision: &Decision) -> Self {
-        let rule = decision.rule().map(|rule| plain(&rule.text, MAX_TEXT).into_owned());
-        let effect = match (logged.forwarded, decision.forwarded) {
-            (true, false) => Effect::Refused,
-            (false, true) => Effect::Forwarded,
-            _ if logged.verdict != decision.verdict.as_str() => Effect::Verdict,
-            _ if logged.reason != decision.reason.as_str() || logged.rule != rule => Effect::Basis,
-            _ => Effect::Same,
-        };
-        Self {
-            effect,
-            verdict: decision.verdict,
-            reason: decision.reason,
-            forwarded: decision.forwarded,
-            rule,
-            bot: decision.bot().map(|bot| plain(bot, MAX_TEXT).into_owned()),
-            group: decision.group().map(str::to_owned),
-            copy: decision
-                .lookup
-                .as_ref()
-                .and_then(|lookup| lookup.answer(&decision.question.terms.policy).copy().cloned()),
+impl Effect {
+    fn of(logged: &LoggedDecision<'_>, decision: &Decision) -> Self {
+        match (logged.forwarded, decision.forwarded) {
+            (true, false) => Self::Refused,
+            (false, true) => Self::Forwarded,
+            _ if logged.verdict != decision.verdict.as_str() => Self::Verdict,
+            _ if logged.reason != decision.reason.as_str() || logged.rule != decision.shown_rule() => Self::Basis,
+            _ => Self::Same,
         }
     }
 }

@@ -176,7 +176,7 @@ fn what_if_shows_decisions_that_change_with_the_policy_or_the_purposes() {
             tdmrep: Some(&file).filter(|_| stored && tdmrep.is_some()),
         };
         let found = match what_if(&logged, &change, Ok(old), texts) {
-            Finding::Decided(assumed) => format!("{}: {}", assumed.effect, assumed.reason.as_str()),
+            Finding::Decided(effect, decision) => format!("{effect}: {}", decision.reason.as_str()),
             Finding::Unknown(unknown) => format!("unknown: {unknown}"),
             other => panic!("{other:?}"),
         };

@@ -16,9 +16,10 @@ fn found(line: &Value, old: Option<&Config>, change: &Change, text: Option<&str>
     let copy = copy.filter(|copy| logged.robots_sha256 == Some(copy.sha256));
     let missing = Missing::Config(Sha256::of(b""));
     match what_if(&logged, change, old.ok_or(missing), with_robots(copy.as_ref())) {
-        Finding::Decided(assumed) => {
-            let basis = assumed.rule.as_deref().unwrap_or(assumed.reason.as_str());
-            format!("{}: {} {basis}", assumed.effect, assumed.verdict)
+        Finding::Decided(effect, decision) => {
+            let rule = decision.shown_rule();
+            let basis = rule.as_deref().unwrap_or(decision.reason.as_str());
+            format!("{effect}: {} {basis}", decision.verdict)
         }
         Finding::Unaffected => "unaffected".to_owned(),
         Finding::AsLogged => "as logged".to_owned(),
@@ -462,7 +463,7 @@ fn cases_are_met_and_there_is_one_for_each_bot_site_and_rule() {
         let logged: LoggedDecision<'_> = serde_json::from_str(&line).expect("a decision");
         let copy = robots.map(copy);
         match what_if(&logged, &change, Ok(&old), with_robots(copy.as_ref())) {
-            Finding::Decided(assumed) => cases.add(&logged, &assumed, &new, None),
+            Finding::Decided(_, decision) => cases.add(&logged, &decision, &new, None),
             other => panic!("{url}: {other:?}"),
         }
     };
