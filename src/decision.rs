@@ -29,7 +29,7 @@ pub use self::{
     kind::{DecisionKind, Handling},
     question::{HttpsMode, Question, Scope, Subject, Terms, Unverifiable},
     reason::{Basis, Reason, RefusalStatus},
-    ruling::{AT_ONCE, BUDGET, Begun, NeedsCopy, Ruled},
+    ruling::{Begun, NeedsCopy, Ruled},
     tdmrep::{NeedsTdmrep, Tdmrep, TdmrepAnswer},
     texts::{DecisionTexts, MAX_TEXT},
     usage::{TdmrepState, UsageReport},
@@ -344,6 +344,15 @@ fn sentence_of(cause: Cause) -> &'static str {
     }
 }
 
+/// The maximum work of a decision: the number of bytes searched for patterns with wildcards, over all readings of the
+/// request.
+///
+/// At worst, this takes some twenty milliseconds. Real sites stay far below it: to decide a path of 16 KB by 500 KiB of
+/// typical wildcard rules, 0.3 MB are searched.
+pub const BUDGET: usize = 1 << 22;
+/// The maximum work of a decision on the thread that serves the request, where it delays other requests: about two
+/// milliseconds at worst.
+pub const AT_ONCE: usize = 1 << 19;
 /// `Retry-After` while a robots.txt is being fetched. Most fetches take no longer.
 const WHILE_PENDING: Duration = Duration::from_secs(5);
 

@@ -8,8 +8,8 @@
 use std::convert::Infallible;
 
 use super::{
-    Decision, NeedsTdmrep, Question, Reason, RobotsIdentity, Scope, Tdmrep, Unverifiable, UsageReport, Verdict,
-    question::HttpsMode,
+    AT_ONCE, BUDGET, Decision, NeedsTdmrep, Question, Reason, RobotsIdentity, Scope, Tdmrep, Unverifiable, UsageReport,
+    Verdict, question::HttpsMode,
 };
 use crate::{
     bot::Enforcement,
@@ -336,13 +336,3 @@ fn reason_of(rule: Option<RuleId>, by_last_copy: bool) -> Reason {
         (None, false) => Reason::NoRule,
     }
 }
-
-/// The maximum work of a decision: the number of bytes searched for patterns with wildcards, over all readings of the
-/// request.
-///
-/// At worst, this takes some twenty milliseconds. Real sites stay far below it: to decide a path of 16 KB by 500 KiB of
-/// typical wildcard rules, 0.3 MB are searched.
-pub const BUDGET: usize = 1 << 22;
-/// The maximum work of a decision on the thread that serves the request, where it delays other requests: about two
-/// milliseconds at worst.
-pub const AT_ONCE: usize = 1 << 19;
