@@ -27,7 +27,7 @@ pub use self::{
     latest::{LatestDecisions, MAX_DECISIONS},
     line::Line,
     log::{AuditCounts, AuditError, AuditLog, MAX_WAIT, Output, Reserved},
-    logged::LoggedRefusal,
+    logged::{LoggedRefusal, RecordHead},
     privacy::{ClientMask, LoggedUserAgent, Privacy, RedactQuery},
     recent::{Recent, Tail},
     record::{

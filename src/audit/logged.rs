@@ -1,5 +1,4 @@
-//! Parses the audit log's lines of the latest refusals, which are kept in memory. The same process wrote these lines,
-//! so it knows every verdict and reason in them.
+//! Reads lines of the log back: the fields that records of every kind can have, and the latest refusals.
 
 use std::borrow::Cow;
 
@@ -11,7 +10,20 @@ use crate::{
     text::Timestamp,
 };
 
-/// The record of a decision that was not `allow`, with the fields that the admin API, its filters and the history use.
+/// What a line says of itself. A record of a later version, or a line that is no record, may lack each field.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RecordHead<'r> {
+    #[serde(borrow)]
+    pub event: Option<Cow<'r, str>>,
+    #[serde(borrow)]
+    pub id: Option<Cow<'r, str>>,
+    #[serde(borrow)]
+    pub time: Option<Cow<'r, str>>,
+}
+
+/// The record of a decision that was not `allow`, with the fields that the filter, the API and the history read. This
+/// process wrote it, so it knows all its words.
 #[derive(Debug, Deserialize)]
 pub struct LoggedRefusal<'r> {
     pub time: Timestamp,
@@ -39,7 +51,14 @@ pub struct LoggedRefusal<'r> {
     pub usage: Option<Value>,
 }
 
-/// Parses any verdict. The `Deserialize` of [`Verdict`] itself rejects `defer`, because no `[[expect]]` may name it.
+impl<'r> RecordHead<'r> {
+    /// Returns `None` if the line is no JSON object, or has such a field that is no text.
+    pub fn parse(line: &'r [u8]) -> Option<Self> {
+        serde_json::from_slice(line).ok()
+    }
+}
+
+/// Reads a verdict, also one that no `[[expect]]` can name.
 fn any_verdict<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Verdict, D::Error> {
     let word = <&str>::deserialize(deserializer)?;
     Verdict::from_word(word).ok_or_else(|| D::Error::custom("unknown verdict"))

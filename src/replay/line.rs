@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
+    audit::RecordHead,
     copy::{Reservation, Sha256},
     decision::{Basis, Reason, TdmrepAnswer, TdmrepState},
     usage::Vocabulary,
@@ -155,16 +156,10 @@ impl<'a> LoggedLine<'a> {
         match serde_json::from_slice::<LoggedDecision<'a>>(line) {
             Ok(decision) if decision.event == "decision" => Self::Decision(Box::new(decision)),
             Ok(_) => Self::Other,
-            Err(_) => match serde_json::from_slice::<Event<'a>>(line) {
-                Ok(event) if event.event != "decision" => Self::Other,
+            Err(_) => match RecordHead::parse(line).and_then(|record| record.event) {
+                Some(event) if event != "decision" => Self::Other,
                 _ => Self::Unreadable,
             },
         }
     }
-}
-
-#[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(borrow)]
-    event: Cow<'a, str>,
 }

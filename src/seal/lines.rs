@@ -1,7 +1,6 @@
 //! Reads the lines of an audit log, and finds its rotated files.
 
 use std::{
-    borrow::Cow,
     cmp::Reverse,
     ffi::OsStr,
     fs::{self, File},
@@ -14,7 +13,7 @@ use data_encoding::HEXLOWER;
 use flate2::read::MultiGzDecoder;
 
 use super::SealError;
-use crate::{copy::Sha256, files};
+use crate::{audit::RecordHead, copy::Sha256, files};
 
 /// Reads the complete lines of a log file. Decompresses the file if its name ends in `.gz`.
 pub(super) struct Lines {
@@ -37,18 +36,6 @@ pub(super) struct LogFile {
     pub(super) first: Sha256,
     /// The time of the file's first record that has a time.
     time: String,
-}
-
-/// The fields of a record that sealing reads.
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default)]
-pub(super) struct Record<'a> {
-    #[serde(borrow)]
-    pub(super) event: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    pub(super) id: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    time: Option<Cow<'a, str>>,
 }
 
 // === impl Lines ===
@@ -121,10 +108,6 @@ pub(super) fn entry_of(line: &[u8]) -> (Sha256, bool) {
     let erased = line.strip_prefix(ERASED).and_then(|rest| rest.strip_suffix(b"\"}"));
     let erased = erased.and_then(|hash| HEXLOWER.decode(hash).ok()?.try_into().ok());
     erased.map_or_else(|| (Sha256::of(line), false), |hash| (Sha256(hash), true))
-}
-
-pub(super) fn parse(line: &[u8]) -> Option<Record<'_>> {
-    serde_json::from_slice(line).ok()
 }
 
 /// Finds the files of the log: each given path, and its rotated files in the same folder, which have the same name with
@@ -216,7 +199,7 @@ pub(super) fn identify(path: &Path) -> Result<Option<LogFile>, SealError> {
             Err(error) => return Err(error),
         };
         let first = *first.get_or_insert_with(|| entry_of(line).0);
-        if let Some(time) = parse(line).and_then(|record| record.time) {
+        if let Some(time) = RecordHead::parse(line).and_then(|record| record.time) {
             let (path, time) = (path.to_owned(), time.into_owned());
             return Ok(Some(LogFile { path, first, time }));
         }

@@ -8,10 +8,10 @@ use super::{
     SealError,
     folder::Folder,
     keys::Chain,
-    lines::{Lines, parse},
+    lines::Lines,
     tree::{inclusion_proof, leaf},
 };
-use crate::copy::Sha256;
+use crate::{audit::RecordHead, copy::Sha256};
 
 /// A line and its proof.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub fn prove(folder: &Path, id: &str, logs: &[PathBuf]) -> Result<Vec<Proven>, S
             if memchr::memmem::find(line, id.as_bytes()).is_none() {
                 continue;
             }
-            let record = parse(line).filter(|record| record.id.as_deref() == Some(id));
+            let record = RecordHead::parse(line).filter(|record| record.id.as_deref() == Some(id));
             if let Some(event) = record.and_then(|record| record.event) {
                 wanted.push((Sha256::of(line), event.into_owned(), line.to_vec()));
             }
