@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 
+use super::text;
 use crate::{
     decision::{Reason, Verdict},
     text::Timestamp,
@@ -55,6 +56,21 @@ impl<'r> RecordHead<'r> {
     /// Returns `None` if the line is no JSON object, or has such a field that is no text.
     pub fn parse(line: &'r [u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
+    }
+}
+
+impl LoggedRefusal<'_> {
+    /// Returns the rule that decided, or else what the site says about the use, the error, or the reason as a sentence.
+    pub fn why(&self) -> Cow<'_, str> {
+        let refused = || text::refused(&self.usage.as_ref()?["refused"]);
+        match (self.line.zip(self.rule.as_ref()), &self.robots_error) {
+            (Some((line, rule)), _) => format!("line {line}: {rule}").into(),
+            (None, error) => match (refused(), error) {
+                (Some(refused), _) => refused.into(),
+                (None, Some(error)) => Cow::Borrowed(error),
+                (None, None) => self.reason.sentence().into(),
+            },
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use unicode_width::UnicodeWidthStr as _;
 
 pub use self::record::basis;
+pub(super) use self::record::refused;
 use self::record::{Record, Request, Shown};
 use crate::{
     colour::{Colour, Paint},

@@ -463,14 +463,14 @@ async fn the_page_shows_what_a_site_says_about_use() {
     let mut operator = Operator::open(&gate).await;
     let (url, site) = (origin.url("/x"), origin.url(""));
     refused(&gate.get(&url).user_agent("Trainer").await, "usage");
-    let why = "ai-train: line 2: content-usage train-ai=n";
+    let why = "ai-train, line 2: content-usage train-ai=n";
     operator.perform(json!(["refusal", url, "deny, usage", why])).await;
+    let sentence =
+        "line 2 of the robots.txt says Content-Usage: train-ai=n, which forbids the purpose ai-train (enforce)";
     operator
         .perform(json!(["ask", "Trainer", url, "No: Trainer may not fetch this URL."]))
         .await;
-    operator
-        .perform(json!(["answered", "deny, usage", format!("{why} (enforce)")]))
-        .await;
+    operator.perform(json!(["answered", "deny, usage", sentence])).await;
     let port = site.rsplit(':').next().expect("a port");
     operator.perform(json!(["search", port, [site]])).await;
     let lines = [

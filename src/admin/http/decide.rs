@@ -64,7 +64,15 @@ pub(super) struct DecisionFields {
     /// Which limit of `[pace]` delays the request or refuses it.
     pace_cause: Option<&'static str>,
     /// What the site says about the purposes of the bot; `null` if the bot has no purposes.
-    usage: Option<UsageReport>,
+    usage: Option<UsageFields>,
+}
+
+/// What the site says about the purposes of the bot, with a sentence for each statement.
+#[derive(Debug, Serialize)]
+pub(super) struct UsageFields {
+    #[serde(flatten)]
+    report: UsageReport,
+    sentences: Vec<String>,
 }
 
 /// A question that could not be decided, and why.
@@ -252,9 +260,20 @@ impl DecisionFields {
             retry_after: texts.retry_after,
             not_before: later.map(|(at, _)| Timestamp(at)),
             pace_cause: later.map(|(_, cause)| cause).or(texts.pace_cause).map(Cause::as_str),
-            usage: texts.usage.cloned(),
+            usage: texts.usage.map(UsageFields::of),
             agent: question.agent,
             url: question.url,
+        }
+    }
+}
+
+// === impl UsageFields ===
+
+impl UsageFields {
+    pub(super) fn of(report: &UsageReport) -> Self {
+        Self {
+            report: report.clone(),
+            sentences: report.said.iter().map(ToString::to_string).collect(),
         }
     }
 }

@@ -6,8 +6,6 @@
 
 use std::{borrow::Cow, time::SystemTime};
 
-use serde_json::Value;
-
 use super::input::moment;
 use crate::{
     audit::LoggedRefusal,
@@ -167,31 +165,16 @@ impl LoggedRefusal<'_> {
 
     /// Returns what the list shows of the record, in lower case.
     fn text(&self) -> String {
-        let rule = self.line.zip(self.rule.as_ref());
-        let why = match (rule, &self.robots_error) {
-            (Some((line, rule)), _) => format!("line {line}: {rule}"),
-            (None, Some(error)) => error.to_string(),
-            (None, None) => self.reason.sentence().to_owned(),
-        };
-        let usage = self.usage.as_ref().and_then(|usage| usage["refused"].as_object());
-        let usage = usage
-            .into_iter()
-            .flat_map(|refused| refused.values().filter_map(Value::as_str));
         let who = self.bot.as_ref().or(self.user_agent.as_ref());
         let shown = [
             who.map_or("(no bot)", |who| who),
             self.verdict.as_str(),
             self.reason.as_str(),
             &self.url,
-            &why,
+            &self.why(),
             &self.id,
         ];
-        shown
-            .into_iter()
-            .chain(usage)
-            .collect::<Vec<_>>()
-            .join("\n")
-            .to_lowercase()
+        shown.join("\n").to_lowercase()
     }
 }
 

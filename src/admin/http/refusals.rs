@@ -98,7 +98,7 @@ pub(super) async fn refusals(
         oldest: (all.lines.first()).and_then(|(_, line)| Some(parse(line)?.time)),
         found,
         refusals: (lines.iter())
-            .filter_map(|(number, line)| numbered(*number, line))
+            .filter_map(|(number, line)| listed(*number, &parse(line)?, line))
             .collect(),
         reasons: (lines.iter())
             .filter_map(|(_, line)| parse(line))
@@ -175,10 +175,12 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// Returns a record of the audit log byte for byte, with its number added as the first field.
-fn numbered(number: u64, line: &[u8]) -> Option<Box<RawValue>> {
+/// Returns a record of the audit log byte for byte. Its number and why the request was refused are added as the first
+/// fields.
+fn listed(number: u64, refusal: &LoggedRefusal<'_>, line: &[u8]) -> Option<Box<RawValue>> {
+    let why = Value::from(refusal.why());
     let fields = str::from_utf8(line).ok()?.trim_end().strip_prefix('{')?;
-    RawValue::from_string(format!("{{\"seq\":{number},{fields}")).ok()
+    RawValue::from_string(format!("{{\"seq\":{number},\"why\":{why},{fields}")).ok()
 }
 
 fn parse(line: &[u8]) -> Option<LoggedRefusal<'_>> {
@@ -214,10 +216,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_gets_a_number_and_is_otherwise_unchanged() {
-        let found = numbered(7, b"{\"url\":\"a\\u0007?redacted\",\"line\":null}\n").unwrap();
-        assert_eq!(found.get(), r#"{"seq":7,"url":"a\u0007?redacted","line":null}"#);
-        assert!(numbered(7, b"").is_none());
+    fn a_line_gets_a_number_and_its_reason_and_is_otherwise_unchanged() {
+        let line = br#"{"time":"2026-11-22T08:00:00Z","id":"0192","verdict":"deny","reason":"rule","forwarded":false,"client":"","url":"a\u0007?redacted","origin":"","rule":"Disallow: \"","line":3}"#;
+        let found = listed(7, &parse(line).unwrap(), line).unwrap();
+        let (added, logged) = found.get().split_at(found.get().find("\"time\"").unwrap());
+        assert_eq!(added, r#"{"seq":7,"why":"line 3: Disallow: \"","#);
+        assert_eq!(logged.as_bytes(), &line[1..]);
     }
 
     #[test]

@@ -150,7 +150,7 @@ function answer(decision, report) {
         [
           "Use",
           decision.usage &&
-            data(decision.usage.said.map((each) => `${use(each)} (${each.policy})`).join("; ") || "nothing is said"),
+            data(uses(decision.usage) || "nothing is said"),
         ],
         ["Known as", report.agent ? data(report.agent) : report.unidentified],
         ["Path read as", report.read_as && data(report.read_as)],
@@ -180,6 +180,9 @@ function answer(decision, report) {
     make("p", {}, link("origin", { origin: originOf(decision.url) }, "This site")),
   ].filter(Boolean);
 }
+
+/** Returns what a site says about the purposes of a bot, and the policy for each statement. */
+const uses = ({ said, sentences }) => said.map(({ policy }, at) => `${sentences[at]} (${policy})`).join("; ");
 
 function originOf(url) {
   try {

@@ -20,7 +20,6 @@ async function follow() {
   Object.assign(tail, { held: answer.held, oldest: answer.oldest });
   tail.missed += answer.missed ?? 0;
   tail.after = answer.next;
-  Object.assign(reasons, answer.reasons);
   tail.waiting.unshift(...answer.refusals.reverse());
   tail.waiting.length = Math.min(tail.waiting.length, MAX_TAIL);
   if (!halted()) flush();
@@ -55,21 +54,7 @@ function flush() {
 const passedBy = ({ enforcement, exception }) =>
   enforcement === "report" ? "report" : exception != null ? "https.tunnel" : "https.unverifiable";
 
-/** Says what a site says about a purpose, and where. */
-function use({ why, purpose, vocabulary, key, value, line, entry, field }) {
-  if (why === "pending") return `${purpose}: the site's tdmrep.json is still being fetched`;
-  if (why === "unknown") return `${purpose}: the site does not say that it is allowed`;
-  const place = line != null ? `line ${line}` : entry != null ? `tdmrep.json, entry ${entry}` : field;
-  return `${purpose}: ${place}: ${vocabulary} ${key}=${value}`;
-}
-
 function refusal(record, fresh) {
-  const why =
-    record.rule != null
-      ? `line ${record.line}: ${record.rule}`
-      : record.usage?.refused != null
-        ? use(record.usage.refused)
-        : (record.robots_error ?? reasons[record.reason]);
   const summary = make(
     "summary",
     {},
@@ -84,7 +69,7 @@ function refusal(record, fresh) {
       record.forwarded && make("span", { class: "badge" }, `${passedBy(record)}: forwarded`),
     ),
     make("span", { class: "data url" }, record.url),
-    make("span", { class: "data why" }, why),
+    make("span", { class: "data why" }, record.why),
   );
   const details = make("details", {}, summary);
   // Add the details only when somebody opens the record, because most are never opened.
@@ -98,7 +83,7 @@ function refusal(record, fresh) {
 
 /** Creates the details of a record. */
 function whole(record) {
-  const { seq, event, ...fields } = record;
+  const { seq, why, event, ...fields } = record;
   const agent = record.user_agent ?? record.agent ?? record.bot;
   const question = { agent, url: record.url };
   if (record.reason === "unauthenticated") question.proof = "none";
@@ -110,7 +95,7 @@ function whole(record) {
       : /^(time|robots_fetched|robots_expires)$/.test(name) && fields[name]
         ? [data(fields[name]), " (", time(fields[name]), ")"]
         : name === "usage" && fields.usage != null
-          ? data(fields.usage.said.map(use).join("; ") || "nothing is said")
+          ? data(JSON.stringify(fields.usage.said))
           : data(String(fields[name] ?? "–"));
   return make(
     "div",
@@ -120,7 +105,7 @@ function whole(record) {
       {},
       canAsk
         ? link("explain", question, record.rule != null ? "Why: the rule in its robots.txt" : "Why")
-        : reasons[record.reason],
+        : record.why,
       " · ",
       link("origin", { origin: record.origin }, "This site"),
     ),

@@ -236,7 +236,7 @@ function atSite(bot) {
   const parts = [
     pace,
     bot.usage &&
-      (bot.usage.said.map((each) => `${use(each)} (${each.policy})`).join("; ") ||
+      (uses(bot.usage) ||
         `${bot.usage.purposes.join(", ")}: nothing is said`),
   ];
   return make(

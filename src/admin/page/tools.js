@@ -59,7 +59,6 @@ const tail = {
   oldest: null,
   paused: false,
 };
-const reasons = {}; // a sentence for each reason seen so far
 const list = { question: 0 };
 let drawnAt = -Infinity; // when the history was last asked for, in ms
 

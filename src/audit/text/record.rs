@@ -219,9 +219,8 @@ fn shown_bot(bot: Option<&str>) -> Cow<'_, str> {
     bot.map_or(Cow::Borrowed("-"), |bot| cut_end(bot, MAX_BOT))
 }
 
-/// Says which purpose was refused, and what the site says about this purpose. `refused` is the JSON of a
-/// [`UseRefusal`](crate::usage::UseRefusal).
-fn refused(refused: &Value) -> Option<String> {
+/// Returns the refused purpose, and what the site says about it.
+pub(in crate::audit) fn refused(refused: &Value) -> Option<String> {
     let purpose = refused["purpose"].as_str()?;
     let why = refused["why"].as_str().and_then(WhyRefused::from_word);
     if let Some(sentence) = why.and_then(|why| why.sentence(purpose)) {

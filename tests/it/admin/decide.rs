@@ -342,7 +342,18 @@ async fn decide_shows_what_the_site_says_about_the_purposes() {
         let batch = post(&gate, "/api/v1/decide", &json!({"requests": [request]})).await;
         for decided in [&decided, &explained["decision"], &batch["decisions"][0]] {
             assert_eq!(decided["verdict"], verdict, "{agent} {path} {purpose}");
-            assert_eq!(decided["usage"], usage, "{agent} {path} {purpose}");
+            let mut shown = decided["usage"].clone();
+            let sentences = shown.as_object_mut().and_then(|usage| usage.remove("sentences"));
+            assert_eq!(shown, usage, "{agent} {path} {purpose}");
+            let purposes = usage["said"].as_array().into_iter().flatten();
+            let ends: Vec<_> = purposes.map(|said| said["purpose"].as_str().unwrap()).collect();
+            let sentences = sentences.iter().flat_map(|sentences| sentences.as_array().unwrap());
+            let sentences: Vec<_> = sentences.map(|sentence| sentence.as_str().unwrap()).collect();
+            assert!(
+                sentences.len() == ends.len()
+                    && std::iter::zip(&sentences, ends).all(|(text, end)| text.ends_with(end)),
+                "{sentences:?}"
+            );
             let by_usage = decided["reason"] == "usage";
             assert_eq!(by_usage, !usage["refused"].is_null(), "{agent} {path} {purpose}");
         }

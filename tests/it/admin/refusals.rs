@@ -30,6 +30,10 @@ async fn refusals_are_listed_as_they_were_logged() {
     assert_eq!(logged.len(), 3);
     for (number, (listed, mut logged)) in tail["refusals"].as_array().unwrap().iter().zip(logged).enumerate() {
         logged["seq"] = json!(number + 1);
+        logged["why"] = match logged["line"].as_u64() {
+            Some(line) => json!(format!("line {line}: {}", logged["rule"].as_str().unwrap())),
+            None => tail["reasons"]["unidentified"].clone(),
+        };
         assert_eq!(*listed, logged);
     }
     assert!(!tail.to_string().contains("secret"));

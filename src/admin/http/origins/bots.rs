@@ -6,10 +6,9 @@ use serde::Serialize;
 
 use crate::{
     admin::http::{
-        decide::asked,
+        decide::{UsageFields, asked},
         input::{AssumedProof, Question},
     },
-    decision::UsageReport,
     origin::{Origin, Target},
     pace::Cause,
     proxy::{self, Generation},
@@ -31,7 +30,7 @@ pub(super) struct BotAtSite {
     not_before: Option<Timestamp>,
     pace_cause: Option<&'static str>,
     /// What the site says about the use of its first page for the bot's purposes; `None` for a bot without purposes.
-    usage: Option<UsageReport>,
+    usage: Option<UsageFields>,
 }
 
 /// Returns the first [`MAX_BOTS`] bots that have a pace or purposes. Returns an empty list if the site is not in
@@ -65,7 +64,7 @@ pub(super) async fn at(generation: &Generation, origin: &Origin) -> Vec<BotAtSit
             pace_error,
             not_before: later.map(|(at, _)| Timestamp(at)),
             pace_cause: later.map(|(_, cause)| cause).map(Cause::as_str),
-            usage: decision.usage.as_deref().cloned(),
+            usage: decision.usage.as_deref().map(UsageFields::of),
         });
     }
     found
