@@ -19,7 +19,7 @@ pub use self::{
     saved::{Saved, SavedCopy},
 };
 use super::{Failure, FetchError, Freshness, Meaning, Policy, RobotsCopy, Then, Unreachable, WithoutCopy};
-use crate::robots::Profile;
+use crate::{robots::Profile, text::micros};
 
 /// Everything that is known of an origin's robots.txt.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,7 +182,8 @@ impl OriginState {
                 since,
                 attempts,
                 tried: now,
-                retry: delay.mul_f64(1.0 + JITTER * spread.clamp(0.0, 1.0)),
+                // In whole microseconds, as it is saved. So the time of the retry is the same after it was saved.
+                retry: Duration::from_micros(micros(delay.mul_f64(1.0 + JITTER * spread.clamp(0.0, 1.0)))),
                 last: failure,
             }),
             shared: false,
@@ -241,6 +242,11 @@ impl OriginState {
             failing.retry = Duration::ZERO;
         }
         state
+    }
+
+    /// Returns whether the last fetch failed because bots may not reach the origin.
+    pub fn is_prohibited(&self) -> bool {
+        self.failure().is_some_and(Failure::is_prohibited)
     }
 
     /// Returns whether the robots.txt has to be fetched now, soon or not at all.

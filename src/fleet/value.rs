@@ -98,6 +98,12 @@ pub(super) fn decode(
         None => None,
     };
     let state = head.state.restore(text.as_deref()).ok_or(Rejection::Corrupt)?;
+    // The configuration of this robotgate may let bots go there, so it retries at once.
+    let state = if state.is_prohibited() {
+        state.retrying_now()
+    } else {
+        state
+    };
     let asked = state.last_fetch().ok_or(Rejection::Corrupt)?;
     let is_early = asked > now + CLOCK_SLACK;
     let is_long = state.useful_until().is_some_and(|until| until > now + LONGEST_LIFE);

@@ -97,17 +97,19 @@ impl Store {
         }
     }
 
-    /// Corrects a state from disk for what has happened since it was written: the clock was set, a reload made failed
-    /// fetches due again, or the profile changed.
+    /// Corrects a state from disk for what has happened since it was written: the clock was set, a reload or a
+    /// restart made failed fetches due again, or the profile changed.
     async fn brought_up_to_date(&self, earlier: Arc<OriginState>, policy: &Policy) -> Arc<OriginState> {
         let retry_from = Duration::from_micros(self.retry_from.load(Ordering::Relaxed));
         let jumps = self.clocks.jumps();
         let earlier = jumps
             .iter()
             .fold(earlier, |earlier, jump| Arc::new(earlier.after_jump(jump)));
-        let is_mended = earlier
-            .last_fetch()
-            .is_some_and(|last| last < SystemTime::UNIX_EPOCH + retry_from);
+        // If bots could not reach the origin in an earlier run, the configuration of this run may allow it.
+        let is_mended = earlier.is_prohibited()
+            || earlier
+                .last_fetch()
+                .is_some_and(|last| last < SystemTime::UNIX_EPOCH + retry_from);
         let earlier = match is_mended {
             true => Arc::new(earlier.retrying_now()),
             false => earlier,

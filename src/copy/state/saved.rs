@@ -170,12 +170,7 @@ impl Saved {
                 since: time(failing.since)?,
                 attempts: failing.attempts,
                 tried: time(failing.tried)?,
-                // If bots could not reach the origin before the restart, retry at once: the new configuration may allow
-                // it.
-                retry: match failing.prohibited {
-                    true => Duration::ZERO,
-                    false => Duration::from_micros(failing.retry).min(LONGEST),
-                },
+                retry: Duration::from_micros(failing.retry).min(LONGEST),
                 last: Failure::from(match failing.status {
                     Some(status) => FetchError::Status(status),
                     None if failing.prohibited => FetchError::Prohibited(failing.error),
