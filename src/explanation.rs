@@ -9,9 +9,9 @@ pub(crate) use self::json::{FetchRecord, write as to_json};
 use crate::{
     bot::{Identity, IdentityMismatch, Proof},
     config::Config,
-    decision::{Decision, Reason, Scope, TdmrepState, UsageReport},
+    decision::{Basis, Decision, Reason, Scope, TdmrepState, UsageReport},
     origin::Reading,
-    robots::{Choice, Disguise, Explanation, Statement, explain, statements, which_apply},
+    robots::{Choice, Disguise, Explanation, Group, Statement, explain, groups_for, statements, which_apply},
     usage::{UseRefusal, UseStatement},
 };
 
@@ -21,6 +21,9 @@ pub(crate) struct Report<'a> {
     /// The User-Agent and the URL, as they were given.
     pub(crate) user_agent: &'a str,
     pub(crate) url: &'a str,
+    /// The groups of the robots.txt that apply to the bot, and whether they name it. `None` if the decision did not
+    /// depend on the robots.txt.
+    pub(crate) groups: Option<(Choice<'a>, Vec<Group<'a>>)>,
     /// The rules that won and lost, if the rules of a robots.txt decided.
     pub(crate) why: Option<Why<'a>>,
     pub(crate) statements: Vec<AudienceStatement<'a>>,
@@ -65,6 +68,9 @@ impl<'a> Report<'a> {
             true => Choice::Product(decision.token()),
             false => Choice::Everyone,
         };
+        let depends_on_robots = matches!(decision.reason.basis(), Basis::Site | Basis::Clock);
+        let groups = body.filter(|_| depends_on_robots);
+        let groups = groups.map(|body| groups_for(profile, body, choice));
         let why = body.and_then(|body| {
             // There is no explanation if no rules decided: the robots.txt is too complex, or it was not needed.
             let (reading, path) = match &decision.question.scope {
@@ -100,6 +106,7 @@ impl<'a> Report<'a> {
             statements: body.map_or_else(Vec::new, |body| {
                 with_applies(statements(profile, body), identity, choice)
             }),
+            groups,
             why,
             disguise: body.and_then(Disguise::of),
             proofs: needs_proof(config, user_agent).then(|| proofs_of(config, user_agent)),

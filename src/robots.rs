@@ -51,7 +51,7 @@ mod wild;
 
 pub use agent::{Agent, Match};
 pub use changes::{ChangedRule, ChangedStatement, Changes, GroupChange, GroupChangeKind, changes};
-pub use explain::{Competitor, Explanation, Group, LossReason, Weighed, explain, numbered_lines};
+pub use explain::{Competitor, Explanation, Group, LossReason, Weighed, explain, groups_for, numbered_lines};
 pub use groups::{AgentLine, Choice};
 pub use line::{BEYOND, LIMIT, counted};
 pub use lint::{Disguise, Finding, Lint, Severity, lint};

@@ -17,7 +17,7 @@ use crate::{
     copy::{RobotsCopy, Sha256, SourceFetch},
     decision::{Decision, UsageReport},
     origin::Reading,
-    robots::{AgentLine, Choice, Competitor, Disguise, Explanation, LossReason, RuleKind, Weighed},
+    robots::{AgentLine, Choice, Competitor, Disguise, Group, LossReason, RuleKind, Weighed},
     text::{Timestamp, plain_message},
 };
 
@@ -190,7 +190,7 @@ impl<'a> Object<'a> {
                 .as_ref()
                 .and_then(|why| why.read_as.as_ref())
                 .map(|(_, path)| String::from_utf8_lossy(path)),
-            group: explanation.and_then(ConsideredGroup::new),
+            group: report.groups.as_ref().and_then(ConsideredGroup::new),
             rule: explanation
                 .and_then(|explanation| explanation.rule.as_ref())
                 .map(|rule| Rule::new(rule, usize::MAX)),
@@ -210,11 +210,11 @@ impl<'a> Object<'a> {
 // === impl ConsideredGroup ===
 
 impl ConsideredGroup {
-    fn new(explanation: &Explanation<'_>) -> Option<Self> {
-        let agents = || explanation.groups.iter().flat_map(|group| &group.agents);
+    fn new((choice, groups): &(Choice<'_>, Vec<Group<'_>>)) -> Option<Self> {
+        let agents = || groups.iter().flat_map(|group| &group.agents);
         Some(Self {
-            specific: explanation.choice != Choice::Everyone,
-            line: agents().find(|agent| agent.names(explanation.choice))?.line,
+            specific: *choice != Choice::Everyone,
+            line: agents().find(|agent| agent.names(*choice))?.line,
             agents: bounded::list(agents().map(Agent::new)),
             agents_total: agents().count(),
         })

@@ -67,6 +67,17 @@ pub struct Competitor<'a> {
     pub lost: LossReason,
 }
 
+// === impl Group ===
+
+impl<'a> Group<'a> {
+    fn new(group: GroupText<'a>) -> Self {
+        Self {
+            rules: group.rules.len(),
+            agents: group.agents,
+        }
+    }
+}
+
 // === impl Competitor ===
 
 impl Competitor<'_> {
@@ -122,27 +133,36 @@ pub enum LossReason {
 /// ```
 #[must_use]
 pub fn explain<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>, path: &[u8]) -> Explanation<'a> {
-    let all = groups::read(profile, body);
-    let named = all.iter().any(|group| group.names(choice));
-    let choice = if named { choice } else { Choice::Everyone };
-    let groups: Vec<_> = all.iter().filter(|group| group.names(choice)).collect();
+    let (choice, groups) = applying(groups::read(profile, body), choice);
     let scale = RuleComparer::new(profile, path);
     let is_matched = !profile.always_allows(path);
     let rules = groups.iter().flat_map(|group| &group.rules).filter(|_| is_matched);
     let weighings: Vec<Weighing<'a>> = rules.map(|rule| scale.weigh(rule)).collect();
     let winner = weigh::winner(&weighings);
-    let shown = |group: &GroupText<'a>| Group {
-        agents: group.agents.clone(),
-        rules: group.rules.len(),
-    };
     Explanation {
         allowed: winner.is_none_or(|at| weighings[at].allows()),
         rule: winner.map(|at| weighings[at].rule.clone()),
         choice,
-        groups: groups.into_iter().map(shown).collect(),
+        groups: groups.into_iter().map(Group::new).collect(),
         considered: weighings.len(),
         competitors: weigh::competitors(weighings, winner),
     }
+}
+
+/// Returns the `choice` and the `groups` of an [`Explanation`], for a decision that no path explains.
+#[must_use]
+pub fn groups_for<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>) -> (Choice<'a>, Vec<Group<'a>>) {
+    let (choice, groups) = applying(groups::read(profile, body), choice);
+    (choice, groups.into_iter().map(Group::new).collect())
+}
+
+/// Keeps the groups that apply to the agents of `choice`: all that name them, or if there is none, all for `*`. Returns
+/// also which of the two it is.
+fn applying<'a>(mut all: Vec<GroupText<'a>>, choice: Choice<'a>) -> (Choice<'a>, Vec<GroupText<'a>>) {
+    let named = all.iter().any(|group| group.names(choice));
+    let choice = if named { choice } else { Choice::Everyone };
+    all.retain(|group| group.names(choice));
+    (choice, all)
 }
 
 /// Iterates over the lines of a file as the parser sees them: the number, from 1, and the content. The content lacks

@@ -119,7 +119,13 @@ impl Source {
                 cut: Some(file.cut),
                 ..FetchRecord::of_decision(decision)
             },
-            Self::Live(live) => live.record(),
+            Self::Live(live) => {
+                let record = live.record();
+                FetchRecord {
+                    error: decision.shown_error().or(record.error),
+                    ..record
+                }
+            }
         }
     }
 
