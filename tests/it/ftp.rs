@@ -8,7 +8,8 @@ mod paths;
 mod real;
 mod server;
 
-use self::server::{Answer, FtpServer};
+use self::server::Answer;
+pub use self::server::FtpServer;
 use crate::support::{Gate, ROBOTS, Response};
 
 /// A configuration with which no robots.txt is fetched.

@@ -6,6 +6,7 @@ mod files;
 mod http2;
 mod lifetime;
 
+pub use self::decisions::{slow_path, slow_rules};
 use crate::support::{
     Alpn, Connection, Gate, Latch, NAME, Origin, Reply, Response, Step, allowed, failed, wait::until,
 };

@@ -15,9 +15,9 @@ use crate::support::{
     refused, wait::within,
 };
 
-const PROXY: &str = "proxy.example";
+pub const PROXY: &str = "proxy.example";
 
-const CONFIG: &str = r#"
+pub const CONFIG: &str = r#"
 [proxy.tls]
 listen = "127.0.0.1:0"
 certificate = "proxy.pem"
@@ -59,7 +59,7 @@ async fn dial_as(gate: &Gate, client: Arc<ClientConfig>) -> io::Result<TlsStream
 }
 
 /// Opens a TLS connection of a client that presents `certificate`.
-async fn dial(gate: &Gate, certificate: Option<&Certificate>) -> io::Result<Connection> {
+pub async fn dial(gate: &Gate, certificate: Option<&Certificate>) -> io::Result<Connection> {
     dial_as(gate, client(certificate)).await.map(Connection::over_io)
 }
 

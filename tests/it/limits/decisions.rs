@@ -22,12 +22,13 @@ fn letters(seed: u64, count: usize) -> String {
 }
 
 /// Returns rules that can be rejected only by searching the whole path.
-fn slow_rules() -> String {
+pub fn slow_rules() -> String {
     let rules = (1..=RULES as u64).map(|number| format!("Disallow: /*{}\n", letters(number << 20 | 1, 40)));
     format!("User-agent: *\n{}", rules.collect::<String>())
 }
 
-fn slow_path() -> String {
+/// Returns a path that takes too long to decide by [`slow_rules`].
+pub fn slow_path() -> String {
     format!("/{}", letters(u64::MAX / 3, LENGTH))
 }
 

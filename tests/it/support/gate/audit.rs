@@ -18,7 +18,18 @@ impl Gate {
         records
     }
 
-    /// Returns all records so far, including those about robotgate itself and about changed robots.txt files.
+    /// Returns how many bytes the log has now, for [`audit_from`](Self::audit_from).
+    pub fn audit_length(&self) -> usize {
+        fs::read(self.file(config::AUDIT)).map_or(0, |text| complete(&text).len())
+    }
+
+    /// Returns the records after the first `length` bytes. With many records, this is faster than to read all of them.
+    pub fn audit_from(&self, length: usize) -> Vec<Record> {
+        let text = fs::read(self.file(config::AUDIT)).unwrap_or_default();
+        parse(&complete(&text)[length..])
+    }
+
+    /// Returns all records so far, including those about robotgate itself.
     pub fn whole_audit(&self) -> Vec<Record> {
         read(&self.file(config::AUDIT))
     }
@@ -78,10 +89,19 @@ const OF_SERVICE: [&str; 5] = ["robots-changed", "start", "stop", "reload", "for
 
 /// Reads the records in a file. Returns no records if there is no file.
 pub fn read(path: &Path) -> Vec<Record> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let complete = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
-    let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("no record ({error}): {line}"));
-    complete.lines().map(parse).collect()
+    parse(complete(&fs::read(path).unwrap_or_default()))
+}
+
+fn complete(text: &[u8]) -> &[u8] {
+    &text[..text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)]
+}
+
+fn parse(lines: &[u8]) -> Vec<Record> {
+    let record = |line: &[u8]| {
+        let text = || String::from_utf8_lossy(line);
+        serde_json::from_slice(line).unwrap_or_else(|error| panic!("no record ({error}): {}", text()))
+    };
+    lines.split_inclusive(|byte| *byte == b'\n').map(record).collect()
 }
 
 /// Splits records into decisions and completions.
