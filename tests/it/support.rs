@@ -7,6 +7,7 @@ mod blackhole;
 mod cli_output;
 mod client;
 mod dns;
+mod early_origin;
 mod expect;
 mod fields;
 mod gate;
@@ -27,6 +28,7 @@ pub use self::{
     client::frames,
     client::{Alpn, Ask, Connected, Connection, End, Frames, Outcome, Response, Tunnel},
     dns::{Dns, DnsAnswer},
+    early_origin::EarlyOrigin,
     expect::{allowed, failed, refused, same_members},
     fields::Field,
     gate::{Builder, Gate, Record, Signal},
