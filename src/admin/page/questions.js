@@ -142,9 +142,7 @@ function answer(decision, report) {
         ["Rule", decision.rule != null ? [data(decision.rule), ` (line ${decision.line})`] : "none"],
         [
           "Group",
-          group
-            ? [data(group.agents.map((each) => each.agent).join(", ")), ` (line ${group.line})`]
-            : decision.group && data(decision.group),
+          group && [data(group.agents.map((each) => each.agent).join(", ")), ` (line ${group.line})`],
         ],
         ["Enforcement", decision.enforcement],
         [
