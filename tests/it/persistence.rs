@@ -179,6 +179,19 @@ async fn an_origin_without_a_copy_is_open_after_the_grace_period() {
 }
 
 #[tokio::test]
+async fn a_site_that_was_prohibited_is_asked_at_once_after_a_restart() {
+    let origin = origin().await;
+    let mut gate = Gate::with("[egress]\nallow = []").await;
+    refused(&gate.get(&origin.url("/x")).await, "egress");
+    assert_eq!(stored(&gate).await[0]["holds"], "egress");
+    gate.stop().await;
+    gate.reconfigure("[egress]\nallow = ['127.0.0.0/8']");
+    gate.start_again().await;
+
+    allowed(&gate.get(&origin.url("/x")).await, "no-rule");
+}
+
+#[tokio::test]
 async fn a_damaged_file_is_renamed_and_a_new_one_is_used() {
     let origin = origin().await;
     let mut gate = Gate::start().await;
