@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     sites::{MIXED, SLOW_PATH, Sites, find},
-    table::{ACME, AUDITOR, CLIENTS, Client, Proof, TableRow},
+    table::{CLIENTS, Client, Proof, TableRow},
 };
 use crate::{
     admin::escaped,
@@ -83,14 +83,7 @@ impl Row {
     /// Returns whether the API and the command can be asked. They assume no proof, or that which the bot needs, and not
     /// a wrong one.
     pub fn can_be_asked(&self) -> bool {
-        match self.client.proof {
-            Proof::Credential(credential) => [ACME, AUDITOR].contains(&credential) && !self.is_impostor(),
-            Proof::None | Proof::Certificate | Proof::Network => !self.is_impostor(),
-        }
-    }
-
-    fn is_impostor(&self) -> bool {
-        self.client.name.contains("impostor")
+        self.client.fits
     }
 
     /// Returns whether a command can know the answer. It has no copy of a robots.txt that the site has no more.

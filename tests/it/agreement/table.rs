@@ -192,6 +192,8 @@ pub struct Client {
     /// The User-Agent; empty if the client sends none.
     pub agent: &'static str,
     pub proof: Proof,
+    /// Whether the proof is valid and for the bot that the User-Agent names.
+    pub fits: bool,
     /// The purposes that questions give in place of those of the bot. A request cannot give any.
     pub purposes: &'static [&'static str],
 }
@@ -209,15 +211,26 @@ pub enum Proof {
 }
 
 const fn client(name: &'static str, agent: &'static str, proof: Proof) -> Client {
-    asked_as(name, agent, proof, &[])
-}
-
-const fn asked_as(name: &'static str, agent: &'static str, proof: Proof, purposes: &'static [&'static str]) -> Client {
     Client {
         name,
         agent,
         proof,
+        fits: true,
+        purposes: &[],
+    }
+}
+
+const fn impostor(name: &'static str, agent: &'static str, proof: Proof) -> Client {
+    Client {
+        fits: false,
+        ..client(name, agent, proof)
+    }
+}
+
+const fn asked_as(name: &'static str, agent: &'static str, purposes: &'static [&'static str]) -> Client {
+    Client {
         purposes,
+        ..client(name, agent, Proof::None)
     }
 }
 
@@ -234,19 +247,19 @@ pub const CLIENTS: &[Client] = &[
     client("trainer",   "Trainer/1.0",   Proof::None),
     client("report trainer", "Learner/1.0", Proof::None),
     client("miner",     "Miner/1.0",     Proof::None),
-    asked_as("asked as miner",   "Shopper/1.0", Proof::None, &["tdm"]),
-    asked_as("asked as trainer", "curl/8.5.0",  Proof::None, &["search", "ai-train"]),
+    asked_as("asked as miner",   "Shopper/1.0", &["tdm"]),
+    asked_as("asked as trainer", "curl/8.5.0",  &["search", "ai-train"]),
     client("proven",          "AcmeBot/1.0", Proof::Credential(ACME)),
     client("unproven",        "AcmeBot/1.0", Proof::None),
-    client("wrong secret",    "AcmeBot/1.0", Proof::Credential("acme:a-guess")),
-    client("impostor",        "Shopper/1.0", Proof::Credential(ACME)),
+    impostor("wrong secret",    "AcmeBot/1.0", Proof::Credential("acme:a-guess")),
+    impostor("impostor",        "Shopper/1.0", Proof::Credential(ACME)),
     client("proven report",   "Auditor/1.0", Proof::Credential(AUDITOR)),
     client("unproven report", "Auditor/1.0", Proof::None),
     client("certified",       "SealBot/1.0", Proof::Certificate),
-    client("certified impostor", "Shopper/1.0", Proof::Certificate),
+    impostor("certified impostor", "Shopper/1.0", Proof::Certificate),
     client("uncertified",     "SealBot/1.0", Proof::None),
     client("in network",      "LanBot/1.0",  Proof::Network),
-    client("impostor in network", "Shopper/1.0", Proof::Network),
+    impostor("impostor in network", "Shopper/1.0", Proof::Network),
     client("out of network",  "LanBot/1.0",  Proof::None),
 ];
 
