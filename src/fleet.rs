@@ -2,9 +2,10 @@
 //! one running robotgate of a fleet. One of them fetches a robots.txt for all. The limits of how fast bots send
 //! requests to a site hold for all of them together.
 //!
-//! No robotgate depends on the server. If the server does not answer in time, the robotgate fetches as if it were
-//! alone. It trusts a robots.txt copy from the server no more than an origin's own response. The server stores nothing
-//! about bots or their requests. A decision that finds a robots.txt copy in memory makes no call to the server.
+//! No robotgate depends on the server. If the server does not answer in time, a robotgate fetches the robots.txt itself,
+//! as if it were alone. It trusts a robots.txt copy from the server no more than an origin's own response. The server
+//! stores nothing about bots or their requests. To decide about a request, a robotgate asks the server only if the
+//! robots.txt is not in its own memory.
 
 mod breaker;
 mod client;
@@ -68,11 +69,11 @@ pub struct Counts {
     pub errors: AtomicU64,
     /// Number of robots.txt copies that this robotgate used and other robotgates had fetched.
     pub copies_used: AtomicU64,
-    /// Number of robots.txt copies that were ignored, for each [`Rejection`].
+    /// Number of robots.txt copies from the fleet's server that this robotgate ignored, for each [`Rejection`].
     pub rejected: [AtomicU64; Rejection::ALL.len()],
 }
 
-/// Why a fleet cannot be joined.
+/// Why this robotgate cannot join a fleet.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     #[error("fleet.url: {0} is neither a name nor an address of a server")]
@@ -106,8 +107,8 @@ pub struct FetchedAs<'a> {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Joins a fleet. Connects in the background and does not wait for that. Calls `on_notice` with the messages of
-    /// other robotgates. Needs a tokio runtime.
+    /// Joins a fleet. Connects to the fleet's server in the background and does not wait for that. Calls `on_notice`
+    /// when the fleet forgets an origin or an origin has asked for a pause. Needs a tokio runtime.
     ///
     /// # Errors
     /// Fails if the settings are invalid. Does not check whether the fleet's server answers.
@@ -165,8 +166,8 @@ impl Fleet {
         self.client.subscription_error()
     }
 
-    /// Returns whether this robotgate calls the fleet's server at present. After failed calls, it makes none for a
-    /// while.
+    /// Returns whether the circuit breaker is closed, so that this robotgate calls the fleet's server. After failed
+    /// calls, the breaker is open for a while.
     pub(crate) fn is_used(&self) -> bool {
         self.client.is_used()
     }
@@ -192,7 +193,7 @@ impl fmt::Debug for Fleet {
     }
 }
 
-/// Handles a message that the fleet's server sends without being asked, because this robotgate has subscribed to it.
+/// Handles a message from the channel that this robotgate has subscribed to on the fleet's server.
 fn handle_push(push: PushInfo, name: &str, channel: &Channel, listeners: &Listeners, inbox: &mpsc::Sender<Message>) {
     let payload = Msg::from_push_info(push).and_then(|message| message.get_payload::<String>().ok());
     let Some(payload) = payload else { return };
@@ -203,8 +204,9 @@ fn handle_push(push: PushInfo, name: &str, channel: &Channel, listeners: &Listen
             listener.notify_one();
         }
     } else if let Some(message) = channel.read(&payload)
-        // Ignores a message that this robotgate itself sent, except about a pause: the fleet's server can have made the
-        // pause longer than the one that this robotgate knows.
+        // This robotgate also receives the messages that it sent itself. It ignores those that say to forget an origin.
+        // It does not ignore those about a pause: the fleet's server can have made the pause longer than the one that
+        // this robotgate knows.
         && !(message.by == name && matches!(message.notice, Notice::Forgotten(_)))
         && inbox.try_send(message).is_err()
     {

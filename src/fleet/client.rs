@@ -1,5 +1,6 @@
 //! Calls the fleet's server. Each call has a time limit. When calls fail or the connection ends, the circuit breaker
-//! opens. Then no call is made until a probe in the background has opened a new connection and written to the server.
+//! opens. Then robotgate makes no calls until a probe in the background has opened a new connection and written to the
+//! server.
 
 use std::{
     fmt,
@@ -37,15 +38,17 @@ pub(super) struct Client {
     probe_key: String,
     /// Handles the messages that the fleet's server sends because of the subscription.
     on_push: Box<dyn Fn(PushInfo) + Send + Sync>,
-    /// `None` while no calls are made, until a probe has opened a new connection. Only a probe stores a connection.
-    /// Other code only removes it, and holds the lock of the breaker meanwhile.
+    /// The current connection. `None` from the time at which the breaker opens until a probe has opened a new
+    /// connection. Only a probe stores a connection. Other code only removes it, and holds the lock of the breaker
+    /// meanwhile.
     connection: ArcSwapOption<Connection>,
-    /// Number of connections so far. A connection is identified by its number.
+    /// How many times robotgate has connected so far. It is also the number that identifies the latest connection.
     connections: AtomicU64,
     breaker: Mutex<Breaker>,
-    /// Why no calls are made: the last error, if the breaker is not closed.
+    /// Why the breaker is not closed: the last error. `None` while the breaker is closed.
     error: Mutex<Option<String>>,
-    /// Why this robotgate does not receive the messages of the other robotgates.
+    /// Why this robotgate does not receive the messages of the other robotgates: the error of the last attempt to
+    /// subscribe, if it failed.
     subscription_error: Mutex<Option<String>>,
     /// When this robotgate last subscribed, by the fleet server's clock, in microseconds since 1970.
     listens_since: AtomicU64,
@@ -108,20 +111,21 @@ impl Client {
         client
     }
 
-    /// Returns why no calls are made at present, or `None` if calls are made.
+    /// Returns why the breaker is not closed, so that robotgate does not call the fleet's server. Returns `None` if it
+    /// is closed.
     pub(super) fn error(&self) -> Option<String> {
         self.error.lock().clone()
     }
 
-    /// Returns why this robotgate does not receive the messages of the other robotgates. Returns `None` if it does, or
-    /// if no calls are made at all.
+    /// Returns why this robotgate cannot subscribe to the messages of the other robotgates. Returns `None` if it has
+    /// subscribed. Also returns `None` while the breaker is not closed: [`error`](Self::error) then says why.
     pub(super) fn subscription_error(&self) -> Option<String> {
         self.subscription_error.lock().clone().filter(|_| self.is_used())
     }
 
-    /// Returns when this robotgate last subscribed, by the fleet server's clock, in microseconds since 1970. An earlier
-    /// message is not trusted: somebody may be sending it again after this robotgate already acted on it before a
-    /// restart.
+    /// Returns when this robotgate last subscribed, by the fleet server's clock, in microseconds since 1970. Messages
+    /// from before that time must be ignored. This robotgate may have acted on them before a restart, and somebody may
+    /// now send them again.
     pub(super) fn listens_since(&self) -> u64 {
         self.listens_since.load(Ordering::Relaxed)
     }
@@ -192,8 +196,9 @@ impl Client {
         self.probe_in_background();
     }
 
-    /// Opens the breaker if the connection with this number is the current one. Otherwise this robotgate would notice
-    /// the end of the connection only at its next call, and would receive no messages until then.
+    /// Opens the breaker when the current connection has ended. `number` says which connection has ended. If that is an
+    /// earlier one, does nothing. Without this method, robotgate would notice the end only at its next call, and would
+    /// receive no messages until then.
     fn connection_ended(&self, number: u64) {
         if number == self.connections.load(Ordering::Relaxed) {
             self.fail(CallError::Ended, |breaker, _| {
@@ -290,7 +295,7 @@ impl Client {
         self.subscription_error.lock().is_none()
     }
 
-    /// Tries to subscribe until it succeeds or the connection ends.
+    /// Tries to subscribe again and again, until an attempt succeeds or the connection ends.
     fn subscribe_in_background(&self, connection: &Arc<Connection>) {
         let (this, connection) = (self.this.clone(), Arc::downgrade(connection));
         tokio::spawn(async move {
@@ -342,8 +347,8 @@ async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, Re
     let mut call = pin!(call);
     let mut answer = timeout(time_left, &mut call).await;
     if answer.is_err() {
-        // On a busy machine, the answer can have arrived in time, but the task that reads it did not run. Lets that
-        // task run.
+        // On a busy machine, the answer can have arrived in time although the task that reads it has not run yet. The
+        // two yields let that task run.
         yield_now().await;
         yield_now().await;
         answer = timeout(Duration::ZERO, call).await;
@@ -359,8 +364,8 @@ async fn bounded<T>(time_left: Duration, call: impl Future<Output = Result<T, Re
 /// How long connecting may take. This can be long, because no request waits for it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const PROBE_TTL_MS: u32 = 10_000;
-/// The time limit of the call that asks for the time, as a multiple of `call_timeout`. This can be long, because no
-/// request waits for it.
+/// The time limit of the call that asks the fleet's server for its time, as a multiple of `call_timeout`. This can be
+/// long, because no request waits for that call.
 const TIME_CALLS: u32 = 10;
 /// The pause before the next attempt to subscribe. After each attempt, it doubles.
 const FIRST_SUBSCRIBE_PAUSE: Duration = Duration::from_secs(1);

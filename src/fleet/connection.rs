@@ -172,8 +172,9 @@ impl AsyncWrite for Bounded {
     }
 }
 
-/// Maximum number of bytes that may arrive before a complete answer or message was read. It leaves room for several
-/// answers of [`MAX_BYTES`](super::value::MAX_BYTES), which can arrive together before the first call reads its answer.
+/// Maximum number of bytes that may arrive before robotgate has read a complete answer or message. It leaves room for
+/// several answers with the largest value ([`MAX_BYTES`](super::value::MAX_BYTES)): when several calls run at the same
+/// time, their answers can arrive before the first call reads its own.
 const MAX_UNREAD: usize = 8 * 1024 * 1024;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Makes sure that one robotgate fetches a robots.txt for the whole fleet. Before it fetches, a robotgate asks the
-//! fleet's server for the origin's lease. The robotgate that gets it fetches; the others wait for the result.
+//! Makes sure that one robotgate fetches a robots.txt for the whole fleet. Before a robotgate fetches, it asks the
+//! fleet's server for the origin's lease. The robotgate that gets the lease fetches; the others wait for the result.
 //!
 //! A lease has a fencing token: a number that grows with each lease of the origin. The server accepts a result only if
 //! it has granted no later lease. So a holder that stalls and finishes late cannot replace a newer result. A token is
@@ -38,13 +38,13 @@ pub(crate) enum CopyOrLease {
     Fetch(FetchTask),
 }
 
-/// Asks this robotgate to fetch a robots.txt itself.
+/// What this robotgate needs to fetch a robots.txt itself.
 #[derive(Debug, Default)]
 pub(crate) struct FetchTask {
     /// The expired robots.txt copy of another robotgate, if it is newer than the copy that this robotgate knows.
     pub(crate) earlier: Option<OriginState>,
-    /// The lease for this fetch. `None` if the fleet's server is not used. The robotgate then fetches without the
-    /// fleet.
+    /// The lease for this fetch. `None` if the robotgate has to fetch without the fleet: the fleet's server cannot be
+    /// used, or another robotgate holds the lease and has not finished in time.
     pub(crate) lease: Option<Lease>,
 }
 
@@ -52,13 +52,13 @@ pub(crate) struct FetchTask {
 #[derive(Debug)]
 pub(crate) struct Lease {
     keys: Keys,
-    /// `None` if no answer of the fleet's server arrived in time. Then only the server knows whether this robotgate
-    /// holds the lease.
+    /// The fencing token. `None` if no answer of the fleet's server arrived in time. Then only the server knows whether
+    /// this robotgate holds the lease.
     token: Option<i64>,
 }
 
-/// The server's keys for a document of an origin. Each contains the name of the document in braces, so that a Redis
-/// cluster keeps them on one node.
+/// The keys under which the fleet's server stores the copy, the lease and the token for a document of an origin. Each
+/// contains the name of the document in braces, so that a Redis cluster keeps all three on one node.
 #[derive(Debug)]
 pub(super) struct Keys {
     pub(super) copy: String,
@@ -69,8 +69,9 @@ pub(super) struct Keys {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Gets a copy of an origin's document that is newer than `known`, which is what this robotgate knows. Waits while
-    /// another robotgate fetches the document. If the fleet's server does not answer, this robotgate has to fetch it.
+    /// Gets a copy of an origin's document from the fleet, or the task to fetch the document. The copy is newer than
+    /// `known`, which is what this robotgate knows of the document. While another robotgate fetches the document, waits
+    /// for its copy. If the fleet's server does not answer, this robotgate has to fetch the document.
     pub(crate) async fn copy_or_lease(
         &self,
         document: &SiteDocument,
@@ -99,7 +100,8 @@ impl Fleet {
                     let Some(state) = self.read(&keys.copy, bytes, policy).await else {
                         continue;
                     };
-                    // What this robotgate knows is at least as new as the stored copy, so the stored copy is not used.
+                    // A stored copy that is not newer than what this robotgate knows is of no use. Asks again: the
+                    // server does not return the same copy twice.
                     if state.last_fetch() <= known.last_fetch() {
                         continue;
                     }
@@ -127,7 +129,8 @@ impl Fleet {
         CopyOrLease::Fetch(task)
     }
 
-    /// Decodes a stored value. If it cannot be used, counts that and returns `None`.
+    /// Decodes a value that the fleet's server stores under `key`. If the value must not be used, counts its
+    /// [`Rejection`] and returns `None`.
     async fn read(&self, key: &str, bytes: Vec<u8>, policy: &Policy) -> Option<OriginState> {
         let (key, secret, now) = (key.to_owned(), self.channel.secret.clone(), SystemTime::now());
         let takes_long = bytes.len() > LARGE;
@@ -153,7 +156,7 @@ impl Fleet {
         }
     }
 
-    /// Runs `work`. Until it ends, renews the lease again and again.
+    /// Runs `work`, and renews the lease again and again until `work` ends.
     pub(crate) async fn while_leased<T>(&self, lease: &Lease, work: impl Future<Output = T>) -> T {
         let renewing = async {
             loop {
@@ -173,8 +176,9 @@ impl Fleet {
         }
     }
 
-    /// Ends a lease. If no later lease was granted, stores `fetched` for the other robotgates, and wakes those that
-    /// wait. If `fetched` is `None`, one of them fetches next.
+    /// Ends a lease, stores the result `fetched` for the other robotgates, and wakes those that wait for it. If
+    /// `fetched` is `None`, one of them fetches next. If the fleet's server has granted a later lease since, changes
+    /// nothing.
     pub(crate) async fn end(&self, lease: Lease, fetched: Option<Arc<OriginState>>) {
         let (key, secret) = (lease.keys.copy.clone(), self.channel.secret.clone());
         let encode = move || {
@@ -192,8 +196,8 @@ impl Fleet {
         let _ = self.client.call(&end, self.write_timeout()).await;
     }
 
-    /// Makes all robotgates of the fleet forget what they know of an origin. The result of a fetch that is running will
-    /// not be stored. Returns whether the fleet's server accepted the request and notified the other robotgates.
+    /// Makes all robotgates of the fleet forget what they know of an origin. If a fetch is running, the fleet's server
+    /// will not store its result. Returns whether the server forgot the origin and notified the other robotgates.
     pub(crate) async fn forget(&self, origin: &Origin) -> bool {
         let tdmrep = self.keys(&SiteDocument::TDMREP, origin);
         if self
@@ -211,8 +215,9 @@ impl Fleet {
         }
     }
 
-    /// Sends the other robotgates a notice. `at` is when it happened, by the fleet server's clock. `key` can be any of
-    /// the origin's keys. Returns whether the server accepted the message.
+    /// Sends the other robotgates a notice. `at` is when the event in the notice happened, by the fleet server's clock,
+    /// in microseconds since 1970. `key` can be any key of the origin: it only says which node of a Redis cluster gets
+    /// the call. Returns whether the server accepted the message.
     pub(super) async fn tell(&self, key: &str, at: i64, notice: Notice) -> bool {
         let Ok(at) = u64::try_from(at) else { return false };
         let by = self.name.clone();
@@ -240,7 +245,8 @@ impl Fleet {
 // === impl Lease ===
 
 impl Lease {
-    /// Begins the call of a script. The script does nothing unless the robotgate `name` holds this lease.
+    /// Prepares a call of a script that begins with [`IF_HOLDER`]. Such a script does something only if the robotgate
+    /// `name` holds this lease.
     fn script<'s>(&self, script: &'s Script, name: &str) -> ScriptInvocation<'s> {
         let mut call = self.keys.script(script);
         call.arg(self.token.map(|token| token.to_string()).unwrap_or_default());
@@ -264,7 +270,7 @@ impl Keys {
     }
 }
 
-/// How long a lease lasts if it is not renewed. If its holder dies, the other robotgates wait this long.
+/// How long a lease lasts if its holder does not renew it. If the holder dies, the other robotgates wait this long.
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
 const LEASE_MS: u64 = 3_000;
 /// How long the fleet's server keeps the last token of an origin. This must be longer than any fetch takes.
@@ -274,8 +280,9 @@ const POLL: Duration = Duration::from_millis(250);
 /// Decoding a larger value than this, in bytes, takes long, so it runs on a blocking thread.
 const LARGE: usize = 16 * 1024;
 
-/// Asks for a robots.txt copy or for the lease. Returns the stored copy, unless the robotgate has already seen it.
-/// Otherwise returns a new token if the lease is free, and nothing if another robotgate holds it.
+/// Asks for a robots.txt copy or for the lease. Returns the stored copy if the robotgate has not seen it yet. If there
+/// is no such copy and the lease is free, gives the robotgate the lease and returns a new token. If another robotgate
+/// holds the lease, returns nothing.
 ///
 /// If the asking robotgate itself holds the lease, it gets the lease again. A robotgate makes only one call at a time
 /// for an origin, so this happens only if the answer to its earlier call was lost.
@@ -286,20 +293,20 @@ static ASK: LazyLock<Script> = LazyLock::new(|| Script::new(&format!("local MAX_
 const ASK_BODY: &str = r"
 local copy = redis.pcall('GET', KEYS[1])
 if type(copy) == 'string' and string.sub(copy, 1, 33) ~= ARGV[1] then
-  -- No gate writes a longer one. The gate rejects what is left.
+  -- No gate stores a copy of more than MAX_BYTES. If there is one, the gate rejects it, so its beginning is enough.
   return string.sub(copy, 1, MAX_BYTES + 1)
 end
 local holder = redis.pcall('GET', KEYS[2])
 local life = redis.call('PTTL', KEYS[2])
--- No gate writes a lease with another life.
+-- ARGV[3] is how long a new lease lasts. A lease that lasts longer, or for ever, is not from a gate, so ignore it.
 if type(holder) == 'string' and holder ~= ARGV[2] and life > 0 and life <= tonumber(ARGV[3]) then return false end
 local now = redis.call('TIME')
 local token = now[1] * 1000000 + now[2]
 local last = redis.pcall('GET', KEYS[3])
 last = type(last) == 'string' and tonumber(last)
--- A token that is a day ahead is none of ours.
+-- A token that is a day ahead of the clock is not from this script, so ignore it.
 if last and last >= token and last < token + 86400000000 then token = last + 1 end
--- The first write is one that a full server refuses.
+-- A server whose memory is full refuses a SET only if the script has written nothing yet. So the first write is a SET.
 redis.call('SET', KEYS[3], string.format('%.0f', token), 'PX', ARGV[4])
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
 return token";
@@ -333,8 +340,8 @@ return 1";
     Script::new(&[IF_HOLDER, end].concat())
 });
 
-/// Deletes what the server knows of an origin, and returns the fleet server's time. The message to the other robotgates
-/// must contain that time.
+/// Deletes the copy, the lease and the token for a document of an origin. Returns the fleet server's time, which the
+/// message to the other robotgates must contain.
 static FORGET: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"

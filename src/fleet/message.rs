@@ -35,7 +35,7 @@ pub struct Paused {
 pub(super) struct Message {
     /// The name of the sending robotgate.
     pub(super) by: String,
-    /// When it happened, by the fleet server's clock, in microseconds since 1970.
+    /// When the event in the notice happened, by the fleet server's clock, in microseconds since 1970.
     pub(super) at: u64,
     pub(super) notice: Notice,
 }
@@ -63,8 +63,8 @@ pub(super) async fn deliver(client: Weak<Client>, mut inbox: mpsc::Receiver<Mess
     let mut accepted = Accepted::default();
     while let Some(message) = inbox.recv().await {
         let Some(client) = client.upgrade() else { return };
-        // If the fleet's server does not tell its time, the age of the message is unknown, so drop it. If it was about
-        // a pause, this robotgate learns of the pause from the server with its next request.
+        // If the fleet's server does not tell its time, the age of the message is unknown, so drop the message. If it
+        // was about a pause, the server will tell this robotgate of the pause when it next asks for a slot.
         let Some(now) = client.time().await else { continue };
         match accepted.accept(message, now, client.listens_since()) {
             Some(notice) => on_notice(notice),
@@ -147,8 +147,8 @@ impl Channel {
 
 impl Accepted {
     /// Returns the notice of a message, or `None` if the message is too old or repeated. `now` is the fleet server's
-    /// time. `since` is when this robotgate subscribed: it may have accepted earlier messages before a restart, so
-    /// these are refused.
+    /// time. `since` is when this robotgate subscribed. Messages from before that are refused, because this robotgate
+    /// may have accepted them before a restart.
     fn accept(&mut self, message: Message, now: u64, since: u64) -> Option<Notice> {
         let is_timely = |at: u64| now.checked_sub(at).is_some_and(|age| age <= MAX_AGE);
         // Keep the map small: remove each entry after `MAX_AGE`.

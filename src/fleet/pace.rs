@@ -41,9 +41,9 @@ pub(crate) struct NextSlot {
 
 impl Fleet {
     /// Reserves the next slot at an origin: a time at which one request may be sent, `gap` after the previous slot.
-    /// Reserves nothing if it is more than `longest_wait` away. Returns `None` if the fleet's server does not answer
-    /// within `time_left`. Also returns `None`, without asking, if another request has just waited for the server in
-    /// vain.
+    /// Reserves nothing if the slot is more than `longest_wait` away, or during a pause. Returns `None` if the fleet's
+    /// server does not answer within `time_left`. If another request has just waited for the server in vain, returns
+    /// `None` without asking the server.
     ///
     /// A slot cannot be given back. If it is not used, the other robotgates wait one gap longer.
     pub(crate) async fn reserve(
@@ -58,7 +58,8 @@ impl Fleet {
         }
         let longest_wait = micros(longest_wait);
         let slot = parse_reservation(&self.ask_for_slot(origin, gap, longest_wait, time_left).await?)?;
-        // The script never answers with a longer wait, so an answer with one is not from the script.
+        // The script never answers with a wait above these limits. An answer that does is not from the script, so it is
+        // ignored.
         let is_sound = match slot {
             Reservation::Reserved(wait) => micros(wait) <= longest_wait,
             Reservation::Paused(wait) | Reservation::TooLate(wait) => wait <= LONGEST_PAUSE + MAX_WAIT + MAX_GAP,
@@ -118,8 +119,9 @@ impl Fleet {
             let key = fleet.pace_key(&origin);
             let mut busy = BUSY.key(&key);
             let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
-            // Another robotgate can have caused a pause already, and this robotgate sent its request before it learned
-            // of that. The response to it is no new incident, so report the request as `NEWS` older than it is.
+            // A response to a request from before the last incident is no new incident. If another robotgate has just
+            // reported an incident, this robotgate may have sent its request before it learned of the pause. So this
+            // robotgate reports its request as `NEWS` older than it is.
             busy.arg(micros(asked)).arg(micros(age + NEWS)).arg(spread);
             let answer = fleet.client.call(&busy, fleet.write_timeout()).await;
             if let Ok(answer) = answer
@@ -171,6 +173,7 @@ local now = time[1] * 1000000 + time[2]";
 
 /// Lua code that reads what the fleet's server stores of an origin: the time of the last slot (`last`), the end of the
 /// pause (`until`), when the last incident `began`, and the number `n` of incidents in a row without a `Retry-After`.
+/// In an incident, the origin responds with 429 or 503 to one or more requests that were sent before it began.
 ///
 /// It ignores values that no script would write: a slot that is further away than a request may wait, or a pause that
 /// is longer than a day. So no robotgate is stopped forever if the server's clock was set back or some other client

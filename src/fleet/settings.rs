@@ -21,9 +21,10 @@ pub struct Settings {
     /// The certificate authorities that may issue the fleet server's certificate, in PEM. `None` for those that the
     /// system trusts.
     pub ca: Option<Secret>,
-    /// The key that the robotgates share. With it they check that a stored robots.txt copy comes from a robotgate.
+    /// The key that the robotgates share. With it they check that a stored robots.txt copy or a message comes from one
+    /// of them.
     pub key: Option<Secret>,
-    /// Every key on the fleet's server begins with this.
+    /// Every key that robotgate uses on the fleet's server begins with this.
     pub prefix: String,
     /// How long a request waits for an answer of the fleet's server.
     pub call_timeout: Duration,
@@ -47,8 +48,8 @@ pub enum OnLoss {
 pub struct Address {
     url: String,
     is_tls: bool,
-    /// The same address as a `redis` type. It is always without TLS, because with TLS, `redis` would require its own
-    /// TLS feature.
+    /// The same address as a type of the crate `redis`. It never says that the connection uses TLS, because the crate
+    /// accepts that only with its own TLS feature, which robotgate does not use.
     info: ConnectionInfo,
 }
 

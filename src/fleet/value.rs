@@ -143,7 +143,8 @@ pub(super) const MAX_BYTES: usize = 640 * 1024;
 /// How much the clocks of two robotgates may differ.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Maximum time until a copy expires. `robots.max-ttl` can be 30 days at most; one day is added.
+/// Maximum time until a copy expires. `robots.max-ttl` can be 30 days at most. The extra day is a margin, because the
+/// clocks of robotgates differ.
 const LONGEST_LIFE: Duration = Duration::from_secs(31 * 24 * 60 * 60);
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ async fn endless(garbage: &'static [u8]) -> (Server, mpsc::Receiver<usize>) {
     tokio::spawn(async move {
         let (mut client, _) = listener.accept().await.expect("a gate connects");
         let _ = client.read(&mut [0; 1024]).await;
-        // These are the answers to HELLO and to two CLIENT SETINFO.
+        // The bytes below answer the commands with which the client logs in: one HELLO and two CLIENT SETINFO.
         let mut sent = 0;
         if client.write_all(b"%1\r\n+proto\r\n:3\r\n+OK\r\n+OK\r\n").await.is_ok() {
             let block = garbage.repeat(64 * 1024 / garbage.len());
@@ -50,8 +50,8 @@ async fn an_answer_without_an_end_ends_the_connection() {
         let connection = server.connect(move |push| drop(end.send(push.kind))).await.expect(what);
         let sent = tokio::task::spawn_blocking(move || told.recv_timeout(Duration::from_secs(100)));
         let sent = sent.await.expect("no panic").expect("it ends");
-        // The limit is generous, because bytes in the buffers of the operating system count here, but take no memory of
-        // the robotgate.
+        // `sent` includes bytes that are still in the buffers of the operating system and take no memory of the
+        // robotgate. So it can be larger than `MAX_UNREAD`.
         assert!(sent < 8 * MAX_UNREAD, "{what}: {sent}");
         let kind = ended.recv().expect("the gate is told");
         assert_eq!(kind, redis::PushKind::Disconnection, "{what}");

@@ -84,7 +84,7 @@ async fn the_slots_of_all_gates_are_exactly_a_gap_apart() {
     }
     let gaps: Vec<i64> = slots.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(gaps, [10_000_000; 8]);
-    // The request of a bot without a delay has no gap. It does not wait and uses no slot.
+    // If a bot has no delay, its requests have no gap. They do not wait, and they do not move the next slot.
     let slot = gates[0]
         .reserve(&site(0), Duration::ZERO, Duration::ZERO, PATIENT)
         .await;
