@@ -2,7 +2,7 @@
 //! one running robotgate of a fleet. One of them fetches a robots.txt for all. The limits of how fast bots send
 //! requests to a site hold for all of them together.
 //!
-//! No robotgate depends on the server. If the server does not answer in time, a robotgate fetches the robots.txt itself,
+//! No robotgate depends on the server. If the server does not answer in time, a robotgate fetches a robots.txt itself,
 //! as if it were alone. It trusts a robots.txt copy from the server no more than an origin's own response. The server
 //! stores nothing about bots or their requests. To decide about a request, a robotgate asks the server only if the
 //! robots.txt is not in its own memory.

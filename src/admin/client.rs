@@ -120,7 +120,7 @@ impl Copies {
             let found = Self::look(path, config, warn);
             match found {
                 // Another process has the file open: a proxy that is starting and does not listen on the socket yet, or
-                // another command, which closes the file soon. So this tries again.
+                // another command, which closes the file soon. So try again after a pause.
                 Err(AdminError::Locked { .. }) if started.elapsed() < PERMIT_TIMEOUT => std::thread::sleep(PAUSE),
                 found => return found,
             }
@@ -153,7 +153,7 @@ impl Copies {
     /// Returns every known origin whose name contains `filter`, sorted by name.
     ///
     /// # Errors
-    /// Fails if the answer cannot be read completely.
+    /// Fails if the proxy's answer, or the cache file, cannot be read completely.
     pub fn list(self, filter: &str) -> Result<Vec<Row>, AdminError> {
         if filter.len() > MAX_ORIGIN {
             return Ok(Vec::new());
@@ -177,10 +177,10 @@ impl Copies {
         )
     }
 
-    /// Returns all that is known about an origin.
+    /// Returns all that is known about an origin. Returns `None` if nothing is known.
     ///
     /// # Errors
-    /// Fails if the answer cannot be read completely.
+    /// Fails if the proxy's answer, or the cache file, cannot be read completely.
     pub fn show(self, origin: &Origin) -> Result<Option<Detail>, AdminError> {
         self.ask(
             |file, policy| view::detail(file, origin, policy),
@@ -218,7 +218,7 @@ impl Copies {
     /// Returns statistics of the cache.
     ///
     /// # Errors
-    /// Fails if the answer cannot be read completely.
+    /// Fails if the proxy's answer, or the cache file, cannot be read completely.
     pub fn stats(self) -> Result<Stats, AdminError> {
         let path = self.path.clone();
         self.ask(
@@ -257,8 +257,8 @@ impl Proxy {
         match UnixStream::connect(&socket) {
             Ok(stream) => Ok(Some(Self { socket, stream })),
             Err(error) => match error.kind() {
-                // No proxy listens at the socket: there is none, or a killed proxy left it, or its path is too long for
-                // a socket (`InvalidInput`).
+                // No proxy listens at the socket: the socket does not exist, a killed proxy left it behind, or its path
+                // is too long for a socket (`InvalidInput`).
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidInput => Ok(None),
                 // This user may not access the socket, or its folder.
                 io::ErrorKind::PermissionDenied => Err(AdminError::Denied(socket)),
@@ -288,8 +288,8 @@ impl Proxy {
                 Err(error) => return Err(AdminError::Talk { socket, error }),
             };
             let (sender, connection) = handshake(stream).await.map_err(of_http)?;
-            // If the connection fails, its task ends with an error, which is ignored here: the queries then fail too,
-            // and report it.
+            // If the connection fails, its task ends with an error. Ignore this error: the queries on the connection
+            // then fail too, and report it.
             tokio::spawn(connection);
             questions(&mut Talk { socket, sender, warn }).await
         })

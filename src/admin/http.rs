@@ -88,8 +88,8 @@ struct Context {
     deciding: Semaphore,
     /// Limits how many explanations run at the same time, because each takes a thread.
     explaining: Arc<Semaphore>,
-    /// Limits how many requests run at the same time that ask what a change would do. Each decides thousands of logged
-    /// requests again.
+    /// Limits how many requests that take much time run at once: those that ask what a change would do, which decides
+    /// thousands of logged requests again, and those that compare versions of a robots.txt.
     assuming: Arc<Semaphore>,
 }
 
@@ -121,8 +121,8 @@ impl AdminServer {
         }
     }
 
-    /// Serves a connection to the admin listener until it ends. When `until` is cancelled, ends it, but completes a
-    /// response that has begun.
+    /// Serves a connection to the admin listener until it ends. When `until` is cancelled, ends the connection, but
+    /// first completes a response that has begun.
     pub async fn serve_listener(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, until: CancellationToken) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
@@ -166,7 +166,8 @@ impl Endpoint {
 // === impl Context ===
 
 impl Context {
-    /// Runs `work` with the cache file on a blocking thread.
+    /// Runs `work` with the cache file on a blocking thread. Fails if the file cannot be read now, or if robots.txt
+    /// copies are not kept on disk.
     async fn with_file<T: Send + 'static>(
         &self,
         work: impl FnOnce(&CopyFile) -> Result<T, FileError> + Send + 'static,
@@ -179,8 +180,9 @@ impl Context {
         working.await.ok().flatten().ok_or(Problem::Disk)
     }
 
-    /// Waits until the proxy's changes of the cache file are on disk. The response reads that file, so it then shows
-    /// the latest state. If this takes longer than [`WRITE_TIMEOUT`], returns a warning for the response.
+    /// Waits until the proxy's changes of the cache file are on disk. Handlers call this before they read that file, so
+    /// that the response shows the latest state. If it takes longer than [`WRITE_TIMEOUT`], returns a warning for the
+    /// response.
     async fn flush_writes(&self) -> Option<Warning> {
         let store = self.live.store();
         let disk = store.disk().filter(|disk| disk.waiting() > 0)?;

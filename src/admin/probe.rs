@@ -86,7 +86,8 @@ pub fn from_here(address: SocketAddr) -> SocketAddr {
 impl Endpoint {
     /// Returns where a robotgate with this configuration answers, in the order in which to try.
     pub fn of(config: &Config) -> Vec<Self> {
-        // For an address with port 0, the system has chosen a port that is not known here. So leave that address out.
+        // If the configuration says port 0, the system chose the port when robotgate started. This module does not know
+        // that port, so it leaves the address out.
         let listeners = config.admin.listen.iter().filter(|address| address.port() != 0);
         let listeners = listeners.map(|address| Self::Listener(from_here(*address)));
         let socket = config.cache.path.as_deref().map(path_beside).map(Self::Socket);
@@ -142,7 +143,7 @@ impl Probe {
             Self::Ready => ("/readyz", "ready"),
         };
         let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
-        // An error of the connection can be ignored here: it also makes the request fail, which reports it.
+        // Ignore an error of the connection's task: the request on the connection then fails too, and reports it.
         tokio::spawn(connection);
         let mut request = Request::new(String::new());
         *request.uri_mut() = http::Uri::from_static(path);

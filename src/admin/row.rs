@@ -55,7 +55,8 @@ pub struct Row {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Page {
     pub(super) origins: Vec<Row>,
-    /// Where the next page begins: the name of an origin or, in a sorted list, its position. `None` on the last page.
+    /// Where the next page begins: the name of its first origin or, in a sorted list, the number of origins before it.
+    /// `None` on the last page.
     pub(super) next: Option<String>,
     /// How many origins a sorted list has. `None` if the list is not sorted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,8 +140,8 @@ impl Row {
         Some(Self::new(origin, &state, bytes, policy, now))
     }
 
-    /// Returns what is known about the robots.txt. `None` if a robotgate of another version says it in a word that this
-    /// one does not know.
+    /// Returns what is known about the robots.txt. Returns `None` if the row comes from a proxy of another version, and
+    /// its `holds` is a word that this version does not know.
     pub fn kind(&self) -> Option<AnswerKind> {
         AnswerKind::from_word(&self.holds)
     }

@@ -2,8 +2,8 @@
 //! answers the same HTTP requests as on the admin listener, and also those that change something. Only the proxy's own
 //! user and root can open the socket.
 //!
-//! Only a process that has the cache file open may create the socket. So if the socket already exists then, a killed
-//! proxy has left it behind.
+//! Only a process that has the cache file open may create the socket. If the socket already exists when a proxy wants
+//! to create it, a killed proxy has left it behind.
 
 use std::{
     ffi::OsString,
@@ -77,8 +77,8 @@ impl Serving {
     }
 
     /// Removes the socket. Does not wait for clients, but those that wait for a response still get it. Must be called
-    /// before the cache file is closed: once it is closed, another proxy can create a socket with the same name, and
-    /// this would remove that socket.
+    /// before the cache file is closed. Otherwise, another proxy could open the file and create a socket with the same
+    /// name, and this method would remove that socket.
     pub async fn stop(self) {
         self.stop.cancel();
         // If the task panicked, the panic is already on stderr.

@@ -21,7 +21,8 @@ pub struct Version {
     /// 1 for the oldest version.
     pub version: usize,
     pub first_seen: Timestamp,
-    /// For the last version, this can be up to a day too early.
+    /// When the site last answered with this version. The store of evidence records this once a day, so for the last
+    /// version it can be up to a day too early.
     pub last_seen: Timestamp,
     pub status: Option<u16>,
     pub bytes: Option<u32>,
@@ -116,11 +117,12 @@ impl Versions {
         })
     }
 
-    /// Returns the two versions to compare. `named` has both of them; or one, which is compared with the version before
-    /// it; or none, which stands for the last version and the one before it. There must be at least one version.
+    /// Returns the two versions to compare. `named` contains up to two versions, as [`find`](Self::find) takes them. A
+    /// single version is compared with the one before it. Without any, the last version is compared with the one before
+    /// it. There must be at least one version.
     ///
     /// # Errors
-    /// Fails if there is no such version, or if there is none before it to compare it with.
+    /// Fails if there is no such version, or if a single version is the oldest one.
     pub fn pair(&self, named: &[String]) -> Result<(&Version, &Version), VersionError> {
         pair(&self.list, named)
     }
@@ -245,7 +247,7 @@ const MIN_DIGITS: usize = 6;
 const MAX_TIME: Duration = Duration::from_secs(1);
 /// Maximum number of lines of a difference.
 const MAX_LINES: usize = 5000;
-/// Maximum size of a shown name in bytes.
+/// Maximum size, in bytes, of what the user wrote to name a version, when an error quotes it.
 const MAX_NAME: usize = 100;
 
 #[cfg(test)]

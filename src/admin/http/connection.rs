@@ -154,8 +154,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedIo<S> {
 /// Time that a client has to send the head of a request, from the start of the connection or the end of the previous
 /// response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time that a client has to read a response. Most responses fit into the system's buffers, so the client needs only a
-/// part of this time.
+/// Time that a client has to read a response. It begins when robotgate can write no more bytes, because the system's
+/// buffers are full of bytes that the client has not read. Most responses fit into these buffers.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of a request's head in bytes.
 const MAX_HEAD: usize = 64 * 1024;

@@ -128,7 +128,7 @@ impl Field {
 // === impl LoggedRefusal ===
 
 impl LoggedRefusal<'_> {
-    /// Returns whether the record has this value, which is in lower case.
+    /// Returns whether the record has `value` in `field`. `value` is in lower case.
     fn has(&self, field: Field, value: &str) -> bool {
         let contains = |text: &Cow<'_, str>| text.to_lowercase().contains(value);
         match field {

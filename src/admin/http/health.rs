@@ -12,15 +12,15 @@ pub(super) async fn alive() -> impl IntoResponse {
     "ok\n"
 }
 
-/// Returns whether the proxy is ready for requests of bots. If not, a load balancer sends bots to another proxy. It is
-/// not ready:
+/// Returns whether the proxy is ready for requests of bots. If not, a load balancer sends bots to another proxy. The
+/// proxy is not ready:
 ///
 /// - when it is stopping,
 /// - while the audit log cannot be written, because it then forwards no request,
 /// - while evidence cannot be stored, if the configuration requires evidence.
 ///
-/// The text also says if robots.txt copies cannot be kept on disk, evidence cannot be stored, or the log cannot be
-/// sealed.
+/// The text of the response also says if robots.txt copies cannot be kept on disk, evidence cannot be stored, or the
+/// audit log cannot be sealed.
 pub(super) async fn ready(State(context): State<Arc<Context>>) -> (StatusCode, Cow<'static, str>) {
     if context.live.is_stopping() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into())

@@ -26,7 +26,7 @@ pub(super) struct StrictQuery<T>(pub(super) T);
 
 /// A type that can be read from the query or the content of a request.
 pub(super) trait Form: DeserializeOwned {
-    /// What to write, for error messages.
+    /// What the query or the content has to look like. Error messages show this.
     const FORM: &'static str;
 }
 
@@ -174,7 +174,8 @@ fn in_words(why: &str) -> Option<String> {
         let known = known.split_once(" at line ").map_or(known, |(known, _)| known);
         return Some(format!("\"{value}\" is not {}", known.replace('`', "")));
     }
-    // The error begins with the name of a parameter and a colon, unless there is a space in the text before the colon.
+    // An error about a value begins with the name of its parameter and a colon. If there is a space before the colon,
+    // the error is of another form, because no name contains one.
     let (name, why) = why.split_once(": ").filter(|(name, _)| !name.contains(' '))?;
     if why.contains("number too large") {
         return Some(format!("{name} is too large"));
@@ -183,8 +184,9 @@ fn in_words(why: &str) -> Option<String> {
     is_no_number.then(|| format!("{name} is not a number"))
 }
 
-/// Returns whether the content of a request is JSON. A web page can only send JSON to another origin if that origin
-/// allows it (a preflight request).
+/// Returns whether the content of a request is JSON. Other content is refused, because any web page could make a
+/// browser send it. Before a browser sends JSON for a page of another origin, it asks whether that is allowed (a
+/// preflight request), and robotgate does not allow it.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next());

@@ -48,7 +48,7 @@ struct Activity {
     sending: Option<Instant>,
 }
 
-/// Marks the connection as busy until it is dropped.
+/// Marks a connection as busy until this guard is dropped.
 pub(super) struct ResponseGuard<'a>(&'a ConnectionPermit);
 
 // === impl ConnectionLimiter ===

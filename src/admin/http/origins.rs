@@ -71,7 +71,7 @@ impl Form for Which {
     const FORM: &'static str = "?origin=ORIGIN, such as https://example.com, percent-encoded";
 }
 
-/// An answer as JSON, with a warning if it may not show the latest changes.
+/// A response in JSON, with a Warning field if it may not show the latest changes.
 type Reply<T> = Result<(Option<Warning>, Json<T>), Problem>;
 
 /// Returns a page of the list of origins, sorted by name. If the search takes too long, the page has fewer origins.

@@ -162,7 +162,7 @@ fn passes(filter: &Filter, line: &[u8]) -> bool {
     filter.is_empty() || parse(line).is_some_and(|refusal| filter.passes(&refusal))
 }
 
-/// Writes a value into a table.
+/// Returns a value as a cell of the table. Changes a text that a spreadsheet would take for a formula.
 fn cell(value: &Value) -> String {
     let text = match value {
         Value::Null => return String::new(),

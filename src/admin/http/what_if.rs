@@ -1,6 +1,6 @@
 //! Tells which of the latest requests would be decided differently with a change: another configuration, robots.txt or
-//! User-Agent. Uses the decisions that are still in memory. Changes nothing, and reads no file that the given
-//! configuration names.
+//! User-Agent. Uses the decisions that are still in memory. Changes nothing. If the client sends another configuration,
+//! reads no file that this configuration names.
 
 use std::{
     collections::HashMap,
@@ -111,7 +111,8 @@ fn answer(held: &[u8], generation: &Generation, store: Arc<Store>, assumption: A
     Ok(serde_json::to_string(&answer).unwrap_or_default())
 }
 
-/// Returns a function that reads texts by their digests: from memory, or else from the store of evidence.
+/// Returns a function that reads robots.txt files and configurations by the digests of their texts: from memory, or
+/// else from the store of evidence.
 fn texts(generation: &Generation, store: Arc<Store>) -> ReadTexts {
     let config = generation.config.canonical.clone();
     let evidence = generation

@@ -1,5 +1,5 @@
-// Charts of the history: stacked bars with axes. They follow the pointer and the arrow keys, and each has a table for
-// people who cannot see it.
+// Charts of the history: stacked bars with axes. The pointer or the arrow keys choose a bar, whose numbers the page then
+// shows as text. Each chart also has a table for people who cannot see it.
 
 const CHART = { height: 190, left: 48, right: 8, top: 10, bottom: 22 };
 const TICKS = [5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800];
@@ -13,7 +13,7 @@ function svg(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** Formats a number of seconds as people say it. */
+/** Formats a number of seconds for the end of "per …", such as `minute` or `5 min`. */
 function lengthOf(seconds) {
   if (seconds < 60) return seconds === 1 ? "second" : `${seconds} s`;
   if (seconds < 3600) return seconds === 60 ? "minute" : `${seconds / 60} min`;
@@ -48,8 +48,8 @@ function drawChart(box, report, options) {
   const { step } = report;
   const from = Date.parse(report.from) / 1000;
   const points = Math.max(1, Math.round((Date.parse(report.until) / 1000 - from) / step));
-  // Series that `options.order` names have its order. Otherwise, they stay in the order of the report: the largest
-  // first.
+  // If there is `options.order`, it gives the order of the series. Otherwise, they keep the order of the report: the
+  // largest first.
   const order = (each) => (options.order ?? []).indexOf(each.name);
   const series = report.series.toSorted((a, b) => order(a) - order(b));
   const sums = Array.from({ length: points }, (_, point) => series.reduce((sum, each) => sum + each.counts[point], 0));

@@ -151,7 +151,7 @@ for (const button of document.querySelectorAll("[data-save]")) {
   button.addEventListener("click", () => save(`refusals.${button.dataset.save}`, { filter: tail.filter }));
 }
 
-/** Saves a file of the API. A link could not carry the token. */
+/** Downloads a file from the API. A plain link would not work, because the browser would not send the token with it. */
 async function save(path, query) {
   const url = new URL(`api/v1/${path}`, document.baseURI);
   for (const [name, value] of Object.entries(query)) if (value) url.searchParams.set(name, value);

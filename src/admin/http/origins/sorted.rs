@@ -36,7 +36,7 @@ pub(super) enum Sort {
     Defer,
 }
 
-/// The order of the list. In both orders, origins without a value come last.
+/// The order of the list. In both orders, origins that have no value in the column to sort by come last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Order {
