@@ -119,10 +119,11 @@ impl Store {
         }
     }
 
-    /// Creates a store of another document. It keeps about `max_bytes` in memory, and uses the same file on disk as
-    /// `robots`. The page cache of that file counts as memory of `robots`. [`end_fetches`](Self::end_fetches) of
-    /// `robots` ends the fetches of both. The new store copies from `robots` what it needs to correct states from disk:
-    /// the jumps of the clock, and when a reload last made failed fetches due.
+    /// Creates a store of another document next to `robots`, the store of the robots.txt copies. It keeps about
+    /// `max_bytes` in memory, and uses the same file on disk as `robots`. The page cache of that file counts as memory
+    /// of `robots`. [`end_fetches`](Self::end_fetches) of `robots` ends the fetches of both stores. The new store also
+    /// gets what it needs to correct states from disk: the jumps of the clock, and when a reload last made failed
+    /// fetches due.
     pub fn beside(robots: &Self, document: &'static SiteDocument, max_bytes: u64) -> Self {
         Self {
             document,
@@ -133,7 +134,7 @@ impl Store {
         }
     }
 
-    /// Changes how many bytes to keep in memory. If more are in use, they are evicted as new copies are added.
+    /// Changes how many bytes to keep in memory. If more are in use, copies are evicted when the next ones are added.
     pub fn set_max_bytes(&self, max_bytes: u64) {
         let share = match self.disk {
             Some(_) if *self.document == SiteDocument::ROBOTS_TXT => Self::disk_share(max_bytes) as u64,
@@ -276,8 +277,8 @@ const MAX_PAGES: u64 = 32 * 1024 * 1024;
 /// Memory of an origin with a typical robots.txt, in bytes. The store uses it to estimate how many origins the cache
 /// will hold.
 const TYPICAL_WEIGHT: u64 = 4096;
-/// Minimum size of a part (shard) of the cache, in bytes. Each must have room for several of the largest copies: a copy
-/// that does not fit would be fetched again for each request.
+/// Minimum size of a part (shard) of the cache, in bytes. Each shard must have room for several of the largest copies.
+/// A copy that does not fit into its shard would be fetched again for each request.
 const MIN_SHARD: u64 = 8 * 1024 * 1024;
 
 #[cfg(test)]

@@ -22,8 +22,9 @@ pub(super) struct CachedOrigin {
     recalled: AtomicBool,
     /// How many times the origin was forgotten.
     forgotten: AtomicU64,
-    /// Whether a fetch is running, or waits in the background until it may start. Only a hint, which often saves taking
-    /// a lock. [`InFlightFetches`](super::in_flight::InFlightFetches) knows for certain.
+    /// Whether a fetch is running, or waits in the background until it may start. This can be out of date. If it is
+    /// set, a lookup does not have to lock [`InFlightFetches`](super::in_flight::InFlightFetches), which knows for
+    /// certain.
     pub(super) fetching: AtomicBool,
     /// Counts the verdicts of decisions that were based on the state.
     pub(super) tally: Arc<Tally>,
@@ -33,7 +34,7 @@ pub(super) struct CachedOrigin {
 }
 
 /// A cached origin and its weight, which is its approximate memory in bytes. The weight does not change while the cache
-/// holds the origin, because the cache's total would become wrong.
+/// holds the origin. Otherwise, the cache would subtract another weight from its total than it has added.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) cached: Arc<CachedOrigin>,
@@ -46,8 +47,8 @@ pub(super) struct HeldWeight;
 // === impl CachedOrigin ===
 
 impl CachedOrigin {
-    /// Creates the cached origin for an origin about which nothing is known. Pass `recalled` if nothing about it has to
-    /// be read from disk.
+    /// Creates the cached origin for an origin about which nothing is known. `recalled` says that nothing about it has
+    /// to be read from disk.
     pub(super) fn new(recalled: bool) -> Self {
         Self {
             state: ArcSwap::from_pointee(OriginState::unknown()),

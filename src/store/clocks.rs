@@ -1,4 +1,4 @@
-//! Detects that somebody or NTP set the machine's clock. Every lookup of a robots.txt checks this, so the check is
+//! Detects when somebody or NTP has set the machine's clock. Every lookup of a robots.txt checks this, so the check is
 //! fast.
 
 use std::{
@@ -41,7 +41,8 @@ impl Clocks {
         }
     }
 
-    /// Returns a copy that remembers the same jumps, and detects the next jump independently.
+    /// Returns a copy that remembers the same jumps. It detects the next jump itself, even if the original has already
+    /// detected it.
     pub(super) fn copy(&self) -> Self {
         let seen = self.seen.lock();
         Self {
@@ -53,7 +54,8 @@ impl Clocks {
         }
     }
 
-    /// Returns how the wall clock was set since the last check; `None` if it was not. `now` is the time that it shows.
+    /// Returns how the wall clock was set since the last check; `None` if it was not set. `now` is the time that the
+    /// wall clock shows.
     pub(super) fn look(&self, now: SystemTime) -> Option<Jump> {
         if self.last.load().can_skip_check(now, running()) {
             return None;
@@ -93,8 +95,8 @@ impl Clocks {
 
 impl Seen {
     fn remember(&mut self, jump: Jump) {
-        // Every state that is read from disk is corrected by each of these jumps. Keep only the last few: if a clock is
-        // set more often, the times that it showed mean nothing anyway.
+        // Every state that is read from disk is corrected by each of these jumps. Keep only the last few, so that this
+        // stays fast. If a clock is set more often, the times that it showed mean nothing anyway.
         if self.jumps.len() == MAX_JUMPS {
             self.jumps.remove(0);
         }

@@ -46,15 +46,15 @@ pub struct Disk {
 /// Limits of the file with the robots.txt copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskOptions {
-    /// How long to remember an origin after its robots.txt has expired. If a bot sends another request to the origin,
-    /// the robots.txt is fetched again, and the time starts anew.
+    /// How long to remember an origin after its robots.txt has expired. If a bot sends another request to the origin
+    /// within this time, the robots.txt is fetched again, and the time starts anew.
     pub keep: Duration,
     /// Maximum size of what the file stores, in bytes. If it stores more, robotgate forgets the origins whose
     /// robots.txt expired first.
     pub max_bytes: u64,
 }
 
-/// The error if robots.txt copies cannot be stored in this file.
+/// Why robots.txt copies cannot be stored in the file at `path`.
 #[derive(Debug, thiserror::Error)]
 #[error("robots.txt files cannot be saved in {}: {why}", path.display())]
 pub struct DiskError {
@@ -66,8 +66,8 @@ pub struct DiskError {
 // === impl Disk ===
 
 impl Disk {
-    /// Opens or creates the file of robots.txt copies at `path`. Renames a damaged file, creates a new one, and logs
-    /// that. The page cache takes up to `cache_bytes` of memory. Blocks while it checks the whole file.
+    /// Opens the file of robots.txt copies at `path`, or creates it. If the file is damaged, renames it, creates a new
+    /// one, and logs that. The page cache takes up to `cache_bytes` of memory. Blocks while it checks the whole file.
     ///
     /// # Errors
     /// Fails if the file cannot be used.
@@ -119,8 +119,8 @@ impl Disk {
         &self.shared.path
     }
 
-    /// Returns why nothing can be written to the file now, and what to do. `None` if all is well. The text names no
-    /// path.
+    /// Returns why nothing can be written to the file now, and what to do. Returns `None` if the last write succeeded.
+    /// The text names no path.
     pub fn trouble(&self) -> Option<String> {
         self.shared.trouble.text()
     }
@@ -136,7 +136,8 @@ impl Disk {
         self.shared.max_bytes.store(options.max_bytes, Ordering::Relaxed);
     }
 
-    /// Reads the state that is stored under [`name`](crate::copy::SiteDocument::name).
+    /// Returns the state that is stored under [`name`](crate::copy::SiteDocument::name), including changes that wait to
+    /// be written to the file.
     ///
     /// # Errors
     /// Fails if the file cannot be read now.
@@ -172,8 +173,8 @@ impl Disk {
         })
     }
 
-    /// Queues an origin's state for writing under `name`. `complete` says whether the state includes everything that
-    /// the file says about the origin. If not, the writer merges it with the state in the file.
+    /// Queues an origin's state for writing under `name`. `complete` says whether the state already includes what the
+    /// file says about the origin. If not, the writer merges both.
     pub(super) fn keep(&self, name: String, state: Arc<OriginState>, complete: bool) {
         self.change(name, Change::Keep { state, complete });
     }
@@ -218,7 +219,8 @@ impl Disk {
         self.shared.queue.lock().len()
     }
 
-    /// Waits until all changes that are queued now are written, or for ten seconds. Returns whether they were written.
+    /// Waits until all changes that are queued now are written, but at most ten seconds. Returns whether they were
+    /// written.
     pub async fn flush(&self) -> bool {
         let flushed = {
             let mut queue = self.shared.queue.lock();
@@ -250,11 +252,12 @@ impl Disk {
         }
     }
 
-    /// Opens the file at `path` for a subcommand, while no robotgate has it open. Does not create the file, because it
-    /// would belong to the user of the command, and a robotgate of another user could not open it.
+    /// Opens the file at `path` for a subcommand, while no proxy has it open. Does not create the file. A new file
+    /// would belong to the user of the command, and a proxy of another user could not open it.
     ///
     /// # Errors
-    /// Fails if the file cannot be used. [`FileError::Locked`] means that a robotgate is running.
+    /// Fails if the file cannot be used. [`FileError::Locked`] means that another process has the file open, usually
+    /// the proxy.
     pub fn read_only(path: &Path) -> Result<CopyFile, FileError> {
         open_existing(&COPIES, path, READER_CACHE)
     }
@@ -292,7 +295,8 @@ const COPIES: Kind<CopyFile> = Kind {
 };
 /// Maximum time that a flush waits.
 const MAX_FLUSH: Duration = Duration::from_secs(10);
-/// Maximum number of concurrent reads. Few are enough: most reads take microseconds and do not access the disk.
+/// Maximum number of concurrent reads. A few are enough, because most reads find the data in the page cache and take
+/// microseconds.
 const MAX_READERS: usize = 8;
 /// Size of the page cache in bytes when a subcommand opens the file.
 const READER_CACHE: usize = 16 * 1024 * 1024;

@@ -1,5 +1,5 @@
-//! Gives a lookup the fetch of the robots.txt that it needs: joins the fetch that is queued or runs for the origin, or
-//! queues a new one, and waits for it.
+//! Gets the robots.txt for a lookup that needs a fetch. If a fetch for the origin is queued or runs, the lookup waits
+//! for that fetch. Otherwise, it queues a new one.
 
 use std::{
     hash::BuildHasher as _,
@@ -24,7 +24,7 @@ use crate::{
     origin::Origin,
 };
 
-/// A running fetch. If it is dropped before the fetch ends, the audit log still gets a record of it.
+/// A running fetch. If this is dropped before the fetch ends, the audit log still gets a record of the fetch.
 struct Begun<'a, F: Fetch> {
     document: &'static SiteDocument,
     origin: &'a Origin,
@@ -55,8 +55,8 @@ impl Store {
         }
     }
 
-    /// Starts or joins the fetch that is due for the origin, and waits for it, but at most `wait`. Returns what is then
-    /// known, even if the fetch still runs.
+    /// Starts or joins the fetch that is due for the origin, and waits until it ends, but at most `wait`. Returns what
+    /// is known of the origin after that. If the fetch still runs, that can be an expired copy or nothing.
     pub(super) async fn wait_for<F: Fetch>(
         self: &Arc<Self>,
         cached: &Arc<CachedOrigin>,
@@ -87,7 +87,8 @@ impl Store {
         let cached = running.cached;
         let mut found = cached.state.load_full();
         if !found.is_under(policy) {
-            // The fetch may have begun before a reload, with another profile. Then parse the robots.txt again.
+            // If the fetch began before a reload, it can have parsed the robots.txt with another profile. So parse the
+            // text again.
             found = self.reread(&cached, origin, policy).await;
         }
         if pending || Arc::ptr_eq(&found, state) {
@@ -116,14 +117,15 @@ impl Store {
         cached: &Arc<CachedOrigin>,
         query: &Query<'_, F>,
     ) -> Result<FetchHandle, LookupError> {
-        // Check again whether a fetch is needed, because one may just have ended.
+        // Check again whether the origin needs a fetch, because another request's fetch may just have ended.
         let is_due = || cached.state.load().due(SystemTime::now(), query.policy) != Due::No;
         let enter = || query.fetcher.enter(query.requester);
         self.in_flight
             .join_or_queue(query.origin, cached, is_due, query.requester.name, enter)
     }
 
-    /// Starts the fetch when the fetch limiter allows it and the audit log has room for the record of the fetch.
+    /// Waits until the fetch limiter allows the fetch and the audit log has room for the record of the fetch, and then
+    /// starts it. If another requester has started it in the meantime, joins it.
     async fn begin<F: Fetch>(
         self: &Arc<Self>,
         queued: &QueuedFetch,
@@ -201,7 +203,8 @@ impl Store {
             let meaning = traced.fetched.meaning_of(document, &policy, now);
             (traced, meaning)
         });
-        // Parsing panicked, which has been printed already. The waiting requests continue without a robots.txt.
+        // If parsing panicked, the panic has been printed already. The requests that wait for this fetch then continue
+        // with what was known before.
         let Some((traced, meaning)) = understood.await else {
             return;
         };
@@ -232,7 +235,7 @@ impl Store {
             }
             let found = cached.state.compare_and_swap(&before, after.clone());
             // If the swap did not succeed, the state has changed since it was loaded: it was parsed again, read back
-            // from disk or forgotten. Then the loop tries again with the new state.
+            // from disk or forgotten. In that case, the loop tries again with the new state.
             if Arc::ptr_eq(&found, &before) {
                 let is_remembered = cached.forgotten() == forgotten;
                 if let (Some(fleet), Some(lease)) = (fleet, lease) {
@@ -259,8 +262,8 @@ impl Store {
     }
 
     /// Asks the fleet's server before a fetch. If another robotgate has fetched the document, updates the cached origin
-    /// and returns `Break`. Otherwise, this robotgate has to fetch it. As long as it has the returned lease, no other
-    /// robotgate fetches the document. There is no lease if the fleet's server cannot be used now.
+    /// and returns `Break`. Otherwise, returns `Continue`, and this robotgate has to fetch the document. While it has
+    /// the returned lease, no other robotgate fetches the document. Without a lease, it fetches without the fleet.
     async fn take_from_fleet<F: Fetch>(
         &self,
         fleet: &Fleet,
@@ -285,7 +288,7 @@ impl Store {
         let shared = Arc::new(shared.shared());
         loop {
             let before = cached.state.load_full();
-            // An operator made robotgate forget the origin in the meantime, so do not use the fleet's older copy.
+            // If an operator made robotgate forget the origin in the meantime, do not use the fleet's older copy.
             if cached.forgotten() != forgotten {
                 return match flow {
                     ControlFlow::Break(()) => ControlFlow::Continue(None),
@@ -339,7 +342,7 @@ impl<F: Fetch> Drop for Begun<'_, F> {
             hops: Vec::new(),
             took: self.at.elapsed(),
         };
-        // The fetch was cancelled. That is no failure of the site, so its state stays the same.
+        // The fetch was cancelled. That is no failure of the site, so the state of the origin stays the same.
         let state = self.cached.state.load_full();
         let finished = FinishedFetch {
             document: self.document,

@@ -26,7 +26,7 @@ struct Entry {
     fetch: Arc<InFlightFetch>,
     /// Number of requests that wait for the fetch to begin.
     waiting: usize,
-    /// The requesters that wait for the fetch, each with its place in the fetch limiter.
+    /// The requesters that wait for the fetch, each with its place in the queue of the fetch limiter.
     permits: Vec<(Name, Weak<FetchPermit>)>,
 }
 
@@ -66,8 +66,8 @@ pub(super) struct QueuedFetch {
     permit: Arc<FetchPermit>,
 }
 
-/// The running fetch owns this value. Dropping it removes the fetch from [`InFlightFetches`] and wakes the waiting
-/// requests, so this happens even if the fetch panics or the runtime stops.
+/// The running fetch owns this value. Dropping the value removes the fetch from [`InFlightFetches`] and wakes the
+/// requests that wait for it. So both happen even if the fetch panics or the runtime stops.
 pub(super) struct FetchGuard {
     in_flight: Arc<InFlightFetches>,
     pub(super) origin: Origin,
@@ -80,8 +80,9 @@ impl InFlightFetches {
     /// Joins the fetch that is queued or runs for `origin`. If there is none and `is_due` says that one is needed,
     /// queues a fetch whose result goes into `cached`.
     ///
-    /// While a fetch is queued, each requester needs a place in the fetch limiter for it. This calls `enter` to get the
-    /// place, unless an earlier request of the same requester (`name`) already has one for this fetch.
+    /// While a fetch is queued, each requester needs a place in the queue of the fetch limiter for it. `enter` gets
+    /// such a place. If an earlier request of the same requester (`name`) already has a place for this fetch, the
+    /// requests share it, and `enter` is not called.
     ///
     /// # Errors
     /// Fails if `enter` fails.
@@ -187,8 +188,8 @@ impl RunningFetch {
 // === impl QueuedFetch ===
 
 impl QueuedFetch {
-    /// Waits until the fetch limiter lets this requester start the fetch. Returns `false` if another requester has
-    /// started it before.
+    /// Waits until the fetch limiter lets this requester start the fetch, and returns `true`. If another requester
+    /// starts the fetch first, returns `false`.
     pub(super) async fn turn(&self) -> bool {
         let mut stage = self.fetch.stage.subscribe();
         tokio::select! {
@@ -229,7 +230,8 @@ impl Drop for QueuedFetch {
         let Some(entry) = in_flight.get_mut(&self.origin) else {
             return;
         };
-        // If this fetch has ended, the entry can already belong to the origin's next fetch. Then leave it as it is.
+        // If this fetch has ended, the entry can already belong to the origin's next fetch. Leave such an entry as it
+        // is.
         if !Arc::ptr_eq(&entry.fetch, &self.fetch) {
             return;
         }
@@ -265,7 +267,7 @@ mod tests {
         origin::{HostPort, Scheme},
     };
 
-    /// Queues a fetch for `origin`, on behalf of a client that gets a permit of its own.
+    /// Queues a fetch for `origin`, or joins the queued one, for a client with an IP address of its own.
     fn queued(
         in_flight: &Arc<InFlightFetches>,
         limiter: &Arc<FetchLimiter>,

@@ -1,4 +1,5 @@
-//! Looks up the state of an origin: in memory, then on disk, then from the origin itself.
+//! Looks up the state of an origin: first in memory, then on disk. If neither has a valid copy, fetches the robots.txt
+//! from the origin.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -20,7 +21,8 @@ use crate::{
 
 impl Store {
     /// Returns the state of an origin, and the [`Tally`] in which the caller counts the decision and how the origin
-    /// answers. If the robots.txt has expired or is unknown, fetches it first, and waits for that at most `wait`.
+    /// answers the bot's request. If the robots.txt has expired or is unknown, fetches it first, and waits at most
+    /// `wait` for the fetch.
     ///
     /// # Errors
     /// Fails if a fetch was needed but could not start, for example because the requester has reached its limit of
@@ -40,7 +42,7 @@ impl Store {
         };
         if !cached.is_recalled() && is_lacking() {
             let started = Instant::now();
-            // Wait for the disk only briefly, so that time is left to fetch from the site if the disk hangs.
+            // Wait for the disk only briefly. If it hangs, there is then still time to fetch from the site.
             let patience = wait.min(MAX_DISK_WAIT);
             let _ = tokio::time::timeout(patience, self.recall(&cached, query)).await;
             waited = started.elapsed();
@@ -85,7 +87,8 @@ impl Store {
                     return;
                 }
                 cached.state.rcu(|state| match state.is_known() {
-                    // An operator made robotgate forget the origin during the read, so do not use its result.
+                    // An operator made robotgate forget the origin while the disk was read, so do not use what was
+                    // read.
                     _ if cached.forgotten() != forgotten => state.clone(),
                     true => Arc::new(state.resuming(&earlier)),
                     false => earlier.clone(),
@@ -122,8 +125,8 @@ impl Store {
         Arc::new(reread.unwrap_or_else(OriginState::unknown))
     }
 
-    /// Returns the state of an origin under `policy`. If a reload has changed the profile, the first lookup parses the
-    /// robots.txt again, and others wait for it. Fetches nothing.
+    /// Returns the state of an origin under `policy`. After a reload has changed the profile, the first lookup of the
+    /// origin parses the robots.txt again, and other lookups wait for its result. Fetches nothing.
     pub(super) async fn reread(
         &self,
         cached: &Arc<CachedOrigin>,
@@ -138,10 +141,10 @@ impl Store {
             }
             let (earlier, policy) = (state.clone(), *policy);
             let reread = at_leisure(state.is_large(), move || earlier.under(&policy)).await;
-            // Parsing panicked, which has been printed already. Use an unknown state, which allows nothing.
+            // If parsing panicked, the panic has been printed already. Use an unknown state, which allows nothing.
             let reread = Arc::new(reread.unwrap_or_else(OriginState::unknown));
             let before = cached.state.compare_and_swap(&state, reread.clone());
-            // If the state was replaced in the meantime, a fetch has ended. Its result stays.
+            // If the state was replaced in the meantime, keep the newer state, and look at it again.
             if Arc::ptr_eq(&before, &state) {
                 self.weigh_anew(origin, cached);
                 return reread;
@@ -184,8 +187,8 @@ impl Store {
         if let Some(held) = self.cache.get(origin) {
             return held.cached;
         }
-        // An origin can be evicted from the cache while its robots.txt is fetched. Then use the object that the fetch
-        // will update, so that its result is not lost.
+        // An origin can be evicted from the cache while its robots.txt is fetched. In that case, put the object that
+        // the fetch will update into the cache again, so that the result of the fetch is not lost.
         let fetching = self.in_flight.of(origin);
         let cached = fetching.unwrap_or_else(|| Arc::new(CachedOrigin::new(self.disk.is_none())));
         let made = self

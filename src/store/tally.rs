@@ -63,7 +63,8 @@ impl Tally {
         self.counts[MICROS].fetch_add(micros(took), Ordering::Relaxed);
     }
 
-    /// Returns what was counted since the last call, or `None` for nothing. Only one caller may take at a time.
+    /// Returns what was counted since the last call of this method, or `None` if nothing was. Calls must not run at the
+    /// same time.
     pub fn take(&self) -> Option<Tallied> {
         let taken: [u64; COUNTS] = std::array::from_fn(|index| {
             let count = self.counts[index].load(Ordering::Relaxed);
@@ -93,8 +94,8 @@ impl Tally {
     }
 }
 
-/// The indices of the counts of a [`Tally`]: `0..VERDICTS` are the verdicts in the order of [`Verdict::ALL`], then come
-/// the other counts.
+/// The layout of the counts of a [`Tally`]. First come two counts for each verdict, in the order of [`Verdict::ALL`]:
+/// the requests that were not forwarded, and those that were. The other constants are the indices of the other counts.
 const VERDICTS: usize = Verdict::ALL.len();
 const FAILED: usize = 2 * VERDICTS;
 const ANSWERED: usize = FAILED + 1;

@@ -146,7 +146,7 @@ impl Bench {
         Self::with(Store::new(max_bytes, None), 1000)
     }
 
-    /// Creates a bench that can run `permits` fetches at the same time.
+    /// Creates a store, with a fetcher that can run `permits` fetches at the same time.
     fn with_permits(permits: usize) -> (Self, Calls) {
         Self::with(Store::new(256 * 1024 * 1024, None), permits)
     }
@@ -264,7 +264,7 @@ fn holds(lookup: &Lookup, body: &str) -> bool {
     })
 }
 
-/// Returns the verdict and reason for all paths if no rules decide.
+/// Returns the verdict and the reason that a lookup gives to all paths. Returns `None` if rules decide.
 fn verdict(lookup: &Lookup) -> Option<(Verdict, Reason)> {
     rules_of(lookup.answer(&POLICY)).err()
 }

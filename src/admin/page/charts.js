@@ -1,5 +1,5 @@
-// Charts of the history: stacked bars with axes. The pointer or the arrow keys choose a bar, whose numbers the page then
-// shows as text. Each chart also has a table for people who cannot see it.
+// Charts of the history: stacked bars with axes. The pointer or the arrow keys choose a bar, and the page shows its
+// numbers as text. Each chart also has a table for people who cannot see it.
 
 const CHART = { height: 190, left: 48, right: 8, top: 10, bottom: 22 };
 const TICKS = [5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800];

@@ -145,7 +145,8 @@ impl CopyFile {
     /// Fails if the file cannot be written.
     pub fn write(&self, changes: &HashMap<String, Change>) -> Result<(), FileError> {
         let mut transaction = self.database.begin_write()?;
-        // Without this option, opening the file after a kill would take a scan of the whole file for pages in use.
+        // With this option, redb saves the list of used pages in each transaction. Without it, redb would have to scan
+        // the whole file when it opens the file after robotgate was killed.
         transaction.set_quick_repair(true);
         let held;
         {
@@ -168,8 +169,9 @@ impl CopyFile {
         Ok(())
     }
 
-    /// Forgets origins whose robots.txt expired before `oldest`. Checks at most `limit` origins, from the name `start`
-    /// on, and returns where to continue.
+    /// Forgets origins whose state has been of no use since before `oldest`: the robots.txt expired before that time,
+    /// and was not fetched again since. Checks at most `limit` origins, from the name `start` on, and returns where to
+    /// continue.
     pub fn collect(&self, oldest: SystemTime, start: &str, limit: usize) -> Result<Collected, FileError> {
         let mut collected = Collected::default();
         let mut old = HashMap::new();
@@ -222,8 +224,8 @@ impl CopyFile {
     }
 
     /// Calls `each` with every origin whose robots.txt is stored, sorted by name, from the origin `start` on. Stops
-    /// when `each` returns `false`. With `start`, a caller can read the file in several short transactions: during a
-    /// long one, the file cannot reuse the space of old pages, because the transaction might still read them.
+    /// when `each` returns `false`. With `start`, a caller can read the file in several short transactions. A long one
+    /// would make the file grow: it might still read old pages, so redb could not reuse their space.
     ///
     /// # Errors
     /// Fails if the file cannot be read.

@@ -1,8 +1,8 @@
 //! The changes that are not in the file on disk yet. The queue keeps only the latest change of each origin. Readers get
 //! that change until it is in the file.
 //!
-//! The queued states never exceed a limit in bytes. If a state does not fit, the queue removes the origin from the
-//! file instead. Otherwise, readers would take an older state in the file for the latest.
+//! The queued states never exceed a limit in bytes. If a state does not fit, the queue replaces it with a change that
+//! removes the origin from the file. Otherwise, readers would take an older state in the file for the latest.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -26,9 +26,9 @@ pub(super) struct Queue {
     waiting: HashMap<String, Change>,
     /// The changes that are being written to the file now.
     writing: Arc<HashMap<String, Change>>,
-    /// Size of the states in `waiting`, in bytes. Counts a state even if the cache holds the same one.
+    /// Size of the states in `waiting`, in bytes. It includes states that the cache in memory shares.
     bytes: usize,
-    /// Callers of `flush`, who are notified when the changes that are waiting now are written.
+    /// The callers of `flush`. They are notified when the changes that are in `waiting` now have been written.
     flushing: Vec<oneshot::Sender<()>>,
     /// Whether an origin's state did not fit into the queue since the last write.
     overflowed: bool,
@@ -67,9 +67,9 @@ impl Change {
 // === impl Queue ===
 
 impl Queue {
-    /// Adds a change, and merges it with an earlier one of the same origin. If the queue has no room for a state, the
-    /// origin is removed from the file instead. Returns `false` when that happens for the first time since the last
-    /// write.
+    /// Adds a change, and merges it with an earlier one of the same origin. If the queue has no room for a state, adds
+    /// a change that removes the origin from the file. Returns `false` when that happens for the first time since the
+    /// last write, so that it is logged only once.
     pub(super) fn put(&mut self, origin: String, change: Change) -> bool {
         let change = match self.waiting.remove(&origin) {
             Some(earlier) => {
@@ -100,7 +100,7 @@ impl Queue {
         !self.waiting.is_empty() || !self.flushing.is_empty()
     }
 
-    /// Returns whether a caller waits for the next write.
+    /// Returns whether to write without waiting for more changes: the queue is closed, or a caller of `flush` waits.
     pub(super) fn is_urgent(&self) -> bool {
         self.closed || !self.flushing.is_empty()
     }

@@ -235,7 +235,7 @@ async fn a_shared_text_is_stored_once_and_removed_with_its_last_origin() {
     };
     assert_eq!(disk.contents(), one);
 
-    // If the same robots.txt is stored again, its text still has the same number of origins.
+    // Storing the same robots.txt for this origin again must not change how many origins use the text.
     disk.learns("a.example", &then(&rules(RULES), 10, 200, RULES));
     disk.flushed().await;
     disk.forget(name("a.example"));
@@ -292,8 +292,9 @@ async fn an_unwritten_partial_state_is_merged_when_it_is_recalled() {
     let failing = then(&rules(RULES), 90_000, 503, "");
     disk.learns("a.example", &failing);
     disk.flushed().await;
-    // `false` says that this state does not include what the file says about the origin, as if the file could not be
-    // read. `recall` must merge the state with the one in the file, even before the state is written.
+    // The argument `false` says that this state does not include what the file says about the origin, as if robotgate
+    // could not read the file before. `recall` must merge the state with the one in the file, even before the state is
+    // written.
     let anew = then(&OriginState::unknown(), 100_000, 503, "");
     disk.keep(name("a.example"), Arc::new(anew.clone()), false);
     let recalled = disk.recall(name("a.example")).await.expect("read").expect("known");

@@ -53,7 +53,7 @@ impl SharedDisk {
         self.file.read().is_some()
     }
 
-    /// Runs `work` on the file. If that fails, closes the file. The writer thread then opens it again.
+    /// Runs `work` on the file. If `work` fails, closes the file and wakes the writer thread, which opens it again.
     fn with_file<T>(&self, work: impl FnOnce(&CopyFile) -> Result<T, FileError>) -> Result<T, FileError> {
         let file = self.file.read().clone();
         let Some(file) = file else {
@@ -137,7 +137,7 @@ impl SharedDisk {
         let text =
             format!("robots.txt files wait in memory until they can be written to the file of cache.path: {error}");
         self.trouble.begin(&self.path, text);
-        // Count last, so that code that sees the new count also finds the reason.
+        // Increase the count last. Code that sees the new count then also finds the reason in `trouble`.
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -158,7 +158,8 @@ impl SharedDisk {
     }
 
     /// Waits until the pause after an error is over and there is something to do: changes to write, a file to reopen,
-    /// or a scan for old origins. Then waits a little longer for more changes. Returns whether the queue is closed.
+    /// or a scan for old origins. If there are changes, waits a little longer for more of them, except if somebody
+    /// waits for the write. Returns whether the queue is closed.
     fn wait_for_work(&self, collecting: &Collecting, pause: &Pause) -> bool {
         let mut queue = self.queue.lock();
         while !queue.closed {
@@ -271,8 +272,8 @@ impl Collecting {
     }
 }
 
-/// How long to wait for more changes to write together. One sync to the disk takes as long for hundreds of changes as
-/// for one.
+/// How long to wait after the first change for more changes, to write them together. One sync to the disk takes as long
+/// for hundreds of changes as for one.
 const GATHER: Duration = Duration::from_millis(20);
 /// The pause between two scans for old origins.
 const COLLECT_EVERY: Duration = Duration::from_secs(60 * 60);

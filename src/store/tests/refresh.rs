@@ -9,7 +9,7 @@ async fn an_old_copy_is_refreshed_in_the_background_without_waiting() {
     let site = origin("a.example");
     bench.known_since(&site, 20 * HOUR, &rules(OLD));
     for _ in 0..10 {
-        // The test does not end the refresh. So a lookup that waited for it would run into the timeout.
+        // The test does not end the refresh. If this lookup waited for it, the lookup would run into its time limit.
         let lookup = bench.lookup(&site).await;
         assert_eq!((lookup.status, lookup.pending), (CacheStatus::Hit, false));
         assert_eq!(lookup.waited, Duration::ZERO);

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Creates a bench with one permit, which a fetch of the first client holds until the test ends the returned call.
+/// Creates a store with a fetcher that can run one fetch at a time. One fetch already runs: the first client's. It ends
+/// when the test ends the returned call.
 async fn taken() -> (Bench, Calls, Call) {
     let (bench, mut calls) = Bench::with_permits(1);
     drop(bench.spawn(&origin("dead.example")));
