@@ -40,7 +40,7 @@ pub trait Fetch: Send + Sync + 'static {
     /// Space in the audit log that is reserved for the record of a fetch.
     type Reservation: Send + 'static;
 
-    /// Queues a fetch, which starts once the [`FetchLimiter`] lets it. Returns its permit.
+    /// Queues a fetch. Returns its permit, which says when the [`FetchLimiter`] allows the fetch to start.
     ///
     /// # Errors
     /// Fails if the requester has reached its limit of fetches.
@@ -65,15 +65,16 @@ pub trait Fetch: Send + Sync + 'static {
     /// Stores the text of a robots.txt as evidence, before it is used for a decision.
     ///
     /// # Errors
-    /// Fails if the text could not be stored, and the configuration requires that. The copy must then not be used.
+    /// Fails if the text could not be stored and the configuration requires evidence (`evidence.required`). The copy
+    /// must then not be used.
     async fn store_evidence(&self, _copy: &RobotsCopy) -> Result<(), LookupError> {
         Ok(())
     }
 
-    /// Checks whether a new text could be stored as evidence.
+    /// Checks whether the text of a new robots.txt could be stored as evidence.
     ///
     /// # Errors
-    /// Fails if the configuration requires texts to be stored, and they cannot be stored now.
+    /// Fails if the configuration requires evidence (`evidence.required`), and texts cannot be stored now.
     fn check_evidence(&self) -> Result<(), LookupError> {
         Ok(())
     }
@@ -228,7 +229,7 @@ impl Fetcher {
         }
     }
 
-    /// Queues a fetch, which starts once the [`FetchLimiter`] lets it. Returns its permit.
+    /// Queues a fetch. Returns its permit, which says when the [`FetchLimiter`] allows the fetch to start.
     ///
     /// # Errors
     /// Fails if the requester has reached its limit of fetches.
@@ -295,7 +296,8 @@ impl Fetcher {
     }
 }
 
-/// Adds a request to the trace, and returns the entry, into which the caller writes the address and the status.
+/// Adds a request to the trace. Returns its entry there, so that the caller can add the server's address and the
+/// status of the response.
 fn note<'h>(hops: &'h mut Vec<TracedHop>, hop: &Hop) -> &'h mut TracedHop {
     hops.push_mut(TracedHop {
         url: hop.url(),

@@ -150,8 +150,8 @@ fn encoding<E>(_: E) -> MintError {
     MintError::Encoding
 }
 
-/// The signature algorithms of ring. The first ones are those that most clients support: SHA-256 with RSA and P-256,
-/// SHA-384 with P-384.
+/// The signature algorithm for each kind of key. Keys of RSA and P-256 sign with SHA-256, and keys of P-384 with
+/// SHA-384, because most clients support these combinations.
 const ALGORITHMS: [(SignatureScheme, &SignatureAlgorithm); 4] = [
     (SignatureScheme::ECDSA_NISTP256_SHA256, &PKCS_ECDSA_P256_SHA256),
     (SignatureScheme::ECDSA_NISTP384_SHA384, &PKCS_ECDSA_P384_SHA384),

@@ -194,8 +194,8 @@ impl SharedLeaves {
 // === impl Leaf ===
 
 impl Leaf {
-    /// Returns whether the leaf can be used at `now`. It cannot be used after the time to replace it, or before it
-    /// becomes valid, as after the clock was set back.
+    /// Returns whether the leaf can be used at `now`. It cannot be used after it should have been replaced. It also
+    /// cannot be used before it becomes valid, which can happen if the clock was set back.
     fn holds(&self, now: SystemTime) -> bool {
         self.use_from <= now && now < self.use_until
     }

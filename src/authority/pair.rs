@@ -212,7 +212,7 @@ fn write_unfinished(path: &Path, contents: &[u8], mode: u32) -> Result<(), Autho
     write().map_err(AuthorityError::write(&path))
 }
 
-/// Gives an unfinished file its final name, unless there is a file with that name already.
+/// Gives an unfinished file its final name. Fails if there is a file with that name already.
 fn link(path: &Path) -> Result<(), AuthorityError> {
     let unfinished = unfinished(path);
     match fs::hard_link(&unfinished, path) {

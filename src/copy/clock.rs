@@ -1,6 +1,6 @@
-//! Detects that somebody or NTP set the wall clock. Some machines get the right time only minutes after their start.
-//! When such a machine corrects its clock, a failure of a minute ago must not look a month old. If the clock was set
-//! back, the age of an answer is unknown.
+//! Detects when somebody or NTP has set the wall clock. Some machines get the right time only minutes after their
+//! start. When such a machine corrects its clock, a failure of a minute ago must not look a month old. If the clock was
+//! set back, it is unknown how old a site's last response is.
 //!
 //! Only jumps that happen while this process runs are detected. A jump forward counts as the correction of a wrong
 //! clock only soon after the machine's start. Later, the clock may as well have been right before the jump and be wrong
@@ -26,7 +26,7 @@ pub enum Jump {
         to: SystemTime,
         by: Duration,
     },
-    /// The clock was set back. Otherwise, it would now show `ahead`.
+    /// The clock was set back. If nobody had set it, it would now show `ahead`.
     Back { ahead: SystemTime },
 }
 

@@ -91,8 +91,8 @@ impl Failure {
         matches!(self.error, FetchError::Prohibited(_))
     }
 
-    /// Returns how long to wait before the next fetch. `attempt` counts the failures in a row, from 1. This does not
-    /// apply to an origin that has failed for very long: it is retried hourly.
+    /// Returns how long to wait before the next fetch. `attempt` counts the failures in a row, from 1. Callers use
+    /// `retry.longest` instead for an origin that has failed for very long.
     ///
     /// If the origin sent `Retry-After`, the delay is that time, within bounds. Otherwise, it is one second if
     /// robotgate itself failed, `retry.first` if bots may not reach the origin, and `retry.busy` after 429 and 503. For

@@ -22,7 +22,7 @@ pub struct Received {
     pub redirected: bool,
 }
 
-/// The outcome of a fetch, unless it failed.
+/// The outcome of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fetched {
     Received(Received),
@@ -80,7 +80,7 @@ impl Received {
 // === impl Fetched ===
 
 impl Fetched {
-    /// Returns what the fetch says about the origin.
+    /// Returns what the fetch of a robots.txt says about the origin. `at` is when the response was received.
     pub fn meaning(&self, policy: &Policy, at: SystemTime) -> Meaning {
         self.parsed(policy, at, RobotsCopy::new)
     }
@@ -151,9 +151,9 @@ impl Meaning {
         Self::parsed(received, policy, at, RobotsCopy::new)
     }
 
-    /// Turns the refusal of a login by an FTP server into a failure if the origin has rules. The server may only be
-    /// busy, and its rules must not end for that. `current` is the copy of the origin's last response, if that had
-    /// rules.
+    /// Returns this meaning, except in one case: if an FTP server refuses the login and the origin has rules, returns a
+    /// failure. The server may only be busy, and its rules must not end for that. `status` is 403 if the server refuses
+    /// the login. `current` is the copy of the origin's last response, if that had rules.
     #[must_use]
     pub fn unless_doubtful(self, scheme: Scheme, status: u16, current: Option<&Arc<RobotsCopy>>) -> Self {
         match self {

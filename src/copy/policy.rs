@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::Freshness;
 use crate::robots::Profile;
 
-/// How long a robots.txt is used, and what failed fetches mean. The defaults are those of the specification.
+/// How long a robots.txt is used, and what failed fetches mean. [`Policy::of`] has the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
     /// Whether robots.txt is read as Google's parser does or by RFC 9309. This includes the meaning of a response's

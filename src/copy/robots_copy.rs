@@ -141,5 +141,6 @@ impl<'de> Deserialize<'de> for Sha256 {
     }
 }
 
-/// A robots.txt of this size, in bytes, takes about half a millisecond to parse, which would delay other requests.
+/// A robots.txt of this size, in bytes, takes about half a millisecond to parse. A larger one is parsed on a blocking
+/// thread, so that it does not delay other requests.
 pub(super) const LARGE: usize = 64 * 1024;

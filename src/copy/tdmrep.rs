@@ -183,7 +183,8 @@ impl<'de> Visitor<'de> for RawEntry<'de> {
         f.write_str("an object")
     }
 
-    /// If a key occurs twice, the value that reserves the right wins.
+    /// If `tdm-reservation` occurs twice, the value that reserves the right wins. Of two `location` members, the last
+    /// one wins.
     fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Self, A::Error> {
         while let Some(key) = members.next_key::<Cow<'_, str>>()? {
             let value = members.next_value::<&RawValue>()?.get();

@@ -83,7 +83,7 @@ impl FetchPermit {
     /// Runs `fetch` to its end. Call it only after [`turn`](Self::turn) has returned.
     ///
     /// # Errors
-    /// Fails if the fetch is slow, gets none of the permits for slow fetches, and others wait.
+    /// Fails if the fetch is slow, gets none of the permits for slow fetches, and other fetches wait for a permit.
     pub(super) async fn run<F: Future>(&self, fetch: F) -> Result<F::Output, FetchError> {
         tokio::pin!(fetch);
         if let Ok(done) = timeout(SLOW_AFTER, &mut fetch).await {
@@ -97,8 +97,8 @@ impl FetchPermit {
         }
     }
 
-    /// Waits until a slow fetch has to end because others wait. A fetch can always run for [`GIVE_WAY_AFTER`]. By
-    /// default, no request waits for it any longer then, because `robots.wait` is equally long.
+    /// Waits until a slow fetch has to end because other fetches wait for a permit. A fetch can always run for
+    /// [`GIVE_WAY_AFTER`]. By default, that is as long as requests wait for a fetch (`robots.wait`).
     async fn until_needed(&self) {
         sleep(GIVE_WAY_AFTER - SLOW_AFTER).await;
         while !self.permit.should_give_way() {

@@ -1,9 +1,9 @@
-//! One request of a fetch and its response, on a connection from [`Origins`](crate::upstream::Origins). Over HTTP/2,
-//! requests for pages can use the connection at the same time. The request that waits for the fetch can use it
-//! afterwards.
+//! One request of a fetch and its response, on a connection from [`Origins`](crate::upstream::Origins). After the
+//! fetch, the bot's request that waits for the robots.txt can use the same connection. Over HTTP/2, requests for pages
+//! can use it even during the fetch.
 //!
-//! Over HTTP/1.1, the connection is always new. On an older connection, robotgate could mistake a late response to
-//! something else for the robots.txt, such as the 408 with which some servers close an idle connection.
+//! Over HTTP/1.1, a fetch always opens a new connection. On an older one, robotgate could mistake a late response to
+//! an earlier request for the robots.txt, or the 408 with which some servers close an idle connection.
 
 use std::{
     future::poll_fn,
@@ -69,8 +69,8 @@ impl Session {
             server,
             address,
             reused,
-            // Unless the idle timeout is shorter than the total timeout, the total timeout has to end the fetch. So
-            // make the idle timeout longer than the total timeout.
+            // If the idle timeout is as long as the total timeout or longer, the total timeout has to end the fetch. In
+            // that case, use an idle timeout that is a second longer than the total timeout.
             silence: match idle < total {
                 true => idle,
                 false => total + Duration::from_secs(1),

@@ -43,8 +43,8 @@ impl Traced {
         origin_hop.and_then(|hop| hop.upstream)
     }
 
-    /// Returns how many bytes of the last response's content were read. `None` if there was no response, or it has no
-    /// content.
+    /// Returns how many bytes of the last response's content were read. Returns `None` if the fetch failed, got a 304,
+    /// or followed too many redirects.
     pub fn bytes(&self) -> Option<usize> {
         match &self.fetched {
             Fetched::Received(received) => Some(received.bytes()),

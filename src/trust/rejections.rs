@@ -58,9 +58,9 @@ struct Entry {
 // === impl Rejections ===
 
 impl Rejections {
-    /// Records that a client rejected a certificate. If this should be logged, returns how often the client has done
-    /// so, including this time. Each client and kind is logged at most once a minute. `user_agent` must already be
-    /// plain text.
+    /// Records that a client rejected a certificate. If the caller should log this, returns how many times the client
+    /// has rejected a certificate in the same way, including this time. Otherwise, returns `None`: each client and kind
+    /// is logged at most once a minute. `user_agent` must contain no control characters.
     pub fn note(
         &self,
         client: IpAddr,

@@ -109,10 +109,11 @@ impl Settings {
 
     /// Replaces the placeholders in `text`.
     ///
-    /// For a shell: `{proxy}`, `{server}` (the proxy without a secret), `{host}`, `{port}`, `{ca}`, `{roots}` (for
-    /// settings that replace the system's root certificates), `{dir}` (the folder for written files) and `{env}`
+    /// For a shell: `{proxy}`, `{server}` (the proxy without a secret), `{host}`, `{port}`, `{ca}`, `{roots}` (the file
+    /// for settings that replace the system's root certificates), `{dir}` (the folder for written files) and `{env}`
     /// (`robotgate env` with its options). As quoted strings for programs: `{proxy-text}`, `{server-text}`,
-    /// `{name-text}`, `{secret-text}`, `{ca-text}` and `{roots-text}`. `{replaces}` is a comment on `{roots}`.
+    /// `{name-text}`, `{secret-text}`, `{ca-text}` and `{roots-text}`. `{replaces}` is a shell comment that says which
+    /// certificates the file `{roots}` contains.
     pub(super) fn fill(&self, text: &str) -> String {
         let (roots, replaces) = match &self.folder {
             Some(folder) => (&Ca::At(format!("{folder}/roots.pem")), HAS_ROOTS),

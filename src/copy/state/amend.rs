@@ -1,6 +1,7 @@
 //! Merges two states of an origin, and corrects the times in a state after the clock was set.
 //!
-//! Neither makes a response or a failure look younger than it is. Neither brings back a response that was replaced.
+//! Neither operation makes a response or a failure look younger than it is, or brings back a response that was
+//! replaced.
 
 use std::{sync::Arc, time::Duration};
 

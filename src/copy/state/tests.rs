@@ -154,8 +154,8 @@ fn a_series_of_failures_from_another_gate_is_dropped_once_its_retry_is_overdue()
     };
     assert_eq!(taken(180 + MINUTE), Some(at(0)), "the next retry is due");
     assert_eq!(taken(180 + DAYS), None, "a gate with a right clock would have retried");
-    // A robotgate that finds for itself that the site fails refuses requests to it. It does not believe another one
-    // that says the site has failed for a month.
+    // Another robotgate claims that the site has failed for a month, which would mean that requests are allowed. This
+    // robotgate does not believe that. After its own first failed fetch, it refuses requests to the site.
     let late = 180 + 31 * DAYS;
     let History { state, policy, .. } = failing();
     let mut poisoned = History::new();
