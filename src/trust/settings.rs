@@ -186,8 +186,8 @@ fn quoted(text: &str) -> String {
 }
 
 const REPLACES_ROOTS: &str = "\
-# It replaces the system's roots. Hosts in [[https.tunnel]] show their own certificates: robotgate env --write joins
-# both, or:
+# This file replaces the system's roots, but hosts in [[https.tunnel]] show their own certificates. For a file with
+# both, use robotgate env --write, or:
 #   cat /etc/ssl/certs/ca-certificates.crt {ca} > both.pem
 ";
 const HAS_ROOTS: &str = "# This file has the system's roots and the proxy's authority.\n";
