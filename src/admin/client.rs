@@ -267,7 +267,7 @@ impl Proxy {
         }
     }
 
-    /// Sends the queries of `questions` to the proxy, then closes the connection.
+    /// Runs `questions`, which sends queries to the proxy. Then closes the connection.
     fn talk<T>(
         self,
         warn: fn(&str),
@@ -299,7 +299,7 @@ impl Proxy {
 // === impl Talk ===
 
 impl Talk {
-    /// Sends a query and returns the answer; `None` if the proxy responds with 404.
+    /// Sends a query and returns the proxy's answer; `None` if the proxy responds with 404.
     async fn ask<T: DeserializeOwned>(
         &mut self,
         method: Method,
@@ -355,11 +355,11 @@ fn of_http(error: hyper::Error) -> AdminError {
     }
 }
 
-/// How long to wait if another process has the cache file open.
+/// How long to keep trying to open the cache file while another process has it open.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Time limit for an answer. Before it answers, the proxy waits until its changes of the cache file are on disk. The
-/// time limit must be longer than that wait.
+/// Time limit for an answer of the proxy. Before the proxy answers, it waits until its changes of the cache file are on
+/// disk. The time limit must be longer than that wait.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum size of an answer, in bytes. The largest answer has a robots.txt of 500 KiB that is not UTF-8. It contains
 /// this file twice: as text, where a byte can take six bytes (`\u0000`), and in base64.

@@ -33,8 +33,9 @@ pub(super) struct ConnectionInfo {
     pub(super) is_local: bool,
 }
 
-/// Serves requests with `routes` until the client closes the connection, sends nothing for too long, or has to make
-/// room for another connection. When `until` is cancelled, completes the response that has begun, and ends.
+/// Serves requests with `routes` until the client closes the connection or sends nothing for too long, or until the
+/// connection has to make room for another one. When `until` is cancelled, completes the response that has begun, and
+/// ends.
 pub(super) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     info: ConnectionInfo,
@@ -93,7 +94,7 @@ struct TimedIo<S> {
 
 impl<S> TimedIo<S> {
     /// Fails if the client has not read the waiting bytes in time. `waits` says whether bytes wait for the client. The
-    /// first call in which they do starts the time limit.
+    /// time limit begins with the first call that sets `waits`.
     fn check(&mut self, context: &mut Context<'_>, waits: bool) -> io::Result<()> {
         if waits && self.until.is_none() {
             self.permit.set_sending(true);

@@ -201,7 +201,7 @@ pub(super) async fn judge(
     proxy::decide(generation, proxy::operators(&generation.config), asked, &mut None).await
 }
 
-/// Converts a question of the API to the question that a request of this bot would raise.
+/// Converts a question of the API to the question that the proxy would decide for a request of this bot.
 pub(super) fn asked(generation: &Generation, question: &Question, target: Target) -> decision::Question {
     let unproven = question.proof == AssumedProof::None;
     let config = &generation.config;
@@ -228,8 +228,8 @@ impl Given {
 // === impl DecisionFields ===
 
 impl DecisionFields {
-    /// Creates the answer to a question. `later` says when the request would be forwarded and which limit delays it;
-    /// `None` means now.
+    /// Creates the answer to a question. `later` says when the proxy would forward the request, and which limit of
+    /// `[pace]` delays it until then; `None` if no limit delays it.
     pub(super) fn new(
         generation: &Generation,
         question: Question,

@@ -31,7 +31,7 @@ pub(super) struct Explained {
 #[derive(Serialize)]
 struct File {
     text: String,
-    /// The number of the line that decides.
+    /// The number of the line that decides. `None` if no line does.
     line: Option<u32>,
     truncated: bool,
 }

@@ -57,7 +57,7 @@ impl Filter {
                 Some(rest) if !term.is_quoted => (true, rest),
                 _ => (false, &*term.text),
             };
-            // `https://a.example` is a word, not a field with its value.
+            // A term such as `https://a.example` is a word, not a field `https` with a value.
             let parts = named.split_once(':').filter(|(_, value)| !value.starts_with("//"));
             let Some((name, value)) = parts.filter(|_| !term.is_quoted) else {
                 if !term.text.is_empty() {
@@ -86,12 +86,12 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Returns whether every refusal passes.
+    /// Returns whether the filter is empty, so that every refusal passes it.
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns whether a refusal passes.
+    /// Returns whether a refusal passes the filter.
     pub(super) fn passes(&self, record: &LoggedRefusal<'_>) -> bool {
         let is_in_time = self.since.is_none_or(|since| record.time.0 >= since)
             && self.until.is_none_or(|until| record.time.0 < until);
@@ -145,7 +145,7 @@ impl LoggedRefusal<'_> {
             Field::Agent => self.user_agent.as_ref().is_some_and(contains),
             Field::Forwarded => self.forwarded == (value == "yes"),
             Field::Id => *self.id == *value,
-            // `Filter::passes` compares these as times.
+            // `Filter::passes` itself compares the times.
             Field::Since | Field::Until => true,
         }
     }
@@ -178,7 +178,7 @@ impl LoggedRefusal<'_> {
     }
 }
 
-/// A part of a filter.
+/// A part of a filter: a word, or a field with its value.
 struct Term {
     text: String,
     /// Whether the term began with a quotation mark. Then it is a word, even if it contains a colon or begins with a

@@ -290,7 +290,7 @@ impl Context {
 
 const USUAL: usize = 50;
 const MOST: usize = 500;
-/// Maximum number of origins before a page of a sorted list.
+/// Maximum number of origins that a page of a sorted list can skip (`offset`).
 const MAX_OFFSET: usize = 100_000;
 /// Number of origins to read in one step.
 const AT_ONCE: usize = 500;

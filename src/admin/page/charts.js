@@ -42,7 +42,8 @@ function niceAbove(value) {
  * `options.kind(series, index)` returns the CSS class of a series.
  * `options.title(series)` returns the name that is shown for a series.
  * `options.link(series)` returns the URL to which this name links, or null.
- * `options.pick(from, until)` is called when the user chooses a step; both are in seconds since 1970.
+ * `options.pick(from, until)` is called when the user clicks on a bar, or presses Enter. The bar stands for the time
+ * from `from` to `until`, in seconds since 1970.
  */
 function drawChart(box, report, options) {
   const { step } = report;

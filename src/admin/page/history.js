@@ -18,7 +18,7 @@ function timesOf({ range, from, until }) {
   return { from: range in RANGES ? `${RANGES[range]}s` : "1h" };
 }
 
-/** Returns a filter for the list of refusals that selects what the history shows. */
+/** Returns a filter for the list of refusals, from the fields in `parts` and the time range that the view shows. */
 function filterOf(parts, times) {
   const quoted = (value) => (/[\s"]/.test(value) ? `"${value.replaceAll('"', "")}"` : value);
   return Object.entries({ ...parts, since: times.from, until: times.until })
@@ -27,7 +27,7 @@ function filterOf(parts, times) {
     .join(" ");
 }
 
-/** Returns the parts of a filter for a series by verdict. */
+/** Returns the fields of a filter that selects the requests of a series, if each series stands for a verdict. */
 const partsOf = (series) => (series === NOT_ENFORCED ? { forwarded: "yes" } : { verdict: series, forwarded: "no" });
 
 function readHistory(fields) {
@@ -129,7 +129,7 @@ async function showHistory(isNew) {
   showTables(report, unfetched, wanted, exact, open);
 }
 
-/** Returns the sites whose robots.txt cannot be fetched, those that fail the longest first. */
+/** Returns the sites whose robots.txt cannot be fetched. The site that has failed for the longest time comes first. */
 async function failingFetches(site) {
   try {
     const { origins } = await api(
@@ -139,7 +139,7 @@ async function failingFetches(site) {
     );
     return origins.filter((row) => !site || row.origin === site);
   } catch {
-    // Show the other tables, which do not need this list.
+    // If the API does not return the list, show the other tables without it.
     return [];
   }
 }

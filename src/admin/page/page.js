@@ -64,7 +64,7 @@ async function poll() {
 document.addEventListener("visibilitychange", poll);
 window.addEventListener("online", poll);
 
-/** Processes a new status. */
+/** Processes a new answer of api/v1/status. */
 function seen(fresh) {
   skew = Date.parse(fresh.now) - Date.now();
   if (status && status.started !== fresh.started) {

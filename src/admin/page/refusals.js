@@ -87,7 +87,8 @@ function whole(record) {
   const agent = record.user_agent ?? record.agent ?? record.bot;
   const question = { agent, url: record.url };
   if (record.reason === "unauthenticated") question.proof = "none";
-  // The API cannot be asked about a client that shows an invalid proof, or the proof of another bot.
+  // The API decides for a client that proves which bot it is, or that proves nothing. It cannot decide for a client
+  // that shows an invalid proof, or the proof of another bot.
   const canAsk = agent && record.identity !== "failed" && record.reason !== "identity";
   const value = (name) =>
     name === "id"

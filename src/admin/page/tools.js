@@ -211,7 +211,7 @@ async function api(path, query = {}, patience = 10000, body = null) {
   try {
     json = JSON.parse(text);
   } catch {
-    // A response that is not JSON is reported by its status.
+    // If the response is not JSON, the code below reports its status.
   }
   if (response.status === 401) logIn(token);
   if (!response.ok || json === null) {

@@ -33,8 +33,8 @@ pub(super) struct BotAtSite {
     usage: Option<UsageFields>,
 }
 
-/// Returns the first [`MAX_BOTS`] bots that have a pace or purposes. Returns an empty list if the site is not in
-/// memory.
+/// Returns the first [`MAX_BOTS`] configured bots. Without `[pace]`, leaves out the bots that have no purposes. Returns
+/// an empty list if the site is not in memory.
 pub(super) async fn at(generation: &Generation, origin: &Origin) -> Vec<BotAtSite> {
     let mut found = Vec::new();
     let has_pace = generation.config.pace.is_some();

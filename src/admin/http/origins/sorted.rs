@@ -51,7 +51,7 @@ pub(super) enum Wanted {
     Failing,
 }
 
-/// What to list.
+/// Which origins to list, in which order, and which part of that list to return.
 #[derive(Debug)]
 pub(super) struct Selection {
     /// In lower case.
