@@ -50,8 +50,9 @@ pub(super) fn check(host: &Host) -> Result<(), NameError> {
             return Err(NameError::Character);
         }
     }
-    // This name looks like an IPv4 address. A client compares an address only with the iPAddress entries of a
-    // certificate (RFC 9110 §4.3.5), so every client would refuse this leaf.
+    // A leaf for a name that looks like an IPv4 address is useless. A client takes the name for an address, and
+    // compares an address only with the iPAddress entries of a certificate (RFC 9110 §4.3.5). So every client would
+    // refuse the leaf.
     if name.parse::<Ipv4Addr>().is_ok() {
         return Err(NameError::Address);
     }

@@ -73,7 +73,8 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Returns [`Self::presence`]. While another process is creating the files, waits for it.
+    /// Returns which of the files exist, like [`Self::presence`]. If another process is creating the files, first waits
+    /// until that process has finished.
     pub(super) fn settled_presence(&self) -> Result<Presence<'a>, AuthorityError> {
         let presence = self.presence()?;
         if let Presence::Half { .. } = presence {
