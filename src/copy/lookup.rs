@@ -33,7 +33,7 @@ pub struct Lookup {
     pub status: CacheStatus,
     /// How long the request waited for a fetch.
     pub waited: Duration,
-    /// When the lookup was made. The answer is the one that applied at this time.
+    /// When the lookup was made. [`answer`](Self::answer) says what applied at this time.
     pub at: SystemTime,
     /// Whether the request stopped waiting before the fetch that it needed had ended, or even started
     /// ([`CacheStatus::Queued`]). What is known of the origin has then expired.
@@ -90,12 +90,12 @@ impl Lookup {
     }
 }
 
-/// What a lookup reports in place of an error while the fetch is still running.
+/// The failure that a lookup reports if the request stopped waiting while the fetch was running.
 static PENDING: &Failure = &Failure {
     error: FetchError::Pending,
     retry_after: None,
 };
-/// What a lookup reports in place of an error if the fetch has not started.
+/// The failure that a lookup reports if the request stopped waiting before the fetch had started.
 static QUEUED: &Failure = &Failure {
     error: FetchError::Queued,
     retry_after: None,

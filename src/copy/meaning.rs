@@ -52,7 +52,7 @@ pub enum Meaning {
     Failed(Failure),
 }
 
-/// Parses the content of a file that was received.
+/// Parses the body of a response, as a robots.txt or as a `tdmrep.json`.
 type Parse = fn(Profile, &[u8], SystemTime) -> RobotsCopy;
 
 // === impl Received ===

@@ -64,7 +64,7 @@ impl TdmRep {
     /// Returns what the first matching entry says about `path`, which begins with `/` and includes the query. `None` if
     /// no entry matches. Upper and lower case differ. `*` and a final `$` have the same meaning as in a robots.txt.
     ///
-    /// Subtracts the searched bytes from `budget`.
+    /// Subtracts the number of bytes that the search looks at from `budget`.
     ///
     /// # Errors
     /// Fails if the search takes more than `budget`.

@@ -24,8 +24,8 @@ pub enum Answer<'s> {
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $word:literal { meaning: $meaning:literal, severity: $severity:ident, fails: $fails:literal, })+) => {
         words! {
-            /// The kinds of [`Answer`], for the log, the metrics, the API and people. A decision that is based on an
-            /// answer has the same word as its reason, except for `rules` and `expired`.
+            /// The kinds of [`Answer`], for the log, the metrics, the API and people. If a decision is based on an
+            /// answer, its reason is the same word as the kind of the answer, except for `rules` and `expired`.
             pub enum AnswerKind {
                 $($(#[$doc])* $name = $word,)+
             }
@@ -106,7 +106,7 @@ kinds! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     Fine,
-    /// Bots may fetch pages, but an operator should look at it.
+    /// Bots may fetch pages, but an operator should find out what is wrong at the site.
     Warning,
     /// Bots may fetch nothing.
     Bad,

@@ -75,7 +75,7 @@ struct SavedFailing {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     error: String,
-    /// Whether bots may not reach the origin, by robotgate's own configuration.
+    /// Whether the fetch failed because robotgate's configuration does not let bots reach the origin.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     prohibited: bool,
 }
