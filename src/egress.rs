@@ -81,8 +81,8 @@ impl Egress {
     }
 
     /// Checks again that robotgate itself does not listen on an address. Call this after connecting and before sending,
-    /// because robotgate can have started to listen there since the first check. It registers a listener before anybody
-    /// can connect to it, so this check is reliable.
+    /// because robotgate can have started to listen there since the first check. This check is reliable, because
+    /// robotgate registers each listener before anybody can connect to it.
     ///
     /// # Errors
     /// Fails if robotgate now listens there.
