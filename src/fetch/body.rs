@@ -21,8 +21,9 @@ pub(super) struct Body {
     pub(super) cut_off: Vec<u8>,
 }
 
-/// Reads the part of the body that robotgate uses: of a successful response, the first `max_bytes`, without a line that
-/// the limit cuts; of a server error, the first 32 KiB. Reads nothing of other responses, nor of a 206.
+/// Reads the part of the body that robotgate uses. Of a successful response, that is the first `max_bytes`, without a
+/// line that the limit cuts. Of a server error, it is the first 32 KiB, which may say "page not found". Reads nothing
+/// of other responses, nor of a 206.
 pub(super) async fn read(session: &mut Session, head: &ResponseHeader, max_bytes: usize) -> Result<Body, Failure> {
     let limit = match head.status.as_u16() {
         206 => return Ok(Body::default()),
