@@ -161,7 +161,8 @@ impl Fleet {
         self.client.error()
     }
 
-    /// Returns why this robotgate does not receive the messages of the other robotgates, or `None` if it receives them.
+    /// Returns why this robotgate cannot subscribe to the messages of the other robotgates. Returns `None` if it has
+    /// subscribed, or if the fleet's server cannot be used at all.
     pub fn subscription_error(&self) -> Option<String> {
         self.client.subscription_error()
     }
