@@ -83,8 +83,8 @@ impl CopyFile {
             let text = record
                 .copy()
                 .map(|copy| (u64::from(copy.bytes), uses.get(&copy.sha256.0)));
-            // A text that several origins share is removed with the last of them. So divide its bytes equally among
-            // these origins.
+            // Estimate how many bytes the file loses with this origin. A text that several origins share is removed
+            // only with the last of them. So count an equal part of its bytes for each of these origins.
             let text = match text {
                 Some((bytes, Ok(uses))) => bytes / uses.map_or(1, |uses| uses.value().max(1)),
                 Some((_, Err(error))) => return failed.replace(error).is_some_and(|_| false),

@@ -220,7 +220,7 @@ impl SharedDisk {
         Ok(())
     }
 
-    /// Forgets origins that no bot has requested for a long time, a limited number in each pass.
+    /// Forgets origins that no bot has requested for a long time. Looks at a limited number of origins in each call.
     fn collect(&self, collecting: &mut Collecting) -> Result<(), FileError> {
         if !collecting.rest().is_zero() {
             return Ok(());
