@@ -3,7 +3,7 @@
 use super::TABLE;
 use crate::trust::Settings;
 
-/// A file to write. `name` is its path in the folder.
+/// A file to write. `name` is its path, relative to the folder that the user named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     pub name: &'static str,
