@@ -22,6 +22,7 @@ use async_trait::async_trait;
 use self::hop::HopEnd;
 pub use self::{
     body::within_limit,
+    hop::opaque,
     limiter::{FetchLimiter, FetchPermit, Name, Requester},
     redirect::Hop,
     trace::{Traced, TracedHop},
@@ -267,9 +268,9 @@ impl Fetcher {
         if let Some(etag) = etag {
             let end = first.ask(self, Some(etag), note(hops, &first)).await;
             match end.map_err(Failure::of_origin)? {
-                // Some servers answer with a client error if the request contains an ETag. So repeat the request
-                // without it, except after a 429 (too many requests).
-                HopEnd::Received(received) if matches!(received.status, 400..=428 | 430..=499) => {}
+                // Some servers answer with a client error if the request contains an ETag, or with a 304 that has
+                // another ETag. So repeat the request without it, except after a 429 (too many requests).
+                HopEnd::Received(received) if matches!(received.status, 304 | 400..=428 | 430..=499) => {}
                 end => return self.follow_redirects(end, hops).await,
             }
         }

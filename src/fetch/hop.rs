@@ -87,9 +87,10 @@ impl Hop {
         }
         let now = std::time::SystemTime::now();
         let freshness = Freshness::from_headers(&head.headers, now);
-        // A 304 says that the ETag of the request is still valid. If the request had none, treat the 304 like any other
-        // status.
-        if status == 304 && etag.is_some() {
+        // A 304 says that the ETag of the request is still valid. If the request had none, or if the response has
+        // another one (RFC 9111 §4.3.4), treat the 304 like any other status.
+        let names_other = |etag: &str| etag_of(&head).is_some_and(|other| opaque(&other) != opaque(etag));
+        if status == 304 && etag.is_some_and(|etag| !names_other(etag)) {
             return Ok(HopEnd::NotModified(freshness));
         }
         check_framing(&head)?;
@@ -126,12 +127,16 @@ async fn final_head(session: &mut Session) -> Result<ResponseHeader, Fault> {
     Err(Fault::HttpProtocol)
 }
 
+/// Returns the part of an entity tag that a weak comparison compares (RFC 9110 §8.8.3.2).
+pub fn opaque(etag: &str) -> &str {
+    etag.strip_prefix("W/").unwrap_or(etag)
+}
+
 /// Returns the entity tag (ETag) of the response. `None` if it is invalid (RFC 9110 §8.8.3) or too long.
 fn etag_of(head: &ResponseHeader) -> Option<Box<str>> {
     let mut tags = head.headers.get_all(http::header::ETAG).iter();
     let tag = tags.next().filter(|_| tags.next().is_none())?.to_str().ok()?;
-    let opaque = tag.strip_prefix("W/").unwrap_or(tag);
-    let opaque = opaque.strip_prefix('"')?.strip_suffix('"')?;
+    let opaque = opaque(tag).strip_prefix('"')?.strip_suffix('"')?;
     let is_tag = opaque.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
     (tag.len() <= MAX_ETAG && is_tag).then(|| tag.into())
 }

@@ -9,6 +9,7 @@ use pingora_http::RequestHeader;
 use crate::{
     copy::{Answer, CacheStatus, Lookup, Policy, RobotsCopy},
     decision::Decision,
+    fetch::opaque,
 };
 
 /// The origin's response to robotgate's fetch of its robots.txt, as robotgate stored it. It is still fresh.
@@ -49,11 +50,6 @@ pub(super) fn is_known(request: &HeaderMap, etag: &str) -> bool {
     tags.flat_map(|tags| tags.split(','))
         .map(str::trim)
         .any(|tag| tag == "*" || opaque(tag) == opaque(etag))
-}
-
-/// Returns the part of an entity tag that a weak comparison compares (RFC 9110 §8.8.3.2).
-pub(super) fn opaque(etag: &str) -> &str {
-    etag.strip_prefix("W/").unwrap_or(etag)
 }
 
 // === impl CachedResponse ===

@@ -24,6 +24,7 @@ use crate::{
     config::Refusals,
     copy::CacheStatus,
     decision::{DecisionTexts, MAX_TEXT, Reason, RefusalStatus, Verdict},
+    fetch::opaque,
     pace::Cause,
     text::plain,
     upstream::ProxyError,
@@ -208,7 +209,7 @@ impl OwnResponse {
         if let Some(etag) = etag {
             // Make the entity tag weak: it may belong to a compressed form, and this body is not compressed (RFC 9110
             // §8.8.3.3).
-            answer.set("ETag", format!("W/{}", cached_response::opaque(etag)));
+            answer.set("ETag", format!("W/{}", opaque(etag)));
         }
         let (age, life) = (cached.age.as_secs(), cached.life.as_secs());
         answer.set("Age", age.to_string());

@@ -4,24 +4,39 @@
 //! Common servers decode every escape once, treat an escaped slash as a slash, merge slashes, and then resolve `/./`
 //! and `/../`. Other servers resolve `/../` first, while an escaped slash is still an ordinary character. Servers also
 //! differ in backslashes, in merged slashes, and in path parameters (`;…`). Each difference changes how far a `..` goes
-//! up. So every kind of server has its own reading. A reading takes time in proportion to the path's length.
+//! up. Some programs decode the path and do not resolve `/../` at all. Some servers also decode `%u0061`, which is `a` in
+//! an old notation for Unicode characters. So every kind of server has its own reading. A reading takes time in
+//! proportion to the path's length.
 //!
-//! Strict readings do not consider that a server may decode escapes twice or not at all. In the query, they only
-//! normalise escapes. A `%3F` in a path does not begin a query.
+//! Strict readings do not consider that a server may decode escapes twice or not at all. A `%3F` in a path does not
+//! begin a query. In the query, programs decode all escapes, so a reading does so too, except for characters that
+//! separate fields (`&`, `=`, `+`, `;`), and for `/`: queries often contain whole URLs, and rules such as `/*/search/`
+//! are about paths.
 
 use std::borrow::Cow;
 
-use super::{Unreserved, decode, escaped_octet, is_unreserved, push_escaped};
+use super::{escaped_octet, is_unreserved, push_escaped};
 
 /// One strict reading: how a kind of server splits the path, and which escapes it decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strict {
-    /// How the server resolves `/./` and `/../` before it decodes escapes. `None` if it decodes first.
-    first: Option<DotSegments>,
+    dots: Dots,
+    /// Whether the server decodes escapes such as `%u0061`, as Jetty 9 does.
+    unicode: bool,
     /// Whether the server takes `\` for a slash, as IIS and other servers on Windows do.
     backslash: bool,
     parameters: Parameters,
     escapes: Escapes,
+}
+
+/// When a server resolves `/./` and `/../`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dots {
+    AfterDecoding,
+    BeforeDecoding(DotSegments),
+    /// It decodes the path, but resolves nothing, as a program on Python's WSGI does that compares the beginning of the
+    /// path.
+    Never,
 }
 
 /// How a server, or the URL parser in it, resolves `/./` and `/../` before it decodes escapes.
@@ -69,7 +84,8 @@ pub(super) struct PathFeatures {
     semicolon: bool,
     /// The path contains `%3B`, an escaped `;`.
     escaped_semicolon: bool,
-    /// The path contains an escape of a reserved character other than `/`, such as `%3A` for `:`.
+    /// The path contains an escape of a reserved character other than `/`, such as `%3A` for `:`. Or the query contains
+    /// an escape of a character that [`is_decoded_in_query`].
     reserved: bool,
     /// The path or the query contains an escape of a character that needs none, such as `%7E` for `~`.
     unreserved: bool,
@@ -77,6 +93,8 @@ pub(super) struct PathFeatures {
     dots: bool,
     /// The path begins with two slashes or backslashes.
     authority: bool,
+    /// The path or the query contains an escape such as `%u0061`.
+    unicode: bool,
 }
 
 /// An octet of a path, and whether it is escaped in the path.
@@ -93,7 +111,7 @@ impl PathFeatures {
     /// readings.
     pub(super) fn of(target: &[u8]) -> Option<Self> {
         let (path, query) = split(target);
-        let is_suspect = memchr::memchr3(b'%', b'\\', b';', path).is_some();
+        let is_suspect = memchr::memchr3(b'%', b'\\', b';', path).is_some() || memchr::memchr(b'%', query).is_some();
         let mut features = Self {
             slash: memchr::memmem::find(path, b"//").is_some(),
             authority: matches!(path.get(1), Some(b'/' | b'\\')),
@@ -102,6 +120,9 @@ impl PathFeatures {
         if !is_suspect && !features.slash {
             return None;
         }
+        let decoded = decode_unicode(target);
+        features.unicode = decoded.is_some();
+        let (path, query) = split(decoded.as_deref().unwrap_or(target));
         let mut after_dot = false;
         for Octet { value, escaped } in octets(path) {
             match value {
@@ -116,22 +137,30 @@ impl PathFeatures {
             features.reserved |= escaped && value != b'/' && is_decoded_by_all(value);
             features.unreserved |= escaped && is_unreserved(value);
         }
-        features.unreserved |= octets(query).any(|octet| octet.escaped && is_unreserved(octet.value));
-        let is_odd = features.slash || features.backslash || features.semicolon || features.reserved;
-        is_odd.then_some(features)
+        for Octet { value, .. } in octets(query).filter(|octet| octet.escaped) {
+            features.reserved |= is_decoded_in_query(value);
+            features.unreserved |= is_unreserved(value);
+        }
+        let is_divided = features.slash || features.backslash || features.semicolon;
+        let keeps_dots = features.dots && features.unreserved;
+        (is_divided || features.reserved || keeps_dots || features.unicode).then_some(features)
     }
 
     /// Returns the strict readings that can differ from the other readings and from each other.
     pub(super) fn readings(self) -> impl Iterator<Item = Strict> {
         let parameters = [Parameters::Keep, Parameters::Drop, Parameters::DropBehindProxy];
         let escapes = [Escapes::Unreserved, Escapes::All, Escapes::None];
-        let firsts = std::iter::once(None).chain(DotSegments::all().filter(move |first| self.needs(*first)).map(Some));
-        firsts.flat_map(move |first| {
+        let before = DotSegments::all().map(|before| (Dots::BeforeDecoding(before), false));
+        let other = [Dots::AfterDecoding, Dots::Never].map(|dots| [(dots, false), (dots, true)]);
+        let servers = other.into_iter().flatten().chain(before);
+        let servers = servers.filter(move |(dots, unicode)| self.needs(*dots) && (self.unicode || !unicode));
+        servers.flat_map(move |(dots, unicode)| {
             [false, true].into_iter().flat_map(move |backslash| {
                 parameters.into_iter().flat_map(move |parameters| {
                     escapes
                         .map(|escapes| Strict {
-                            first,
+                            dots,
+                            unicode,
                             backslash,
                             parameters,
                             escapes,
@@ -143,16 +172,21 @@ impl PathFeatures {
         })
     }
 
-    /// Returns whether a server that first resolves `/../`, as `first` says, can read the path differently from a
-    /// server that first decodes the path.
-    fn needs(self, first: DotSegments) -> bool {
-        let divides_otherwise = self.dots || first.drops_authority;
-        divides_otherwise && (self.authority || !first.drops_authority) && (self.backslash || !first.backslash)
+    /// Returns whether a server that resolves `/../` at this time can read the path differently from a server that first
+    /// decodes the path.
+    fn needs(self, dots: Dots) -> bool {
+        let Dots::BeforeDecoding(before) = dots else {
+            return dots == Dots::AfterDecoding || self.dots;
+        };
+        let divides_otherwise = self.dots || before.drops_authority;
+        divides_otherwise && (self.authority || !before.drops_authority) && (self.backslash || !before.backslash)
     }
 
     fn makes_a_difference(self, strict: Strict) -> bool {
         let divides_otherwise = match strict.parameters {
-            Parameters::Keep => self.slash || strict.backslash || strict.first.is_some(),
+            Parameters::Keep => self.slash || strict.backslash || strict.unicode || strict.dots != Dots::AfterDecoding,
+            // Servers that drop parameters resolve `/../`.
+            _ if strict.dots == Dots::Never => false,
             Parameters::Drop => self.semicolon,
             Parameters::DropBehindProxy => self.escaped_semicolon || self.semicolon && (self.dots || self.slash),
         };
@@ -170,11 +204,13 @@ impl PathFeatures {
 impl Strict {
     /// Returns `target`, a path and query, as this kind of server reads it.
     pub(super) fn read(self, target: &[u8]) -> Vec<u8> {
-        let (path, query) = split(target);
+        let decoded = self.unicode.then(|| decode_unicode(target)).flatten();
+        let (path, query) = split(decoded.as_deref().unwrap_or(target));
         let is_parameter = |octet: Octet| octet.value == b';' && !octet.escaped;
-        let path = &*self
-            .first
-            .map_or(Cow::Borrowed(path), |first| Cow::Owned(first.read(path)));
+        let path = &*match self.dots {
+            Dots::BeforeDecoding(before) => Cow::Owned(before.read(path)),
+            Dots::AfterDecoding | Dots::Never => Cow::Borrowed(path),
+        };
         let mut read = match self.parameters {
             Parameters::Keep => self.resolve(path, |_| false),
             Parameters::Drop => self.resolve(path, is_parameter),
@@ -183,11 +219,9 @@ impl Strict {
                 self.resolve(&passed_on, |octet| octet.value == b';')
             }
         };
-        let unreserved = match self.escapes {
-            Escapes::None => Unreserved::Keep,
-            Escapes::Unreserved | Escapes::All => Unreserved::Decode,
-        };
-        read.extend_from_slice(&decode(query, unreserved));
+        for octet in octets(query) {
+            self.push(&mut read, octet, is_decoded_in_query);
+        }
         read
     }
 
@@ -195,14 +229,18 @@ impl Strict {
     /// rest of the segment is dropped.
     fn resolve(self, path: &[u8], ends_segment: impl Fn(Octet) -> bool) -> Vec<u8> {
         let is_slash = |octet: Octet| octet.value == b'/' || self.backslash && octet.value == b'\\';
-        divide(path, true, is_slash, ends_segment, |out, octet| self.push(out, octet))
+        let resolves = self.dots != Dots::Never;
+        divide(path, true, resolves, is_slash, ends_segment, |out, octet| {
+            self.push(out, octet, is_decoded_by_all);
+        })
     }
 
-    fn push(self, out: &mut Vec<u8>, Octet { value, escaped }: Octet) {
+    /// Adds an octet to a reading. `is_decoded` says for which reserved characters an escape can be decoded.
+    fn push(self, out: &mut Vec<u8>, Octet { value, escaped }: Octet, is_decoded: fn(u8) -> bool) {
         let is_plain = match self.escapes {
             _ if !escaped => value.is_ascii_graphic(),
             Escapes::Unreserved => is_unreserved(value),
-            Escapes::All => is_unreserved(value) || is_decoded_by_all(value),
+            Escapes::All => is_unreserved(value) || is_decoded(value),
             Escapes::None => false,
         };
         match is_plain {
@@ -239,15 +277,16 @@ impl DotSegments {
             false => out.push(octet.value),
         };
         let is_slash = |octet: Octet| !octet.escaped && is_slash(&octet.value);
-        divide(path, self.merges, is_slash, |_| false, push)
+        divide(path, self.merges, true, is_slash, |_| false, push)
     }
 }
 
-/// Splits `path`, which begins with a slash, into segments, resolves `.` and `..`, and joins the rest. If `merges` is
-/// set, several slashes in a row count as one.
+/// Splits `path`, which begins with a slash, into segments, and joins them again. If `merges` is set, several slashes in
+/// a row count as one. If `resolves` is set, `.` and `..` are resolved.
 fn divide(
     path: &[u8],
     merges: bool,
+    resolves: bool,
     is_slash: impl Fn(Octet) -> bool,
     ends_segment: impl Fn(Octet) -> bool,
     push: impl Fn(&mut Vec<u8>, Octet),
@@ -258,7 +297,7 @@ fn divide(
     for octet in octets(path).skip(1) {
         // An escaped slash in parameters does not end them, because parameters are dropped before escapes are decoded.
         if is_slash(octet) && !(segment.is_cut && octet.escaped) {
-            segment = segment.end(&mut out, true, merges);
+            segment = segment.end(&mut out, true, merges, resolves);
         } else if !segment.is_cut {
             if ends_segment(octet) {
                 segment.is_cut = true;
@@ -268,7 +307,7 @@ fn divide(
             }
         }
     }
-    segment.end(&mut out, false, merges);
+    segment.end(&mut out, false, merges, resolves);
     out
 }
 
@@ -294,12 +333,12 @@ impl Segment {
     }
 
     /// Ends the segment at a slash or at the end of the path, and begins the next one.
-    fn end(self, out: &mut Vec<u8>, before_slash: bool, merges: bool) -> Self {
+    fn end(self, out: &mut Vec<u8>, before_slash: bool, merges: bool, resolves: bool) -> Self {
         let mut slash = self.slash;
         match self.dots {
             Some(0) if merges => {}
-            Some(1) => out.truncate(slash + 1),
-            Some(2) => {
+            Some(1) if resolves => out.truncate(slash + 1),
+            Some(2) if resolves => {
                 slash = memchr::memrchr(b'/', &out[..slash]).unwrap_or(0);
                 out.truncate(slash + 1);
             }
@@ -339,6 +378,47 @@ fn octets(text: &[u8]) -> impl Iterator<Item = Octet> {
 /// controls, which are never unescaped in a path.
 fn is_decoded_by_all(octet: u8) -> bool {
     octet.is_ascii_graphic() && !is_unreserved(octet) && !matches!(octet, b'%' | b'?' | b'#')
+}
+
+/// Returns whether a reserved character in a query means the same with and without its escape. This is false for the
+/// characters that separate fields and words of a form. It is also false for `/`, so that rules about paths do not apply
+/// to a URL in a query.
+fn is_decoded_in_query(octet: u8) -> bool {
+    is_decoded_by_all(octet) && !matches!(octet, b'&' | b'=' | b'+' | b';' | b'/')
+}
+
+/// Replaces each escape such as `%u0061` by the usual escapes of the same character in UTF-8. Returns `None` if there is
+/// no such escape.
+fn decode_unicode(target: &[u8]) -> Option<Vec<u8>> {
+    if !memchr::memchr_iter(b'%', target).any(|at| unicode_escape(&target[at..]).is_some()) {
+        return None;
+    }
+    let mut decoded = Vec::with_capacity(target.len());
+    let mut rest = target;
+    while let Some((first, tail)) = rest.split_first() {
+        match unicode_escape(rest) {
+            Some(character) => {
+                for octet in character.encode_utf8(&mut [0; 4]).bytes() {
+                    push_escaped(&mut decoded, octet);
+                }
+                rest = &rest["%u0061".len()..];
+            }
+            None => {
+                decoded.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    Some(decoded)
+}
+
+/// Returns the character if `text` begins with an escape such as `%u0061`.
+fn unicode_escape(text: &[u8]) -> Option<char> {
+    let [b'%', b'u' | b'U', digits @ ..] = text else {
+        return None;
+    };
+    let octet = |digits: &[u8]| escaped_octet(digits).map(u32::from);
+    char::from_u32(octet(digits)? << 8 | octet(digits.get(2..)?)?)
 }
 
 #[cfg(test)]

@@ -150,6 +150,10 @@ fn common(object: &Value) -> View {
     if object["url"].as_str().is_some_and(|url| url.contains('@')) {
         view.remove("url");
     }
+    // Only the API has the same in sentences.
+    if let Some(usage) = view.get_mut("usage").and_then(Value::as_object_mut) {
+        usage.remove("sentences");
+    }
     let refused = &object["usage"]["refused"];
     if !refused["vocabulary"].is_null() {
         view.insert("use", use_of(refused));

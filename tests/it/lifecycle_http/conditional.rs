@@ -1,5 +1,7 @@
 //! Conditional fetches: only an origin that sent an entity tag may respond that its robots.txt has not changed.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::{Means, RULES, origin_with};
 use crate::support::{Gate, NAME, Origin, Record, Reply, Request, refused, wait};
 
@@ -94,6 +96,34 @@ async fn a_304_renews_the_rules() {
         decision["robots_fetched"].as_str() >= records[1]["time"].as_str(),
         "{decision:#}"
     );
+}
+
+#[tokio::test]
+async fn a_304_that_names_another_etag_does_not_renew_the_rules() {
+    let changed = Reply::ok("text/plain", "User-agent: *\nDisallow: /\n").header("ETag", "\"v2\"");
+    let asked = AtomicUsize::new(0);
+    let origin = Origin::start()
+        .on("/robots.txt", move |request| {
+            let is_first = asked.fetch_add(1, Ordering::Relaxed) == 0;
+            match (is_first, request.field("If-None-Match")) {
+                (true, _) => tagged("\"v1\""),
+                (_, Some("\"v2\"")) => Reply::status(304).header("ETag", "W/\"v2\""),
+                (_, Some(_)) => Reply::status(304).header("ETag", "\"v2\""),
+                (_, None) => changed.clone(),
+            }
+        })
+        .anything("page")
+        .spawn()
+        .await;
+    let gate = Gate::with(BRIEF).await;
+
+    let records = fetches(&gate, &origin, 3).await;
+
+    refused(&gate.get(&origin.url("/other")).await, "rule");
+    let statuses: Vec<_> = records.iter().take(3).map(|record| record["status"].clone()).collect();
+    assert_eq!(statuses, [200, 200, 304], "{records:#?}");
+    let tag = |number| Some(format!("\"v{number}\""));
+    assert_eq!(conditions(&origin, "/robots.txt")[..4], [None, tag(1), None, tag(2)]);
 }
 
 #[tokio::test]

@@ -1,6 +1,9 @@
 use proptest::prelude::*;
 
-use super::super::{Reading, readings};
+use super::{
+    super::{Reading, readings},
+    Dots,
+};
 
 /// Returns the strict readings of `target` in order, without duplicates.
 fn strict(target: &str) -> Vec<String> {
@@ -49,8 +52,23 @@ fn strict_readings_cover_every_kind_of_server() {
         // These stay escaped. Decoded, they would begin a query, a fragment or another escape.
         ("//%3f%23%25", &["/%3F%23%25"]),
         ("//%252f%2561", &["/%252f%2561"]),
-        // In the query, only escapes are normalised.
+        // In the query, slashes and dots mean nothing, and an escaped slash stays one.
         ("//a?b//../%2f%2e", &["/a?b//../%2F.", "/a?b//../%2F%2E"]),
+        // Programs decode a query. The escapes of characters that separate fields stay.
+        ("/?f%5Ba%5D=1%26%3D%2B%3B%2F", &["/?f[a]=1%26%3D%2B%3B%2F"]),
+        ("/?a=%3A%2C%7Cb", &["/?a=:,|b"]),
+        // Some programs decode the path, and do not resolve `..`.
+        ("/pri%76ate/../x", &["/private/../x"]),
+        ("//private/../x", &["/private/../x", "/x"]),
+        ("/%2fprivate/..", &["/private/..", "/"]),
+        ("/p%3Ax/../y", &["/p:x/../y"]),
+        // Some servers decode `%uXXXX`.
+        ("/%u0070rivate", &["/private"]),
+        ("/%U0070rivate/../x", &["/x", "/private/../x"]),
+        ("/x/%u002e%u002e/private", &["/private"]),
+        ("/%u002fprivate", &["/private"]),
+        ("/%u30c4", &["/%E3%83%84"]),
+        ("/?q=%u0070", &["/?q=p"]),
     ] {
         let read = strict(target);
         for text in expected {
@@ -92,7 +110,9 @@ fn servers_that_resolve_dots_before_decoding_have_a_reading() {
 #[test]
 fn the_number_of_readings_is_bounded() {
     let read = readings(b"/\\a//%2f%28%7e;b%3b/../..\\c", true);
-    assert_eq!(read.all().count(), 2 + 9 * 18);
+    assert_eq!(read.all().count(), 2 + 9 * 18 + 6);
+    let read = readings(b"/\\a//%2f%28%7e;b%3b/../..\\c%u0061", true);
+    assert_eq!(read.all().count(), 2 + 2 * (18 + 6) + 8 * 18);
     assert_eq!(readings(b"/a;b", true).all().count(), 2);
     assert_eq!(readings(b"/a//b", true).all().count(), 2);
 }
@@ -111,6 +131,11 @@ fn usual_paths_have_no_strict_reading() {
         "/%2",
         "/%3Fa",
         "/a?b//c;d\\e%2F",
+        "/a?b=%26%3D%2B%3B%2F%20",
+        "/%u12",
+        "/%u12x4",
+        // A half of a pair in UTF-16 is no character.
+        "/%ud800",
     ] {
         assert_eq!(strict(target), Vec::<String>::new(), "{target}");
     }
@@ -156,6 +181,19 @@ fn opened_by_nginx(path: &str) -> Option<String> {
     Some(format!("/{}", segments.join("/")))
 }
 
+/// Returns the path that a program sees whose server decodes escapes and resolves nothing. Such programs may merge
+/// slashes.
+fn decoded_only(path: &str) -> Option<String> {
+    let mut decoded = percent_encoding::percent_decode_str(path)
+        .decode_utf8()
+        .ok()?
+        .into_owned();
+    while decoded.contains("//") {
+        decoded = decoded.replace("//", "/");
+    }
+    Some(decoded)
+}
+
 /// Returns the file that a server opens if it parses a URL and then decodes its path, as Node.js programs do.
 fn opened_by_url_parser(path: &str) -> Option<String> {
     let url = url::Url::parse("http://base.example/").ok()?.join(path).ok()?;
@@ -177,7 +215,7 @@ proptest! {
         parts in proptest::collection::vec(
             prop::sample::select(&[
                 "/", "//", "%2f", "%2F", ".", "..", "%2e", "%2E.", ";", ";a", "%3b", "\\", "%5C", "private", "%70rivate",
-                "privat%65", "x", "y", "%3F", "%23", "%25", "%252f",
+                "privat%65", "%u0070rivate", "%u002f", "x", "y", "%3F", "%23", "%25", "%252f",
             ][..]),
             0..14,
         ),
@@ -192,8 +230,9 @@ proptest! {
         };
         let through_nginx = opened_by_nginx(&path);
         let passed_on = through_nginx.as_ref().map(|page| page.replace('%', "%25"));
+        let in_jetty = path.replace("%u0070", "p").replace("%u002f", "/");
         let behind_nginx = passed_on.as_deref().and_then(served_by_tomcat);
-        for page in [through_nginx, served_by_tomcat(&path), behind_nginx, opened_by_url_parser(&path)].into_iter().flatten() {
+        for page in [through_nginx, served_by_tomcat(&path), served_by_tomcat(&in_jetty), decoded_only(&path), behind_nginx, opened_by_url_parser(&path)].into_iter().flatten() {
             if page.starts_with("/private") {
                 prop_assert!(is_found("/private"), "{} is {}", target, page);
             }
@@ -201,10 +240,11 @@ proptest! {
         for reading in read.all() {
             let text = read.text(reading);
             prop_assert!(text.starts_with(b"/"), "{}", target);
-            if let Reading::Strict(_) = reading {
+            if let Reading::Strict(strict) = reading {
                 let path = text.split(|byte| *byte == b'?').next().unwrap_or_default();
                 prop_assert!(!path.windows(2).any(|pair| pair == b"//"), "{} {:?}", target, reading);
-                prop_assert!(!path.split(|byte| *byte == b'/').any(|part| part == b"." || part == b".."), "{}", target);
+                let has_dots = path.split(|byte| *byte == b'/').any(|part| part == b"." || part == b"..");
+                prop_assert!(!has_dots || strict.dots == Dots::Never, "{}", target);
                 prop_assert!(!path.to_ascii_uppercase().windows(3).any(|escape| escape == b"%2F"), "{}", target);
             }
         }
