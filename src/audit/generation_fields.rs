@@ -33,7 +33,7 @@ impl Instance {
 
 impl GenerationFields {
     /// Formats the fields. `number` is the configuration's number: 1 at the start, and one more with each reload.
-    /// `config_sha256` is the digest of its canonical text.
+    /// `config_sha256` is the SHA-256 of the configuration's text in canonical form ([`crate::config::Canonical`]).
     pub fn new(number: u64, instance: &Instance, config_sha256: Sha256) -> Self {
         let mut fields = Vec::new();
         number.write(&mut fields);
@@ -50,7 +50,8 @@ impl GenerationFields {
 }
 
 impl Value for GenerationFields {
-    /// Writes the value of the field `config`, and then the names and values of the other fields.
+    /// Writes the value of the field `config`, whose name the caller has written. Then writes the names and values of
+    /// the other fields.
     fn write(&self, line: &mut Vec<u8>) {
         line.extend_from_slice(&self.0);
     }

@@ -85,7 +85,8 @@ impl Blocks {
     }
 }
 
-/// How many of the latest decisions are kept. A block more can be kept, and fewer if the lines are long.
+/// How many of the latest decisions are kept. Only whole blocks are dropped, so up to a block more can be kept. If the
+/// lines are long, fewer are kept (`MAX_BYTES`).
 pub const MAX_DECISIONS: usize = 10_000;
 /// Maximum bytes of the stored lines, without the newest line. A typical line takes 1.3 kB.
 const MAX_BYTES: usize = 16 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! Writes lines to a file or to standard output.
+//! Writes the lines of the audit log to a file or to standard output.
 //!
 //! # Guarantees
 //!
@@ -26,9 +26,9 @@
 //!
 //! # When a disk hangs
 //!
-//! The request that writes at that moment blocks its thread until the disk responds. One more request can be blocked
-//! although its line is written: the request that this thread woke last, because tokio lets no other thread take it
-//! over. All other requests wait for their lines without blocking anything: the log's own thread notices the hang
+//! The request that writes at that moment blocks its thread until the disk responds. One more request can be blocked,
+//! even after its line was written: the request that this thread woke last. tokio lets no other thread take over that
+//! request. All other requests wait for their lines without blocking anything: the log's own thread notices the hang
 //! within 40 ms and makes another thread of the runtime take over the sockets, timers and tasks of the blocked one.
 //! After the hang, the log's own thread writes for ten times as long as the hang took, so that a disk that hangs
 //! repeatedly blocks threads for at most a tenth of the time. A runtime with one thread has no other thread to take
@@ -235,8 +235,8 @@ impl AuditLog {
     /// Submits a line and waits until the operating system has received it.
     ///
     /// # Errors
-    /// Fails if there is no room for the line within [`MAX_WAIT`], or if the line is then not written within
-    /// [`MAX_WAIT`].
+    /// Fails if so many other lines are unwritten that there is no room for this one within [`MAX_WAIT`]. Also fails if
+    /// there is room, but the line is not written within another [`MAX_WAIT`].
     pub async fn write(&self, line: &[u8]) -> Result<(), AuditError> {
         self.enqueue(line).await?.wait_until_written().await
     }
@@ -244,7 +244,8 @@ impl AuditLog {
     /// Submits a line and returns before it is written. The line is written even if the caller is cancelled.
     ///
     /// # Errors
-    /// Fails if there is no room within [`MAX_WAIT`]. The line then never gets into the log.
+    /// Fails if so many other lines are unwritten that there is no room for this one within [`MAX_WAIT`]. The line then
+    /// never gets into the log.
     pub async fn enqueue(&self, line: &[u8]) -> Result<Enqueued<'_>, AuditError> {
         let line = &*self.formatted(line);
         let state = self.room().await?;
@@ -259,7 +260,7 @@ impl AuditLog {
     /// Submits a line and returns before it is written. Waits only while too many other lines are unwritten.
     ///
     /// # Errors
-    /// Fails if there is no room within [`MAX_WAIT`].
+    /// Fails if there is no room for the line within [`MAX_WAIT`].
     pub async fn append(&self, line: &[u8]) -> Result<(), AuditError> {
         let line = &*self.formatted(line);
         if line.is_empty() {
@@ -301,7 +302,7 @@ impl AuditLog {
         self.shared.wake(state);
     }
 
-    /// Waits until there is room for a line, and returns the locked state.
+    /// Waits until fewer than `MAX_PENDING` bytes wait to be written, and returns the locked state.
     async fn room(&self) -> Result<MutexGuard<'_, State>, AuditError> {
         let room_now = || Some(self.shared.state.lock()).filter(|state| state.lines.len() < MAX_PENDING);
         if let Some(state) = room_now() {

@@ -11,7 +11,8 @@ use crate::{
     text::Timestamp,
 };
 
-/// What a line says of itself. A record of a later version, or a line that is no record, may lack each field.
+/// The fields that tell which record a line contains. Any of them can be missing: some kinds of records have no `id`, a
+/// later version of robotgate may have written the line, or the line is no record.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct RecordHead<'r> {
@@ -23,8 +24,8 @@ pub struct RecordHead<'r> {
     pub time: Option<Cow<'r, str>>,
 }
 
-/// The record of a decision that was not `allow`, with the fields that the filter, the API and the history read. This
-/// process wrote it, so it knows all its words.
+/// The record of a decision that was not `allow`, with the fields that the page for operators, the API and the history
+/// read. The same process wrote the record, so every verdict and reason in it is known.
 #[derive(Debug, Deserialize)]
 pub struct LoggedRefusal<'r> {
     pub time: Timestamp,
@@ -53,14 +54,16 @@ pub struct LoggedRefusal<'r> {
 }
 
 impl<'r> RecordHead<'r> {
-    /// Returns `None` if the line is no JSON object, or has such a field that is no text.
+    /// Returns `None` if the line is no JSON object, or if one of these fields is there but is no text.
     pub fn parse(line: &'r [u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }
 }
 
 impl LoggedRefusal<'_> {
-    /// Returns the rule that decided, or else what the site says about the use, the error, or the reason as a sentence.
+    /// Returns why the request was not allowed, as text for people: the rule that decided. If no rule decided, what the
+    /// site says about the use of the content. If there is neither, the error of the fetch, or else a sentence for the
+    /// reason.
     pub fn why(&self) -> Cow<'_, str> {
         let refused = || text::refused(&self.usage.as_ref()?["refused"]);
         match (self.line.zip(self.rule.as_ref()), &self.robots_error) {

@@ -1,8 +1,8 @@
 //! Keeps the latest records of the audit log in memory, for operators who are watching: requests that were not allowed,
 //! changes of robots.txt files, and all decisions.
 //!
-//! Each of the three lists is limited in number and bytes, and drops its oldest records. All records are also in the
-//! log.
+//! Each of the three lists has a maximum number of records and of bytes, and drops its oldest records. All records are
+//! also in the log.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -133,7 +133,8 @@ impl Ring {
 }
 
 const MAX_LINES: usize = 1000;
-/// Maximum bytes of the stored lines. A typical line takes a kilobyte, a line with the longest URL takes a hundred.
+/// Maximum bytes of the stored lines. A typical line takes a kilobyte. A line with a URL of the maximum length takes
+/// about 100 kB.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// Maximum number and total bytes of the stored changes. A typical change takes a kilobyte, the longest about thirty
 /// kilobytes.

@@ -91,7 +91,7 @@ macro_rules! fields {
 }
 
 fields! {
-    /// How a fetch went.
+    /// How a fetch of a robots.txt or a `tdmrep.json` went.
     #[derive(Default)]
     pub struct FetchFields<'a> {
         /// The redirects in order. If the last one could not be followed, `error` says why.
@@ -111,7 +111,7 @@ fields! {
 }
 
 fields! {
-    /// What a fetch changed.
+    /// What was known of a robots.txt before and after a fetch.
     pub struct StateFields<'a> {
         /// What was known of the robots.txt before the fetch: `rules`, `expired`, or why no rules applied; `null` if
         /// nothing was known.
@@ -122,8 +122,8 @@ fields! {
         /// (`robots_sha256`).
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
-        /// Whether the text differs from the previous one, and this process does not remember the text for this origin.
-        /// It remembers a limited number of texts.
+        /// Whether the text differs from the one before, and is also none of the earlier texts of this origin that this
+        /// process remembers. It remembers only a limited number of texts.
         pub new_text: bool,
         /// When the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,
@@ -149,7 +149,7 @@ records! {
         pub forwarded: bool,
         /// The name of the configured bot, or the product token of a bot that is not configured.
         pub bot: Option<&'a str>,
-        /// The bot's token that has its own group in the robots.txt, or else the bot's first token.
+        /// The bot's product token that has its own group in the robots.txt, or else the bot's first product token.
         pub agent: Option<&'a str>,
         pub user_agent: Option<&'a str>,
         pub client: SocketAddr,

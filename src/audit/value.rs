@@ -86,7 +86,7 @@ impl Value for SocketAddr {
         let SocketAddr::V4(address) = self else {
             return quoted(line, |inside| write!(inside, "{self}"));
         };
-        // Most addresses are IPv4. Writing those digit by digit is faster than a formatter.
+        // Most addresses are IPv4. Writing their octets one by one is faster than a formatter.
         line.push(b'"');
         for (octet, end) in address.ip().octets().iter().zip(b"...:") {
             octet.write(line);

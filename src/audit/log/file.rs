@@ -1,4 +1,4 @@
-//! Opens the log's file for appending. Can also check whether that would succeed, without creating the file.
+//! Opens the log's file for appending. Can also check, without creating the file, whether opening it would succeed.
 
 use std::{
     fs::{File, OpenOptions},

@@ -6,7 +6,7 @@ use std::io;
 use super::state::{Batch, RequestRuntime, SharedLog, Sink};
 
 /// The promise of a request to write the next batch. Dropping this value writes the batch, so it is written even if the
-/// request is cancelled or panics. Other requests rely on that.
+/// request is cancelled or panics. Other requests whose lines are in the batch rely on that.
 pub(super) struct WritePromise<'a> {
     shared: &'a SharedLog,
     /// Whether the request first waits a moment, so that other requests can add their lines.
@@ -24,8 +24,8 @@ struct WriteTurn<'a> {
 // === impl SharedLog ===
 
 impl SharedLog {
-    /// Decides who writes this batch. If this returns a [`WritePromise`], the caller does, by dropping the promise.
-    /// Otherwise another request or the log's own thread writes the batch, or has already done so.
+    /// Decides who writes this batch. If this returns a [`WritePromise`], the caller writes the batch, by dropping the
+    /// promise. Otherwise another request or the log's own thread writes the batch, or has already done so.
     pub(super) fn claim_write(&self, batch: u64) -> Option<WritePromise<'_>> {
         let has_others = self.request_runtime.get_or_init(RequestRuntime::current).has_others;
         let mut state = self.state.lock();

@@ -1,4 +1,4 @@
-//! Reserves room for a future line, so that an operation begins only when the log can accept its record.
+//! Reserves room for a future line, so that a fetch begins only when the log can accept the record of it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ impl AuditLog {
     /// Waits until the output accepts lines and there is room for a line of `bytes`, and reserves that room.
     ///
     /// # Errors
-    /// Fails if the output accepts no lines or has no room for [`MAX_WAIT`].
+    /// Fails if, until [`MAX_WAIT`] has passed, the output accepts no lines or there is no room for the line.
     pub async fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reserved, AuditError> {
         let room = async {
             loop {

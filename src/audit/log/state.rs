@@ -63,7 +63,7 @@ pub(super) struct State {
     pub(super) other: Option<Sink>,
     /// A batch of which only a part was written. The log's own thread has to continue it.
     pub(super) rest: Option<Batch>,
-    /// When the current write began, and how many bytes it has.
+    /// When the current write began, and how many bytes it has. `None` while no thread writes.
     pub(super) busy: Option<(Instant, usize)>,
     /// An empty buffer for the next lines.
     pub(super) spare: Vec<u8>,
@@ -99,8 +99,9 @@ pub(super) struct Batch {
 #[derive(Debug)]
 pub(super) struct RequestRuntime {
     pub(super) handle: Handle,
-    /// Whether other threads of the runtime continue while the output blocks one. Always set for tokio's current-thread
-    /// runtime, which only tests use here.
+    /// Whether the runtime has other threads, which go on while the output blocks one. Also set for tokio's
+    /// current-thread runtime, although it has one thread only: just tests use it here, and they test how requests
+    /// write.
     pub(super) has_others: bool,
 }
 

@@ -139,7 +139,7 @@ impl SharedLog {
 }
 
 /// How often to check for lines that no request writes. A line that two checks in a row find is written, so it waits
-/// for at most twice this time. The thread of a write that takes longer than this counts as blocked.
+/// for at most twice this time. If a write takes longer than this, the thread that writes counts as blocked.
 const GATHER: Duration = Duration::from_millis(20);
 /// Pause between attempts to write to an output that failed.
 const RETRY: Duration = Duration::from_millis(500);
