@@ -29,7 +29,7 @@ pub struct Sealer {
 /// The state of the sealer, for the metrics and the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SealState {
-    /// Number of lines that the last checkpoint covers; 0 before the first attempt.
+    /// Number of lines that the last checkpoint covers; 0 until this sealer has succeeded for the first time.
     pub lines: u64,
     /// Whether the last attempt to seal failed.
     pub fails: bool,

@@ -1,6 +1,6 @@
-//! Compares the lines of a log with the entries of its tree: the hashes of the lines when they were sealed. After a
-//! difference, it finds the place from which lines and entries are equal again. Time and memory are linear in the
-//! length of the log, whatever differs.
+//! Compares the lines of a log with the entries of its tree. An entry is the hash that a line had when it was sealed.
+//! After a difference, it finds the place from which lines and entries are equal again. Time and memory are linear in
+//! the length of the log, whatever differs.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -24,7 +24,8 @@ pub struct Compared {
     /// The first differences (`differences`), and how many more there are (`more`).
     pub differences: Vec<Difference>,
     pub more: u64,
-    /// The line at which the comparison gave up, because no later line was found among the entries.
+    /// The line at which the comparison gave up: it differs, and none of the next `MAX_AHEAD` lines is among the next
+    /// entries.
     pub gave_up: Option<u64>,
 }
 
@@ -149,9 +150,9 @@ where
     Ok(compared)
 }
 
-/// Returns the number of the entry that belongs to the first line. To find it, takes the first entry whose hash is
-/// among the first lines, and counts back. Returns `size` if there is no such entry: then all lines are newer than the
-/// entries.
+/// Returns the number of the entry that belongs to the first line. To find it, takes the first entry that is the hash
+/// of one of the first `MAX_AHEAD` lines, and counts back from there to the first line. Returns `size` if there is no
+/// such entry: then all lines are newer than the entries.
 fn start<E>(
     entries: impl Iterator<Item = Result<Sha256, E>>,
     size: u64,
@@ -205,7 +206,8 @@ fn resume<E>(
 
 /// How many lines and entries to read ahead at most.
 const MAX_AHEAD: usize = 100_000;
-/// How many differences are kept at most. They are needed to recognise lines that were moved.
+/// Maximum number of differences to keep. So many are kept because a line that was moved is recognised by two of them:
+/// one where it is missing, and one where it was added.
 const MAX_DIFFERENCES: usize = 100_000;
 
 #[cfg(test)]
@@ -240,7 +242,8 @@ mod tests {
 
     #[test]
     fn differences_are_found_where_they_are() {
-        // Each case: entries, lines, expected differences, and how many are before, after and unsealed.
+        // Each case: entries, lines (a letter stands for the hash of one line), expected differences, and how many
+        // entries are before and after the lines and how many lines are unsealed.
         for (entries, lines, expected, ends) in [
             ("abcdef", "abcdef", "", (0, 0, 0)),
             ("abcdef", "ab?def", "2:?<c", (0, 0, 0)),

@@ -150,8 +150,8 @@ fn step() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the bytes that the format wants before each hash. In a bundle, they are the length of the entry as 16 bits;
-/// in a tile, there are none.
+/// Returns the bytes that c2sp.org/tlog-tiles requires before each hash in a file. In a bundle, they are the length of
+/// the entry as 16 bits; in a tile, there are none.
 fn prefix(name: TileName) -> &'static [u8] {
     match name.level {
         Some(_) => &[],

@@ -120,7 +120,7 @@ fn parse(bytes: &[u8]) -> Result<(Note, Checkpoint), NoteError> {
 }
 
 /// Loads the private key. If the folder has no key yet, creates one with the name `origin`, and returns `true` as the
-/// last value. If a rotation was killed before its end, completes it.
+/// last value. If the program was killed during a rotation, completes the rotation.
 pub(super) fn open(folder: &Folder, origin: &str) -> Result<(SigningKey, Chain, bool), SealError> {
     let is_new = folder.read(VKEY)?.is_none();
     if is_new {

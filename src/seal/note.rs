@@ -12,8 +12,8 @@ use ring::{
 use super::SealError;
 use crate::copy::Sha256;
 
-/// A public key and its name. Each signature by the key states that name. `Display` and `parse` use the format of a
-/// vkey.
+/// A public key and its name. Each signature by the key states that name. `Display` and `parse` use the vkey format of
+/// c2sp.org/signed-note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifierKey {
     name: String,
@@ -35,7 +35,7 @@ pub(super) struct Note {
     signatures: Vec<(String, Vec<u8>)>,
 }
 
-/// What a checkpoint says.
+/// What a checkpoint says: the name of the log, the number of entries in its tree, and the root hash of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     pub origin: String,
@@ -46,7 +46,7 @@ pub struct Checkpoint {
     pub next_key: Option<VerifierKey>,
 }
 
-/// A text is not a valid note, checkpoint or key.
+/// Why a text is not accepted as a note, a checkpoint or a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
     #[error("it is not a signed note (c2sp.org/signed-note)")]
@@ -81,7 +81,7 @@ impl VerifierKey {
     /// Parses a public key in the vkey format of c2sp.org/signed-note.
     ///
     /// # Errors
-    /// Fails for other texts, and if the key is not an Ed25519 key.
+    /// Fails if the text is not a vkey, or its key is not an Ed25519 key.
     pub fn parse(text: &str) -> Result<Self, NoteError> {
         let mut parts = text.trim_end().splitn(3, '+');
         let mut part = || parts.next().ok_or(NoteError::Key);
@@ -130,7 +130,7 @@ pub(crate) fn checked_name(name: &str) -> Option<&str> {
 // === impl SigningKey ===
 
 impl SigningKey {
-    /// Makes a private key from its seed: 32 random bytes in base64. `name` must be a valid name.
+    /// Makes a private key from its seed: 32 random bytes in base64. `checked_name` must accept `name`.
     pub(super) fn of_seed(name: &str, seed: &[u8]) -> Result<Self, NoteError> {
         let seed = BASE64.decode(seed.trim_ascii_end()).map_err(|_| NoteError::Key)?;
         let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| NoteError::Key)?;

@@ -1,4 +1,5 @@
-//! Proves that a line is sealed, without the rest of the log. The proof has the format of c2sp.org/tlog-proof.
+//! Makes proofs that a line is sealed, in the format of c2sp.org/tlog-proof. Whoever checks a proof does not need the
+//! rest of the log.
 
 use std::path::{Path, PathBuf};
 

@@ -47,7 +47,7 @@ struct Writer<'a> {
 /// If sealed lines are missing or changed, this fails, unless `go_on` is set. With `go_on`, it reads again from the
 /// start of the file in which the last sealing stopped, and seals each line whose hash is not an entry yet.
 ///
-/// When `stop` returns true, sealing ends early.
+/// `stop` is called after each `MAX_ROUND` new lines. If it returns true, sealing ends early.
 ///
 /// # Errors
 /// Fails if the folder cannot be used. Also fails, and seals nothing, if sealed lines are missing or changed and
@@ -81,8 +81,9 @@ pub fn seal(
                 let looked_for = folder.entries(entry.max(before.saturating_sub(MAX_KNOWN)), before);
                 elsewhere = looked_for.collect::<Result<_, _>>()?;
                 sealed = folder.entries(before, before);
-                // From this line on, the lines of the file become new entries, after all old ones. Move the number of
-                // the file's first entry by the same distance, because later errors compute line numbers from it.
+                // From this line on, the lines of the file become new entries, after all old ones. Add as much to the
+                // number of the file's first entry as `entry` grows, because later errors compute line numbers from
+                // both.
                 if let Some((_, position)) = &mut walk.now {
                     position.entry += before - entry;
                 }
@@ -183,8 +184,8 @@ impl<'a> Writer<'a> {
     fn start(&self, logs: &[PathBuf], go_on: bool) -> Result<(Walk, u64), SealError> {
         let saved = self.folder.read(POSITION)?;
         let mut saved: Option<(Position, Vec<Sha256>)> = saved.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        // If the log still begins with the same line, it was not rotated, and no other file has new lines. This check
-        // is cheap.
+        // If the log still begins with the same line as at the last sealing, it was not rotated, and no other file has
+        // new lines. This check is cheap.
         let current = match (&saved, logs) {
             (Some((position, _)), [log]) if !go_on && log.exists() => {
                 identify(log)?.filter(|file| file.first == position.first)

@@ -55,7 +55,7 @@ impl Tree {
         self.size
     }
 
-    /// Appends an entry, given as the hash of its leaf. Calls `full` with each tile that is full now.
+    /// Appends an entry, given as the hash of its leaf. Calls `full` with each tile that becomes full.
     pub(super) fn push(&mut self, leaf: Sha256, mut full: impl FnMut(TileName, &[Sha256])) {
         self.size += 1;
         let mut hash = leaf;
@@ -162,7 +162,7 @@ impl fmt::Display for TileName {
     }
 }
 
-/// Returns the hash of a leaf.
+/// Returns the hash of the leaf for an entry (RFC 6962 §2.1).
 pub(super) fn leaf(entry: &[u8]) -> Sha256 {
     Sha256(
         sha2::Sha256::new()
@@ -178,8 +178,9 @@ fn node(left: &Sha256, right: &Sha256) -> Sha256 {
     Sha256(hasher.chain_update(left.0).chain_update(right.0).finalize().into())
 }
 
-/// Returns the Merkle Tree Hash of the entries from number `from` to before `to`. It splits them where the tree of the
-/// first `to` entries splits them. `read` returns the hashes of a tile of the tree of `size` entries.
+/// Returns the Merkle Tree Hash of the entries from number `from` to before `to`. They must be one of the subtrees into
+/// which RFC 6962 §2.1 splits the tree of the first `to` entries, or that whole tree. `read` returns the hashes of a
+/// tile of the tree of `size` entries.
 ///
 /// # Errors
 /// Returns the first error of `read`.

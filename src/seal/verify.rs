@@ -56,7 +56,7 @@ pub struct Verification {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
     pub kind: Kind,
-    /// The file with the problem. In a log, `line` is the first line with it, counted from 1.
+    /// The file with the problem. If the file is a log, `line` is the first line with the problem, counted from 1.
     pub file: String,
     pub line: Option<u64>,
     /// The number of the first entry that the problem is about.
