@@ -62,7 +62,8 @@ pub struct EvidenceState {
     /// Size of the compressed texts, and the configured maximum of that, in bytes.
     pub bytes: u64,
     pub max_bytes: u64,
-    /// How often a decision used a text that could not be stored before.
+    /// How often robotgate could not store a text, a robots.txt or a configuration, before the first decision that is
+    /// based on it.
     pub failures: u64,
     /// Why texts cannot be stored at present, and what to do. Contains no path.
     #[serde(rename = "error")]
@@ -89,8 +90,8 @@ impl Evidence {
     /// Starts the store, and stores the text of the configuration in it. Waits for that for at most `MAX_START`.
     ///
     /// # Errors
-    /// Fails if the configuration's text could not be stored in that time and the store is required. If the store is
-    /// not required, it tries again in the background.
+    /// Fails if the store's thread cannot be started, or if the store is required and the configuration's text could
+    /// not be stored in that time. If the store is not required, it tries again in the background.
     pub fn start(options: &EvidenceOptions, config: &Arc<str>) -> Result<Self, EvidenceError> {
         let shared = Arc::new(Shared::new(options));
         let writer = std::thread::Builder::new().name("evidence".to_owned()).spawn({

@@ -24,7 +24,7 @@ pub(super) struct EvidenceFile {
     pub(super) id: u64,
 }
 
-/// The texts of one write, and the limits that are applied with it.
+/// What one write stores (texts, and answers of sites), and the limits that it applies.
 pub(super) struct Batch<'a> {
     pub(super) texts: &'a [(Sha256, &'a [u8])],
     pub(super) seen: &'a [Sighting],
@@ -99,8 +99,8 @@ impl EvidenceFile {
             for (sha256, text) in batch.texts {
                 let known = last.get(&sha256.0)?.map(|last| last.value());
                 let size = match known {
-                    // The file already says that this text was used today, or later if another robotgate wrote it whose
-                    // clock is ahead.
+                    // The file already says that this text was used today, or on a later day: another robotgate whose
+                    // clock is ahead may have written that.
                     Some((day, _)) if day >= batch.day => continue,
                     Some((day, size)) => {
                         days.remove((day, &sha256.0))?;

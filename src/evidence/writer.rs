@@ -357,7 +357,7 @@ const CACHE: usize = 8 * 1024 * 1024;
 const IDLE: Duration = Duration::from_millis(100);
 /// After this time, the file is closed even if more has to be written.
 const MAX_OPEN: Duration = Duration::from_secs(2);
-/// How long the file then stays closed, so that other processes can open it.
+/// How long the file stays closed after it was open for `MAX_OPEN`, so that other processes can open it.
 const SHARE: Duration = Duration::from_millis(50);
 /// How often to check that the file still exists and was not replaced.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
