@@ -69,7 +69,7 @@ pub struct Decision {
     /// The rule that decided. `None` if no rule of the robots.txt matched, or if robots.txt was not consulted.
     pub rule: Option<RuleId>,
     /// The form of the path that decided: as sent, normalized or strict. `None` if no rules were consulted, or if they
-    /// decided without a path.
+    /// decided a tunnel, whose path is not visible.
     pub reading: Option<Reading>,
     pub question: Question,
     /// What the cache knew of the origin's robots.txt. `None` if the decision did not need it.
@@ -122,13 +122,13 @@ impl Decision {
         self
     }
 
-    /// Turns the decision into a refusal. No rule and no reading of the path decided it, so both are removed.
+    /// Turns the decision into a refusal. No rule and no reading of the path decided the refusal, so both are removed.
     fn refuse(&mut self, verdict: Verdict, reason: Reason) {
         (self.verdict, self.reason) = (verdict, reason);
         self.forwarded = reason.is_only_reported(self.enforcement);
         (self.rule, self.reading) = (None, None);
-        // The request is now refused for another reason than a forbidden use. If the site forbids a use, that was only
-        // reported, because the bot's enforcement is `report`.
+        // Only a decision with the reason `usage` may say that a forbidden use refuses the request. This one may have
+        // had that reason before, with a bot whose enforcement is `report`, so that the request was not refused then.
         if reason != Reason::Usage
             && let Some(usage) = &mut self.usage
         {
@@ -206,7 +206,7 @@ impl Decision {
         }
     }
 
-    /// Returns what exempts the request from robots.txt, if its reason is an exemption.
+    /// Returns what exempts the request from robots.txt. `None` if the reason of the decision is not `exempt`.
     pub fn exemption(&self) -> Option<Exemption<'_>> {
         let by = || {
             self.question

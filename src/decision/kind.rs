@@ -1,4 +1,4 @@
-//! What decisions are counted by.
+//! The kind of a decision. The metrics and the history count decisions by it.
 
 use super::{Decision, Reason, Verdict};
 
@@ -43,7 +43,8 @@ impl DecisionKind {
 // === impl Handling ===
 
 impl Handling {
-    /// Returns what robotgate did with a request, if the verdict was `allow` or not.
+    /// Returns what robotgate did with a request. `is_allowed` says whether the verdict was `allow`, and `forwarded`
+    /// whether the request was forwarded.
     pub fn of(is_allowed: bool, forwarded: bool) -> Self {
         match (is_allowed, forwarded) {
             (_, false) => Self::Refused,

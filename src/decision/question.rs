@@ -1,4 +1,4 @@
-//! The question that a request asks: who sends it, what it is for, and under which settings.
+//! The question that a decision answers: who sends a request, what the request is for, and which settings apply.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::{
     usage::{Purposes, UsagePolicy},
 };
 
-/// Who sends the request, what it requests, and under which configuration.
+/// The question that a [`Decision`](super::Decision) answers: who sends the request, what it is for, and which settings
+/// apply.
 #[derive(Debug, Clone)]
 pub struct Question {
     pub subject: Subject,
@@ -37,7 +38,8 @@ pub struct Subject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// The path is visible. `alone` is false if the response can concern another resource than the path: the method is
-    /// not GET or HEAD, or a field names another resource. This matters only for `/robots.txt`.
+    /// not GET or HEAD, or a header field names another resource. This matters only for `/robots.txt`, which is always
+    /// allowed only if `alone` is true.
     Path { alone: bool },
     /// A CONNECT. Unless robotgate intercepts it, the content is not visible, so the decision applies to the origin as
     /// a whole.
@@ -72,7 +74,7 @@ pub enum HttpsMode {
     /// robotgate terminates the TLS and decides every request in the tunnel.
     #[default]
     Intercept,
-    /// robotgate does not see the content. The decision applies to the whole origin.
+    /// robotgate forwards the bytes without looking at them, so it decides for the whole origin.
     Tunnel,
     /// robotgate refuses every CONNECT.
     Refuse,

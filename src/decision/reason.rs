@@ -95,7 +95,7 @@ reasons! {
     NoRule = "no-rule" {
         basis: Site, status: Forbidden,
         phrase: "allow",
-        sentence: "No rule of the site's robots.txt matches this.",
+        sentence: "No rule of the site's robots.txt matches this request.",
         what_to_do: "",
     }
     /// The request is for `/robots.txt` itself.
@@ -116,8 +116,8 @@ reasons! {
     Soft404 = "soft-404" {
         basis: Site, status: Forbidden,
         phrase: "allow",
-        sentence: "The site answered its robots.txt with a server error, and its page says that it was not found, so \
-            everything is allowed.",
+        sentence: "The site answered the request for its robots.txt with a server error, but the page says that the file was \
+            not found, so everything is allowed.",
         what_to_do: "",
     }
     /// The robots.txt cannot be fetched, so everything is disallowed (RFC 9309 §2.3.1.4).
@@ -222,7 +222,7 @@ reasons! {
     Pace = "pace" {
         basis: Clock, status: Forbidden,
         phrase: "Disallowed: too fast for this site",
-        sentence: "This proxy limits how fast bots go at a site ([pace]), and this request may not go now.",
+        sentence: "This proxy limits how fast bots send requests to a site ([pace]), and these limits refuse this request.",
         what_to_do: "Send it again after the time in Retry-After. A scheduler can ask the proxy's operators' API when it \
             may send a request (/api/v1/decide, not_before). The operator sets the limits in [pace].",
     }

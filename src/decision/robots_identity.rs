@@ -1,4 +1,4 @@
-//! How the sender of a request is identified in a robots.txt.
+//! By which product tokens robotgate looks for the sender of a request in a robots.txt.
 
 use super::Reason;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 /// The product tokens by which a robots.txt can name an [`Identity`].
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RobotsIdentity<'a> {
-    /// A configured bot. The first of its `robots-agents` that has a group in the robots.txt counts.
+    /// A configured bot. robotgate uses the first of its `robots-agents` that has a group in the robots.txt.
     Bot(&'a Bot),
     /// The product token of an unconfigured bot.
     Token(&'a str),

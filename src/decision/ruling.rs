@@ -58,7 +58,8 @@ impl Question {
     /// called only if the decision depends on its result. `prohibited` says why bots must not reach the origin; `None`
     /// if they may.
     ///
-    /// # Errors Fails if `robots` or `tdmrep` fails.
+    /// # Errors
+    /// Fails if `robots` or `tdmrep` fails.
     pub fn decide<'t, E>(
         self,
         prohibited: Option<String>,
@@ -126,7 +127,8 @@ impl Question {
         }
     }
 
-    /// Finds the ruling. Returns `None` if that takes more work than `budget`.
+    /// Finds the ruling for what is known of the robots.txt (`answer`). Returns `None` if that takes more work than
+    /// `budget`.
     fn find(&self, answer: Answer<'_>, budget: usize) -> Option<Ruling> {
         let usage = self.usage_report();
         let (robots, by_last_copy) = match rules_of(answer) {

@@ -107,8 +107,8 @@ impl NeedsTdmrep {
         decision
     }
 
-    /// Finds what the `tdmrep.json` says about the request. If the file reserves one reading of the path, that reading
-    /// decides.
+    /// Finds what the `tdmrep.json` says about the request. If the file reserves one reading of the path (forbids text
+    /// and data mining for it), that reading decides.
     fn reservation(&self, file: &TdmRep, mut budget: usize) -> Result<Option<Reservation>, TooLong> {
         if let Scope::Tunnel { .. } = self.0.question.scope {
             return Ok(file.find_any());

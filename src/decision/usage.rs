@@ -231,8 +231,8 @@ impl Decision {
         response_fields::said(response, &self.question.terms.usage, purposes, is_bot)
     }
 
-    /// Adds what the origin's response says. Returns whether the response is the first that forbids a use for this
-    /// request.
+    /// Adds what the origin's response says (`said`). Returns whether a use is forbidden now that was not forbidden
+    /// before.
     pub fn add_said(&mut self, said: &[UseStatement]) -> bool {
         let Some(report) = &mut self.usage else {
             return false;
@@ -262,8 +262,8 @@ impl Decision {
         self.forwarded && !self.purposes().is_empty()
     }
 
-    /// Returns the purposes of the bot that the origin's response can forbid: none for a bot that is exempt, and for the
-    /// robots.txt itself.
+    /// Returns the purposes of the bot that the origin's response can forbid. Returns none for an exempt bot, and for a
+    /// request for the robots.txt itself.
     pub fn purposes(&self) -> Purposes {
         self.usage
             .as_deref()

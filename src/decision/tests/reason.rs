@@ -140,7 +140,8 @@ fn a_bot_without_its_required_proof_gets_nothing() {
     }
 }
 
-/// Returns `Retry-After` for an origin whose robots.txt was answered with a 503 that long `ago`.
+/// Returns `Retry-After` for a request to an origin that answered with a 503 to the fetch of its robots.txt, `ago`
+/// before the request. `pending` says whether another fetch is running.
 fn retry_after(ago: Duration, pending: bool) -> Option<u64> {
     let mut lookup = Known::Failed(FetchError::Status(503).into()).lookup();
     lookup.at += ago;
