@@ -35,7 +35,7 @@ pub struct OriginState {
     shared: bool,
 }
 
-/// The last response. It stays when a later fetch fails.
+/// The last response that is no failure: rules, or that there is no robots.txt. It stays when a later fetch fails.
 #[derive(Debug, Clone, PartialEq)]
 struct LastResponse {
     meaning: Content,
@@ -63,7 +63,7 @@ enum Content {
     Soft404,
 }
 
-/// Failed fetches in a row, without a response between them.
+/// Failed fetches in a row. Between them, no fetch got a response that is no failure.
 #[derive(Debug, Clone, PartialEq)]
 struct FailureSeries {
     since: SystemTime,
@@ -182,7 +182,8 @@ impl OriginState {
                 since,
                 attempts,
                 tried: now,
-                // In whole microseconds, as it is saved. So the time of the retry is the same after it was saved.
+                // Rounded to whole microseconds, because that is how it is saved. So the time of the retry is still the
+                // same when the state is loaded again.
                 retry: Duration::from_micros(micros(delay.mul_f64(1.0 + JITTER * spread.clamp(0.0, 1.0)))),
                 last: failure,
             }),
@@ -208,8 +209,8 @@ impl OriginState {
     }
 
     /// Returns the answer for a request that stopped waiting for a fetch. The answer is that the robots.txt is
-    /// unreachable. But if `deny_for` is zero, the policy is to use an expired copy as soon as a fetch fails. The expired
-    /// copy is then the answer here too.
+    /// unreachable. There is one exception: if `deny_for` is zero, the policy is to use an expired copy as soon as a
+    /// fetch fails, so an expired copy is the answer here too.
     pub fn answer_while_pending<'s>(&'s self, late: &'s Failure, policy: &Policy) -> Answer<'s> {
         match self.answer_of_old(late, policy) {
             Answer::LastCopy(copy, late) if policy.unreachable.deny_for.is_zero() => Answer::LastCopy(copy, late),
@@ -249,7 +250,7 @@ impl OriginState {
         self.failure().is_some_and(Failure::is_prohibited)
     }
 
-    /// Returns whether the robots.txt has to be fetched now, soon or not at all.
+    /// Returns whether the robots.txt has to be fetched: before the next decision, in the background, or not at all.
     pub fn due(&self, now: SystemTime, policy: &Policy) -> Due {
         let fresh = self.fresh(now, policy);
         match (fresh, &self.failing) {
@@ -329,12 +330,12 @@ impl OriginState {
         self.failing.as_ref().map(|failing| &failing.last)
     }
 
-    /// Returns since when the origin has been failing.
+    /// Returns when the first of the failed fetches in a row ended. `None` if the last fetch did not fail.
     pub fn failing_since(&self) -> Option<SystemTime> {
         self.failing.as_ref().map(|failing| failing.since)
     }
 
-    /// Returns when the last response came.
+    /// Returns when the last response came that was no failure.
     pub fn answered(&self) -> Option<SystemTime> {
         self.answered.as_ref().map(|answered| answered.fetched)
     }
@@ -348,7 +349,7 @@ impl OriginState {
         answered.max(self.last_fetch()).max(copied)
     }
 
-    /// Returns when the robots.txt was last requested.
+    /// Returns when the last fetch of the robots.txt ended.
     pub fn last_fetch(&self) -> Option<SystemTime> {
         self.answered().max(self.failing.as_ref().map(|failing| failing.tried))
     }
