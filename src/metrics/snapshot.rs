@@ -1,4 +1,4 @@
-//! What is not counted, but read when Prometheus asks for the metrics.
+//! The metrics that no counter holds: their values are read when Prometheus asks for the metrics.
 
 use std::time::SystemTime;
 
