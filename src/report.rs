@@ -1,7 +1,7 @@
 //! Summarises audit logs for people: counts requests, refusals, exemptions and failures by bot, site, reason and rule,
 //! and lists changes of robots.txt files.
 //!
-//! A report takes a limited amount of memory, however long the logs are. No I/O and no clock.
+//! A report takes a limited amount of memory, however long the logs are. This module does no I/O and reads no clock.
 
 mod csv;
 mod document;

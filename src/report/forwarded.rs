@@ -53,8 +53,8 @@ impl Forwarded {
     }
 }
 
-/// Maximum number of requests to remember. One robotgate forwards fewer at the same time, but the log may lack the ends
-/// of some.
+/// Maximum number of requests to remember. One robotgate never forwards so many at the same time. But the log may lack
+/// the completions of some requests, and these are then never removed.
 const MAX_REQUESTS: usize = 100_000;
 
 #[cfg(test)]

@@ -169,7 +169,7 @@ impl Record<'_> {
         text_of(self.reason.as_ref())
     }
 
-    /// Returns the origin of the site, or an empty text.
+    /// Returns the origin of the site, or `-` if the record has none.
     pub(super) fn origin(&self) -> &str {
         text_of(self.origin.as_ref())
     }

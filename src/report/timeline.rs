@@ -1,4 +1,5 @@
-//! Counts requests over time, in a limited number of intervals. If the log covers more time, the intervals get longer.
+//! Counts requests over time, in a limited number of intervals. The longer the time that the log covers, the longer
+//! each interval is.
 
 use std::{
     collections::BTreeMap,
