@@ -159,8 +159,9 @@ impl Replayer {
     /// Returns the configuration for a decision: that of `change` if it has one, otherwise the one that the log line
     /// names.
     ///
-    /// # Errors Fails if the line names no configuration, if the store of evidence does not have it, or if this version
-    /// does not accept it.
+    /// # Errors
+    /// Fails if the line names no configuration, if the store of evidence does not have it, or if this version does not
+    /// accept it.
     pub fn config_of<'s>(
         &'s self,
         logged: &LoggedDecision<'_>,

@@ -48,8 +48,9 @@ struct Case<'a> {
 // === impl Cases ===
 
 impl Cases {
-    /// Adds a case for `decision`, which `config` leads to, unless there is one for the same bot, site and rule. `agent` replaces
-    /// the User-Agent in the log line.
+    /// Adds a case for `decision`, which robotgate makes with `config` for the request in `logged`. Adds none if there
+    /// is one for the same bot, site and rule already. If `agent` is given, the case has this User-Agent instead of the
+    /// logged one.
     pub fn add(&mut self, logged: &LoggedDecision<'_>, decision: &Decision, config: &Config, agent: Option<&str>) {
         let key = Key {
             bot: decision.shown_bot(),

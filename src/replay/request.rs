@@ -55,7 +55,8 @@ pub(super) fn check_whole(logged: &LoggedDecision<'_>, config: Option<&Config>) 
     }
 }
 
-/// Returns the `[[https.tunnel]]` entry of `config` that was valid for the host when the line was logged.
+/// Returns the `reason` of the `[[https.tunnel]]` entry of `config` that was valid for the host when the line was
+/// logged. `None` if there was no such entry.
 pub(super) fn exception(
     logged: &LoggedDecision<'_>,
     target: &Target,
@@ -125,9 +126,9 @@ pub(super) fn lookup(
     text: Option<&Arc<RobotsCopy>>,
 ) -> Result<Lookup, Missing> {
     let is = |reason| logged.is(reason);
-    // Returns whether the request may have got past the robots.txt for `reason`. A line with the reason `usage` counts
-    // too: a use is refused only after the robots.txt has let the request through, and the line does not say for which
-    // reason it did.
+    // Returns whether `reason` can be why the robots.txt let the request through. A line with the reason `usage` counts
+    // too: a use is refused only after the robots.txt has let the request through, and the line does not say why it
+    // did.
     let lets_through = |reason| is(reason) || is(Reason::Usage);
     let status = logged.robots_status.unwrap_or(0);
     let unknown = OriginState::unknown();

@@ -72,10 +72,12 @@ pub enum Unknown {
     Tdmrep,
     #[error("the decision depends on the site's tdmrep.json, and the log does not say whether the site has one")]
     NoTdmrep,
-    #[error("the logged decision used no robots.txt, so the change has to name one for the site")]
+    #[error(
+        "the logged decision used no robots.txt, but the new decision needs one: add a robots.txt of the site to the change"
+    )]
     NoLookup,
     #[error(
-        "the robots.txt could not be fetched, and under the new configuration the result depends on how long that lasted"
+        "the robots.txt could not be fetched, and with the new configuration the result depends on how long it was unreachable"
     )]
     Failing,
     #[error("the robots.txt was still being fetched, and the new configuration has a different robots.wait")]

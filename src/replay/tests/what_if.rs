@@ -177,7 +177,7 @@ fn a_new_configuration_decides_again() {
             "https://own.example/private",
             text(),
             BOT_A,
-            "unknown: the logged decision used no robots.txt, so the change has to name one for the site",
+            "unknown: the logged decision used no robots.txt, but the new decision needs one: add a robots.txt of the site to the change",
         ),
         (
             "",
@@ -185,7 +185,7 @@ fn a_new_configuration_decides_again() {
             PRIVATE,
             text(),
             "identity.unidentified = 'wildcard'",
-            "unknown: the logged decision used no robots.txt, so the change has to name one for the site",
+            "unknown: the logged decision used no robots.txt, but the new decision needs one: add a robots.txt of the site to the change",
         ),
         (
             "A",
@@ -193,7 +193,7 @@ fn a_new_configuration_decides_again() {
             PRIVATE,
             Found::Failed,
             "robots.unreachable.deny-for = '1h'",
-            "unknown: the robots.txt could not be fetched, and under the new configuration the result depends on how long that lasted",
+            "unknown: the robots.txt could not be fetched, and with the new configuration the result depends on how long it was unreachable",
         ),
         (
             "A",
