@@ -1,13 +1,14 @@
 //! What happened lately, for operators: how many decisions had which verdict and reason, of which bots and sites, which
-//! rules refused, how fast sites answered and which failed. It keeps the last five minutes by the second, the last day by
-//! the minute, and the last eight days by the hour.
+//! rules refused, how fast sites answered and which failed. It keeps the last five minutes by the second, the last day
+//! by the minute, and the last eight days by the hour.
 //!
-//! No request waits for it or feeds it: about once a second, the service passes a [`Sample`] of what was counted
-//! elsewhere. It reads no clock and opens no file: the time is a parameter, and [`History::saved`] and
-//! [`History::restore`] work on text.
+//! No request waits for it or passes it anything. About once a second, the service passes it a [`Sample`]: the counts
+//! of the metrics and of the sites, and the latest refusals of the audit log. It reads no clock and opens no file: the
+//! time is a parameter, and [`History::saved`] and [`History::restore`] work on text.
 //!
-//! It takes at most about 8 MiB. A minute keeps only those sites, bots and refusals that stand out (the limits are in
-//! `rings`), and all names together take at most 1 MiB. What does not fit is still in the numbers by verdict and reason.
+//! It takes at most about 8 MiB. Of each minute and hour, it keeps only those sites, bots and refusals that stand out
+//! (the limits are in `rings`), and all names together take at most 1 MiB. The numbers by verdict and reason also
+//! include the decisions about the other sites and bots.
 
 mod counts;
 mod question;
@@ -35,7 +36,7 @@ use crate::decision::DecisionKind;
 #[derive(Debug, Default)]
 pub struct History(Mutex<State>);
 
-/// What was counted since the last sample.
+/// The counts that the service passes to the history about once a second.
 #[derive(Debug, Default)]
 pub struct Sample<'s> {
     /// The number of decisions since the start of the process, by bot and kind.
@@ -78,10 +79,11 @@ impl History {
         }
     }
 
-    /// Returns what `question` asks for, as of `now`.
+    /// Returns the answer to `question` at the time `now`.
     pub fn report(&self, now: SystemTime, question: &Question<'_>) -> Report {
         let span = Span::of(question, seconds(now));
-        // Only pointers are copied under the lock.
+        // Under the lock, this copies only the pointers to the spans that have ended, and the counts of the current
+        // ones.
         let (slots, of_tables) = {
             let state = self.0.lock();
             let slots = |resolution| state.rings.slots(resolution);
@@ -96,10 +98,11 @@ impl History {
         saved::write(&slots)
     }
 
-    /// Takes over the history in `text`, if nothing was added yet.
+    /// Replaces the history with the one in `text`. This loses everything that was added before, so the service calls
+    /// it first.
     ///
     /// # Errors
-    /// Fails if the text is not what [`saved`](Self::saved) returns. Nothing has changed then.
+    /// Fails if the text is not what [`saved`](Self::saved) returns. In this case, the history stays as it is.
     pub fn restore(&self, text: &[u8]) -> Result<(), Unreadable> {
         let state = &mut *self.0.lock();
         let mut names = Names::default();

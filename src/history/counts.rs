@@ -1,5 +1,5 @@
-//! What happened in one span of time: while it is counted ([`Counts`]), and afterwards, cut to what stands out
-//! ([`Slot`]).
+//! The counts of one span of time: a second, a minute or an hour. While the span lasts, [`Counts`] counts everything.
+//! When it has ended, a [`Slot`] keeps only the bots, sites and refusals that stand out.
 
 use std::{collections::HashMap, hash::Hash, sync::Arc};
 
@@ -12,19 +12,21 @@ use crate::decision::{DecisionKind, Handling, Verdict};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByVerdict(pub(super) [u32; Verdict::ALL.len() + 1]);
 
-/// What happened at a site. Each count is one of requests.
+/// What happened to the requests to a site. All fields except `micros` are numbers of requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SiteCounts {
     pub verdicts: ByVerdict,
     /// Forwarded requests that the site answered with a 5xx, or not at all.
     pub failed: u32,
-    /// Forwarded requests that the site answered otherwise, and how long all of them took to the first byte of the
-    /// response, in microseconds. Waits for a robots.txt and for a turn are not included.
+    /// Forwarded requests that the site answered with another status (`answered`), and the sum of the times that they
+    /// took to the first byte of the response, in microseconds (`micros`). The times do not include the waits for a
+    /// robots.txt and for a turn.
     pub answered: u32,
     pub micros: u64,
 }
 
-/// Which requests were not allowed, and why. `S` is a kind of text.
+/// Requests with the same site, bot, rule and kind of decision, whose verdict was not `allow`. `S` is the type of the
+/// texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Refusal<S> {
     pub site: S,
@@ -55,7 +57,7 @@ pub(super) struct Slot {
     pub(super) refusals: Box<[(Refusal<Arc<str>>, u32)]>,
 }
 
-/// How many of each kind a slot keeps.
+/// Maximum numbers of bots, sites and refusals that a slot keeps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) bots: usize,
@@ -75,7 +77,7 @@ impl ByVerdict {
         self.0[index] = self.0[index].saturating_add(count);
     }
 
-    /// Returns the numbers, each with the name of its series.
+    /// Returns each number with the name of its series in a chart, and with what robotgate did with these requests.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Handling, &'static str, u32)> {
         let of_verdict = |verdict: Verdict| match verdict {
             Verdict::Allow => (Handling::Allowed, verdict.as_str()),
@@ -165,7 +167,8 @@ impl Counts {
         self.results.is_empty() && self.sites.is_empty() && self.refusals.is_empty()
     }
 
-    /// Returns what stands out.
+    /// Returns the slot of the span that began at `at` (in seconds since 1970): all results, and the bots, sites and
+    /// refusals that stand out.
     pub(super) fn slot(&self, at: u64, limits: Limits) -> Slot {
         let mut results: Vec<_> = self.results.iter().map(|(result, count)| (*result, *count)).collect();
         results.sort_unstable_by_key(|(kind, _)| (kind.verdict as usize, kind.reason as usize, kind.forwarded));
@@ -178,7 +181,8 @@ impl Counts {
         }
     }
 
-    /// Returns at most `limit` sites: in turn the next by refusals, failures, slowness and requests.
+    /// Returns at most `limit` sites. Takes them in turn from four lists: the sites with the most refusals, with the
+    /// most failures, with the slowest responses, and with the most requests.
     fn sites(&self, limit: usize) -> Box<[(Arc<str>, SiteCounts)]> {
         let mut left = self.sites.clone();
         if left.len() > limit {
@@ -210,7 +214,7 @@ impl Counts {
     }
 }
 
-/// Returns the `limit` largest, the largest first.
+/// Returns the `limit` entries with the largest `size`, the largest first.
 fn largest<K: Clone + Eq + Hash, V: Clone>(
     counts: &HashMap<K, V>,
     limit: usize,

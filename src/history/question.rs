@@ -1,4 +1,4 @@
-//! What operators ask of the history.
+//! The questions that operators can ask about the history.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 words! {
-    /// What a series stands for.
+    /// What each series of a chart counts: the requests with one verdict or reason, of one bot, or to one site.
     pub enum By {
         Verdict = "verdict",
         Reason = "reason",
@@ -20,15 +20,15 @@ words! {
     }
 }
 
-/// What to report.
+/// A question: which time, which requests, and how to group them.
 #[derive(Debug, Clone)]
 pub struct Question<'q> {
     pub from: SystemTime,
     pub until: SystemTime,
     pub by: By,
-    /// Only requests that were not forwarded.
+    /// Whether to count only requests that were not forwarded.
     pub only_refusals: bool,
-    /// Only this site, or this bot.
+    /// If set, count only the requests to this site (`site`) or of this bot (`bot`).
     pub site: Option<&'q str>,
     pub bot: Option<&'q str>,
     /// Maximum number of rows in each table.
@@ -101,7 +101,7 @@ impl Question<'_> {
         }
     }
 
-    /// Leaves out what the question is not about.
+    /// Removes from `counts` the sites, bots and refusals that the question does not ask for.
     pub(super) fn narrow(&self, counts: &mut Counts) {
         counts
             .sites

@@ -1,4 +1,5 @@
-//! What operators ask of the history: series over time for a chart, and tables of what stands out in the same time.
+//! The answer to a question about the history: series over time for a chart, and tables of the sites, bots and refusals
+//! that stand out in that time.
 
 use std::{
     cmp::Reverse,
@@ -24,14 +25,15 @@ pub struct Report {
     until: Timestamp,
     /// Seconds between two points of a series.
     step: u64,
-    /// When the oldest counts of this resolution are from; `None` if there are none.
+    /// When the oldest span began that the history has in the resolution of the chart; `None` if it has none.
     since: Option<Timestamp>,
     series: Vec<Series>,
-    /// Which site, bot, rule and reason together were refused most.
+    /// The combinations of site, bot, rule, verdict and reason with the most refused requests.
     refusals: Vec<RefusalRow>,
-    /// The same, for each bot alone.
+    /// The bots with the most refused requests.
     refused_bots: Vec<RefusalRow>,
-    /// Which site, bot, rule and reason together were forwarded most although the verdict was not `allow`.
+    /// The combinations of site, bot, rule, verdict and reason with the most requests that were forwarded although the
+    /// verdict was not `allow`.
     not_enforced: Vec<RefusalRow>,
     bots: Vec<BotRow>,
     refused_sites: Vec<SiteRow>,
@@ -40,10 +42,11 @@ pub struct Report {
     busy_sites: Vec<SiteRow>,
 }
 
-/// One count for each step.
+/// One series of a chart: a count for each step.
 #[derive(Debug, Serialize)]
 pub struct Series {
-    /// `None` for all others together.
+    /// The verdict, reason, bot or site that the series counts. `None` for the series of all others together, which have
+    /// no series of their own.
     #[serde(serialize_with = "if_named")]
     name: Option<Arc<str>>,
     total: u64,
@@ -55,11 +58,11 @@ pub struct RefusalRow {
     #[serde(flatten)]
     pub of: RefusedBy,
     pub count: u32,
-    /// The count in the time of the same length before; `None` if that is not known.
+    /// The count in the preceding time of the same length; `None` if the history does not have that time.
     pub before: Option<u32>,
 }
 
-/// What a [`RefusalRow`] counts. In a table for each bot, the other fields are `None`.
+/// Which requests a [`RefusalRow`] counts. In the table of bots, all fields except `bot` are `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct RefusedBy {
     #[serde(serialize_with = "if_named")]
@@ -80,9 +83,10 @@ pub struct BotRow {
     pub deny: u32,
     pub unverifiable: u32,
     pub defer: u32,
-    /// How many were forwarded although the verdict was not `allow`. They are in no other count.
+    /// How many requests were forwarded although the verdict was not `allow`. They are in no other count.
     pub not_enforced: u32,
-    /// How many were refused in the time of the same length before; `None` if that is not known.
+    /// How many requests were refused in the preceding time of the same length; `None` if the history does not have
+    /// that time.
     pub refused_before: Option<u32>,
 }
 
@@ -99,7 +103,7 @@ pub struct SiteRow {
     pub failed: u32,
     /// Mean time to the first byte of a response.
     pub mean_us: Option<u64>,
-    /// Since when the site has answered no request; `None` if it answers, at least sometimes.
+    /// When the site stopped answering requests; `None` if it has not stopped. See `failing`.
     pub failing_since: Option<Timestamp>,
 }
 
@@ -115,13 +119,13 @@ pub(super) struct Span {
 // === impl Span ===
 
 impl Span {
-    /// Chooses the finest resolution that still has the whole time of the question at `now`, and steps that are not too
-    /// many for a chart.
+    /// Chooses the finest resolution in which the history still has, at `now`, the whole time that the question asks
+    /// about. Chooses the shortest step with which a chart has at most `MAX_POINTS` points.
     pub(super) fn of(question: &Question<'_>, now: u64) -> Self {
         let until = seconds(question.until).min(now + 1);
         let from = seconds(question.from);
         let oldest = now.saturating_sub(Resolution::Hour.seconds() * Resolution::Hour.spans());
-        // A time that nothing is left of is as good as any other.
+        // If the whole time is so old that the history has nothing of it any more, the report is empty for any time.
         let from = from.max(oldest).min(until.saturating_sub(1));
         let needs_sites = question.site.is_some() || matches!(question.by, By::Site | By::Answer);
         let has_all = |resolution: &Resolution| {
@@ -143,7 +147,8 @@ impl Span {
         self.resolution
     }
 
-    /// Returns the resolution of the tables: seconds have no sites and no rules.
+    /// Returns the resolution of the slots from which the tables are made. It is at least a minute, because the history
+    /// has no sites and no rules for single seconds.
     pub(super) fn resolution_of_tables(&self) -> Resolution {
         match self.resolution {
             Resolution::Second | Resolution::Minute => Resolution::Minute,
@@ -151,7 +156,8 @@ impl Span {
         }
     }
 
-    /// Answers `question` from the slots of this resolution and those of the resolution of the tables, the oldest first.
+    /// Answers `question`. `slots` are the slots for the chart, and `of_tables` those for the tables. Each list has the
+    /// resolution that this span chose for it, and begins with the oldest slot.
     pub(super) fn report(&self, question: &Question<'_>, slots: &[Arc<Slot>], of_tables: &[Arc<Slot>]) -> Report {
         let whole = self.resolution_of_tables().seconds();
         let (from, until) = (self.from - self.from % whole, self.until.next_multiple_of(whole));
@@ -205,7 +211,7 @@ impl Span {
     }
 
     fn series(&self, question: &Question<'_>, slots: &[Arc<Slot>]) -> Vec<Series> {
-        // At most 8 days of hours, so it fits.
+        // This fits, because the history has at most 8 days.
         let points = ((self.until - self.from) / self.step) as usize;
         let mut found: HashMap<Arc<str>, Vec<u64>> = HashMap::new();
         let mut all = vec![0; points];
@@ -327,7 +333,8 @@ fn bots(now: &Counts, before: Option<&Counts>, limit: usize) -> Vec<BotRow> {
     rows.collect()
 }
 
-/// Returns since when each site has answered no request, for those that did not in the last span with a request.
+/// Returns the sites that have stopped answering, each with the start of the first span in which it only failed. A site
+/// has stopped if it only failed in the last slot in which it answered or failed.
 fn failing(slots: &[Arc<Slot>]) -> HashMap<Arc<str>, u64> {
     let mut since: HashMap<Arc<str>, u64> = HashMap::new();
     for slot in slots {
@@ -346,7 +353,7 @@ fn named<S: Serializer>(name: &Arc<str>, serializer: S) -> Result<S::Ok, S::Erro
     serializer.serialize_str(name)
 }
 
-// serde passes fields by reference.
+// The parameter is a reference to an `Option`, because serde passes fields by reference.
 fn if_named<S: Serializer>(name: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
     name.as_deref().serialize(serializer)
 }

@@ -1,5 +1,5 @@
-//! The spans of time: seconds, minutes and hours. When one ends, it is cut to what stands out, and the oldest of its
-//! kind is dropped.
+//! Divides time into spans: seconds, minutes and hours. When a span ends, only the bots, sites and refusals that stand
+//! out in it are kept. If there are then too many spans of this length, the oldest is dropped.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -26,12 +26,13 @@ struct Ring {
     resolution: Resolution,
     /// The spans that have ended, the oldest first.
     slots: VecDeque<Arc<Slot>>,
-    /// When the current span began.
+    /// When the current span began, in seconds since 1970.
     at: u64,
     current: Counts,
 }
 
-/// The names of sites and bots and the texts of rules. Each is stored once, and all of them in a bounded space.
+/// The names of sites and bots and the texts of rules. Each is stored once, and together they take at most
+/// [`MAX_BYTES`].
 #[derive(Debug, Default)]
 pub(super) struct Names {
     names: HashSet<Arc<str>>,
@@ -52,7 +53,7 @@ impl Resolution {
         }
     }
 
-    /// Returns the number of spans, the current one included.
+    /// Returns how many spans of this length are kept, the current one included.
     pub(super) const fn spans(self) -> u64 {
         match self {
             Self::Second => 301,
@@ -63,7 +64,7 @@ impl Resolution {
 
     pub(super) const fn limits(self) -> Limits {
         match self {
-            // The sites are read only every few seconds.
+            // No sites: the service reads the counts of the sites only every few seconds.
             Self::Second => Limits {
                 bots: 16,
                 sites: 0,
@@ -92,7 +93,7 @@ impl Default for Rings {
 }
 
 impl Rings {
-    /// Creates the rings with these spans, the oldest first.
+    /// Creates the rings from the spans of each resolution, the oldest first.
     pub(super) fn of(slots: [Vec<Slot>; Resolution::ALL.len()]) -> Self {
         let mut slots = slots.into_iter();
         Self(Resolution::ALL.map(|resolution| Ring {
@@ -107,7 +108,8 @@ impl Rings {
     pub(super) fn advance(&mut self, now: u64, names: &mut Names) {
         let [seconds, minutes, hours] = &mut self.0;
         seconds.advance(now);
-        // An hour consists of its minutes, so that a name is counted in both or in neither.
+        // An hour is counted by adding each of its minutes when the minute ends. So a site that has no room in the
+        // minute is not in the hour either.
         if let Some(minute) = minutes.advance(now) {
             hours.advance(minute.at);
             hours.current.add(&minute);
@@ -194,10 +196,11 @@ impl Ring {
         self.current = Counts::default();
         self.slots.extend(ended.clone());
         self.at = at;
-        // If the clock was set back, the spans after it would be counted twice.
+        // If the clock was set back, drop the spans that are now in the future. Otherwise, they would be counted twice
+        // when their time comes again.
         self.slots.retain(|slot| slot.at <= at);
         let oldest = (at + step).saturating_sub(self.resolution.spans() * step);
-        // After a restart, a span can have two slots.
+        // After a restart, a span can have two slots, one from each run. So this also limits the number of slots.
         while self.slots.len() as u64 > self.resolution.spans()
             || self.slots.front().is_some_and(|slot| slot.at < oldest)
         {
@@ -228,7 +231,7 @@ impl Names {
         Some(stored)
     }
 
-    /// Returns the space that the names take.
+    /// Returns roughly how many bytes the names take.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
@@ -241,18 +244,18 @@ impl Names {
     }
 }
 
-/// The text, the counters of its references, and its place in the set.
+/// Returns roughly how many bytes a name takes: its text, the reference counts of its `Arc`, and its place in the set.
 fn weight(name: &str) -> usize {
     name.len() + 48
 }
 
-/// Maximum number of sites, and of refusals, while a span is counted. Of more, those that come first count.
+/// Maximum number of different sites, and of different refusals, in the current span. Further ones are not counted.
 const MAX_CURRENT: usize = 4096;
-/// What is left of an hour with more.
+/// If the current hour has more than `MAX_CURRENT` sites or refusals, it is cut to these numbers.
 const CUT: Limits = Limits {
     bots: 1024,
     sites: 512,
     refusals: 512,
 };
-/// Maximum size of all names.
+/// Maximum size of all names together, in bytes.
 pub(super) const MAX_BYTES: usize = 1024 * 1024;

@@ -25,7 +25,7 @@ pub enum Unreadable {
 struct Saved {
     version: u32,
     names: Vec<String>,
-    /// By resolution.
+    /// The slots of each resolution, in the order of `Resolution::ALL`.
     slots: Vec<Vec<SavedSlot>>,
 }
 
@@ -40,10 +40,11 @@ struct SavedSlot {
     refusals: Vec<(u32, u32, u32, SavedKind, u32)>,
 }
 
-/// Verdict, reason, and whether the request was forwarded.
+/// A kind of decision: the indices in `names` of the words for its verdict and its reason, and whether the request was
+/// forwarded.
 type SavedKind = (u32, u32, bool);
 
-/// What every version writes.
+/// The field of a saved history that every version of robotgate writes.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
@@ -85,7 +86,7 @@ pub(super) fn write(slots: &[Vec<Arc<Slot>>]) -> String {
         slots,
         names: index.names,
     };
-    // Numbers and texts can always be written.
+    // This cannot fail, because `saved` has only numbers and texts.
     serde_json::to_string(&saved).unwrap_or_default()
 }
 
@@ -97,7 +98,8 @@ pub(super) fn read(text: &[u8], names: &mut Names) -> Result<[Vec<Slot>; Resolut
     let saved: Saved = serde_json::from_slice(text)?;
     let known = saved.names;
     let word = |number: u32| known.get(number as usize).ok_or(Unreadable::Name);
-    // A later version can have more words.
+    // A later version of robotgate may have written a verdict or a reason that this one does not know. Such counts are
+    // left out.
     let kind_of = |(verdict, reason, forwarded): SavedKind| {
         let words = Verdict::from_word(word(verdict)?).zip(Reason::from_word(word(reason)?));
         Ok::<_, Unreadable>(words.map(|(verdict, reason)| DecisionKind {
@@ -160,7 +162,7 @@ impl<'n> Index<'n> {
         let names = &mut self.names;
         *self.numbers.entry(name).or_insert_with(|| {
             names.push(name.to_owned());
-            // Names are bounded, far below this.
+            // This fits, because all names together take at most `MAX_BYTES`.
             names.len() as u32 - 1
         })
     }

@@ -10,7 +10,7 @@ fn at(second: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(START + second)
 }
 
-/// What the counters of a proxy say, and the history that is fed with them.
+/// The counters of a proxy, and the history to which `sample` passes what they counted.
 #[derive(Default)]
 struct Proxy {
     history: History,
@@ -132,7 +132,7 @@ fn decisions_are_counted_in_their_second_minute_and_hour() {
     );
     proxy.decides("Acme", A, Reason::NoRule, 16);
     proxy.sample(3700);
-    // The last one is in the current minute and hour.
+    // The decisions of the last sample are in the current minute and hour, which have not ended.
     for (from, until, now, step, counts) in [
         (0, 120, 3700, 60, &[7, 8][..]),
         (3600, 3720, 200_000 - 113_600, 60, &[0, 16]),
@@ -282,7 +282,7 @@ fn tables_show_what_stands_out_and_what_it_was_before() {
         found["failing_sites"][0]["failing_since"],
         "2027-01-15T08:02:00.000000Z"
     );
-    // There is nothing from before that time.
+    // The history has nothing from before the first sample.
     let found = proxy.report(0, 240, 239, By::Verdict);
     assert_eq!(found["refusals"][0]["before"], serde_json::Value::Null);
 }
@@ -345,7 +345,7 @@ fn a_saved_history_continues_after_a_restart() {
     for by in [By::Verdict, By::Reason, By::Bot, By::Site, By::Answer] {
         assert_eq!(next.report(0, 60, 59, by), proxy.report(0, 60, 59, by), "{by}");
     }
-    // The minute and the hour go on, and the counters begin at 0 again.
+    // The minute and the hour of before the restart go on, but the counters of the new process begin at 0.
     next.decides("Acme", A, Reason::Rule, 1);
     next.sample(10);
     next.sample(70);
@@ -402,8 +402,8 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
             assert!(slot.refusals.len() <= limits.refusals);
         }
     }
-    // The largest that all slots together can become, with one result for each reason and half of them also with
-    // another verdict, or forwarded.
+    // The most memory that all slots together can take. This assumes one result for each reason, and a second result,
+    // with another verdict or forwarded, for half of the reasons.
     let size = |resolution: rings::Resolution| {
         let limits = resolution.limits();
         let slot = size_of::<counts::Slot>()
@@ -415,7 +415,7 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
     };
     let all: usize = rings::Resolution::ALL.into_iter().map(size).sum();
     assert!(all + MAX_BYTES <= 8 * 1024 * 1024, "{all}");
-    // All decisions are in the numbers.
+    // The totals include the decisions about sites that the slots do not keep.
     drop(state);
     let found = proxy.report(0, 3600, 3599, By::Site);
     let total: u64 = totals(&found).iter().map(|(_, total)| total).sum();
