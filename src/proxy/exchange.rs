@@ -363,7 +363,7 @@ impl Exchange {
     /// Counts the exchange as an open tunnel from now on.
     pub(super) fn becomes(&mut self, tunnel: Tunnel) {
         self.tunnel = Some(self.generation.meter.metrics.tunnel_opened(tunnel));
-        // Nobody sees a response in the tunnel.
+        // robotgate sees no response in the tunnel. So nothing can change the decision any more, and it is counted now.
         self.count_decision();
     }
 

@@ -143,8 +143,8 @@ impl Relay<'_> {
         let (mut up_moved, mut down_moved) = (false, false);
         loop {
             let up = match self.move_up(state, cx) {
-                // The origin may not have ended the stream yet, but the client already has the whole content and may
-                // leave.
+                // The client has disconnected, but it has the whole content of the response already. So this is no
+                // error, even if the origin has not ended its response yet.
                 Err(Broken::Client(ClientFault::Gone)) if state.left == Some(0) && self.poll_taken(cx)? => {
                     self.exchange.passed.set(self.client.bytes());
                     return Poll::Ready(Ok(Relayed::Complete { reusable: false }));

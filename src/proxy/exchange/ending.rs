@@ -102,7 +102,8 @@ impl Exchange {
             (Some(error), _) if error.is_of_site() => tally.failed(),
             (_, Some(_)) if is_server_error => tally.failed(),
             (_, Some(first_byte)) => tally.answered(first_byte.saturating_sub(lookup.waited + self.pace_wait)),
-            // The client left first, or a tunnel carries bytes that nobody looked at.
+            // The client left before the site responded. Or the request opened a tunnel, in which robotgate sees no
+            // responses.
             (_, None) => {}
         }
     }

@@ -34,7 +34,8 @@ pub(super) fn http_url(target: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Removes the user name and the password from an ftp URL, so that robotgate never stores them. Returns whether the URL
-/// named a user other than the anonymous one, and the URL without them. Returns `None` for any other target.
+/// named a user other than the anonymous one, and the URL without them. Returns `None` if the target is no ftp URL, or
+/// has no login.
 pub(super) fn without_login(target: &[u8]) -> Option<(bool, Vec<u8>)> {
     let end = memchr::memchr(b':', target)?;
     let scheme = Scheme::parse(&target[..end]).filter(|scheme| scheme.allows_login())?;
