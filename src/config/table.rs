@@ -22,7 +22,7 @@ pub(super) struct Table<'c> {
     pub checker: &'c Checker<'c>,
     /// The dotted name of the table, without list indexes. The name of the file itself is empty.
     name: String,
-    /// The index in a list of tables.
+    /// If the table is an entry of a list of tables (`[[name]]`), its index in the list.
     entry: Option<usize>,
     raw: Option<Spanned<&'c DeTable<'c>>>,
     /// The keys that the code of the section has asked for.
@@ -76,7 +76,8 @@ impl<'c> Table<'c> {
         taken
     }
 
-    /// Reads the table at a key with `read`. Does so even if the file does not contain the table.
+    /// Reads the table at a key with `read`. Also calls `read` if the file does not contain the table: all its keys
+    /// then have no value.
     pub(super) fn table<T>(&self, key: &'static str, read: impl FnOnce(&Table<'c>) -> T) -> T {
         let name = self.name_of(key);
         let raw = self.value(key, || Kind::Table).and_then(|value| match value.get_ref() {

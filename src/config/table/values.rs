@@ -168,8 +168,8 @@ impl<'c> Table<'c> {
         number.unwrap_or(default)
     }
 
-    /// Reads a whole number in a range, for a key without a default. Messages have `things` after the number, such as "
-    /// threads", and `or` at the end, which offers an alternative.
+    /// Reads a whole number in a range, for a key without a default. In messages, `things` follows the number (with a
+    /// space before it), and `or` comes at the end and offers an alternative.
     pub(in crate::config) fn number_in<T>(
         &self,
         [things, or]: [&str; 2],
