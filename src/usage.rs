@@ -1,5 +1,5 @@
 //! What bots use content for, and what sites say about that: the purposes, the vocabularies in which sites speak, and
-//! the policy for each vocabulary. No I/O and no clock.
+//! the policy for each vocabulary. This module does no I/O and reads no clock.
 //!
 //! Each vocabulary has labels of its own. One table, [`Vocabulary::labels`], says which purposes each label covers.
 //! [`crate::robots`] reads the vocabularies of a robots.txt, [`TdmRep`](crate::copy::TdmRep) a site's `tdmrep.json`,

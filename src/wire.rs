@@ -93,7 +93,7 @@ impl Wire {
     }
 
     /// Becomes ready when the other side has closed or broken the connection. Until then, stores in a buffer what the
-    /// other side sends. While that buffer is full, this does not notice the end.
+    /// other side sends. While that buffer is full, this does not notice that the other side closes the connection.
     pub fn poll_closed(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut inner = self.0.lock();
         while inner.ahead.len() < MAX_AHEAD {
@@ -105,8 +105,8 @@ impl Wire {
         Poll::Pending
     }
 
-    /// Waits for bytes and returns all that have arrived, or no bytes at the end. Takes no memory for a buffer while it
-    /// waits.
+    /// Waits for bytes and returns all that have arrived, or no bytes if the other side has ended the connection. Takes
+    /// no memory for a buffer while it waits.
     ///
     /// # Errors
     /// Fails if the connection is broken.
@@ -199,8 +199,8 @@ pub fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// Reads the bytes that have arrived, at most `MOST`, and passes them to `take`. At the end, passes no bytes. Allocates
-/// no memory while it waits.
+/// Reads the bytes that have arrived, at most `MOST`, and passes them to `take`. At the end of the stream, passes no
+/// bytes. Allocates no memory while it waits.
 ///
 /// # Errors
 /// Fails if reading from `from` fails.
@@ -229,7 +229,7 @@ fn empty_line(bytes: &[u8]) -> Option<usize> {
 // === impl Inner ===
 
 impl Inner {
-    /// Reads the bytes that have arrived into `ahead`. Returns their number, or 0 at the end.
+    /// Reads the bytes that have arrived into `ahead`. Returns their number, or 0 at the end of the stream.
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Self { stream, ahead, .. } = self;
         let read = ready!(poll_some::<AT_ONCE, _>(stream, cx, |read| {

@@ -5,12 +5,12 @@ use std::{
     hash::Hash,
 };
 
-/// The tasks that wait for a permit, each with a value of type `T`, and the number of tasks that run, each with a
-/// permit.
+/// The tasks that wait for a permit, and how many tasks run. Each running task has a permit. Each waiting task has a
+/// value of type `T`, which [`Queue::start`] returns when the task may run.
 ///
-/// Keys take turns. The tasks of one key start in the order in which they came. A key may start another task if it runs
-/// fewer than [`LEEWAY`] times as many as there are free permits. So a single busy key leaves a quarter of the permits
-/// free for others.
+/// Keys take turns. The tasks of one key start in the order in which they came. A key may start another task if the
+/// number of its running tasks is less than [`LEEWAY`] times the number of free permits. So a single busy key leaves a
+/// quarter of the permits free for others.
 #[derive(Debug)]
 pub(super) struct Queue<K, T> {
     permits: usize,
