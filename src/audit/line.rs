@@ -44,7 +44,8 @@ impl Drop for Line {
 
 /// Initial size of a buffer, in bytes. Most lines fit.
 const USUAL: usize = 1024;
-/// Maximum size of a buffer to reuse, in bytes.
+/// Maximum size of a buffer to reuse, in bytes. A larger one is freed, so that it does not take memory until the thread
+/// ends.
 const MAX_SPARE: usize = 16 * 1024;
 
 #[cfg(test)]

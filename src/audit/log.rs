@@ -83,7 +83,7 @@ pub enum Output {
     File(PathBuf),
 }
 
-/// Why a line could not be logged.
+/// Why the log could not be opened, or why a line could not be logged.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     #[error("audit.path: cannot open the audit log {}: {error}; check the path and its permissions", path.display())]
@@ -338,7 +338,7 @@ impl AuditCounts {
         self.bytes.fetch_add(line.len() as u64, Ordering::Relaxed);
     }
 
-    /// Returns the number of lines and of bytes.
+    /// Returns the numbers of lines and of bytes that were submitted so far.
     pub fn totals(&self) -> (u64, u64) {
         (self.lines.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }

@@ -77,7 +77,7 @@ impl LoggedRefusal<'_> {
     }
 }
 
-/// Reads a verdict, also one that no `[[expect]]` can name.
+/// Reads any verdict. The `Deserialize` of [`Verdict`] itself refuses `defer`, which no `[[expect]]` case can expect.
 fn any_verdict<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Verdict, D::Error> {
     let word = <&str>::deserialize(deserializer)?;
     Verdict::from_word(word).ok_or_else(|| D::Error::custom("unknown verdict"))

@@ -28,7 +28,7 @@ struct Ring {
     newest: u64,
 }
 
-/// Consecutive stored lines.
+/// The result of [`Recent::tail`]: stored lines that follow one another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tail {
     /// The number to pass as `after` to get the lines that follow these.
@@ -66,8 +66,8 @@ impl Recent {
         ring.lines.iter().skip(skipped).cloned().collect()
     }
 
-    /// Returns an empty list that continues the line numbers of this one. It replaces this list after a reload that
-    /// changes the privacy settings, because the old lines may show too much.
+    /// Returns empty lists, which continue the line numbers of these. After a reload that changes the privacy settings,
+    /// they replace these lists, because the old lines may show too much.
     pub fn successor(&self) -> Self {
         let successor = Self::default();
         successor.refused.lock().newest = self.refused.lock().newest;

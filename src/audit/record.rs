@@ -127,7 +127,7 @@ fields! {
         pub new_text: bool,
         /// When the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,
-        /// When the first of the current failures in a row happened.
+        /// When the first of the failed fetches in a row ended; `null` if the last fetch did not fail.
         pub failing_since: Option<Timestamp>,
         pub profile: &'static str,
         /// The number of the loaded configuration.
@@ -288,7 +288,7 @@ records! {
         pub entries: Option<usize>,
         /// When the file is fetched again.
         pub tdmrep_expires: Option<Timestamp>,
-        /// When the first of the current failures in a row happened.
+        /// When the first of the failed fetches in a row ended; `null` if the last fetch did not fail.
         pub failing_since: Option<Timestamp>,
         /// The number of the loaded configuration.
         pub config: u64,

@@ -17,7 +17,7 @@ pub(super) struct WritePromise<'a> {
 /// panic.
 struct WriteTurn<'a> {
     shared: &'a SharedLog,
-    /// `None` only after the drop.
+    /// `None` only after this value was dropped.
     work: Option<(Sink, Batch)>,
 }
 

@@ -100,8 +100,8 @@ pub(super) struct Batch {
 pub(super) struct RequestRuntime {
     pub(super) handle: Handle,
     /// Whether the runtime has other threads, which go on while the output blocks one. Also set for tokio's
-    /// current-thread runtime, although it has one thread only: just tests use it here, and they test how requests
-    /// write.
+    /// current-thread runtime, although it has only one thread. Only tests use that runtime here, and they test how
+    /// requests write.
     pub(super) has_others: bool,
 }
 
@@ -220,7 +220,7 @@ impl SharedLog {
 // === impl State ===
 
 impl State {
-    /// Returns the result of a batch, or `None` while it is not complete.
+    /// Returns whether a batch was written (`Ok`) or lost (`Err`). Returns `None` while it is neither.
     pub(super) fn outcome(&self, batch: u64) -> Option<Result<(), AuditError>> {
         if self.lost.is_some_and(|lost| lost <= batch) || (self.ended && batch > self.finished) {
             return Some(Err(AuditError::Stalled));

@@ -99,7 +99,8 @@ impl Record {
         Shown::new(colour, &self.verdict, Request::new(who, self.url), why)
     }
 
-    /// Returns `None` if the exchange succeeded. `request` is what the line of the decision showed.
+    /// Returns `None` if the exchange succeeded. `request` is the bot, the method and the URL that the line of the
+    /// decision showed; `None` if that line is not known.
     pub(super) fn completion(self, request: Option<Request>) -> Option<Shown> {
         let error = self.error?;
         let status = self.status.map_or_else(String::new, |status| format!("{status} "));
