@@ -69,7 +69,7 @@ impl Sealer {
         }
     }
 
-    /// Whether this sealer seals `log` with these options.
+    /// Returns whether this sealer seals `log` with these options.
     pub fn is_of(&self, options: &SealOptions, log: &Path) -> bool {
         self.shared.options == *options && self.shared.log == log
     }

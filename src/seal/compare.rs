@@ -93,7 +93,7 @@ impl Compared {
 /// erased one.
 ///
 /// # Errors
-/// Returns the first error of an iterator.
+/// Fails if one of the iterators returns an error.
 pub(super) fn compare<I, E>(
     entries: impl Fn(u64) -> I,
     size: u64,

@@ -81,9 +81,9 @@ pub fn seal(
                 let looked_for = folder.entries(entry.max(before.saturating_sub(MAX_KNOWN)), before);
                 elsewhere = looked_for.collect::<Result<_, _>>()?;
                 sealed = folder.entries(before, before);
-                // From this line on, the lines of the file become new entries, after all old ones. Add as much to the
-                // number of the file's first entry as `entry` grows, because later errors compute line numbers from
-                // both.
+                // From this line on, the lines of the file become new entries, after all old ones. Later errors compute
+                // line numbers from `entry` and the number of the file's first entry. So increase both by the same
+                // amount.
                 if let Some((_, position)) = &mut walk.now {
                     position.entry += before - entry;
                 }
@@ -298,7 +298,8 @@ impl<'a> Writer<'a> {
 
 /// Maximum number of lines between two checkpoints.
 const MAX_ROUND: u64 = 65_536;
-/// If the log differs, how many of the newest entries are searched for the hash of a line.
+/// If the log differs, how many of the newest entries are searched for the hash of a line, to find out whether the line
+/// is sealed already.
 const MAX_KNOWN: u64 = 10_000_000;
 /// Maximum number of completely sealed files that are remembered. Files that no longer exist are among them, because a
 /// file can be gone for a moment while it is compressed.

@@ -31,7 +31,7 @@ impl Tree {
     /// Loads the tree of `size` entries from its partial tiles. `read` returns all hashes of a tile.
     ///
     /// # Errors
-    /// Returns the first error of `read`.
+    /// Fails if `read` fails.
     pub(super) fn load<E>(size: u64, mut read: impl FnMut(TileName) -> Result<Vec<Sha256>, E>) -> Result<Self, E> {
         let mut tree = Self {
             size,
@@ -183,7 +183,7 @@ fn node(left: &Sha256, right: &Sha256) -> Sha256 {
 /// tile of the tree of `size` entries.
 ///
 /// # Errors
-/// Returns the first error of `read`.
+/// Fails if `read` fails.
 pub(super) fn range_hash<E>(
     from: u64,
     to: u64,
@@ -214,7 +214,7 @@ pub(super) fn range_hash<E>(
 /// sibling up to the child of the root. Also returns the root that follows from `leaf` and this proof.
 ///
 /// # Errors
-/// Returns the first error of `read`.
+/// Fails if `read` fails.
 pub(super) fn inclusion_proof<E>(
     leaf: Sha256,
     entry: u64,

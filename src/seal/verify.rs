@@ -67,9 +67,9 @@ pub struct Finding {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// The line is not the one that was sealed.
+    /// The line at this place is not the one that was sealed.
     Changed,
-    /// Sealed lines are missing before this line.
+    /// Sealed lines are missing before the line that the finding names.
     Missing,
     /// The line was never sealed.
     Added,
@@ -161,7 +161,7 @@ impl Verification {
             self.check_tile(folder, name, hashes);
         }
         if tree.root() != checkpoint.root {
-            let text = "the entries are not those of the checkpoint: their root hash is another";
+            let text = "the entries do not have the root hash that the checkpoint states";
             self.add_file(&folder.path(CHECKPOINT), Kind::Other(text.to_owned()));
         }
         true
@@ -173,9 +173,9 @@ impl Verification {
             Ok(stored) => match stored.iter().zip(hashes).position(|(one, other)| one != other) {
                 Some(at) if name.level == Some(0) => {
                     let bundle = TileName { level: None, ..name };
-                    format!("hash {at} of it is not that of entry {at} in {bundle}: one of both files is damaged")
+                    format!("hash {at} of it is not that of entry {at} in {bundle}: one of the two files is damaged")
                 }
-                Some(at) => format!("hash {at} of it is not that of the tiles below it"),
+                Some(at) => format!("hash {at} of this tile does not follow from the tiles below it"),
                 None => return,
             },
             Err(error) => error.to_string(),
@@ -337,7 +337,7 @@ impl fmt::Display for Finding {
             Kind::Moved => write!(f, "{lines} {are} sealed, but at another place of the log ({entries})"),
             Kind::CutShort => write!(
                 f,
-                "{missing} after this line: the log was cut short, or newer files are not given"
+                "{missing} after this line: the log was cut short, or newer files were not given"
             ),
             Kind::Other(text) => f.write_str(text),
         }
