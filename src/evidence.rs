@@ -87,7 +87,8 @@ pub struct EvidenceError {
 // === impl Evidence ===
 
 impl Evidence {
-    /// Starts the store, and stores the text of the configuration in it. Waits for that for at most `MAX_START`.
+    /// Starts the store, and stores the text of the configuration in it. Waits until the text is stored, but for at
+    /// most `MAX_START`.
     ///
     /// # Errors
     /// Fails if the store's thread cannot be started, or if the store is required and the configuration's text could
@@ -110,7 +111,8 @@ impl Evidence {
         Ok(evidence)
     }
 
-    /// Stores the text of a new configuration before the configuration is used. Waits for that for at most `MAX_START`.
+    /// Stores the text of a new configuration before the configuration is used. Waits until the text is stored, but for
+    /// at most `MAX_START`.
     ///
     /// # Errors
     /// Fails if the text could not be stored in that time and the store is `required`.
