@@ -77,7 +77,7 @@ pub struct Decision {
     /// Why bots may not reach the origin, if robotgate knew this without the robots.txt. If the site's `Crawl-delay` is
     /// too long, this text says so instead.
     pub prohibited: Option<String>,
-    /// When the request may come again. `None` unless it came too early.
+    /// When the client may send the request again. `None` unless the request came too early.
     deferral: Option<Deferral>,
     /// What the site says about the purposes of the bot. `None` if the bot has no purposes, or if the decision did not
     /// depend on them.
@@ -105,7 +105,8 @@ pub struct Deferral {
 // === impl Decision ===
 
 impl Decision {
-    /// Adds the result of a lookup to a decision that was made without one.
+    /// Adds what the cache knows of the robots.txt to a decision that did not need it. The decision then also has the
+    /// bot's group in the robots.txt.
     #[must_use]
     pub fn with_lookup(self, lookup: Lookup) -> Self {
         Self {
@@ -127,8 +128,9 @@ impl Decision {
         (self.verdict, self.reason) = (verdict, reason);
         self.forwarded = reason.is_only_reported(self.enforcement);
         (self.rule, self.reading) = (None, None);
-        // Only a decision with the reason `usage` may say that a forbidden use refuses the request. This one may have
-        // had that reason before, with a bot whose enforcement is `report`, so that the request was not refused then.
+        // If the reason is not `usage`, the report must not say that a forbidden use refuses the request. It can still
+        // say so from an earlier step: with the enforcement `report`, a request with a forbidden use is not refused,
+        // and a later step can refuse it.
         if reason != Reason::Usage
             && let Some(usage) = &mut self.usage
         {
@@ -216,7 +218,8 @@ impl Decision {
         (self.reason == Reason::Exempt).then(by)
     }
 
-    /// Returns what applied to the origin when the request was decided. `None` if the robots.txt was not looked up.
+    /// Returns what the robots.txt meant for the origin when the request was decided: rules, no robots.txt, or
+    /// unreachable. `None` if the robots.txt was not looked up.
     pub fn answer(&self) -> Option<Answer<'_>> {
         Some(self.lookup.as_ref()?.answer(&self.question.terms.policy))
     }

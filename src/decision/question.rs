@@ -104,7 +104,7 @@ impl Subject {
         }
     }
 
-    /// Creates a subject with the given proof.
+    /// Creates the subject of a request whose client showed `proof`.
     pub fn proven(identity: Identity<'_>, proof: &Proof<'_>, bots: &Bots) -> Self {
         let bot = match &identity {
             Identity::Bot(bot) => Some(bot),
@@ -196,7 +196,8 @@ impl Question {
         }
     }
 
-    /// Returns the enforcement for this request.
+    /// Returns the enforcement for this request: that of the bot, or `exempt` if the host is in the bot's
+    /// `exempt-hosts`.
     pub(super) fn enforcement(&self) -> Enforcement {
         match self.robots_identity() {
             _ if self.exempt_host().is_some() => Enforcement::Exempt,

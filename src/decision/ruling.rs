@@ -20,7 +20,7 @@ use crate::{
     usage::Vocabulary,
 };
 
-/// A decision if it needs no robots.txt, otherwise the question.
+/// A decision if it needs no robots.txt; otherwise the question, which then needs one.
 #[derive(Debug)]
 pub enum Begun {
     Decided(Decision),
@@ -31,7 +31,8 @@ pub enum Begun {
 #[derive(Debug)]
 pub struct NeedsCopy(Question);
 
-/// A decision if the robots.txt suffices for it, otherwise what still needs the site's `tdmrep.json`.
+/// A decision if the robots.txt suffices for it; otherwise the decision so far, which the site's `tdmrep.json` can
+/// still change.
 #[derive(Debug)]
 pub enum Ruled {
     Decided(Decision),
@@ -192,7 +193,7 @@ impl Question {
         let is_partial = usage.as_deref().is_some_and(|usage| usage.is_partial);
         let is_refused = !is_partial && usage.as_deref().is_some_and(UsageReport::refuses);
         match site_access {
-            // `settle_usage` turns this into a deny, because the site forbids the use.
+            // `settle_usage` turns this `allow` into a `deny`, because the site forbids the use.
             _ if is_refused => Ruling {
                 usage,
                 ..Ruling::new(Verdict::Allow, reason, None)

@@ -40,9 +40,9 @@ pub struct DecisionTexts<'a> {
     pub challenge: bool,
     /// The kinds of proof that the bot accepts, if the client has to give one and did not.
     pub proofs: Option<ProofKinds>,
-    /// Seconds until a retry, if the refusal is temporary.
+    /// After how many seconds the client may send the request again. `None` if the refusal is not temporary.
     pub retry_after: Option<u64>,
-    /// When the request may come again. `None` unless it came too early.
+    /// When the client may send the request again. `None` unless the request came too early.
     pub not_before: Option<SystemTime>,
     /// Which limit of `[pace]` refuses the request, if that is the reason.
     pub pace_cause: Option<Cause>,
