@@ -35,7 +35,7 @@ pub struct OriginState {
     shared: bool,
 }
 
-/// The last response that is no failure: rules, or that there is no robots.txt. It stays when a later fetch fails.
+/// The last response that said what applies: rules, or that there is no robots.txt. It stays when a later fetch fails.
 #[derive(Debug, Clone, PartialEq)]
 struct LastResponse {
     meaning: Content,
@@ -63,7 +63,7 @@ enum Content {
     Soft404,
 }
 
-/// Failed fetches in a row. Between them, no fetch got a response that is no failure.
+/// Failed fetches in a row, with no successful fetch between them.
 #[derive(Debug, Clone, PartialEq)]
 struct FailureSeries {
     since: SystemTime,
@@ -340,8 +340,8 @@ impl OriginState {
         self.answered.as_ref().map(|answered| answered.fetched)
     }
 
-    /// Returns until when the state can be of use: the latest of the expiry of the response, the last fetch, and the
-    /// receipt of the last copy.
+    /// Returns the latest of three times: when the response expires, when the last fetch ended, and when the last copy
+    /// was received. By this time, the cache file and the fleet's server judge how long to keep the state.
     pub fn useful_until(&self) -> Option<SystemTime> {
         let answered = self.answered.as_ref();
         let answered = answered.and_then(|answered| answered.fetched.checked_add(answered.life));
@@ -466,12 +466,12 @@ fn can_be(now: SystemTime) -> bool {
     now >= SystemTime::UNIX_EPOCH + EARLIEST
 }
 
-/// Returns the time passed, or zero if the clock ran backwards.
+/// Returns the time from `since` to `now`, or zero if the clock ran backwards.
 fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(Duration::ZERO)
 }
 
-/// Failing origins are retried less often only after this long, even if `deny_for` is shorter.
+/// Only after an origin has failed for this long is it retried less often, even if `deny_for` is shorter.
 const RARELY_FROM: Duration = Duration::from_secs(12 * 60 * 60);
 /// 2025-01-01 as time since 1970. It is in the past, so no correct clock shows an earlier time.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);
