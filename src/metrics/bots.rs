@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Decisions(ShardedCounters);
 
-/// A result of decisions, and how many had it.
+/// A possible result of a decision, and the number of decisions with this result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {
     pub(super) kind: DecisionKind,
@@ -83,7 +83,7 @@ const CELLS: usize = Verdict::ALL.len() * Reason::ALL.len() * Enforcement::ALL.l
 
 impl Meter {
     /// Creates a meter for the bots of a configuration. If `metrics` already has counters for a bot with the same name,
-    /// these go on.
+    /// the meter continues them.
     pub fn new(metrics: Arc<Metrics>, bots: &Bots) -> Self {
         let mut bots: Box<[_]> = bots
             .iter()

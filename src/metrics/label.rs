@@ -44,7 +44,7 @@ pub(super) struct Gauges<L> {
     label: PhantomData<L>,
 }
 
-/// Adds 1 to a gauge until it is dropped.
+/// Adds 1 to a gauge until this guard is dropped.
 #[derive(Debug)]
 pub struct GaugeGuard(Arc<AtomicU64>);
 
