@@ -138,7 +138,8 @@ impl Counts {
         }
     }
 
-    /// Returns the counts of one event that is not a request.
+    /// Returns counts for one event that is no request, such as a failed exchange. Tables of such events count them as
+    /// requests.
     fn one() -> Self {
         Self {
             requests: 1,

@@ -177,8 +177,8 @@ mod tests {
             "it was never removed"
         );
         assert_eq!(found.others.requests, (rounds * MAX_KEYS) as u64, "no request is lost");
-        // Each round of the loop above adds `MAX_KEYS` new keys with one request each. So `shrink` runs at most twice in a
-        // round, and each run raises by 1 the number of requests that a key can lack (`missed`).
+        // Each round of the loop above adds `MAX_KEYS` new keys with one request each. So `shrink` runs at most twice in
+        // a round, and each run raises by 1 the number of requests that a key can lack (`missed`).
         assert!((1..=2 * rounds as u64).contains(&found.missed), "{}", found.missed);
     }
 

@@ -98,8 +98,8 @@ fn totals(report: &Report) -> Section {
         add(name, Cell::Count(number));
     }
     let unreadable = "Some lines are not complete records of the log. The report leaves them out.";
-    let incomplete = "More than 100,000 requests of bots with purposes had not ended at the same time. Some that a \
-                      response withdrew may count as forwarded.";
+    let incomplete = "At some time, more than 100,000 requests of bots with purposes had not ended. So some requests \
+                      may count as forwarded although robotgate withheld the site's response from the bot.";
     Section {
         name: "total",
         title: "Totals",
@@ -338,18 +338,18 @@ fn left_out(largest: &Largest) -> Vec<String> {
     } = largest;
     let others = (others.requests > 0).then(|| match missed {
         0 => format!(
-            "{} more, with {} together.",
+            "Rows that are left out: {}. Their numbers add up to {}.",
             grouped(*other_keys as u64),
             grouped(others.requests)
         ),
         _ => format!(
-            "Many more entries, with {} together, are left out.",
+            "Many more rows are left out. Their numbers add up to {}.",
             grouped(others.requests)
         ),
     });
     let missed = (*missed > 0).then(|| {
         format!(
-            "The log has more entries than fit in memory, so each number may be too small by up to {}.",
+            "There are more rows than fit in memory, so each number may be too small by up to {}.",
             grouped(*missed)
         )
     });
