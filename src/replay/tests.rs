@@ -58,7 +58,7 @@ enum Found {
     Text(&'static str),
     Status(u16),
     Failed,
-    /// First this text, and then failures for a long time.
+    /// The first fetch found this text. The fetches after it have failed for a long time.
     LastCopy(&'static str),
     FailedForLong,
     /// The first fetch took so long that the request stopped waiting for it.
