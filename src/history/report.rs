@@ -45,8 +45,8 @@ pub struct Report {
 /// One series of a chart: a count for each step.
 #[derive(Debug, Serialize)]
 pub struct Series {
-    /// The verdict, reason, bot or site that the series counts. `None` for the series of all others together, which have
-    /// no series of their own.
+    /// The verdict, reason, bot or site that the series counts. `None` for the series of all others together, which
+    /// have no series of their own.
     #[serde(serialize_with = "if_named")]
     name: Option<Arc<str>>,
     total: u64,

@@ -36,7 +36,7 @@ struct SavedSlot {
     results: Vec<(SavedKind, u32)>,
     bots: Vec<(u32, ByVerdict)>,
     sites: Vec<(u32, ByVerdict, u32, u32, u64)>,
-    /// Site, bot, rule, kind and count.
+    /// Each refusal: its site, bot, rule and kind, and the number of requests.
     refusals: Vec<(u32, u32, u32, SavedKind, u32)>,
 }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{rings::MAX_BYTES, *};
 use crate::decision::{Reason, Verdict};
 
-/// A Monday, 08:00:00.
+/// 2027-01-15 08:00:00 UTC, in seconds since 1970.
 const START: u64 = 1_800_000_000;
 
 fn at(second: u64) -> SystemTime {
