@@ -216,7 +216,7 @@ impl Trouble {
         self.0.lock().clone()
     }
 
-    /// Records why nothing can be written. Logs it, unless it is already known.
+    /// Records why nothing can be written. Logs this text, unless it is the one that is already recorded.
     pub(crate) fn begin(&self, path: &Path, text: String) {
         let mut trouble = self.0.lock();
         if trouble.as_ref() != Some(&text) {
@@ -248,7 +248,7 @@ impl Pause {
     }
 }
 
-/// Why the file cannot be used. The message says what to do, unless that depends on the caller.
+/// Why the file of a database cannot be used. The message says what to do, unless that depends on the caller.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error("another process has it open; give each robotgate its own file")]

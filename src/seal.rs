@@ -128,7 +128,7 @@ pub fn checkpoint(folder: &Path) -> Result<String, SealError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether `name` can be the name of a log.
+/// Returns whether `name` can be the name of a log in its checkpoints.
 pub fn is_origin(name: &str) -> bool {
     note::checked_name(name).is_some()
 }
