@@ -1,6 +1,5 @@
 //! Tests the counters, and the text with them.
 
-mod cost;
 mod format;
 
 use super::*;
