@@ -252,7 +252,7 @@ impl Config {
             settings: Settings::default(),
             canonical: Canonical::default(),
         };
-        if config.seals && config.audit.output == Output::Stdout {
+        if config.seals && config.audit.output.file().is_none() {
             file.checker.complain(
                 file.span_of("evidence.seal").unwrap_or_default(),
                 "the log is on standard output, and only a file can be sealed; name one in audit.path",
@@ -276,13 +276,9 @@ impl Config {
 
     /// Returns the name of another key that has the same path as `key`. `path` is the value of `key`.
     fn conflicting_use(&self, key: &str, path: Option<&Path>) -> Option<&'static str> {
-        let audit = match &self.audit.output {
-            Output::File(path) => Some(&**path),
-            Output::Stdout => None,
-        };
         let tls = self.proxy.tls.as_ref();
         [
-            ("audit.path", audit),
+            ("audit.path", self.audit.output.file()),
             ("cache.path", self.cache.path.as_deref()),
             ("https.ca-certificate", Some(&*self.https.ca_certificate)),
             ("https.ca-key", Some(&*self.https.ca_key)),

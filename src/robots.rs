@@ -102,7 +102,7 @@ pub struct RobotsTxt {
     /// time. Each entry of the list is the offset at which a pattern is written in the file (4 bytes), followed by its
     /// normalized form. A pattern that normalization does not change has no entry.
     text: Box<[u8]>,
-    /// Length of the file, with which `text` begins.
+    /// Length of the file in bytes. The file is the first part of `text`.
     length: u32,
     rules: Rules,
     /// The `Crawl-delay` lines of the file. They are parsed when they are first needed.

@@ -77,8 +77,8 @@ pub enum SealError {
     #[error("{}: the private key with the id {id} is missing; restore it, or seal into a new folder", path.display())]
     NoKey { path: PathBuf, id: String },
     #[error(
-        "{} seals the log {is}, not {wanted}; give each log a folder of its own (evidence.seal-path)",
-        path.display()
+        "the folder {} belongs to the log {is}, but evidence.seal-origin names the log {wanted}; set the earlier name \
+         again, or give this log a folder of its own (evidence.seal-path)", path.display()
     )]
     Origin { path: PathBuf, is: String, wanted: String },
     #[error("{}: no line of it is a record of an audit log", .0.display())]

@@ -46,7 +46,7 @@ use std::{
     fs::File,
     io,
     os::fd::AsFd as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -117,6 +117,18 @@ pub struct Enqueued<'a> {
     batch: u64,
 }
 
+// === impl Output ===
+
+impl Output {
+    /// Returns the path if the output is a file.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Stdout => None,
+            Self::File(path) => Some(path),
+        }
+    }
+}
+
 // === impl AuditLog ===
 
 impl AuditLog {
@@ -134,7 +146,7 @@ impl AuditLog {
     /// # Errors
     /// Fails in the same cases as [`AuditLog::open`].
     pub fn check(output: &Output) -> Result<(), AuditError> {
-        let Output::File(path) = output else { return Ok(()) };
+        let Some(path) = output.file() else { return Ok(()) };
         file::check(path).map_err(|error| AuditError::Open {
             path: path.clone(),
             error,

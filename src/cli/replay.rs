@@ -38,8 +38,8 @@ pub struct ReplayArgs {
     /// List every difference instead of the first 100
     #[arg(long)]
     all: bool,
-    /// Do not fail because of decisions that cannot be made again, for example because their texts are no longer in the
-    /// store
+    /// Exit with 0 even if some decisions cannot be made again, for example because the store no longer has the
+    /// robots.txt that decided them
     #[arg(long)]
     allow_missing: bool,
     /// Print one JSON object instead of text

@@ -62,7 +62,13 @@ macro_rules! impl_label {
                 self as usize
             }
         }
-    )+};
+    )+
+
+    #[cfg(test)]
+    #[test]
+    fn every_value_of_a_label_has_its_own_index_and_word() {
+        $(tests::check::<$name>();)+
+    }};
 }
 
 impl_label!(
@@ -335,30 +341,12 @@ impl Drop for GaugeGuard {
 mod tests {
     use super::*;
 
-    fn check<L: Label>() {
+    pub(super) fn check<L: Label>() {
         for (index, label) in L::ALL.iter().enumerate() {
             assert_eq!(label.index(), index, "{}", label.as_str());
             let same = L::ALL.iter().filter(|other| other.as_str() == label.as_str());
             assert_eq!(same.count(), 1, "{}", label.as_str());
         }
-    }
-
-    #[test]
-    fn every_value_of_a_label_has_its_own_index_and_word() {
-        check::<Verdict>();
-        check::<Reason>();
-        check::<Enforcement>();
-        check::<ProxyError>();
-        check::<Method>();
-        check::<Outcome>();
-        check::<Class>();
-        check::<Listener>();
-        check::<Tunnel>();
-        check::<RejectionKind>();
-        check::<FetchResult>();
-        check::<ChangeEffect>();
-        check::<Purpose>();
-        check::<Vocabulary>();
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub enum FtpPathError {
     Question,
     #[error("has an escaped slash or a backslash, which servers read in different ways")]
     Slash,
-    #[error("has an empty segment, or the segment . or ..: write the path without it")]
+    #[error("contains `//`, or a segment `.` or `..`; write the path without these")]
     Segment,
     #[error("ends with a space, which servers may drop")]
     Space,

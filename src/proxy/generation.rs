@@ -18,7 +18,7 @@ use super::{
     server_tls::{ServerTls, ServerTlsError},
 };
 use crate::{
-    audit::{AuditError, AuditLog, GenerationFields, Instance, LogFormat, Output, Recent},
+    audit::{AuditError, AuditLog, GenerationFields, Instance, LogFormat, Recent},
     authority::{Authority, AuthorityError, Leaves},
     config::Config,
     copy::OriginState,
@@ -147,7 +147,7 @@ impl Generation {
     /// Fails if the file cannot be opened. Lines are then still written to the old file.
     pub fn reopen_audit_log(&self) -> Result<bool, AuditError> {
         self.audit.reopen()?;
-        Ok(self.config.audit.output != Output::Stdout)
+        Ok(self.config.audit.output.file().is_some())
     }
 
     /// Returns the addresses on which robotgate listens. A reload changes this same list, so requests that began before

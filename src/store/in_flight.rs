@@ -1,7 +1,7 @@
 //! The robots.txt fetches that are queued or running. Each origin has at most one fetch, and later requests join it.
 //!
-//! A queued fetch is cancelled when no request waits for it any longer. It starts as soon as the fetch limiter lets one
-//! of the requesters that wait for it start a fetch. A running fetch continues even if nobody waits.
+//! Several requesters can wait for a queued fetch. The fetch starts as soon as one of them gets a permit from the fetch
+//! limiter. If no request waits for it any longer, a queued fetch is cancelled, and a running fetch continues.
 
 use std::{
     collections::HashMap,

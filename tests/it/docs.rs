@@ -156,6 +156,10 @@ fn cli_md_names_every_command_and_option() {
             missing.push(heading);
             continue;
         };
+        let row = format!("| [`robotgate {0}`](#robotgate-{0}) |", command.get_name());
+        if !text.contains(&row) {
+            missing.push(row);
+        }
         let section = rest.split_once("\n## ").map_or(rest, |(section, _)| section);
         name_all(
             command,

@@ -2,14 +2,14 @@
 
 // === Origins ===
 
-// The columns of the list: the name in the API, the title, and whether the values are numbers.
+// The columns of the list: the name in the API, the title, the content of a cell, and whether that is a number.
 const COLUMNS = [
-  ["origin", "Site"],
-  ["holds", "What applies"],
-  ["fetched", "Last fetch"],
-  ["expires", "Next fetch"],
-  ["bytes", "Size", true],
-  ...VERDICTS.map((verdict) => [verdict, verdict, true]),
+  ["origin", "Site", (row) => link("origin", { origin: row.origin }, data(row.origin))],
+  ["holds", "What applies", whatApplies],
+  ["fetched", "Last fetch", (row) => time(row.fetched)],
+  ["expires", "Next fetch", (row) => time(row.expires)],
+  ["bytes", "Size", (row) => bytes(row.bytes), true],
+  ...VERDICTS.map((verdict) => [verdict, verdict, (row) => count(row.verdicts?.[verdict] ?? 0), true]),
 ];
 let wantedSites = {}; // the fields after `#origins?` in the page's URL
 
@@ -27,7 +27,7 @@ const sitesHash = (fields) => {
 /** Shows the heads of the columns: buttons that sort. */
 function showHeads(sort, order) {
   show($("origins-heads"), [sort, order], () =>
-    COLUMNS.map(([name, title, isNumber]) => {
+    COLUMNS.map(([name, title, , isNumber]) => {
       const here = name === sort;
       // The first click on a column of numbers or on "Last fetch" puts the largest value first.
       const first = isNumber || name === "fetched" ? "desc" : "asc";
@@ -93,32 +93,24 @@ async function showOrigins() {
   }
 }
 
-function originRow(row) {
-  const cell = (label, value, kind) => make("td", { "data-label": label, class: kind }, value ?? "–");
-  const number = (verdict) =>
-    cell(verdict, count(row.verdicts?.[verdict] ?? 0), row.verdicts?.[verdict] ? "number" : "number none");
+function whatApplies(row) {
   return make(
-    "tr",
+    "span",
     {},
-    make("th", { scope: "row" }, link("origin", { origin: row.origin }, data(row.origin))),
-    cell(
-      "What applies",
-      make(
-        "span",
-        {},
-        row.meaning,
-        row.status != null && ` (${row.status})`,
-        row.failing_since && make("span", { class: "deny" }, ", failing since ", time(row.failing_since)),
-      ),
-    ),
-    cell("Last fetch", time(row.fetched)),
-    cell("Next fetch", time(row.expires)),
-    cell("Size", bytes(row.bytes), "number"),
-    number("allow"),
-    number("deny"),
-    number("unverifiable"),
-    number("defer"),
+    row.meaning,
+    row.status != null && ` (${row.status})`,
+    row.failing_since && make("span", { class: "deny" }, ", failing since ", time(row.failing_since)),
   );
+}
+
+function originRow(row) {
+  const [[, , site], ...others] = COLUMNS;
+  const cells = others.map(([name, title, content, isNumber]) => {
+    const isNone = VERDICTS.includes(name) && !row.verdicts?.[name];
+    const kind = isNumber ? `number${isNone ? " none" : ""}` : undefined;
+    return make("td", { "data-label": title, class: kind }, content(row) ?? "–");
+  });
+  return make("tr", {}, make("th", { scope: "row" }, site(row)), ...cells);
 }
 
 $("refresh").addEventListener("click", () => showOrigins());

@@ -159,7 +159,7 @@ const GAP: &str = "  ";
 /// Minimum number of columns for an origin. If an origin is cut in the middle, a third of these columns show its end,
 /// so that its port is always visible.
 const MIN_ORIGIN: usize = 19;
-/// Maximum length of an origin in bytes, before it is cut to its column.
+/// An origin is first shortened to this many bytes, and then to the width of its column.
 const MAX_ORIGIN: usize = 500;
 /// Maximum length of a word in the columns HOLDS and FROM, in bytes.
 const MAX_WORD: usize = 40;

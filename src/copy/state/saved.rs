@@ -157,7 +157,11 @@ impl Saved {
                     AnswerKind::Rules => Content::Rules(last_good.clone()?),
                     AnswerKind::NoRobots => Content::NoRobots,
                     AnswerKind::Soft404 => Content::Soft404,
-                    _ => return None,
+                    AnswerKind::Expired
+                    | AnswerKind::Unreachable
+                    | AnswerKind::LastCopy
+                    | AnswerKind::UnreachableTooLong
+                    | AnswerKind::Egress => return None,
                 },
                 status: answered.status,
                 fetched: time(answered.fetched)?,

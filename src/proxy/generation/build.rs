@@ -7,7 +7,7 @@ use std::{
 
 use super::{Generation, SetupError, service_records};
 use crate::{
-    audit::{AuditLog, GenerationFields, Instance, LogFormat, Output},
+    audit::{AuditLog, GenerationFields, Instance, LogFormat},
     authority::{self, Authority, Leaves},
     config::{Cache, Config, HttpsMode},
     copy::SiteDocument,
@@ -306,9 +306,7 @@ fn evidence(config: &Config, before: Option<&Generation>) -> Result<Option<Arc<E
 
 /// Starts sealing the audit log, or keeps the sealer that already does so.
 fn sealer(config: &Config, before: Option<&Generation>) -> Option<Arc<Sealer>> {
-    let Output::File(log) = &config.audit.output else {
-        return None;
-    };
+    let log = config.audit.output.file()?;
     let same = before.and_then(|before| before.sealer.as_ref());
     let same = same.filter(|sealer| sealer.is_of(&config.seal, log)).cloned();
     config

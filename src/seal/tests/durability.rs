@@ -49,7 +49,7 @@ fn a_folder_belongs_to_one_log_and_one_sealer() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("seals the log example.com/log, not example.com/other"),
+        error.contains("belongs to the log example.com/log, but evidence.seal-origin names the log example.com/other"),
         "{error}"
     );
     let any = SealOptions {
