@@ -148,7 +148,7 @@ impl AuditLog {
     pub fn check(output: &Output) -> Result<(), AuditError> {
         let Some(path) = output.file() else { return Ok(()) };
         file::check(path).map_err(|error| AuditError::Open {
-            path: path.clone(),
+            path: path.to_owned(),
             error,
         })
     }
