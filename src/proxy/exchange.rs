@@ -339,21 +339,23 @@ impl Exchange {
             status,
         } = withdrawal;
         let generation = &self.generation;
-        let config = &generation.config;
+        let (config, meter) = (&generation.config, &generation.meter);
         let texts = DecisionTexts::of(&decision, self.id(), false);
         let (status, privacy) = (status.as_u16(), &config.audit.privacy);
         let line = withdrawn_line(&decision, &texts, &statement, status, privacy, &generation.instance);
         let handing_over = Instant::now();
-        let written = generation.audit.write(&line).await;
-        generation.meter.metrics.audit_took(handing_over.elapsed());
-        written?;
-        generation.meter.metrics.withdrawn(&statement);
+        let enqueued = generation.audit.enqueue(&line).await;
+        let enqueued = enqueued.inspect_err(|_| meter.metrics.audit_took(handing_over.elapsed()))?;
+        // The log will get the line, even if the wait below fails. So the counts must agree with it from now on.
+        meter.metrics.withdrawn(&statement);
         generation
             .recent
             .refused(&line_of(&decision, &texts, request, generation));
         let refusal = OwnResponse::refusal(&texts, request.headers, &config.refusals, &config.proxy.name);
-        self.decided = Some(Decided::new(decision, None, &generation.meter, self.tally.as_deref()));
-        Ok(refusal)
+        self.decided = Some(Decided::new(decision, None, meter, self.tally.as_deref()));
+        let written = enqueued.wait_until_written().await;
+        self.generation.meter.metrics.audit_took(handing_over.elapsed());
+        written.map(|()| refusal)
     }
 
     pub(super) fn elapsed(&self) -> Duration {

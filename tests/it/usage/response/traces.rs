@@ -2,6 +2,7 @@
 
 use std::{
     fs::File,
+    io::{Read as _, Write as _},
     sync::{Arc, Mutex},
 };
 
@@ -68,6 +69,62 @@ async fn without_a_line_in_the_log_the_bot_gets_neither_the_response_nor_the_ref
     assert!(!response.text().contains(PAGE), "{response:#?}");
     assert!(response.field("Robots-Decision").is_none(), "{response:#?}");
     assert_eq!(origin.count("/x"), 1);
+}
+
+/// The log gets the line later, so the counts must say the same already.
+#[tokio::test]
+async fn a_withdrawn_response_is_counted_as_refused_while_the_log_is_stalled() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("audit.pipe");
+    mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o600)).unwrap();
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let end = Arc::new(File::from(rustix::fs::open(&pipe, flags, Mode::empty()).unwrap()));
+    let origin = Origin::start().otherwise({
+        let end = end.clone();
+        move |request| match is_page(request) {
+            false => Reply::status(404),
+            true => {
+                // Smaller writes fill what a larger one leaves.
+                for size in [4096, 1] {
+                    while (&*end).write(&b"\n".repeat(size)).is_ok() {}
+                }
+                Reply::ok("text/plain", PAGE).header("Content-Usage", "train-ai=n")
+            }
+        }
+    });
+    let origin = origin.spawn().await;
+    let gate = Gate::with(&format!(
+        "[audit]\npath = {:?}\n{}",
+        pipe.display().to_string(),
+        config("enforce")
+    ))
+    .await;
+    let url = origin.url("/x");
+    let request = tokio::spawn(gate.get(&url).user_agent("Trainer").into_future());
+
+    wait::until_async("the withdrawal in the counts", async || {
+        let decisions = gate.admin("/api/v1/status").await.json()["decisions"].clone();
+        ((&decisions["allow"], &decisions["deny"]) == (&json!(0), &json!(1))).then_some(())
+    })
+    .await;
+    let listed = gate.admin("/api/v1/refusals").await.text();
+    assert!(listed.contains(&url), "{listed}");
+
+    let written = wait::until_async("the line in the log", async || {
+        let mut text = Vec::new();
+        let _ = (&*end).read_to_end(&mut text);
+        let text = String::from_utf8(text).unwrap();
+        text.contains(r#""event":"withdrawn""#).then_some(text)
+    })
+    .await;
+    assert!(written.contains(&url), "{written}");
+    // If the log took too long, the client has an error by now. The counts stay the same.
+    let _ = request.await;
+    let text = gate.admin("/metrics").await.text();
+    let allowed = text.lines().filter(|line| {
+        line.starts_with("robotgate_decisions_total") && line.contains("allow") && !line.ends_with(" 0")
+    });
+    assert_eq!(allowed.count(), 0, "{text}");
 }
 
 #[tokio::test]
