@@ -69,7 +69,8 @@ words! {
 }
 
 impl ProxyError {
-    /// Returns whether the site or the network on the way to it caused the error, and not the client or robotgate.
+    /// Returns whether the site or the network on the way to it caused the error, and not the client or robotgate. A
+    /// client that does not read can also cause a [`ConnectionWriteTimeout`](Self::ConnectionWriteTimeout).
     pub fn is_of_site(self) -> bool {
         !matches!(
             self,

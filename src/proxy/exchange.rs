@@ -13,7 +13,7 @@ use http::{HeaderMap, StatusCode, header};
 use pingora_http::ResponseHeader;
 use uuid::{ContextV7, Uuid, timestamp::context::ThreadLocalContext};
 
-pub(super) use self::ending::EarlyEnd;
+pub(super) use self::ending::{EarlyEnd, Failure};
 use super::{
     cached_response::CachedResponse,
     client_connection::ClientConnection,
@@ -58,9 +58,11 @@ pub(super) struct Exchange {
     /// The address of the origin that the request is forwarded to.
     pub(super) upstream: Option<std::net::SocketAddr>,
     /// The error for the log. The client was told about it too, unless its response had already begun.
-    pub(super) failed: Option<(ProxyError, String)>,
+    pub(super) failed: Option<Failure>,
     /// The status of the response to the client.
     pub(super) status: Option<u16>,
+    /// Whether the site responded with a 5xx. The client may have got another response.
+    site_has_error: bool,
     /// Number of bytes of content received from the client and sent to it.
     pub(super) passed: Count,
     /// Whether the request is for robotgate's internal site.
@@ -134,6 +136,7 @@ impl Exchange {
             upstream: None,
             failed: None,
             status: None,
+            site_has_error: false,
             passed: Count::default(),
             is_internal_site: false,
             from_copy: false,
@@ -226,7 +229,7 @@ impl Exchange {
 
     /// Returns the response that tells the client about a problem, and notes the problem for the log.
     pub(super) fn problem(&mut self, problem: &Problem<'_>, request: &HeaderMap) -> OwnResponse {
-        self.failed = Some(problem.for_log());
+        self.failed = Some(Failure::of(problem));
         OwnResponse::problem(problem, request, &self.generation.config.proxy.name)
     }
 
@@ -262,19 +265,20 @@ impl Exchange {
 
     /// Notes a fault for the log. The response had already begun, so the client could not be told.
     pub(super) fn note_fault(&mut self, fault: &Fault) {
-        self.failed.get_or_insert_with(|| Problem::Fault(fault).for_log());
+        self.failed.get_or_insert_with(|| Failure::of(&Problem::Fault(fault)));
     }
 
     /// Notes that the client's request or TLS handshake is ambiguous.
     pub(super) fn note_request_error(&mut self, what: String) {
-        self.failed.get_or_insert((ProxyError::HttpRequestError, what));
+        self.failed
+            .get_or_insert_with(|| Failure::not_of_site(ProxyError::HttpRequestError, what));
     }
 
     /// Returns whether the client left before the end.
     pub(super) fn client_is_gone(&self) -> bool {
         self.failed
             .as_ref()
-            .is_some_and(|(error, _)| *error == ProxyError::ClientGone)
+            .is_some_and(|failure| failure.error == ProxyError::ClientGone)
     }
 
     /// Records how long the request waited until the site's pace allowed it.
@@ -290,9 +294,10 @@ impl Exchange {
         }
     }
 
-    /// Notes for the site's pace that the origin is busy, if the response says so. The response may also say how long
-    /// to pause (RFC 9110 §10.2.3).
-    pub(super) fn note_response(&self, response: &ResponseHeader) {
+    /// Notes whether the origin has an error, and for the site's pace that it is busy, if the response says so. The
+    /// response may also say how long to pause (RFC 9110 §10.2.3).
+    pub(super) fn note_response(&mut self, response: &ResponseHeader) {
+        self.site_has_error = response.status.is_server_error();
         if let Some(turn) = &self.turn
             && matches!(
                 response.status,

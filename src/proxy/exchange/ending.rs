@@ -6,6 +6,7 @@ use super::Exchange;
 use crate::{
     audit::{Completion, Json, Line},
     metrics::{ExchangeEnd, Outcome},
+    proxy::respond::Problem,
     text::{Timestamp, micros},
     upstream::ProxyError,
 };
@@ -13,6 +14,38 @@ use crate::{
 /// Why an exchange ended early, if neither the origin nor an invalid message is the cause.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::proxy) struct EarlyEnd(ProxyError, &'static str);
+
+/// Why an exchange failed, for the log and the counters.
+#[derive(Debug)]
+pub(in crate::proxy) struct Failure {
+    pub(super) error: ProxyError,
+    pub(super) detail: String,
+    /// Whether the site or the network on the way to it is the cause. The error does not say it: a time-out of a write
+    /// can be the site's or the client's.
+    of_site: bool,
+}
+
+// === impl Failure ===
+
+impl Failure {
+    pub(super) fn of(problem: &Problem<'_>) -> Self {
+        let (error, detail) = problem.for_log();
+        Self {
+            error,
+            detail,
+            of_site: matches!(problem, Problem::Fault(_)) && error.is_of_site(),
+        }
+    }
+
+    /// The cause is the client or robotgate.
+    pub(super) fn not_of_site(error: ProxyError, detail: String) -> Self {
+        Self {
+            error,
+            detail,
+            of_site: false,
+        }
+    }
+}
 
 // === impl EarlyEnd ===
 
@@ -41,7 +74,8 @@ impl EarlyEnd {
 impl Exchange {
     /// Notes for the log why the exchange ended early, unless an earlier cause is known.
     pub(in crate::proxy) fn note_end(&mut self, EarlyEnd(error, detail): EarlyEnd) {
-        self.failed.get_or_insert_with(|| (error, detail.to_owned()));
+        self.failed
+            .get_or_insert_with(|| Failure::not_of_site(error, detail.to_owned()));
     }
 
     /// Counts the decision, if that has not been done.
@@ -67,8 +101,8 @@ impl Exchange {
 
     fn count(&mut self) {
         self.count_decision();
-        let error = self.failed.as_ref().map(|(error, _)| *error);
-        self.count_for_site(error);
+        self.count_for_site();
+        let error = self.failed.as_ref().map(|failure| failure.error);
         let outcome = match error {
             _ if self.is_internal_site => Outcome::InternalSite,
             None if self.from_copy => Outcome::Copy,
@@ -89,7 +123,7 @@ impl Exchange {
     }
 
     /// Counts for the site whether it answered, and how fast.
-    fn count_for_site(&self, error: Option<ProxyError>) {
+    fn count_for_site(&self) {
         let lookup = self.decision().and_then(|decision| decision.lookup.as_ref());
         let Some((lookup, tally)) = lookup.zip(self.tally.as_ref()) else {
             return;
@@ -97,14 +131,12 @@ impl Exchange {
         if !self.forwards() || self.from_copy {
             return;
         }
-        let is_server_error = self.status.is_some_and(|status| status >= 500);
-        match (error, self.timings.first_byte) {
-            (Some(error), _) if error.is_of_site() => tally.failed(),
-            (_, Some(_)) if is_server_error => tally.failed(),
-            (_, Some(first_byte)) => tally.answered(first_byte.saturating_sub(lookup.waited + self.pace_wait)),
-            // The client left before the site responded. Or the request opened a tunnel, in which robotgate sees no
-            // responses.
-            (_, None) => {}
+        let site_failed = self.site_has_error || self.failed.as_ref().is_some_and(|failure| failure.of_site);
+        match self.timings.first_byte {
+            _ if site_failed => tally.failed(),
+            Some(first_byte) => tally.answered(first_byte.saturating_sub(lookup.waited + self.pace_wait)),
+            // The client left first, or a tunnel carries bytes that nobody looked at.
+            None => {}
         }
     }
 
@@ -116,8 +148,8 @@ impl Exchange {
             time: Timestamp(SystemTime::now()),
             id: self.id(),
             status: self.status,
-            error: self.failed.as_ref().map(|(error, _)| error.as_str()),
-            error_detail: self.failed.as_ref().map(|(_, detail)| detail.as_str()),
+            error: self.failed.as_ref().map(|failure| failure.error.as_str()),
+            error_detail: self.failed.as_ref().map(|failure| failure.detail.as_str()),
             upstream: self.upstream,
             bytes_in,
             bytes_out,

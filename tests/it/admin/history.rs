@@ -95,6 +95,38 @@ async fn the_history_counts_decisions_and_says_what_stands_out() {
 }
 
 #[tokio::test]
+async fn a_client_that_does_not_read_is_no_failure_of_the_site() {
+    let origin = Origin::start()
+        .robots(ROBOTS)
+        .page("/large", &"x".repeat(64 << 20))
+        .spawn()
+        .await;
+    let gate = Gate::with("[proxy]\nwrite-timeout = '200ms'").await;
+    let url = origin.url("/large");
+    let mut client = gate.dial().await;
+    client
+        .send(format!(
+            "GET {url} HTTP/1.1\r\nHost: {}\r\nUser-Agent: TestBot/1.0\r\n\r\n",
+            origin.authority()
+        ))
+        .await;
+
+    let completion = gate.completion_of(&gate.decision_for(&url).await).await;
+    assert_eq!(completion["error"], "connection_write_timeout", "{completion:#}");
+    let ended = wait::until_async("the end in the history", async || {
+        let history = get(&gate, "/api/v1/history?from=1h&by=answer").await;
+        (history["series"] != Value::Array(Vec::new())).then_some(history)
+    })
+    .await;
+    assert_eq!(
+        (total(&ended, "answered"), total(&ended, "failed")),
+        (1, 0),
+        "{ended:#}"
+    );
+    assert_eq!(ended["failing_sites"], Value::Array(Vec::new()));
+}
+
+#[tokio::test]
 async fn what_is_forwarded_against_robots_txt_is_counted_apart_from_refusals() {
     let origin = Origin::start().robots(ROBOTS).page("/private", "page").spawn().await;
     let gate = Gate::with("[[bot]]\nname = 'Trial'\nuser-agents = ['Trial']\nenforcement = 'report'").await;
