@@ -8,6 +8,7 @@
 
 mod cached_origin;
 mod clocks;
+mod departed;
 mod disk;
 mod fetching;
 mod in_flight;
@@ -27,6 +28,7 @@ use std::{
 use self::{
     cached_origin::{Held, HeldWeight},
     clocks::Clocks,
+    departed::Departed,
     in_flight::InFlightFetches,
 };
 pub use self::{
@@ -39,14 +41,15 @@ use crate::{
     origin::Origin,
     text::micros_since_1970,
 };
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, sync::Cache, sync::DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, sync::Cache};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// The copies of one document of all origins: their robots.txt files, or their `tdmrep.json` files.
 #[derive(Debug)]
 pub struct Store {
     document: &'static SiteDocument,
-    cache: Cache<Origin, Held, HeldWeight>,
+    cache: Cache<Origin, Held, HeldWeight, DefaultHashBuilder, Departed>,
+    departed: Departed,
     in_flight: Arc<InFlightFetches>,
     /// Tracks the running fetches. `stopping` cancels them.
     running: TaskTracker,
@@ -95,19 +98,17 @@ impl Store {
             .weight_capacity(max_bytes)
             .shards(shards.clamp(1, 64))
             .build();
+        let departed = Departed::default();
+        let (hasher, lifecycle) = (DefaultHashBuilder::default(), departed.clone());
         let cache = match options {
-            Ok(options) => Cache::with_options(
-                options,
-                HeldWeight,
-                DefaultHashBuilder::default(),
-                DefaultLifecycle::default(),
-            ),
+            Ok(options) => Cache::with_options(options, HeldWeight, hasher, lifecycle),
             // This cannot happen: the builder fails only if a capacity is missing, and all are given.
-            Err(_) => Cache::with_weighter(expected.clamp(16, 1 << 16), max_bytes, HeldWeight),
+            Err(_) => Cache::with(expected.clamp(16, 1 << 16), max_bytes, HeldWeight, hasher, lifecycle),
         };
         Self {
             document: &SiteDocument::ROBOTS_TXT,
             cache,
+            departed,
             in_flight: Arc::default(),
             running: TaskTracker::new(),
             stopping: CancellationToken::new(),
@@ -241,9 +242,19 @@ impl Store {
         }
     }
 
-    /// Calls `each` with what was counted for each origin in memory since the last call of this method. Slow if there
-    /// are many origins.
+    /// Calls `each` with what was counted for each origin since the last call of this method, also for origins that
+    /// have left the memory since. Can call it several times for an origin. Slow if there are many origins. Only one
+    /// caller may take at a time.
     pub fn take_tallies(&self, mut each: impl FnMut(&Origin, Tallied)) {
+        self.departed.retain(|origin, tally| {
+            // Check this first: nothing is added to a tally that nobody else has.
+            let is_in_use = Arc::get_mut(tally).is_none();
+            if let Some(tallied) = tally.take() {
+                each(origin, tallied);
+            }
+            let is_back = |held: Held| Arc::ptr_eq(&held.cached.tally, tally);
+            is_in_use && !self.cache.peek(origin).is_some_and(is_back)
+        });
         for (origin, held) in self.cache.iter() {
             if let Some(tallied) = held.cached.tally.take() {
                 each(&origin, tallied);
@@ -266,7 +277,9 @@ impl Store {
         for cached in self.in_flight.of(origin).into_iter().chain(held) {
             cached.forget();
         }
-        self.cache.remove(origin);
+        if let Some((origin, held)) = self.cache.remove(origin) {
+            self.departed.add(origin, &held.cached);
+        }
     }
 }
 

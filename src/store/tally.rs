@@ -79,6 +79,12 @@ impl Tally {
         })
     }
 
+    /// Returns whether [`take`](Self::take) would return anything.
+    pub(super) fn has_untaken(&self) -> bool {
+        let mut pairs = std::iter::zip(&self.counts, &self.taken);
+        pairs.any(|(count, taken)| count.load(Ordering::Relaxed) != taken.load(Ordering::Relaxed))
+    }
+
     /// Returns how many decisions had each verdict.
     pub fn verdicts(&self) -> VerdictCounts {
         let count = |verdict: Verdict| {

@@ -1,6 +1,7 @@
 //! Tests that the cache of robots.txt copies stays within its memory limit.
 
 use super::*;
+use crate::store::cached_origin::CachedOrigin;
 
 /// Returns a robots.txt that takes at least `bytes` of memory.
 fn file_of(bytes: usize) -> String {
@@ -97,4 +98,94 @@ async fn each_state_visits_every_state_once() {
     let mut known = 0;
     bench.store.each_state(|state| known += usize::from(state.is_known()));
     assert_eq!(known, 100);
+}
+
+/// Returns how many requests were allowed at each origin, and how many each answered, since the last call.
+fn taken(bench: &Bench) -> Vec<(Origin, u64, u64)> {
+    let mut taken = Vec::new();
+    bench.store.take_tallies(|origin, tallied| {
+        taken.push((
+            origin.clone(),
+            tallied.verdicts[Verdict::Allow as usize][1],
+            tallied.answered,
+        ));
+    });
+    taken
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_counted_for_an_evicted_origin_is_taken_once() {
+    let (bench, mut calls) = Bench::holding(64 * 1024);
+    let file = file_of(8 * 1024);
+    for number in 0..50 {
+        bench.fetch(&mut calls, &nth(number), rules(&file)).await;
+        bench.store.cached(&nth(number)).tally.decided(Verdict::Allow, true);
+    }
+    assert!(bench.store.memory().origins < 50);
+    let mut counted: Vec<_> = taken(&bench)
+        .into_iter()
+        .map(|(origin, allowed, _)| (origin.to_string(), allowed))
+        .collect();
+    counted.sort();
+    let mut expected: Vec<_> = (0..50).map(|number| (nth(number).to_string(), 1)).collect();
+    expected.sort();
+    assert_eq!(counted, expected);
+    assert_eq!(taken(&bench), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_ends_after_its_origin_was_evicted_or_forgotten_is_counted() {
+    let (bench, mut calls) = Bench::holding(64 * 1024);
+    let file = file_of(8 * 1024);
+    for forgets in [false, true] {
+        let site = nth(1000 + usize::from(forgets));
+        bench.fetch(&mut calls, &site, rules(&file)).await;
+        let tally = bench.store.cached(&site).tally.clone();
+        tally.decided(Verdict::Allow, true);
+        match forgets {
+            true => bench.store.forget(&site),
+            false => {
+                for number in 0..50 {
+                    bench.fetch(&mut calls, &nth(number), rules(&file)).await;
+                }
+            }
+        }
+        assert!(bench.store.held(&site).is_none());
+        assert_eq!(taken(&bench), [(site.clone(), 1, 0)], "{forgets}");
+        tally.answered(Duration::ZERO);
+        drop(tally);
+        assert_eq!(taken(&bench), [(site, 0, 1)], "{forgets}");
+        assert_eq!(taken(&bench), []);
+    }
+}
+
+#[test]
+fn the_tally_of_an_origin_that_left_twice_is_dropped_after_its_last_request() {
+    let store = Store::new(64 * 1024, None);
+    let cached = Arc::new(CachedOrigin::new(true));
+    let request = cached.tally.clone();
+    for _ in 0..2 {
+        request.decided(Verdict::Allow, true);
+        store.departed.add(nth(1), &cached);
+    }
+    drop(cached);
+    let mut counts = Vec::new();
+    for _ in 0..2 {
+        store.take_tallies(|_, tallied| counts.push(tallied.verdicts[Verdict::Allow as usize][1]));
+    }
+    assert_eq!(counts, [2]);
+    drop(request);
+    store.take_tallies(|_, tallied| panic!("{tallied:?}"));
+    assert!(store.departed.0.lock().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tallies_of_evicted_origins_are_bounded() {
+    let (bench, _calls) = Bench::holding(64 * 1024);
+    for number in 0..10_000 {
+        bench.store.cached(&nth(number)).tally.decided(Verdict::Allow, true);
+    }
+    let kept = taken(&bench).len();
+    assert!((4000..5000).contains(&kept), "{kept}");
+    assert!(taken(&bench).is_empty());
 }

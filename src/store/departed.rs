@@ -1,0 +1,65 @@
+//! The counts of origins that have left the cache, until [`Store::take_tallies`](super::Store::take_tallies) reads them.
+
+use std::{collections::HashSet, sync::Arc};
+
+use parking_lot::Mutex;
+use quick_cache::Lifecycle;
+
+use super::{
+    cached_origin::{CachedOrigin, Held},
+    tally::Tally,
+};
+use crate::origin::Origin;
+
+/// The tallies of the origins that have left the cache. Keeps at most [`MAX_DEPARTED`]; more are lost.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Departed(pub(super) Arc<Mutex<Tallies>>);
+
+type Tallies = Vec<(Origin, Arc<Tally>)>;
+
+// === impl Departed ===
+
+impl Departed {
+    /// Keeps the tally of an origin that leaves the cache, if it has counts that were not taken, or if a request can
+    /// still add some.
+    pub(super) fn add(&self, origin: Origin, cached: &Arc<CachedOrigin>) {
+        let tally = &cached.tally;
+        let is_in_use = Arc::strong_count(tally) > 1 || Arc::strong_count(cached) > 1;
+        if !is_in_use && !tally.has_untaken() {
+            return;
+        }
+        let mut departed = self.0.lock();
+        if departed.len() < MAX_DEPARTED {
+            departed.push((origin, tally.clone()));
+        }
+    }
+
+    /// Calls `each` with every tally, and keeps those for which it returns `true`. New ones can come in the meantime.
+    pub(super) fn retain(&self, mut each: impl FnMut(&Origin, &mut Arc<Tally>) -> bool) {
+        // `each` can use the cache, which calls `add` while it is locked. So the list must not be locked here.
+        let mut departed = std::mem::take(&mut *self.0.lock());
+        departed.retain_mut(|(origin, tally)| each(origin, tally));
+        // An origin that came back and left again is here twice.
+        let mut seen = HashSet::new();
+        departed.retain(|(_, tally)| seen.insert(Arc::as_ptr(tally)));
+        let mut added = self.0.lock();
+        departed.append(&mut added);
+        departed.truncate(MAX_DEPARTED);
+        *added = departed;
+    }
+}
+
+impl Lifecycle<Origin, Held> for Departed {
+    /// Up to two evicted origins, which the cache drops after it has released its locks.
+    type RequestState = [Option<Held>; 2];
+
+    fn on_evict(&self, state: &mut Self::RequestState, origin: Origin, held: Held) {
+        self.add(origin, &held.cached);
+        if let Some(free) = state.iter_mut().find(|evicted| evicted.is_none()) {
+            *free = Some(held);
+        }
+    }
+}
+
+/// Maximum number of tallies, which take about 1 MiB with their origins. The history reads them every few seconds.
+const MAX_DEPARTED: usize = 4096;
