@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::counts::{Counts, Limits, Refusal, SiteCounts, Slot};
-use crate::decision::DecisionKind;
+use crate::{decision::DecisionKind, text::plain_message};
 
 /// A length of the spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,17 +146,22 @@ impl Rings {
 
     pub(super) fn refused(&mut self, names: &mut Names, refusal: &Refusal<&str>) {
         let current = &mut self.0[1].current;
-        let mut store = |name| names.store(name);
+        // A refusal that cannot be counted must take no room for names.
+        let is_full = current.refusals.len() >= MAX_CURRENT;
+        let mut named = |name: &str| match is_full {
+            true => names.find(name),
+            false => names.store(name),
+        };
         let mut stored = || {
             Some(Refusal {
-                site: store(refusal.site)?,
-                bot: store(refusal.bot)?,
-                rule: store(refusal.rule)?,
+                site: named(refusal.site)?,
+                bot: named(&plain_message(refusal.bot, MAX_TEXT))?,
+                rule: named(&plain_message(refusal.rule, MAX_TEXT))?,
                 kind: refusal.kind,
             })
         };
         if let Some(refusal) = stored()
-            && (current.refusals.len() < MAX_CURRENT || current.refusals.contains_key(&refusal))
+            && (!is_full || current.refusals.contains_key(&refusal))
         {
             current.refusal(refusal, 1);
         }
@@ -219,8 +224,8 @@ impl Ring {
 impl Names {
     /// Returns the stored copy of `name`, or `None` if there is no room for another name.
     pub(super) fn store(&mut self, name: &str) -> Option<Arc<str>> {
-        if let Some(stored) = self.names.get(name) {
-            return Some(stored.clone());
+        if let Some(stored) = self.find(name) {
+            return Some(stored);
         }
         if self.bytes + weight(name) > MAX_BYTES {
             return None;
@@ -231,7 +236,11 @@ impl Names {
         Some(stored)
     }
 
-    /// Returns roughly how many bytes the names take.
+    fn find(&self, name: &str) -> Option<Arc<str>> {
+        self.names.get(name).cloned()
+    }
+
+    /// Returns the space that the names take.
     #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
@@ -249,7 +258,10 @@ fn weight(name: &str) -> usize {
     name.len() + 48
 }
 
-/// Maximum number of different sites, and of different refusals, in the current span. Further ones are not counted.
+/// Maximum length of a rule or of a bot's name in a refusal, in bytes. A longer one is cut, so that a site or a client
+/// with long texts does not use up the room for names.
+const MAX_TEXT: usize = 128;
+/// Maximum number of sites, and of refusals, while a span is counted. Of more, those that come first count.
 const MAX_CURRENT: usize = 4096;
 /// If the current hour has more than `MAX_CURRENT` sites or refusals, it is cut to these numbers.
 const CUT: Limits = Limits {

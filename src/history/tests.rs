@@ -57,6 +57,14 @@ impl Proxy {
         }
     }
 
+    /// Counts a request that a rule refuses.
+    fn refuses(&mut self, bot: &'static str, site: &str, rule: String) {
+        self.decides(bot, site, Reason::Rule, 1);
+        if let Some(refusal) = self.refusals.last_mut() {
+            refusal.rule = rule;
+        }
+    }
+
     fn ends(&mut self, site: &str, failed: u32, answered: u32, micros: u64) {
         let counts = SiteCounts {
             failed,
@@ -420,6 +428,50 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
     let found = proxy.report(0, 3600, 3599, By::Site);
     let total: u64 = totals(&found).iter().map(|(_, total)| total).sum();
     assert_eq!(total, 30_000);
+}
+
+#[test]
+fn long_rules_are_shortened_and_leave_room_for_other_names() {
+    let mut proxy = Proxy::default();
+    for number in 0..2000 {
+        let long = if number % 2 == 0 { "x" } else { "ツ" }.repeat(500);
+        proxy.refuses("Acme", A, format!("Disallow: /{number}-{long}"));
+    }
+    proxy.sample(0);
+    proxy.decides("Other", B, Reason::Rule, 3);
+    proxy.sample(1);
+    let found = proxy.report(0, 60, 59, By::Verdict);
+    let names = |table: &str, field: &str| {
+        let rows = found[table].as_array().expect("rows").iter();
+        let mut names: Vec<_> = rows
+            .map(|row| row[field].as_str().expect("a name").to_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("bots", "bot"), ["Acme", "Other"]);
+    assert_eq!(names("busy_sites", "site"), [A, B]);
+    let rules = names("refusals", "rule");
+    assert_eq!(rules.len(), 10);
+    let is_short = |rule: &String| rule == "Disallow: /x" || rule.len() < 140 && rule.ends_with('…');
+    assert!(rules.iter().all(is_short), "{rules:#?}");
+}
+
+#[test]
+fn refusals_that_are_too_many_to_count_store_no_names() {
+    let mut proxy = Proxy::default();
+    for number in 0..6000 {
+        proxy.refuses("Acme", A, format!("Disallow: /{number}"));
+    }
+    proxy.sample(0);
+    let bytes = proxy.history.0.lock().names.bytes();
+    assert!(bytes < 5000 * 64, "{bytes}");
+    // What is counted already goes on.
+    proxy.refuses("Acme", A, "Disallow: /7".to_owned());
+    proxy.sample(1);
+    let found = proxy.report(0, 60, 59, By::Verdict);
+    let first = &found["refusals"][0];
+    assert_eq!((&first["rule"], &first["count"]), (&"Disallow: /7".into(), &2.into()));
 }
 
 #[test]
