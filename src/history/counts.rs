@@ -79,9 +79,9 @@ impl ByVerdict {
 
     /// Returns each number with the name of its series in a chart, and with what robotgate did with these requests.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Handling, &'static str, u32)> {
-        let of_verdict = |verdict: Verdict| match verdict {
-            Verdict::Allow => (Handling::Allowed, verdict.as_str()),
-            _ => (Handling::Refused, verdict.as_str()),
+        let of_verdict = |verdict: Verdict| {
+            let is_allowed = verdict == Verdict::Allow;
+            (Handling::of(is_allowed, is_allowed), verdict.as_str())
         };
         let series = Verdict::ALL.into_iter().map(of_verdict);
         let series = series.chain([(Handling::NotEnforced, NOT_ENFORCED)]);
