@@ -305,6 +305,16 @@ impl Metrics {
         totals
     }
 
+    /// Returns the value of the label `bot` for the requests of this bot. `None` is for requests that name no bot.
+    pub fn bot_label<'b>(&self, bot: Option<&'b str>, is_configured: bool) -> &'b str {
+        match bot {
+            None => NONE,
+            Some(NONE) if is_configured => NONE,
+            Some(bot) if is_configured && self.bots.lock().contains_key(bot) => bot,
+            Some(_) => OTHER,
+        }
+    }
+
     /// Returns the number of completed requests.
     pub fn requests(&self) -> u64 {
         self.requests.iter().map(Counts::total).sum()

@@ -40,6 +40,8 @@ pub struct LoggedRefusal<'r> {
     #[serde(borrow)]
     pub user_agent: Option<Cow<'r, str>>,
     #[serde(borrow)]
+    pub identity: Cow<'r, str>,
+    #[serde(borrow)]
     pub client: Cow<'r, str>,
     #[serde(borrow)]
     pub url: Cow<'r, str>,
@@ -61,9 +63,12 @@ impl<'r> RecordHead<'r> {
 }
 
 impl LoggedRefusal<'_> {
-    /// Returns why the request was not allowed, as text for people: the rule that decided. If no rule decided, what the
-    /// site says about the use of the content. If there is neither, the error of the fetch, or else a sentence for the
-    /// reason.
+    /// Returns whether `bot` is the product token of a bot that is not configured.
+    pub fn is_product_token(&self) -> bool {
+        self.identity == "product-token"
+    }
+
+    /// Returns the rule that decided, or else what the site says about the use, the error, or the reason as a sentence.
     pub fn why(&self) -> Cow<'_, str> {
         let refused = || text::refused(&self.usage.as_ref()?["refused"]);
         match (self.line.zip(self.rule.as_ref()), &self.robots_error) {

@@ -30,8 +30,10 @@ pub struct SiteCounts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Refusal<S> {
     pub site: S,
-    /// Empty if the request names no bot.
+    /// The bot as the log names it. Empty if the request names no bot.
     pub bot: S,
+    /// The bot as the metrics and the other counts of the history name it.
+    pub bot_label: S,
     /// The rule as written; empty if no rule decided.
     pub rule: S,
     pub kind: DecisionKind,

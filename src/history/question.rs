@@ -28,8 +28,9 @@ pub struct Question<'q> {
     pub by: By,
     /// Whether to count only requests that were not forwarded.
     pub only_refusals: bool,
-    /// If set, count only the requests to this site (`site`) or of this bot (`bot`).
+    /// Only this site.
     pub site: Option<&'q str>,
+    /// Only this bot, as the metrics name it.
     pub bot: Option<&'q str>,
     /// Maximum number of rows in each table.
     pub limit: usize,
@@ -43,7 +44,7 @@ impl Question<'_> {
     }
 
     fn is_about(&self, refusal: &Refusal<Arc<str>>) -> bool {
-        self.site.is_none_or(|site| *refusal.site == *site) && self.bot.is_none_or(|bot| *refusal.bot == *bot)
+        self.site.is_none_or(|site| *refusal.site == *site) && self.bot.is_none_or(|bot| *refusal.bot_label == *bot)
     }
 
     /// Calls `put` with the name of each series and its count in `slot`.
@@ -91,7 +92,7 @@ impl Question<'_> {
                 for (refusal, count) in slot.refusals.iter().filter(|(refusal, _)| self.is_about(refusal)) {
                     let name = match by {
                         By::Reason => Some(refusal.kind.reason.as_str().into()),
-                        By::Bot => Some(refusal.bot.clone()),
+                        By::Bot => Some(refusal.bot_label.clone()),
                         By::Site => Some(refusal.site.clone()),
                         By::Verdict | By::Answer => None,
                     };

@@ -62,13 +62,15 @@ pub struct RefusalRow {
     pub before: Option<u32>,
 }
 
-/// Which requests a [`RefusalRow`] counts. In the table of bots, all fields except `bot` are `None`.
+/// What a [`RefusalRow`] counts. In a table for each bot, only the fields about the bot are not `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct RefusedBy {
     #[serde(serialize_with = "if_named")]
     pub site: Option<Arc<str>>,
     #[serde(serialize_with = "if_named")]
     pub bot: Option<Arc<str>>,
+    #[serde(serialize_with = "named")]
+    pub bot_label: Arc<str>,
     #[serde(serialize_with = "if_named")]
     pub rule: Option<Arc<str>>,
     pub verdict: Option<&'static str>,
@@ -267,6 +269,7 @@ impl RefusedBy {
         Self {
             site: known(&refusal.site),
             bot: known(&refusal.bot),
+            bot_label: refusal.bot_label.clone(),
             rule: known(&refusal.rule),
             verdict: Some(refusal.kind.verdict.as_str()),
             reason: Some(refusal.kind.reason.as_str()),

@@ -158,6 +158,7 @@ impl Rings {
                 bot: named(&plain_message(refusal.bot, MAX_TEXT))?,
                 rule: named(&plain_message(refusal.rule, MAX_TEXT))?,
                 kind: refusal.kind,
+                bot_label: named(refusal.bot_label)?,
             })
         };
         if let Some(refusal) = stored()

@@ -36,8 +36,8 @@ struct SavedSlot {
     results: Vec<(SavedKind, u32)>,
     bots: Vec<(u32, ByVerdict)>,
     sites: Vec<(u32, ByVerdict, u32, u32, u64)>,
-    /// Each refusal: its site, bot, rule and kind, and the number of requests.
-    refusals: Vec<(u32, u32, u32, SavedKind, u32)>,
+    /// Site, bot, the bot's label, rule, kind and count.
+    refusals: Vec<(u32, u32, u32, u32, SavedKind, u32)>,
 }
 
 /// A kind of decision: the indices in `names` of the words for its verdict and its reason, and whether the request was
@@ -73,8 +73,9 @@ pub(super) fn write(slots: &[Vec<Arc<Slot>>]) -> String {
                 .collect(),
             refusals: (slot.refusals.iter())
                 .map(|(refusal, count)| {
-                    let [site, bot, rule] = [&refusal.site, &refusal.bot, &refusal.rule].map(|name| index.of(name));
-                    (site, bot, rule, index.of_kind(refusal.kind), *count)
+                    let names = [&refusal.site, &refusal.bot, &refusal.bot_label, &refusal.rule];
+                    let [site, bot, bot_label, rule] = names.map(|name| index.of(name));
+                    (site, bot, bot_label, rule, index.of_kind(refusal.kind), *count)
                 })
                 .collect(),
         });
@@ -131,13 +132,20 @@ pub(super) fn read(text: &[u8], names: &mut Names) -> Result<[Vec<Slot>; Resolut
                 sites.extend(names.store(word(name)?).map(|name| (name, counts)));
             }
             let mut refusals = Vec::new();
-            for (site, bot, rule, kind, count) in slot.refusals.into_iter().take(limits.refusals) {
+            for (site, bot, bot_label, rule, kind, count) in slot.refusals.into_iter().take(limits.refusals) {
                 let mut stored = |number| Ok::<_, Unreadable>(names.store(word(number)?));
-                let (site, bot, rule) = (stored(site)?, stored(bot)?, stored(rule)?);
-                if let (Some(site), Some(bot), Some(rule)) = (site, bot, rule)
+                let names = [stored(site)?, stored(bot)?, stored(bot_label)?, stored(rule)?];
+                if let [Some(site), Some(bot), Some(bot_label), Some(rule)] = names
                     && let Some(kind) = kind_of(kind)?
                 {
-                    refusals.push((Refusal { site, bot, rule, kind }, count));
+                    let refusal = Refusal {
+                        site,
+                        bot,
+                        bot_label,
+                        rule,
+                        kind,
+                    };
+                    refusals.push((refusal, count));
                 }
             }
             kept.push(Slot {
@@ -173,4 +181,4 @@ impl<'n> Index<'n> {
     }
 }
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;

@@ -54,6 +54,7 @@ impl Proxy {
                 rule: if reason == Reason::Rule { "Disallow: /x" } else { "" }.to_owned(),
                 kind,
             });
+                bot_label: bot.to_owned(),
         }
     }
 
@@ -86,6 +87,7 @@ impl Proxy {
                     rule: &*refusal.rule,
                     kind: refusal.kind,
                 })
+                    bot_label: &*refusal.bot_label,
                 .collect(),
         };
         self.history.add(at(second), &sample);
@@ -217,6 +219,44 @@ fn a_question_is_answered_by_verdict_reason_bot_site_and_answer() {
 #[test]
 fn what_is_not_enforced_is_no_refusal() {
     let mut proxy = Proxy::default();
+#[test]
+fn a_bot_is_selected_by_its_label_and_shown_by_its_name() {
+    let mut proxy = Proxy::default();
+    proxy.decides("other", A, Reason::Rule, 2);
+    proxy.refusals[0].bot = "curl".to_owned();
+    proxy.refusals[1].bot = "wget".to_owned();
+    proxy.decides("none", A, Reason::Unidentified, 1);
+    proxy.refusals[2].bot = String::new();
+    proxy.sample(0);
+    for (bot, expected, series) in [
+        ("other", vec![Some("curl"), Some("wget")], vec![(Some("deny"), 2)]),
+        ("none", vec![None], vec![(Some("deny"), 1)]),
+        ("curl", vec![], vec![]),
+    ] {
+        let question = Question {
+            bot: Some(bot),
+            ..question(0, 60, By::Verdict)
+        };
+        let found = report(&proxy.history, 59, &question);
+        assert_eq!(totals(&found), series, "{bot}");
+        for table in ["refusals", "refused_bots"] {
+            let rows = found[table].as_array().expect("rows");
+            assert_eq!(
+                rows.iter().map(|row| row["bot"].as_str()).collect::<Vec<_>>(),
+                expected,
+                "{bot}"
+            );
+            assert!(rows.iter().all(|row| row["bot_label"] == bot), "{found:#}");
+        }
+    }
+    let at_site = Question {
+        site: Some(A),
+        ..question(0, 60, By::Bot)
+    };
+    let found = report(&proxy.history, 59, &at_site);
+    assert_eq!(totals(&found), [(Some("other"), 2), (Some("none"), 1)]);
+}
+
     let not_enforced = DecisionKind {
         verdict: Verdict::Deny,
         reason: Reason::Rule,

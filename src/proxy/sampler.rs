@@ -9,6 +9,7 @@ use crate::{
     audit::LoggedRefusal,
     decision::{DecisionKind, Verdict},
     history::{ByVerdict, Refusal, Sample, SiteCounts},
+    metrics::Metrics,
     store::Tallied,
 };
 
@@ -44,16 +45,21 @@ impl Sampler {
         let sample = Sample {
             totals: self.live.metrics.decision_totals(),
             sites,
-            refusals: logged.iter().map(refusal).collect(),
+            refusals: logged
+                .iter()
+                .map(|logged| refusal(logged, &self.live.metrics))
+                .collect(),
         };
         self.live.history.add(now, &sample);
     }
 }
 
-fn refusal<'r>(logged: &'r LoggedRefusal<'_>) -> Refusal<&'r str> {
+fn refusal<'r>(logged: &'r LoggedRefusal<'_>, metrics: &Metrics) -> Refusal<&'r str> {
+    let bot = logged.bot.as_deref();
     Refusal {
         site: &logged.origin,
-        bot: logged.bot.as_deref().unwrap_or_default(),
+        bot: bot.unwrap_or_default(),
+        bot_label: metrics.bot_label(bot, !logged.is_product_token()),
         rule: logged.rule.as_deref().unwrap_or_default(),
         kind: DecisionKind {
             verdict: logged.verdict,

@@ -36,6 +36,7 @@ words! {
         Rule = "rule",
         Client = "client",
         Agent = "agent",
+        Identity = "identity",
         Forwarded = "forwarded",
         Id = "id",
         Since = "since",
@@ -143,6 +144,7 @@ impl LoggedRefusal<'_> {
             Field::Rule => self.rule.as_ref().is_some_and(contains),
             Field::Client => self.client.starts_with(value),
             Field::Agent => self.user_agent.as_ref().is_some_and(contains),
+            Field::Identity => *self.identity == *value,
             Field::Forwarded => self.forwarded == (value == "yes"),
             Field::Id => *self.id == *value,
             // `Filter::passes` itself compares the times.
@@ -224,7 +226,7 @@ mod tests {
     use crate::text::Timestamp;
 
     const RECORD: &str = r#"{"time":"2026-11-22T08:00:00.000000Z","id":"0192","verdict":"deny","reason":"rule",
-        "forwarded":false,"bot":"AcmeBot","user_agent":"AcmeBot/1.0","client":"10.0.0.7:5000",
+        "forwarded":false,"bot":"AcmeBot","user_agent":"AcmeBot/1.0","identity":"user-agent","client":"10.0.0.7:5000",
         "url":"https://shop.example.com/Private/a b","origin":"https://shop.example.com","rule":"Disallow: /Private",
         "line":3,"robots_error":null,"usage":null,"more":1}"#;
 
@@ -262,6 +264,8 @@ mod tests {
             ("client:10.0.0.", true),
             ("client:0.0.7", false),
             ("agent:acmebot/1", true),
+            ("identity:user-agent", true),
+            ("identity:product-token", false),
             ("id:0192", true),
             ("id:019", false),
             ("since:59m", false),

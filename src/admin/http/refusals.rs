@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_line_gets_a_number_and_its_reason_and_is_otherwise_unchanged() {
-        let line = br#"{"time":"2026-11-22T08:00:00Z","id":"0192","verdict":"deny","reason":"rule","forwarded":false,"client":"","url":"a\u0007?redacted","origin":"","rule":"Disallow: \"","line":3}"#;
+        let line = br#"{"time":"2026-11-22T08:00:00Z","id":"0192","verdict":"deny","reason":"rule","forwarded":false,"identity":"none","client":"","url":"a\u0007?redacted","origin":"","rule":"Disallow: \"","line":3}"#;
         let found = listed(7, &parse(line).unwrap(), line).unwrap();
         let (added, logged) = found.get().split_at(found.get().find("\"time\"").unwrap());
         assert_eq!(added, r#"{"seq":7,"why":"line 3: Disallow: \"","#);

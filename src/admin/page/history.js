@@ -27,6 +27,9 @@ function filterOf(parts, times) {
     .join(" ");
 }
 
+/** Returns the fields of a filter that selects a bot as the history names it: `other` are all bots without a [[bot]]. */
+const partsOfBot = (bot) => (bot === "other" ? { identity: "product-token" } : { bot });
+
 /** Returns the fields of a filter that selects the requests of a series, if each series stands for a verdict. */
 const partsOf = (series) => (series === NOT_ENFORCED ? { forwarded: "yes" } : { verdict: series, forwarded: "no" });
 
@@ -88,7 +91,7 @@ async function showHistory(isNew) {
   const unfetched = await failingFetches(site);
   if (wanted !== wantedHistory) return;
   const exact = { from: report.from, until: report.until };
-  const open = (parts) => `#refusals?${new URLSearchParams({ filter: filterOf({ site, bot, ...parts }, exact) })}`;
+  const open = (parts) => `#refusals?${new URLSearchParams({ filter: filterOf({ site, ...partsOfBot(bot), ...parts }, exact) })}`;
   drawChart($("history-chart"), report, {
     label: only ? "refusals" : by === "answer" ? "answers of sites" : "decisions",
     kind: kindOf(by),
@@ -110,7 +113,7 @@ async function showHistory(isNew) {
       (location.hash =
         report.step > 60
           ? historyHash({ ...wanted, range: "chosen", from: iso(from), until: iso(until) })
-          : `#refusals?${new URLSearchParams({ filter: filterOf({ site, bot }, { from: iso(from), until: iso(until) }) })}`),
+          : `#refusals?${new URLSearchParams({ filter: filterOf({ site, ...partsOfBot(bot) }, { from: iso(from), until: iso(until) }) })}`),
   });
   const parts = [];
   if (report.series.length === 0)
@@ -190,6 +193,8 @@ function tableOf(heads, rows, empty) {
 
 function showTables(report, unfetched, wanted, exact, open) {
   const toSite = (site) => link("origin", { origin: site }, data(site));
+  const toBot = ({ bot, bot_label }, fields) =>
+    make("a", { href: historyHash({ ...wanted, bot: bot_label, ...fields }) }, bot ? data(bot) : "(no bot)");
   const showMost = (id, rows, forwarded, empty) =>
     show($(id), rows, () =>
       tableOf(
@@ -198,7 +203,7 @@ function showTables(report, unfetched, wanted, exact, open) {
           const { site, bot, reason } = row;
           return [
             toSite(site),
-            bot ? make("a", { href: historyHash({ ...wanted, bot }) }, data(bot)) : "(no bot)",
+            toBot(row),
             make("span", {}, make("b", { class: row.verdict }, row.verdict), reason !== row.verdict && `, ${reason}`),
             row.rule && data(row.rule),
             make("a", { href: open({ site, bot: bot ?? "none", reason, forwarded }) }, count(row.count)),
@@ -211,24 +216,19 @@ function showTables(report, unfetched, wanted, exact, open) {
   showMost("most", report.refusals, "no", "Nothing was refused in this time.");
   showMost("not-enforced", report.not_enforced, "yes", "Nothing disallowed was forwarded in this time.");
   show($("refused-bots"), [report.refused_bots, report.bots], () => {
-    const known = new Map(report.bots.map((row) => [row.bot, row]));
+    // The counts of `other` are those of several bots together.
+    const known = new Map(report.bots.filter((row) => row.bot !== "other").map((row) => [row.bot, row]));
     return tableOf(
       ["Bot", "#Refusals", "#Change", "#Too fast (defer)", "#Allowed", "#Not enforced"],
       report.refused_bots
         .slice(0, ROWS)
         .map((row) => [
-          row.bot
-            ? make(
-                "a",
-                { href: historyHash({ ...wanted, bot: row.bot, only: "refusals", by: "reason" }) },
-                data(row.bot),
-              )
-            : "(no bot)",
+          toBot(row, { only: "refusals", by: "reason" }),
           make("a", { href: open({ bot: row.bot ?? "none", forwarded: "no" }) }, count(row.count)),
           than(row.count, row.before),
-          count(known.get(row.bot)?.defer),
-          count(known.get(row.bot)?.allow),
-          count(known.get(row.bot)?.not_enforced),
+          count(known.get(row.bot_label)?.defer),
+          count(known.get(row.bot_label)?.allow),
+          count(known.get(row.bot_label)?.not_enforced),
         ]),
       "No bot was refused in this time.",
     );

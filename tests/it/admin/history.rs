@@ -163,6 +163,20 @@ async fn what_is_forwarded_against_robots_txt_is_counted_apart_from_refusals() {
     assert_eq!((&site["refused"], &site["not_enforced"]), (&1.into(), &2.into()));
     let history = get(&gate, "/api/v1/history?from=1h").await;
     assert_eq!((total(&history, "deny"), total(&history, "not-enforced")), (1, 2));
+    for (bot, series, rows) in [("other", 1, 1), ("Other", 0, 0), ("Trial", 0, 0), ("none", 0, 0)] {
+        let history = get(&gate, &format!("/api/v1/history?from=1h&bot={bot}")).await;
+        let refusals = history["refusals"].as_array().expect("rows");
+        assert_eq!(
+            (total(&history, "deny"), refusals.len()),
+            (series, rows),
+            "{bot}: {history:#}"
+        );
+        assert!(
+            refusals
+                .iter()
+                .all(|row| (&row["bot"], &row["bot_label"]) == (&"Other".into(), &"other".into()))
+        );
+    }
     let history = get(&gate, "/api/v1/history?from=1h&only=refusals&by=reason").await;
     assert_eq!(total(&history, "rule"), 1);
 }
