@@ -112,12 +112,14 @@ impl Rings {
         // minute is not in the hour either.
         if let Some(minute) = minutes.advance(now) {
             hours.advance(minute.at);
-            hours.current.add(&minute);
-            if hours.current.sites.len().max(hours.current.refusals.len()) > MAX_CURRENT {
-                let cut = hours.current.slot(0, CUT);
-                hours.current = Counts::default();
-                hours.current.add(&cut);
+            let hour = &mut hours.current;
+            let sites = hour.sites.len() + minute.sites.len();
+            if sites.max(hour.refusals.len() + minute.refusals.len()) > MAX_CURRENT {
+                let cut = hour.slot(0, CUT);
+                *hour = Counts::default();
+                hour.add(&cut);
             }
+            hour.add(&minute);
             names.sweep();
         }
         hours.advance(now);
@@ -156,9 +158,9 @@ impl Rings {
             Some(Refusal {
                 site: named(refusal.site)?,
                 bot: named(&plain_message(refusal.bot, MAX_TEXT))?,
+                bot_label: named(refusal.bot_label)?,
                 rule: named(&plain_message(refusal.rule, MAX_TEXT))?,
                 kind: refusal.kind,
-                bot_label: named(refusal.bot_label)?,
             })
         };
         if let Some(refusal) = stored()
@@ -166,6 +168,13 @@ impl Rings {
         {
             current.refusal(refusal, 1);
         }
+    }
+
+    /// Returns how many sites and refusals the current span of this resolution has.
+    #[cfg(test)]
+    pub(super) fn counting(&self, resolution: Resolution) -> [usize; 2] {
+        let current = &self.0[resolution as usize].current;
+        [current.sites.len(), current.refusals.len()]
     }
 
     /// Returns the spans, the oldest first and the current one last.
@@ -262,9 +271,10 @@ fn weight(name: &str) -> usize {
 /// Maximum length of a rule or of a bot's name in a refusal, in bytes. A longer one is cut, so that a site or a client
 /// with long texts does not use up the room for names.
 const MAX_TEXT: usize = 128;
-/// Maximum number of sites, and of refusals, while a span is counted. Of more, those that come first count.
-const MAX_CURRENT: usize = 4096;
-/// If the current hour has more than `MAX_CURRENT` sites or refusals, it is cut to these numbers.
+/// Maximum number of sites, and of refusals, while a span is counted. Of more, those that come first count. A map of
+/// this size is as full as it can be, so with one more it would take twice the memory.
+pub(super) const MAX_CURRENT: usize = 4096 / 8 * 7;
+/// What is left of an hour with more.
 const CUT: Limits = Limits {
     bots: 1024,
     sites: 512,

@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use super::{rings::MAX_BYTES, *};
+use super::{
+    rings::{MAX_BYTES, MAX_CURRENT},
+    *,
+};
 use crate::decision::{Reason, Verdict};
 
 /// 2027-01-15 08:00:00 UTC, in seconds since 1970.
@@ -51,10 +54,10 @@ impl Proxy {
             self.refusals.push(Refusal {
                 site: site.to_owned(),
                 bot: bot.to_owned(),
+                bot_label: bot.to_owned(),
                 rule: if reason == Reason::Rule { "Disallow: /x" } else { "" }.to_owned(),
                 kind,
             });
-                bot_label: bot.to_owned(),
         }
     }
 
@@ -84,10 +87,10 @@ impl Proxy {
                 .map(|refusal| Refusal {
                     site: &*refusal.site,
                     bot: &*refusal.bot,
+                    bot_label: &*refusal.bot_label,
                     rule: &*refusal.rule,
                     kind: refusal.kind,
                 })
-                    bot_label: &*refusal.bot_label,
                 .collect(),
         };
         self.history.add(at(second), &sample);
@@ -217,9 +220,6 @@ fn a_question_is_answered_by_verdict_reason_bot_site_and_answer() {
 }
 
 #[test]
-fn what_is_not_enforced_is_no_refusal() {
-    let mut proxy = Proxy::default();
-#[test]
 fn a_bot_is_selected_by_its_label_and_shown_by_its_name() {
     let mut proxy = Proxy::default();
     proxy.decides("other", A, Reason::Rule, 2);
@@ -257,6 +257,9 @@ fn a_bot_is_selected_by_its_label_and_shown_by_its_name() {
     assert_eq!(totals(&found), [(Some("other"), 2), (Some("none"), 1)]);
 }
 
+#[test]
+fn what_is_not_enforced_is_no_refusal() {
+    let mut proxy = Proxy::default();
     let not_enforced = DecisionKind {
         verdict: Verdict::Deny,
         reason: Reason::Rule,
@@ -450,20 +453,33 @@ fn the_memory_is_bounded_with_many_sites_of_long_names() {
             assert!(slot.refusals.len() <= limits.refusals);
         }
     }
-    // The most memory that all slots together can take. This assumes one result for each reason, and a second result,
-    // with another verdict or forwarded, for half of the reasons.
+    // The largest that all slots together can become, with one result for each reason and half of them also with
+    // another verdict, or forwarded.
+    type Bot = (Arc<str>, counts::ByVerdict);
+    type Site = (Arc<str>, SiteCounts);
+    type Refused = (Refusal<Arc<str>>, u32);
     let size = |resolution: rings::Resolution| {
         let limits = resolution.limits();
         let slot = size_of::<counts::Slot>()
-            + limits.bots * size_of::<(Arc<str>, counts::ByVerdict)>()
-            + limits.sites * size_of::<(Arc<str>, SiteCounts)>()
-            + limits.refusals * size_of::<(Refusal<Arc<str>>, u32)>()
+            + limits.bots * size_of::<Bot>()
+            + limits.sites * size_of::<Site>()
+            + limits.refusals * size_of::<Refused>()
             + Reason::ALL.len() * 3 / 2 * size_of::<(DecisionKind, u32)>();
         slot * resolution.spans() as usize
     };
-    let all: usize = rings::Resolution::ALL.into_iter().map(size).sum();
-    assert!(all + MAX_BYTES <= 8 * 1024 * 1024, "{all}");
-    // The totals include the decisions about sites that the slots do not keep.
+    let slots: usize = rings::Resolution::ALL.into_iter().map(size).sum();
+    // The maps of the current minute and the current hour, with a byte more for each place. The metrics count up to 1000
+    // bots by name.
+    let places = |entries: usize| (entries * 8 / 7).next_power_of_two();
+    let current =
+        places(MAX_CURRENT) * (size_of::<Site>() + size_of::<Refused>() + 2) + places(1002) * (size_of::<Bot>() + 1);
+    let all = slots + 2 * current + MAX_BYTES;
+    assert!(all <= 10 * 1024 * 1024, "{all}");
+    for resolution in [rings::Resolution::Minute, rings::Resolution::Hour] {
+        let counted = state.rings.counting(resolution);
+        assert!(counted.into_iter().all(|entries| entries <= MAX_CURRENT), "{counted:?}");
+    }
+    // All decisions are in the numbers.
     drop(state);
     let found = proxy.report(0, 3600, 3599, By::Site);
     let total: u64 = totals(&found).iter().map(|(_, total)| total).sum();
