@@ -117,7 +117,8 @@ impl CopyFile {
         Ok(forgotten.len())
     }
 
-    /// Returns the number of origins whose robots.txt is known.
+    /// Returns the number of origins whose robots.txt is known. In a file of an earlier version, each `tdmrep.json`
+    /// counts as an origin until the first write.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
