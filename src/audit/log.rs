@@ -249,6 +249,7 @@ impl AuditLog {
     /// # Errors
     /// Fails if so many other lines are unwritten that there is no room for this one within [`MAX_WAIT`]. Also fails if
     /// there is room, but the line is not written within another [`MAX_WAIT`].
+    #[cfg(test)]
     pub async fn write(&self, line: &[u8]) -> Result<(), AuditError> {
         self.enqueue(line).await?.wait_until_written().await
     }
