@@ -13,9 +13,9 @@
 //! 3. `gate` serves the request in these steps:
 //!    - `target` finds the origin and the path that the request asks for.
 //!    - `judge` identifies the bot, gets the copy of the origin's robots.txt, and asks [`crate::decision`]. If there is
-//!      no fresh copy, `fetching` fetches one and logs the fetch. The same holds for a `tdmrep.json` (`tdmrep`). If a
-//!      fetch for the same origin is already under way, the request waits for that fetch ([`crate::store`], in
-//!      `store::fetching`).
+//!      no fresh copy, `fetching` fetches one and logs the fetch. robotgate gets a `tdmrep.json` in the same way
+//!      (`tdmrep`). If a fetch for the same origin is already under way, the request waits for that fetch
+//!      ([`crate::store`], in `store::fetching`).
 //!    - `pacing` waits until the site's pace allows the request.
 //!    - `exchange` writes the decision to the audit log. When the origin responds, it checks whether the response
 //!      forbids what the bot uses content for. If so, the bot gets a refusal instead of the response.

@@ -25,7 +25,7 @@ pub(super) struct CachedResponse<'a> {
 }
 
 /// Returns whether robotgate may answer `request` with a stored robots.txt, if it has one. The request must be a GET or
-/// HEAD, and must have no field, such as `Range`, to which only the origin can respond (RFC 9111 §3.5, §5.2.1; RFC 9110
+/// HEAD, and must have no field, such as `Range`, that only the origin can evaluate (RFC 9111 §3.5, §5.2.1; RFC 9110
 /// §13.1).
 pub(super) fn can_answer(request: &RequestHeader) -> bool {
     let is_read = matches!(request.method, Method::GET | Method::HEAD);
@@ -40,8 +40,8 @@ pub(super) fn is_there(decision: &Decision) -> bool {
         .is_some_and(|lookup| CachedResponse::of(lookup, &decision.question.terms.policy, SystemTime::now()).is_some())
 }
 
-/// Returns whether the client already has the response with the tag `etag`, according to its `If-None-Match` (RFC 9110
-/// §13.1.2).
+/// Returns whether the client already has the response with the entity tag `etag`. The request says so in its
+/// `If-None-Match` (RFC 9110 §13.1.2).
 pub(super) fn is_known(request: &HeaderMap, etag: &str) -> bool {
     let fields = request.get_all(header::IF_NONE_MATCH);
     let tags = fields.iter().filter_map(|value| value.to_str().ok());
@@ -74,7 +74,7 @@ impl<'a> CachedResponse<'a> {
     }
 }
 
-/// Request fields to which only the origin can respond, or that announce content for the origin.
+/// Request fields that only the origin can evaluate, or that announce content for the origin.
 const ORIGIN_ONLY: [header::HeaderName; 10] = [
     header::AUTHORIZATION,
     header::CACHE_CONTROL,

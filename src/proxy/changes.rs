@@ -1,5 +1,6 @@
-//! Records when a site changes its robots.txt: in the audit log, the metrics and the list of recent changes. Says which
-//! rules were added and removed, and which of the recent requests in memory would now be decided differently.
+//! Records when a site changes its robots.txt: in the audit log, the metrics and the list of recent changes. This
+//! module also records which rules were added and removed, and which of the recent requests in memory would now be
+//! decided differently.
 //!
 //! No request waits until a change is recorded. A separate thread takes one change after the other, and compares the
 //! robots.txt before the change with the one after it. If too many changes wait, or if robotgate stops, a change is
@@ -168,7 +169,7 @@ impl Change {
     }
 
     /// Compares the robots.txt before the change with the one after it. Decides the recent requests in memory again,
-    /// with each of the two. Blocks for up to a few seconds.
+    /// first by the old robots.txt and then by the new one. Blocks for up to a few seconds.
     fn compare(&self) -> (Changes, Effect) {
         let profile = self.config.robots.policy.profile;
         let found = changes(profile, self.before.text(), self.after.text());
@@ -368,7 +369,7 @@ const MAX_TIME: Duration = Duration::from_secs(2);
 /// Maximum number of requests that the log line of one change lists as examples.
 const MAX_EXAMPLES: usize = 5;
 /// Maximum number of groups that the log line of one change lists. The same maximum applies to the lines that are not
-/// rules, such as `Sitemap`, and to the agents and the rules of one group.
+/// rules, such as `Sitemap`. Within one group, it applies to the agents, to the added rules and to the removed rules.
 const MAX_LISTED: usize = 20;
 /// Maximum number of rules that the log line of one change lists, in all groups together.
 const MAX_RULES: usize = 100;

@@ -40,7 +40,8 @@ pub struct Warnings {
 /// Checks all files and addresses that `config` names.
 ///
 /// # Errors
-/// Fails if a start or a reload with `config` would fail, with the same error.
+/// Fails with the error that a start or a reload with `config` would return. The problems in [`Warnings`] are no errors
+/// here.
 pub fn check(config: &Config) -> Result<Warnings, Unusable> {
     check_files(config)?;
     Ok(Warnings {

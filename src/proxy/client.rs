@@ -41,8 +41,8 @@ impl Client {
     /// `left` more.
     ///
     /// # Errors
-    /// Fails if pingora cannot parse the head. This is not expected, because robotgate has checked the head more
-    /// strictly.
+    /// Fails if pingora cannot parse the head. This is not expected, because robotgate has already checked the head,
+    /// more strictly than pingora does.
     pub(super) async fn http1(wire: Wire, head: Head, left: u32) -> pingora::Result<Self> {
         Ok(Self::Http1(Box::new(Http1::new(wire, head, left).await?)))
     }
@@ -261,7 +261,7 @@ impl Client {
         }
     }
 
-    /// Returns the connection, which now carries a WebSocket. Returns `None` for HTTP/2.
+    /// Returns the connection to the client, to pass the bytes of a WebSocket. Returns `None` for HTTP/2.
     pub(super) fn into_websocket(self) -> Option<Wire> {
         match self {
             Self::Http1(client) => Some(client.into_websocket()),

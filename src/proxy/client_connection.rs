@@ -84,8 +84,8 @@ impl ClientConnection {
         self.guard.for_log(self.client)
     }
 
-    /// Describes the tunnel that `outer_connect` opened on this connection. Requests in the tunnel have the same client
-    /// and the same listener.
+    /// Describes the tunnel that `outer_connect` opened on this connection. Requests in the tunnel have the client and
+    /// the listener of this connection.
     pub(super) fn inside(&self, outer_connect: Arc<OuterConnect>) -> Self {
         Self {
             outer_connect: Some(outer_connect),
@@ -131,11 +131,10 @@ impl OuterConnect {
     }
 
     /// Notes the server name that the client requests in the tunnel's TLS handshake, if it differs from the CONNECT's
-    /// host. robotgate then refuses all requests in the tunnel, because it is not clear for which of the two hosts they
-    /// are.
+    /// host. robotgate then refuses all requests in the tunnel, because they could be meant for either host.
     ///
-    /// A handshake without a name does no harm: robotgate decides the requests for the CONNECT's host, and requests
-    /// that name in its own TLS handshake with the site.
+    /// A handshake without a name does no harm: robotgate decides the requests for the CONNECT's host, and names this
+    /// host in its own TLS handshake with the site.
     pub(super) fn note_server_name(&self, name: &str) {
         if !self.origin.host.matches(name) {
             // `set` fails only if a name is already set. That cannot happen, because a TLS handshake requests only one

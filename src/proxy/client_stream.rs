@@ -46,7 +46,7 @@ struct Lender {
 // === impl ClientStream ===
 
 impl ClientStream {
-    /// Creates a stream that reads `early` before the rest of `inner`.
+    /// Creates a stream whose reads return first `early` and then the bytes from `inner`.
     pub(super) fn new(inner: Stream, early: BytesMut) -> Self {
         Self {
             inner,

@@ -222,7 +222,7 @@ impl ConnectionGuard {
     /// Counts one more request of the client, until the returned guard is dropped.
     ///
     /// # Errors
-    /// Fails if the client has reached its limit of requests at the same time.
+    /// Fails if the client has reached its limit of simultaneous requests.
     pub(super) fn begin_request(self: &Arc<Self>, limits: &Limits) -> Result<RequestGuard, Limit> {
         let before = self.client.requests.fetch_add(1, Ordering::Relaxed);
         // When the guard is dropped, it subtracts this request again. So create the guard before the check, which may
@@ -308,7 +308,8 @@ pub(super) fn kept_connections(files: usize) -> usize {
     (files / 32).clamp(16, 1024)
 }
 
-/// Returns how many files a process has to be allowed to open for `connections` connections.
+/// Returns how many files the process must be allowed to open so that clients can have `connections` connections at the
+/// same time.
 fn files_for(connections: usize) -> usize {
     let without_kept = connections.saturating_mul(2).saturating_add(OTHER_FILES);
     let mut files = without_kept;

@@ -81,9 +81,9 @@ pub(super) async fn serve(mut stream: ClientStream, mut head: Head, context: &Co
     }
 }
 
-/// Returns the credential of the CONNECT, which counts for the requests in the intercepted tunnel. Refuses a CONNECT
-/// that lacks a required credential, because the requests in the tunnel cannot present one. robotgate decides
-/// everything else for each request in the tunnel.
+/// Returns the credential of the CONNECT. robotgate uses it to identify the bot for all requests in the intercepted
+/// tunnel. Refuses a CONNECT that lacks a required credential, because the requests in the tunnel cannot present one.
+/// robotgate decides everything else for each request in the tunnel.
 ///
 /// A CONNECT to a destination that bots must not reach is logged as refused, but robotgate intercepts it nevertheless.
 /// Only in this case, the exchange of the CONNECT is returned too. robotgate never connects to such a destination. It
@@ -169,7 +169,8 @@ async fn gone(stream: &mut ClientStream) {
     std::future::pending().await
 }
 
-/// Logs the decision on a CONNECT. Returns `Ok` if the CONNECT is to be accepted.
+/// Logs the decision on a CONNECT. Returns `Ok` if robotgate is to accept the CONNECT. The error is the response that
+/// refuses it.
 async fn settle(
     exchange: &mut Exchange,
     connect: &ConnectHead,
@@ -193,6 +194,6 @@ async fn settle(
     }
 }
 
-/// While a CONNECT waits for the site's pace, robotgate reads about this many bytes from the client, and leaves the
-/// rest for later.
+/// While a CONNECT waits for the site's pace, robotgate reads about this many bytes from the client, and reads the rest
+/// later.
 const MAX_EARLY: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! Reads the content of a request from the client, and keeps what was read until this exceeds `MAX_KEPT`. If a
+//! Reads the content of a request from the client, and keeps it in memory until it is longer than `MAX_KEPT`. If a
 //! connection to the origin fails, and the origin has certainly not processed the request, robotgate can send the kept
 //! content again on another connection.
 

@@ -256,7 +256,8 @@ impl LoggedFetcher {
     }
 }
 
-/// Returns why a fetch gave no usable robots.txt. `after` is the state of the origin after the fetch.
+/// Returns why a fetch did not return a usable robots.txt or `tdmrep.json`. `after` is the state of the origin after
+/// the fetch.
 pub(super) fn error_of(traced: &Traced, after: &OriginState) -> Option<String> {
     match &traced.fetched {
         Fetched::Failed(failure) => Some(failure.error.to_string()),
@@ -285,9 +286,9 @@ fn digest(answer: &LastAnswer<'_>) -> Option<Sha256> {
 /// Records that a fetch sent a request to `origin`, so that the pace of `origin` takes it into account. If the last
 /// response asks for a pause, records the pause too.
 ///
-/// A redirect must not let one site slow down requests to another. So robotgate does not count a redirected request for
-/// the pace of the other site. It records a pause there only if the redirect led to that site's own document, for
-/// example its robots.txt.
+/// A redirect must not let one site slow down requests to another. So robotgate never counts a redirected request for
+/// the pace of the site to which the redirect leads. It records the pause for that site, and not for `origin`, only if
+/// the redirect leads to the site's own document, for example its robots.txt.
 fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, traced: &Traced, began: Instant) {
     // The caller recorded the request before the fetch. Record it again, because it was sent later than that if
     // connecting took a while.
@@ -303,8 +304,8 @@ fn note_pace(pacer: &SharedPacer, document: &SiteDocument, origin: &Origin, trac
 }
 
 /// Approximate size of a fetch's line in the log, in bytes. Before a fetch, robotgate reserves this much of the memory
-/// for lines that wait to be written (4 MiB). This is enough for almost 10,000 simultaneous fetches, the most that
-/// `robots.max-fetches` allows.
+/// for lines that wait to be written (4 MiB). The 4 MiB are enough for almost 10,000 simultaneous fetches, the most
+/// that `robots.max-fetches` allows.
 const LINE: usize = 424;
 /// Maximum length of a redirect's target in the log, in bytes.
 const MAX_URL: usize = 2 * 1024;

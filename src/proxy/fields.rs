@@ -65,7 +65,8 @@ pub(super) fn is_same_variable(name: impl AsRef<str>, other: impl AsRef<str>) ->
     name.len() == other.len() && name.bytes().map(letters).eq(other.bytes().map(letters))
 }
 
-/// Returns the Via field for a message that was received with `version`: the existing entries, and one for `name`.
+/// Returns the Via field for a message that was received with `version`: the entries that the message already has, and
+/// a new one for the proxy `name`.
 pub(super) fn with_via(headers: &HeaderMap, version: Version, name: &str) -> Option<HeaderValue> {
     let version = match version {
         Version::HTTP_10 => "1.0 ",
@@ -142,10 +143,10 @@ fn has_own_rules(name: &HeaderName) -> bool {
     .contains(name)
 }
 
-/// Removes the members that the proxy `name` added from the list in the header field `field` (RFC 9651 §3.1), and
-/// returns the other members. A member of this proxy is a token or a string that equals `name`. Also removes members
-/// that are neither tokens nor strings, because they name no proxy. Returns `None` if no members remain. Also returns
-/// `None` if the field is not a valid list, because it is then unclear which proxy added what.
+/// Returns the list in the header field `field` (RFC 9651 §3.1) without the members that the proxy `name` added. A
+/// member of this proxy is a token or a string that equals `name`. Also leaves out members that are neither tokens nor
+/// strings, because they name no proxy. Returns `None` if no members remain. Also returns `None` if the field is not a
+/// valid list, because it is then unclear which proxy added what.
 pub(super) fn without_member(headers: &HeaderMap, field: &str, name: &str) -> Option<HeaderValue> {
     let lines: Vec<&[u8]> = headers.get_all(field).iter().map(HeaderValue::as_bytes).collect();
     let mut list = sfv::Parser::new(&lines.join(&b", "[..])).parse::<sfv::List>().ok()?;

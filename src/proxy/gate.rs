@@ -1,6 +1,6 @@
 //! Serves one request from its head to its completion: identifies the bot, decides, writes the decision to the audit
-//! log, and sends the origin's response or a refusal. The functions are in this order. An [`Exchange`] holds the state
-//! of a request.
+//! log, and sends the origin's response or a refusal. The functions are in the order of these steps. An [`Exchange`]
+//! holds the state of a request.
 
 mod forward;
 

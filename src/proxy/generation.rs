@@ -124,7 +124,7 @@ impl Generation {
     /// and the audit log. Someone may have replaced or renamed them.
     ///
     /// # Errors
-    /// Fails if a file or another resource that the configuration names is not available. Nothing has changed then.
+    /// Fails if a file or another resource that the configuration names is not available. A failure changes nothing.
     pub fn followed_by(&self, config: Config, anew: bool) -> Result<Arc<Self>, SetupError> {
         let listening = self.egress.listening.clone();
         Self::build(config, Some(self), anew, listening, self.log_format).map(Arc::new)
@@ -221,8 +221,8 @@ impl Generation {
         self.changes.finish().await;
     }
 
-    /// Returns with how many root certificates robotgate verifies the certificates of origins: first the number of
-    /// those that the system provides, then of those that `https.extra-roots` adds.
+    /// Returns how many root certificates robotgate uses to verify the certificates of origins, as two numbers: first
+    /// those that the system provides, then those that `https.extra-roots` adds.
     pub fn roots(&self) -> (usize, usize) {
         (self.roots.system, self.roots.extra)
     }

@@ -3,8 +3,8 @@
 
 use crate::{text::plain, upstream};
 
-/// Returns why a TLS handshake failed, which is at the end of the text of pingora's error. If the client's certificate
-/// is not valid, returns a sentence that says why.
+/// Returns why a TLS handshake failed. pingora's error says this only at the end of its text. If the client's
+/// certificate is not valid, returns a sentence that says why.
 pub(super) fn cause(error: &pingora::Error) -> String {
     let text = error.to_string();
     if let Some((_, fault)) = text.split_once(CERTIFICATE_FAULT) {

@@ -26,7 +26,7 @@ use crate::{config::HeadLimits, origin::HostPort, ratelimited::ratelimited, wire
 /// A checked head, and the bytes that were read after it.
 #[derive(Debug)]
 pub(super) struct Head {
-    /// All bytes read so far: the head and perhaps some of the content.
+    /// All bytes that were read: the head, and perhaps bytes that follow it, such as the content.
     pub(super) bytes: BytesMut,
     /// Length of the head in `bytes`.
     pub(super) len: usize,
@@ -47,7 +47,7 @@ pub(super) struct ConnectHead {
 /// Time limits for reading a head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeadTimes {
-    /// Time until the first byte.
+    /// How long to wait for the first byte of the head.
     pub(super) idle: Duration,
     /// Time from the first byte to the end of the head.
     pub(super) head: Duration,
@@ -238,7 +238,7 @@ impl ScannedHead {
             without_login
         };
         let target = new_target.as_deref().unwrap_or(target);
-        // Some clients repeat the login in the Host field.
+        // If the URL has a login, some clients repeat the login in the Host field. Remove it there.
         let host = host.map(|host| match names_user {
             Some(_) => host.rsplit(|byte| *byte == b'@').next().unwrap_or(host),
             None => host,
@@ -289,7 +289,7 @@ impl ConnectHead {
 
 impl HeadLimits {
     /// Checks a head that was received over HTTP/2. The head must keep to the limits, which count bytes as in HTTP/1,
-    /// and must not be one that HTTP/1 could misinterpret. HTTP/2 itself checks everything else.
+    /// and must not be one that a parser of HTTP/1 could misinterpret. HTTP/2 itself checks everything else.
     ///
     /// # Errors
     /// Fails if the head exceeds a limit, or says in an unusual way how long its content is.

@@ -1,7 +1,7 @@
 //! Interception: accepts a CONNECT and serves the requests in the tunnel. If the client begins TLS, terminates it with
 //! a certificate of the local certificate authority. Otherwise, serves HTTP without TLS.
 //!
-//! Accepting a CONNECT decides nothing: each request in the tunnel is decided on its own.
+//! Accepting a CONNECT decides nothing: each request in the tunnel is decided separately.
 
 use std::{sync::Arc, time::Instant};
 
@@ -43,8 +43,8 @@ enum LeafError {
     Limit(Limit),
 }
 
-/// Serves the requests inside a CONNECT to `origin`. They are requests for https, unless the first byte in the tunnel
-/// is a capital letter. A request of plain HTTP begins with one, so the requests are then for http.
+/// Serves the requests inside a CONNECT to `origin`. If the first byte in the tunnel is a capital letter, it begins a
+/// request of plain HTTP, so all requests in the tunnel are for `http` URLs. Otherwise, they are for `https` URLs.
 ///
 /// `refused` is `Some` if bots must not reach `origin`. robotgate has then logged the CONNECT as refused, but accepts
 /// it nevertheless, so that the client sees the refusals in the tunnel. `refused` is the exchange of this CONNECT, and
@@ -151,8 +151,8 @@ async fn serve_inside(stream: Stream, outer_connect: Arc<OuterConnect>, context:
     };
     match stream.selected_alpn_proto() {
         Some(ALPN::H2) => streams::serve(stream, outer_connect, &inside).await,
-        // Boxed, because `connection::serve` calls this function when it serves a CONNECT. Without the box, its future
-        // would contain itself.
+        // Boxed, because `connection::serve` calls this function when it serves a CONNECT. Without the box, the future
+        // of this function would contain itself.
         _ => Box::pin(connection::serve(stream, &inside)).await,
     }
 }

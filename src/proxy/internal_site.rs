@@ -1,5 +1,5 @@
 //! `http://robotgate.internal/`: robotgate's own pages, for clients that use robotgate as their proxy. One of them is
-//! the certificate of the certificate authority, so every client that may connect can get it.
+//! the certificate of the certificate authority. Every client that may connect to robotgate can get it there.
 //!
 //! A request is for this site if its parsed target names this host. robotgate then resolves no name, forwards nothing,
 //! and makes and logs no decision. No pages exist under another scheme or port, or through a CONNECT.
@@ -67,8 +67,8 @@ fn proxy(listener: &Listener, generation: &Generation) -> String {
         false => "http",
     };
     let canonical = |address: &std::net::SocketAddr| {
-        // If an IPv4 client has connected to an IPv6 listener, name the IPv4 form of the address: the client knows no
-        // other.
+        // If an IPv4 client has connected to an IPv6 listener, name the IPv4 form of the address: the client does not
+        // know the IPv6 form.
         std::net::SocketAddr::new(address.ip().to_canonical(), address.port())
     };
     match address {

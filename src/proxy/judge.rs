@@ -71,7 +71,7 @@ fn shown<'a>(headers: &'a HeaderMap, outer_connect: Option<&'a OuterConnect>) ->
 
 /// Decides a request. Logs the fetches that the decision needs, but not the decision itself. The fetches count against
 /// the limit of `requester`. A decision that takes long may have to wait for others of this kind. If the site's
-/// robots.txt is looked up, sets `tally` to the counters of the site.
+/// robots.txt is looked up, sets `tally` to the counters of decisions on this site and of its responses.
 ///
 /// # Errors
 /// Fails if the decision needs the robots.txt or the `tdmrep.json` and no fetch can start, or if a long decision waits
@@ -110,7 +110,7 @@ pub(crate) fn decide_with(generation: &Generation, question: Question, lookup: L
     question.decide_with(prohibited, lookup)
 }
 
-/// Decides a question with what robotgate knows about the site in memory, even if that has expired. Fetches nothing.
+/// Decides a question by what robotgate has in memory about the site, even if that has expired. Fetches nothing.
 /// Returns `None` if robotgate knows nothing about the site.
 pub(crate) fn decide_from_memory(generation: &Generation, question: Question) -> Option<Decision> {
     let state = generation.store.held(&question.target.origin)?;
@@ -173,8 +173,8 @@ async fn at_length<T>(
     Ok(tokio::task::block_in_place(decide))
 }
 
-/// Returns why bots may not connect to `origin`, as far as robotgate knows that before it resolves the name. Returns
-/// `None` if they may.
+/// Returns why bots may not connect to `origin`. Returns `None` if nothing forbids it before the name is resolved. The
+/// addresses of a name are checked later.
 pub(super) fn screen(generation: &Generation, origin: &Origin) -> Option<String> {
     let screened = generation.egress.screen(origin);
     screened.err().map(|prohibited| prohibited.to_string())

@@ -37,7 +37,8 @@ pub(super) struct Tally {
     counts: [EventCounter; Limit::ALL.len()],
 }
 
-/// How often a client may do something within a time. The allowance refills gradually, up to the full amount.
+/// How often a client may still do something, for example cause a new certificate. The allowance refills gradually, up
+/// to the full amount.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance {
     left: f64,
@@ -188,7 +189,7 @@ impl Allowance {
         }
     }
 
-    /// Uses one unit of the allowance, of which a client may use `amount` in each `time`. Returns `false` if none is
+    /// Uses one unit of the allowance. In each `time`, a client may use `amount` units. Returns `false` if none is
     /// left.
     pub(super) fn take(&mut self, amount: u32, time: Duration, now: Instant) -> bool {
         self.left = self.refilled(amount, time, now);

@@ -85,8 +85,8 @@ words! {
     }
 }
 
-/// A function that serves an operator's connection in a task of its own, until the token is cancelled when the socket
-/// closes.
+/// A function that serves an operator's connection in a separate task. The token is cancelled when the socket closes,
+/// and the task then ends the connection.
 pub type ServeOperator = Arc<dyn Fn(TcpStream, SocketAddr, CancellationToken) + Send + Sync>;
 
 /// A socket and the task that accepts its connections.
@@ -101,8 +101,8 @@ struct Listener {
 
 impl Listeners {
     /// Creates listeners that accept no connections yet. `cut_off` ends connections that are still open when a stop has
-    /// taken too long. `inherited` are the sockets with which the process was started. The first configuration uses
-    /// those that it names, and the others are closed.
+    /// taken too long. `inherited` are the sockets that the process inherited, for example from systemd. robotgate uses
+    /// those whose addresses the first configuration names, and closes the others.
     ///
     /// Must be called within a Tokio runtime.
     pub fn new(shutdown: ShutdownWatch, cut_off: CancellationToken, inherited: Vec<std::net::TcpListener>) -> Self {
@@ -138,7 +138,7 @@ impl Listeners {
         let mut others = all.clone();
         let exact = |(named, speaks)| {
             // For example, HTTP and TLS may both have the address 127.0.0.1:0, where port 0 means any free port. Each
-            // then needs its own socket.
+            // protocol then needs a separate socket.
             let is_same = |socket: &Socket| match socket.named == named {
                 true => socket.speaks == speaks || named.port() != 0,
                 false => socket.address == named,
@@ -306,14 +306,14 @@ async fn watched(accepting: impl Future<Output = ()>, failed: CancellationToken)
 
 impl Planned {
     /// Begins to listen on all sockets, and adds their addresses to `listening`. From now on, clients can connect to
-    /// the new sockets, but have to wait there.
+    /// the new sockets, but have to wait until [`Listeners::take_up`] accepts their connections.
     ///
     /// # Errors
     /// Fails if another program has begun to listen on an address in the meantime.
     pub fn open(self, listening: &Listening) -> Result<Open, ListenError> {
         let addresses: Vec<SocketAddr> = self.sockets.iter().map(|socket| socket.address).collect();
-        // Add the addresses first. A request to one of them may be about to be forwarded, and bots must not reach
-        // robotgate's own listeners.
+        // Add the addresses before the sockets begin to listen, because bots must not reach robotgate's own listeners.
+        // A request to one of these addresses may be about to be forwarded.
         listening.add(&addresses);
         let open = |planned: PlannedSocket| {
             Ok(Socket {

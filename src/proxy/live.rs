@@ -100,7 +100,7 @@ impl Live {
 
     fn keep_audit_log(&self, before: &Generation, generation: &Generation) {
         let mut logs = self.audit_logs.lock();
-        // Drop the logs that only this list still holds. When a log is dropped, it writes its remaining lines.
+        // Drop the logs that only this list still refers to. When a log is dropped, it writes its remaining lines.
         logs.retain(|log| Arc::strong_count(log) > 1);
         if !Arc::ptr_eq(&before.audit, &generation.audit) {
             let output = generation.audit.output();

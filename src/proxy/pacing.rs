@@ -24,7 +24,7 @@ pub(super) enum Unpaced {
 
 /// Waits until the site's pace allows a request that is to be forwarded, and stores this permission in `exchange`.
 /// After a wait, decides the request again, because the site's robots.txt may have changed. If the wait would be too
-/// long, returns the decision to defer the request instead. `gone` completes when the client leaves.
+/// long, returns a decision that defers the request. `gone` completes when the client leaves.
 ///
 /// # Errors
 /// Fails if the client has left, or the request cannot be decided again.
@@ -82,13 +82,13 @@ impl Generation {
     /// forwarded or has no limits.
     fn pace_of(&self, decision: &Decision) -> Option<(&SharedPacer, Limits)> {
         let pacer = self.pacer.as_ref().filter(|_| decision.forwarded)?;
-        // `limits` fails only if the `Crawl-delay` of the site is too long. Such a request is not forwarded, so it does
-        // not get here.
+        // `limits` fails only if the `Crawl-delay` of the site is too long. robotgate does not forward requests to such
+        // a site, so this code is not reached for them.
         Some((pacer, decision.limits().ok()??))
     }
 
-    /// Returns at which time a request with this decision would be forwarded, and why not now. Returns `None` if it
-    /// would be forwarded now. Does not reserve that time for the request.
+    /// Returns when the site's pace would allow a request with this decision, and which limit delays it. Returns `None`
+    /// if the pace would allow the request now. Does not reserve that time for the request.
     pub(crate) async fn not_before(&self, decision: &Decision) -> Option<(SystemTime, Cause)> {
         let (pacer, limits) = self.pace_of(decision)?;
         let bot = decision.bot().unwrap_or_default();

@@ -60,8 +60,8 @@ pub(super) fn note_trust(context: &Context) {
     }
 }
 
-/// Logs that a client closed a connection. Logs nothing if the client is a browser, or if its other connections show
-/// that it trusts the certificate.
+/// Logs that a client closed a connection, probably because it rejects the certificate. Logs nothing if the client is a
+/// browser, or if its other connections show that it trusts the certificate.
 async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context) {
     if outer_connect.user_agent.as_ref().is_some_and(is_browser) {
         return;
@@ -81,8 +81,8 @@ async fn log_close(cause: &str, outer_connect: &OuterConnect, context: &Context)
     }
 }
 
-/// Identifies which program connects to which origin, as far as the CONNECT tells. Returns `None` if the CONNECT has no
-/// User-Agent.
+/// Returns the client's address, its User-Agent and the origin, which together stand for one program and its
+/// connections to one origin. Returns `None` if the CONNECT has no User-Agent.
 fn program<'a>(outer_connect: &'a OuterConnect, context: &Context) -> Option<impl Hash + 'a> {
     let user_agent = outer_connect.user_agent.as_ref()?;
     Some((

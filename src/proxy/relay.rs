@@ -1,8 +1,8 @@
 //! Passes the content of a request to the origin, and the response to the client, at the same time. Ends when both are
 //! complete or one side fails.
 //!
-//! Neither direction blocks the other: one task polls both sides in turn, for bytes to read and for room to write, and
-//! both sides wake that task. Each direction waits for one side at a time, and only for a limited time.
+//! Neither direction blocks the other, because one task serves both directions. It wakes when the client or the origin
+//! has sent bytes, or can accept more. Each direction waits for one side at a time, and only for a limited time.
 
 mod answer;
 
@@ -49,7 +49,7 @@ pub(super) enum Relayed {
     /// The client has the whole response. `reusable` is true if the origin also has the whole request, so that the
     /// connection to it can be used again.
     Complete { reusable: bool },
-    /// The connection now carries a WebSocket.
+    /// The origin has opened the WebSocket that the client asked for.
     Websocket,
 }
 
@@ -69,7 +69,7 @@ pub(super) enum Broken {
 enum Up {
     /// More content is expected from the client.
     Content,
-    /// All content has been passed to the connection, which has not sent all of it yet.
+    /// All content has been passed to the connection to the origin, which has not sent all of it yet.
     Ending,
     Sent,
     /// The origin does not accept the rest of the request. It may still respond.
@@ -81,7 +81,7 @@ enum Up {
 enum Down {
     Head,
     Content,
-    /// The client has not yet received all bytes of the response.
+    /// The whole response has been passed on, but not all of its bytes have been sent to the client yet.
     Ending(Relayed),
 }
 
@@ -91,9 +91,9 @@ struct State {
     up_since: Instant,
     down_since: Instant,
     informational: usize,
-    /// What [`Server::ftp_progress`] returned last.
+    /// The latest value of [`Server::ftp_progress`].
     ftp_progress: u64,
-    /// Number of bytes of the response's content that are still to come, if the head gives the length.
+    /// Number of bytes of the response's content that are still to come, if the head says the length.
     left: Option<u64>,
     /// Whether the response has no content for the client, even if the origin sends some.
     discards: bool,
@@ -118,7 +118,7 @@ impl Relay<'_> {
     ///
     /// # Errors
     /// Fails if one side fails or is too slow, or if the response is withdrawn; see [`Broken`]. `status` of the
-    /// exchange is set if the client has been sent the head of a response.
+    /// exchange is set if the head of a response was passed to the client.
     pub(super) async fn run(mut self) -> Result<Relayed, Broken> {
         let now = Instant::now();
         let mut state = State {
@@ -162,7 +162,8 @@ impl Relay<'_> {
                 break;
             }
         }
-        // An FTP server answers several commands before there is a response head. Each answer extends the deadline.
+        // An FTP server answers several commands before there is a response head. Each of these answers extends the
+        // deadline.
         let progress = self.server.ftp_progress();
         down_moved |= std::mem::replace(&mut state.ftp_progress, progress) != progress;
         if up_moved || down_moved {

@@ -90,7 +90,7 @@ struct Refusal<'a> {
 impl OwnResponse {
     /// Returns the response to a refused request. If the refusal is for a missing credential that the client could
     /// send, the status is 407 (RFC 9110 §15.5.8), because after a 403 clients give up and send no credential.
-    /// Otherwise, [`status_of`] gives the status.
+    /// Otherwise, [`status_of`] chooses the status.
     pub(super) fn refusal(texts: &DecisionTexts<'_>, request: &HeaderMap, refusals: &Refusals, name: &str) -> Self {
         let reason = texts.reason;
         let (cause, detail) = (texts.cause(), texts.detail());
@@ -144,8 +144,8 @@ impl OwnResponse {
     pub(super) fn problem(problem: &Problem<'_>, request: &HeaderMap, name: &str) -> Self {
         let (status, error, title) = problem.kind();
         let detail = problem.detail();
-        // With these statuses, the client exceeded a limit, the proxy is too busy, or it cannot write its audit log or
-        // its evidence. The same request can succeed a little later.
+        // The status is one of these if the client exceeded a limit, or if robotgate is too busy or cannot write its
+        // audit log or its evidence. The same request can succeed a little later.
         let passes = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         let retry_after = passes.then_some(RETRY_AFTER);
         let details = Details {
@@ -166,8 +166,8 @@ impl OwnResponse {
             answer.set("Retry-After", seconds.to_string());
         }
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            // robotgate sends this status if a request for one of its own pages or for an FTP site has another method
-            // (RFC 9110 §15.5.6).
+            // robotgate sends this status if a request for one of its own pages or for an FTP site has a method other
+            // than GET and HEAD (RFC 9110 §15.5.6).
             answer.set("Allow", "GET, HEAD".to_owned());
         }
         answer
@@ -181,8 +181,9 @@ impl OwnResponse {
         answer
     }
 
-    /// Returns the response to a request for a robots.txt of which robotgate has a copy. It has the header fields of a
-    /// cache (RFC 9111 §4, RFC 9211).
+    /// Returns robotgate's own response to a bot's request for a robots.txt: the stored file, or only the stored status
+    /// if the site has no robots.txt. The response is a 304 if the bot already has the file. It has the header fields
+    /// of a cache (RFC 9111 §4, RFC 9211).
     pub(super) fn cached(
         cached: &CachedResponse<'_>,
         request: &HeaderMap,
@@ -216,7 +217,8 @@ impl OwnResponse {
         answer.set("Cache-Control", format!("max-age={life}"));
         let found = match cached.found {
             CacheStatus::Hit | CacheStatus::Stale => "hit",
-            // With `Queued`, the fetch has not begun, so there is no copy to send, and this does not occur here.
+            // `Queued` does not occur here: it means that the fetch has not begun, so there is no stored response to
+            // send.
             CacheStatus::Miss | CacheStatus::Queued => "fwd=miss; stored",
             CacheStatus::Collapsed => "fwd=miss; collapsed",
         };

@@ -157,7 +157,7 @@ pub(super) fn to_client(
 /// Fields that are removed from every request, because they are for one connection only.
 static NOT_TO_ORIGINS: [HeaderName; 3] = [header::CONNECTION, header::TRANSFER_ENCODING, header::TRAILER];
 
-/// Removes robotgate's own fields from trailers.
+/// Removes from trailers the fields that only robotgate may set.
 pub(super) fn trailers(trailers: &mut HeaderMap) {
     trailers.remove(ROBOTS_DECISION);
     trailers.remove(PROXY_STATUS);

@@ -81,8 +81,8 @@ pub fn build(tls: &Tls) -> Result<ServerTls, ServerTlsError> {
     if tls.client_roots.is_empty() {
         config.ticketer = Ticketer::new()?;
     } else {
-        // Without tickets, no session is resumed. A client that resumes presents no certificate, so robotgate could not
-        // check whether the certificate is still valid.
+        // Without tickets, no session is resumed. A client that resumes a session presents no certificate, so robotgate
+        // could not check whether the certificate is still valid.
         config.send_tls13_tickets = 0;
     }
     Ok(ServerTls {

@@ -1,5 +1,5 @@
 //! Serves the requests of an HTTP/2 connection, and limits them. The HTTP/2 library itself limits malformed frames,
-//! endless fragments, and requests that are cancelled before robotgate gets them (RFC 9113 §10.5). This module
+//! heads in endless fragments, and requests that are cancelled before robotgate gets them (RFC 9113 §10.5). This module
 //! enforces the other limits.
 
 use std::{
@@ -196,7 +196,7 @@ impl HttpServerApp for Streams {
             .max_concurrent_streams(self.max_streams)
             // At this limit of cancelled requests, the library would end the connection without an error message.
             // robotgate counts cancelled requests itself, and reports an error. So the library's limit is high, and
-            // only applies if robotgate is too slow.
+            // only applies if robotgate counts too slowly.
             .max_pending_accept_reset_streams(UNCOUNTED * (self.max_streams as usize + self.max_resets as usize))
             // Maximum number of bytes of a response that robotgate keeps in memory while the client does not read.
             .max_send_buffer_size(SEND_BUFFER)

@@ -97,7 +97,7 @@ impl LoggedFetcher {
     }
 
     /// Returns an audit log record about a fetched `tdmrep.json`, without the fields about the response. `states` are
-    /// what was known of the origin before and after the fetch.
+    /// what robotgate knew about the file before and after the fetch.
     fn tdmrep_record<'a>(
         &'a self,
         origin: &'a str,
@@ -138,8 +138,8 @@ fn holds(state: &OriginState) -> Option<&'static str> {
 }
 
 /// Minimum memory for the `tdmrep.json` files, in bytes, but never more than half of `cache.max-bytes`. Several files
-/// of the maximum size have to fit. Otherwise, robotgate would not keep such a file, and would fetch it for each
-/// request.
+/// of the maximum size have to fit. Otherwise, robotgate would not keep a file of this size, and would fetch it for
+/// each request.
 const MIN_BYTES: u64 = 8 * 1024 * 1024;
 /// Memory for the `tdmrep.json` files if only questions of operators need them, in bytes. It is so little that it comes
 /// on top of `cache.max-bytes`. If bots need the files, the memory for them is always more than this, so

@@ -76,8 +76,8 @@ pub(super) async fn serve(mut stream: ClientStream, mut exchange: Exchange, requ
     exchange.complete().await;
 }
 
-/// Passes bytes both ways. If the client begins with TLS, first checks that the TLS handshake requests the host for
-/// which the tunnel was allowed. On port 443, the client has to begin with TLS.
+/// Passes bytes both ways. If the client begins with TLS, first checks that the TLS handshake requests the host of the
+/// CONNECT. On port 443, the client has to begin with TLS.
 ///
 /// Some servers ask for a second ClientHello and take the host from that one, so it is checked too.
 ///

@@ -162,8 +162,8 @@ impl Http1 {
             ..
         } = self;
         if is_cut || !session.will_keepalive() || !session.is_body_done() {
-            // After a response that was cut off, do not close TLS properly, because the client could take that response
-            // for a complete one.
+            // If the response was cut off, do not close TLS properly. After a proper end of TLS, the client could take
+            // the response for a complete one.
             if !is_cut {
                 at_once(wire.shutdown());
             }
@@ -177,7 +177,8 @@ impl Http1 {
 
     pub(super) fn into_websocket(self) -> Wire {
         let Self { mut session, wire, .. } = self;
-        // The session may hold bytes that it read together with the head. This read returns them without waiting.
+        // The session may have read bytes of the WebSocket together with the head. This read returns them without
+        // waiting.
         if let Some(Ok(Some(early))) = at_once(session.read_body_bytes()) {
             wire.unread(BytesMut::from(early));
         }
@@ -205,5 +206,5 @@ impl ClientFault {
     }
 }
 
-/// More content may be sent only while fewer bytes than this wait to be sent.
+/// While this number of bytes or more wait to be sent to the client, robotgate does not pass on more of the response.
 const MAX_UNSENT: usize = 16 * 1024;

@@ -29,5 +29,5 @@ pub(in crate::proxy) async fn answer_and_close(
 }
 
 /// The response that opens a tunnel. It has a status line and an empty line, but no header fields, because some clients
-/// do not read any there (RFC 9110 §9.3.6).
+/// do not read the header fields of this response (RFC 9110 §9.3.6).
 pub(in crate::proxy) const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";

@@ -32,7 +32,7 @@ use crate::{
 pub(super) enum Forwarded {
     /// The client has received the whole response.
     Complete,
-    /// The connection is now a WebSocket. The value is the connection to the origin.
+    /// The origin has opened the WebSocket that the client asked for. The value is the connection to the origin.
     Websocket(Wire),
 }
 
@@ -92,10 +92,10 @@ pub(super) async fn forward(
     Err(Broken::Server(Fault::ConnectionTerminated))
 }
 
-/// Returns whether the request may use an idle connection that robotgate has kept from an earlier request. The origin
-/// may be about to close that connection, so robotgate must be able to send the request again on another one. Therefore
-/// the request must be idempotent (RFC 9110 §9.2.2). It also must have no content, because robotgate does not keep the
-/// content to send it again.
+/// Returns whether the request may use an idle HTTP/1.1 connection that robotgate has kept from an earlier request. The
+/// origin may be about to close that connection, so robotgate must be able to send the request again on another one.
+/// Therefore the request must be idempotent (RFC 9110 §9.2.2). It also must have no content, because over HTTP/1.1,
+/// robotgate does not keep the content to send it again.
 fn may_repeat(client: &mut Client) -> bool {
     let is_idempotent = matches!(
         client.head().method,
@@ -228,5 +228,5 @@ fn settle(
 }
 
 /// Maximum number of connections that robotgate tries for one request. It tries another one if the origin closed the
-/// one before without a response, or said that it did not process the request.
+/// previous one without a response, or said that it did not process the request.
 const MAX_TRIES: usize = 3;

@@ -252,8 +252,8 @@ fn is_same_file(before: &Cache, after: &Cache) -> bool {
         let path = cache.path.as_deref()?;
         let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
         let file = folder.and_then(|folder| Some(folder.join(path.file_name()?)));
-        // In `file`, the symbolic links in the path of the folder are resolved. If the file exists, its own name may
-        // also be a symbolic link, so resolve the whole path instead.
+        // In `file`, only the symbolic links in the path of the folder are resolved. The file itself may also be a
+        // symbolic link. So if it exists, use the whole path with all links resolved.
         Some(path.canonicalize().ok().or(file).unwrap_or_else(|| path.to_owned()))
     };
     before.path == after.path || resolved(before) == resolved(after)
@@ -316,8 +316,8 @@ fn sealer(config: &Config, before: Option<&Generation>) -> Option<Arc<Sealer>> {
 
 /// Maximum number of certificates for intercepted hosts that robotgate keeps in memory.
 const MAX_LEAVES: usize = 10_000;
-/// Returns how many decisions that take long may run at the same time. Each of them keeps a core busy, so the other
-/// half of the cores stays free for the rest of the proxy.
+/// Returns half the number of cores. This many decisions that take long may run at the same time. Each of them keeps a
+/// core busy, so half of the cores stay free for the rest of the proxy.
 fn half_of_the_cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }

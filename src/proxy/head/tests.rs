@@ -6,7 +6,7 @@ use tokio::io::{AsyncWriteExt as _, DuplexStream};
 use super::*;
 use crate::origin::HostPortError;
 
-/// Returns the server's end of a connection, which buffers at most `capacity` bytes, and the client's end.
+/// Returns both ends of a connection that buffers at most `capacity` bytes: first the server's end, then the client's.
 fn pipe(capacity: usize) -> (Wire, DuplexStream) {
     let (stream, client) = tokio::io::duplex(capacity);
     (Wire::new(Box::new(stream)), client)

@@ -106,7 +106,7 @@ fn socket(address: SocketAddr) -> io::Result<TcpSocket> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // Connections of an earlier robotgate process may still hold the port. They must not prevent a start.
+    // Connections of an earlier robotgate process may still use the port. They must not prevent a start.
     socket.set_reuseaddr(true)?;
     Ok(socket)
 }

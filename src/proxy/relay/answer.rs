@@ -99,7 +99,7 @@ impl Relay<'_> {
     }
 }
 
-/// Converts pingora's error for a response head in which a field could not be set.
+/// Converts the error that pingora returns if it cannot set a field of a response head.
 fn internal(error: Box<pingora::Error>) -> Broken {
     Broken::Server(Fault::Internal(error.to_string()))
 }

@@ -183,8 +183,8 @@ pub(in crate::proxy) fn explained(error: ProxyError) -> Option<(&'static str, &'
             "The request has passed through this proxy before.",
             "Check the proxy settings along the way. Two robotgates in a row need different names (proxy.name).",
         ),
-        // A refused request (`HttpRequestDenied`) is reported with the reason of its decision instead. The other types
-        // here are only logged.
+        // For a refused request (`HttpRequestDenied`), the client gets the reason of the decision, not a text from this
+        // list. robotgate only logs the other types here.
         ProxyError::HttpRequestDenied
         | ProxyError::ClientGone
         | ProxyError::Idle

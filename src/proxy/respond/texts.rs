@@ -33,8 +33,9 @@ impl DecisionTexts<'_> {
             let seconds = micros_since_1970(not_before).div_ceil(1_000_000);
             let _ = write!(out, "; not-before=@{seconds}");
         }
-        // Name the enforcement `report` only if the request is forwarded. For some reasons, robotgate refuses a request
-        // of a bot with `report` nevertheless. The parameter would then contradict the status of the response.
+        // Name the enforcement `report` only if the request is forwarded. Depending on the reason of the decision,
+        // robotgate refuses some requests of a bot with `report` nevertheless. In such a refusal, the parameter would
+        // contradict the status.
         if self.enforcement == Enforcement::Report && self.forwarded {
             out.push_str("; enforcement=");
             out.push_str(self.enforcement.as_str());

@@ -46,8 +46,8 @@ pub(super) enum FirstBytes {
 // === impl Opening ===
 
 impl Opening {
-    /// Creates a parser for the client's bytes after a HelloRetryRequest, with which a server asks for a second
-    /// ClientHello.
+    /// Creates a parser for the bytes that the client sends after a HelloRetryRequest. By this message, a server asks
+    /// for a second ClientHello.
     pub(super) fn after_retry() -> Self {
         Self {
             follows_retry: true,
@@ -94,7 +94,7 @@ impl Opening {
                             self.hello_length = length;
                             server_name(&hello).map_or(FirstBytes::NoName, FirstBytes::Name)
                         }
-                        // After the ClientHello, its record contains another message, which could be a second
+                        // The TLS record of the ClientHello contains another message after it, which could be a second
                         // ClientHello.
                         _ => FirstBytes::Unreadable,
                     }
@@ -228,8 +228,8 @@ fn number(bytes: &[u8]) -> usize {
     bytes.iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
 }
 
-/// How many bytes a server may send as its answer to a ClientHello, or a client before its second ClientHello. rustls
-/// limits a ClientHello to the same size.
+/// Maximum number of bytes that a server may send as its answer to a ClientHello, or a client before its second
+/// ClientHello. rustls limits a ClientHello to the same size.
 pub(super) const LONGEST: usize = 0xffff;
 
 /// Length of the head of a TLS record: its type, version and length (RFC 8446 §5.1).
