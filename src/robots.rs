@@ -153,7 +153,8 @@ pub struct RuleId {
 /// Whether a rule allows or disallows paths (RFC 9309 §2.2.2).
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum RuleKind {
-    /// Allows paths. Sorts before `Disallow`, because it wins if both patterns are equally long.
+    /// Allows paths. Sorts before `Disallow`, because an `Allow` wins against a `Disallow` with an equally long
+    /// pattern.
     Allow,
     /// Disallows paths. A `Disallow` with an empty pattern disallows nothing.
     Disallow,
@@ -221,10 +222,10 @@ impl RobotsTxt {
         }
     }
 
-    /// Returns the rules for `agent`, exactly as Google's parser picks them. Of each user-agent in the file, it takes
-    /// only the letters, `-` and `_` at the start, and compares them with `agent`, ignoring case. If none is equal, the
-    /// rules for `*` apply (RFC 9309 §2.2.1). An empty `agent` equals a user-agent that begins with another character,
-    /// such as a digit, because the part that is compared is then empty too.
+    /// Returns the rules for `agent`, exactly as Google's parser picks them. The parser takes only the letters, `-` and
+    /// `_` at the start of each user-agent in the file, and compares them with `agent`, ignoring case. If no user-agent
+    /// equals `agent`, the rules for `*` apply (RFC 9309 §2.2.1). If a user-agent begins with a different character,
+    /// such as a digit, the compared part is empty, so it equals an empty `agent`.
     #[must_use]
     pub fn agent(&self, agent: &str) -> Agent<'_> {
         match &self.rules {

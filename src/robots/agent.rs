@@ -24,8 +24,8 @@ pub struct Agent<'a> {
 pub struct Match {
     /// Whether the path may be fetched.
     pub allowed: bool,
-    /// The rule that decided. `None` if no rule matched, which allows the path. A rule without a pattern matches every
-    /// path.
+    /// The rule that decided. `None` if no rule matched, which allows the path. A rule without a pattern matches and
+    /// allows every path.
     pub rule: Option<RuleId>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Agent<'a> {
     }
 
     /// Returns the name of the group that applies: the agent's own name, as the file first spells it, or `*`. `None` if
-    /// the file has no such group; everything is then allowed.
+    /// the file has neither group; everything is then allowed.
     #[must_use]
     pub fn group(&self) -> Option<&'a str> {
         self.group
@@ -67,8 +67,8 @@ impl<'a> Agent<'a> {
     }
 
     /// Decides whether the agent may fetch `path`, which must begin with `/` and includes parameters and query, as
-    /// [`path_of_url`](super::path_of_url) returns it. The rule with the longest matching pattern wins. If an `Allow`
-    /// and a `Disallow` are equally long, the `Allow` wins (RFC 9309 §2.2.2).
+    /// [`path_of_url`](super::path_of_url) returns it. The rule with the longest matching pattern wins. If the patterns
+    /// of an `Allow` and a `Disallow` are equally long, the `Allow` wins (RFC 9309 §2.2.2).
     ///
     /// ```
     /// use robotgate::robots::RobotsTxt;
@@ -93,8 +93,9 @@ impl<'a> Agent<'a> {
     /// time. Subtracts the searched bytes from `budget`.
     ///
     /// A file of thousands of wildcard rules can make one decision on a long path take a second. The budget bounds that
-    /// time, because a stranger wrote the file and other requests wait. It counts bytes, so the result is the same on
-    /// every machine. The rest of a decision takes at most time in proportion to the length of the file.
+    /// time, because anybody can publish such a file, and other requests wait during a decision. The budget counts
+    /// bytes, so the result is the same on every machine. It does not count the other work of a decision, which takes
+    /// at most time in proportion to the length of the file.
     ///
     /// ```
     /// use robotgate::robots::RobotsTxt;
@@ -146,10 +147,10 @@ impl<'a> Agent<'a> {
         explain(self.robots.profile, self.robots.body(), self.choice(), path)
     }
 
-    /// Returns what the file says about the use of the content at `path`, which the agent must be allowed to fetch.
-    /// Returns `None` if that takes more work than `budget`; otherwise subtracts the work from `budget`. The work is
-    /// the number of lines about use, plus the number of their user-agents, plus the number of bytes that are searched
-    /// for patterns with wildcards. The first call parses the file again.
+    /// Returns what the file says about the use of the content at `path`. The caller has already checked that the agent
+    /// may fetch this path. Subtracts the work from `budget`, and returns `None` if the budget does not suffice. The
+    /// work is the number of lines about use, plus the number of their user-agents, plus the number of bytes that are
+    /// searched for patterns with wildcards. The first call parses the file again.
     ///
     /// ```
     /// use robotgate::{robots::RobotsTxt, usage::Vocabulary};

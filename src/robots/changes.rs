@@ -249,8 +249,8 @@ fn changed_groups(before: &Index<'_>, after: &Index<'_>) -> (Vec<GroupChange>, b
         .filter(|agent| after.groups_of(&agent.name).is_none());
     let mut changed: Vec<GroupChange> = Vec::new();
     // Agents with the same old rules and the same new rules have the same change, so each pair of old and new rules is
-    // compared only once. Maps the pair to the index of the change in `changed`. Maps it to `None` if the old and the
-    // new rules are equal and only divided into groups differently.
+    // compared only once. `known` maps each pair to the index of its change in `changed`, or to `None` if the old and
+    // the new rules are equal and only divided into groups differently.
     let mut known: HashMap<(SetsOfRules, SetsOfRules), Option<usize>> = HashMap::new();
     let mut work = 0;
     for agent in after.agents.iter().chain(only_before) {

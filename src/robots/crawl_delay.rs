@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{AgentLine, Choice, Statement, StatementKind, entry::offset};
 
-/// The `Crawl-delay` values in a file, one for each user-agent line that a value applies to.
+/// The `Crawl-delay` values in a file. There is one entry for each user-agent line that a value applies to.
 #[derive(Debug, Default)]
 pub(super) struct CrawlDelays(Box<[ForAgent]>);
 
@@ -23,7 +23,8 @@ struct ForAgent {
 
 impl CrawlDelays {
     /// Collects the `Crawl-delay` values among `statements`, which must have been parsed from `body` itself and not
-    /// from a copy of it. If an agent has several values, the longest delay applies.
+    /// from a copy of it: the offset of an agent's name is computed from its address in `body`. If an agent has several
+    /// values, the longest delay applies.
     pub(super) fn new(body: &[u8], statements: &[Statement<'_>]) -> Self {
         let mut delays = Vec::new();
         let stated = statements

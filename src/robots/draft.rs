@@ -30,7 +30,7 @@ pub(super) struct Draft<'a> {
     /// The numbers of the groups for `*`.
     pub(super) everyone: Vec<u32>,
     pub(super) tokens: Vec<Mention>,
-    /// The full user-agent names of which Google's parser reads only the beginning, such as `MJ12bot`.
+    /// The whole names of user-agents that Google's parser reads only in part, such as `MJ12bot` (it reads `MJ`).
     pub(super) words: Vec<Mention>,
     pub(super) usage: UsageBound,
     /// Whether no rule has followed the last user-agent line yet. The next user-agent line then belongs to the same

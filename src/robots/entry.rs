@@ -15,7 +15,7 @@ pub(super) struct Entry<W> {
     /// Offset of the normalized pattern in `RobotsTxt::text`.
     start: W,
     line: W,
-    /// Length of the literal: the part of the pattern before any wildcard, with which a path must begin.
+    /// Length of the literal: the part of the pattern before any wildcard. A path must begin with the literal.
     literal: u16,
     /// Length of the normalized pattern, including wildcards.
     length: u16,
@@ -98,8 +98,8 @@ impl Entry<u32> {
     }
 
     /// Records that the parent of this pattern (see [`super::index`]) is `distance` entries before it. A distance above
-    /// [`DISTANCE`] does not fit, so `DISTANCE` is recorded instead: from the entry there, the search also gets to the
-    /// parent.
+    /// [`DISTANCE`] does not fit, so `DISTANCE` is recorded. The search then continues from the entry at this distance,
+    /// and gets to the parent from there.
     pub(super) fn linked(self, distance: usize) -> Self {
         let distance = u16::try_from(distance).map_or(DISTANCE, |distance| distance.min(DISTANCE));
         Self {
@@ -171,7 +171,7 @@ impl<W: Offset> Entry<W> {
         self.literal.into()
     }
 
-    /// Returns the literal: the part of the pattern before any wildcard, with which a path must begin.
+    /// Returns the literal: the part of the pattern before any wildcard. A path must begin with the literal.
     pub(super) fn literal<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         let start = self.start.at();
         &text[start..start + self.literal_len()]
@@ -213,8 +213,8 @@ impl<W: Offset> Entry<W> {
         let start = self.start.at();
         match self.shape() {
             Shape::Prefix | Shape::Exact => &text[start..start + self.literal_len()],
-            // Cut off the last byte, which is the `$`. For the directory of an index page, the text has no `$`, but
-            // the first letter of `index.htm`.
+            // Cut off the last byte, which is the `$`. For the directory of an index page, the last byte is the first
+            // letter of `index.htm` in place of a `$`.
             Shape::WildToEnd => &text[start..start + usize::from(self.length) - 1],
             Shape::Wild => {
                 let pattern = &text[start..start + usize::from(self.length)];

@@ -1,7 +1,7 @@
 //! Explains why a robots.txt allows or disallows a path: which rule decided, which groups apply, and why every other
 //! rule lost (RFC 9309 §2.2).
 //!
-//! It parses the text again and compares all rules one after the other. That is far slower than
+//! It parses the text again and compares each rule with the path. That is far slower than
 //! [`Agent::decide`](super::Agent::decide), but has the same result. The proxy never uses it for a decision.
 
 mod weigh;
@@ -101,7 +101,7 @@ impl Competitor<'_> {
 pub enum LossReason {
     /// The rule matches, but an `Allow` of the same length matches too and wins (RFC 9309 §2.2.2).
     TieAllowWins,
-    /// The rule matches, but so does an earlier one of the same kind and length.
+    /// The rule matches, but an earlier rule of the same kind and length matches too.
     TieEarlier,
     /// The rule matches, but is shorter than the rule that decided.
     ShorterMatch,
@@ -110,7 +110,7 @@ pub enum LossReason {
         /// How many bytes at the start of the pattern match the path. A `*` counts as one byte.
         fits: usize,
     },
-    /// The rule matches no path, because its pattern cannot match the `/` with which every path begins.
+    /// The rule matches no path. Every path begins with `/`, but the pattern begins with neither `/` nor `*`.
     NeverMatches,
 }
 
@@ -149,15 +149,16 @@ pub fn explain<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>, path: &
     }
 }
 
-/// Returns the `choice` and the `groups` of an [`Explanation`], for a decision that no path explains.
+/// Returns the `choice` and the `groups` that an [`Explanation`] of any path has. Some decisions have no explanation,
+/// because the rules did not make them.
 #[must_use]
 pub fn groups_for<'a>(profile: Profile, body: &'a [u8], choice: Choice<'a>) -> (Choice<'a>, Vec<Group<'a>>) {
     let (choice, groups) = applying(groups::read(profile, body), choice);
     (choice, groups.into_iter().map(Group::new).collect())
 }
 
-/// Keeps the groups that apply to the agents of `choice`: all that name them, or if there is none, all for `*`. Returns
-/// also which of the two it is.
+/// Keeps the groups that apply to the agents of `choice`: all that name them, or if there is none, all for `*`. Also
+/// returns `choice` in the first case, and [`Choice::Everyone`] in the second.
 fn applying<'a>(mut all: Vec<GroupText<'a>>, choice: Choice<'a>) -> (Choice<'a>, Vec<GroupText<'a>>) {
     let named = all.iter().any(|group| group.names(choice));
     let choice = if named { choice } else { Choice::Everyone };

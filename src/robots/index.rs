@@ -2,12 +2,12 @@
 //!
 //! An index does not allocate once it is built. It has one table of patterns for each combination of groups that
 //! applies to some agent. A table begins with the patterns without wildcards, sorted as bytes. The patterns with
-//! wildcards follow, highest precedence first. If there are many of them, they are grouped by two neighbouring bytes
-//! that a path must contain ([`Buckets`]).
+//! wildcards follow, highest precedence first. If a table has many patterns with wildcards, it first groups them by two
+//! neighbouring bytes that a path must contain to match ([`Buckets`]).
 //!
 //! A pattern without wildcards can have a parent: the longest other pattern that it begins with, such as `/a` for
 //! `/a/b`. A table omits a pattern that could never win against its parent. So a search goes from a pattern to its
-//! parent, then to the parent's parent, and so on: the first one that matches wins.
+//! parent, then to the parent's parent, and so on: the first of these patterns that matches wins.
 
 use super::{
     entry::{Entry, Offset},
@@ -32,8 +32,8 @@ pub(super) struct Table<W> {
     pub(super) end: W,
 }
 
-/// Groups the wildcard patterns of a table by two neighbouring bytes that they contain. A decision then inspects only
-/// the patterns whose two bytes are in the path. Contains the buckets of all tables with many wildcard patterns.
+/// Groups the wildcard patterns of each table that has many of them, by two neighbouring bytes in the pattern. A
+/// decision then inspects only the patterns whose two bytes are in the path.
 #[derive(Debug)]
 pub(super) struct Buckets<W> {
     /// Where each table's buckets are, in the order of the tables.

@@ -11,14 +11,14 @@ use super::{
     prefilter::{Classes, Pair, PairFilter},
 };
 
-/// The tables of patterns that are built so far.
+/// The tables of patterns that have already been built.
 pub(super) struct Layout<'t> {
     text: &'t [u8],
     entries: Vec<Entry<u32>>,
     tables: Vec<Table<u32>>,
     ranges: Vec<Range<u32>>,
     buckets: Vec<Bucket<u32>>,
-    // Work space that all tables use, so that it is allocated once.
+    // Work space for building a table. The next table uses it again, so that it is allocated only once.
     literals: Vec<Entry<u32>>,
     wilds: Vec<Entry<u32>>,
     above: Vec<usize>,

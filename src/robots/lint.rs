@@ -97,7 +97,7 @@ fn check_file(body: &[u8], kept: &[u8], disguise: Option<Disguise>, groups: &[Li
     }
 }
 
-/// The findings so far, in any order.
+/// The findings that the checks have added, in any order.
 #[derive(Debug, Default)]
 struct Findings(Vec<Finding>);
 

@@ -19,7 +19,7 @@ pub(super) struct Names<W>(Box<[Name<W>]>);
 struct Name<W> {
     /// Offset in the file at which the name occurs first.
     start: W,
-    /// The number of the agent's set of rules, which `TableBuilder::bind` returned.
+    /// The number of the agent's set of rules; see [`super::ruleset`].
     set: W,
     length: u16,
 }
@@ -160,7 +160,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Returns whether Google's parser accepts all of `agent` as a product token. An empty string is none.
+/// Returns whether Google's parser accepts all of `agent` as a product token. An empty string is not a product token.
 pub(super) fn is_product_token(agent: &str) -> bool {
     !agent.is_empty() && agent.bytes().all(is_token)
 }

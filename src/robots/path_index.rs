@@ -92,7 +92,8 @@ fn spread(run: u64) -> usize {
     (run.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - BITS)) as usize
 }
 
-/// How many pieces between `*` to check. Checking more can take longer than the search that it saves.
+/// How many pieces of a pattern are checked. A piece is the text between two `*`. Checking more pieces can take longer
+/// than the search that the check saves.
 const PIECES: usize = 16;
 
 /// The set `runs` has 2 to the power of `BITS` bits. A path of 60 KiB sets a sixth of these bits, so the index still

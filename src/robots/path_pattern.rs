@@ -36,7 +36,7 @@ impl PathPattern {
         }
     }
 
-    /// Returns the memory on the heap, in bytes, without the allocator's overhead.
+    /// Returns the memory that the pattern takes on the heap, in bytes, without the allocator's overhead.
     #[must_use]
     pub fn weight(&self) -> usize {
         self.0.len()

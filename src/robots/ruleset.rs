@@ -22,7 +22,7 @@ pub(super) struct Ruleset<W> {
     /// The number of the set of rules for `*`. `None` if the file has no group for `*`.
     pub(super) everyone: Option<u32>,
     pub(super) tokens: Names<W>,
-    /// The full user-agent names of which Google's parser reads only the beginning, such as `MJ12bot`.
+    /// The whole names of user-agents that Google's parser reads only in part, such as `MJ12bot` (it reads `MJ`).
     pub(super) words: Names<W>,
     /// The sets of rules that consist of several tables, each as the indexes of its tables. Sets are referred to by
     /// number. A set with one table has the index of that table as its number. The number of a set in `unions` is its
@@ -37,8 +37,7 @@ struct TableBuilder<'d> {
     table_of_group: Vec<Option<u32>>,
     set_of_groups: HashMap<Box<[u32]>, u32>,
     unions: Vec<Box<[u32]>>,
-    /// How many more patterns can be copied into tables for agents with several groups, before the memory limit is
-    /// reached.
+    /// How many more patterns can be copied into tables for agents with several groups. See [`SPARE`].
     spare: usize,
 }
 
@@ -171,10 +170,10 @@ impl<'d> TableBuilder<'d> {
     }
 }
 
-/// The memory limit for agents with several groups. Each such agent gets one table with copies of the patterns of all
-/// its groups, until there are this many times as many copies as patterns in the file. All further agents use the
-/// tables of their groups. Without this limit, memory could grow with the square of the file's size: thousands of
-/// agents can share a large group, and each have a small one too.
+/// The memory limit for agents with several groups: the number of copied patterns, as a multiple of the number of
+/// patterns in the file. Each such agent gets one table with copies of the patterns of all its groups. Once the limit
+/// is reached, further such agents use the separate tables of their groups. Without this limit, memory could grow with
+/// the square of the file's size: thousands of agents can share a large group, and each have a small one too.
 const SPARE: usize = 4;
 
 /// Marks the number of a set with several tables while the tables are being built. Once all tables are built, the mark

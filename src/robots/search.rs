@@ -14,7 +14,7 @@ use super::{
     wild,
 };
 
-/// A path, and the best rule found for it so far.
+/// A path, and the best rule that has been found for it.
 pub(super) struct Search<'a> {
     text: &'a [u8],
     path: &'a [u8],
@@ -78,7 +78,7 @@ impl<'a> Search<'a> {
         (self.rule.is_none() || self.best.allows(), self.rule)
     }
 
-    /// Searches one table of `index` for a rule that wins against the best one so far.
+    /// Searches one table of `index` for a rule that wins against the best rule that was found in other tables.
     pub(super) fn table<W: Offset>(&mut self, index: &Index<W>, table: usize) {
         let (literals, wilds) = index.entries_of(table);
         self.literals(literals);
@@ -116,8 +116,9 @@ impl<'a> Search<'a> {
             at -= distance;
             steps += 1;
             if steps == SHALLOW {
-                // The pattern has many parents, as `/a/b/c/d` has `/a/b/c`, `/a/b` and `/a`. Find out how many bytes of
-                // the parent that is reached now match. Parents that are longer than that cannot match.
+                // The pattern has many parents, as `/a/b/c/d` has `/a/b/c`, `/a/b` and `/a`. Count how many bytes at
+                // the start of the path and of the parent that is reached now are equal. A parent that is longer than
+                // this number of bytes cannot match.
                 shared = common_prefix(entry.literal(self.text), self.path);
             }
         }
@@ -199,9 +200,10 @@ impl<'a> Search<'a> {
 /// A search of up to this number of bytes takes less time than building a [`PathIndex`].
 const LONG: usize = 1 << 17;
 
-/// How many parents of a pattern to compare one by one. If there are more, `shared` tells which of them cannot match.
+/// How many parents of a pattern to compare with the path one by one. If there are more parents, `shared` tells which
+/// of them cannot match.
 const SHALLOW: usize = 4;
 
-/// Looking up one pair of bytes takes as long as testing this many buckets in turn. So pairs are looked up only if
-/// there are far more buckets than pairs in the path.
+/// Looking up the bucket of one pair of bytes takes as long as testing this many buckets one after the other. So the
+/// pairs of the path are looked up only if there are far more buckets than pairs.
 const STEPS: usize = 8;

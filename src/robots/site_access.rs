@@ -13,7 +13,7 @@ use super::{
 pub enum SiteAccess {
     /// Every path is allowed.
     AllAllowed,
-    /// Every path is disallowed (except `/robots.txt`, which no rule can forbid).
+    /// Every path is disallowed, except `/robots.txt`, which robotgate allows whatever the rules say.
     AllDisallowed,
     /// The verdict depends on the path, or may depend on it.
     Mixed,

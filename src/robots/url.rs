@@ -9,9 +9,9 @@ use memchr::{memchr, memchr3, memmem};
 /// Returns the path and the query of `url`, as [`super::Agent::decide`] needs them. The result equals that of Google's
 /// parser, even if `url` is no valid URL.
 ///
-/// The scheme, the host and the fragment are removed. The text after two slashes at the start is a host. A URL without
-/// a path, or an invalid one, gives `/`. A path that starts with `?` or `;` gets a slash before it. A NUL ends the
-/// path.
+/// The scheme, the host and the fragment are removed. The text after two slashes at the start is a host. For a URL
+/// without a path and for an invalid URL, the result is `/`. A path that starts with `?` or `;` gets a slash before it.
+/// A NUL ends the path.
 ///
 /// ```
 /// use robotgate::robots::path_of_url;
@@ -42,7 +42,8 @@ pub fn path_of_url(url: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(slashed)
 }
 
-/// Returns where the host starts: after `://`, unless a path has begun earlier.
+/// Returns the offset at which the host starts: after `://`. Returns 0 if there is no `://`, or if the path begins
+/// before it.
 fn after_scheme(url: &[u8]) -> usize {
     match memmem::find(url, b"://") {
         Some(at) if find_path(&url[..at]).is_none() => at + 3,

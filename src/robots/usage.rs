@@ -39,7 +39,7 @@ pub struct SiteUsage<'a> {
     lines: Vec<&'a UsageLine>,
 }
 
-/// What the file says about each of [`Vocabulary::labels`].
+/// What the file says about the use that each of [`Vocabulary::labels`] names. `None` if it says nothing.
 type Preferences = [Option<Preference>; MAX_LABELS];
 
 /// Whether a site allows a use of its content, and which line says so.
@@ -55,8 +55,8 @@ pub struct Preference {
 pub struct SitePreference {
     /// `false` if any line forbids the use.
     pub allowed: bool,
-    /// Number of a line that says so, from 1: a line about all paths if there is one, otherwise a line about some
-    /// paths.
+    /// Number of the line that `allowed` comes from, from 1. If several lines say the same, a line about all paths is
+    /// preferred to a line about some paths.
     pub line: u32,
     /// Whether `allowed` is what the site says about all of its paths.
     pub everywhere: bool,
@@ -94,11 +94,12 @@ struct UsageLine {
     /// Index in `runs` of the user-agent lines above the line.
     run: u32,
     line: u32,
-    /// The pattern at the start of the line's value, which paths must match. Empty if the value has none.
+    /// The pattern at the start of the line's value. The line applies to the paths that match it. Empty if the value
+    /// has no pattern.
     pattern: Entry<u32>,
     /// Whether the pattern matches every path.
     covers_site: bool,
-    /// What the line says about each of [`Vocabulary::labels`].
+    /// What the line says about the use that each of [`Vocabulary::labels`] names.
     values: Values,
 }
 
@@ -239,9 +240,9 @@ impl UsageLines {
         }
     }
 
-    /// Returns what the lines say about the normalized `path`. Subtracts from `budget` the number of these lines and of
-    /// their user-agent lines, and the bytes that it searches for patterns with wildcards. Returns `None` if the budget
-    /// does not suffice.
+    /// Returns what the lines say about the normalized `path`. Subtracts from `budget` the number of all lines about
+    /// use, the number of their user-agent lines, and the number of bytes that are searched for patterns with
+    /// wildcards. Returns `None` if the budget does not suffice.
     pub(super) fn find(&self, body: &[u8], choice: Choice<'_>, path: &[u8], budget: &mut usize) -> Option<Usage> {
         let mut found = Usage::default();
         self.search(body, choice, path, budget, |line, is_longer| {
@@ -266,8 +267,9 @@ impl UsageLines {
         lines
     }
 
-    /// Calls `add` for each line that applies to the agents of `choice` and matches `path`. The `bool` that it passes
-    /// is true for a `Content-Usage` line with a longer pattern than all others so far, which it replaces.
+    /// Calls `add` for each line that applies to the agents of `choice` and matches `path`. Skips a `Content-Usage`
+    /// line with a shorter pattern than an earlier one. The `bool` is true for a `Content-Usage` line with a longer
+    /// pattern than all earlier ones, so that it replaces them.
     fn search(
         &self,
         body: &[u8],

@@ -1,12 +1,12 @@
 //! Matches the part of a pattern from its first `*` on (RFC 9309 §2.2.3).
 //!
 //! It does not allocate, and takes time in proportion to the length of path and pattern. It never has to try again:
-//! after a `*`, it is always right to take the leftmost match of the text that follows.
+//! after a `*`, it is always right to take the leftmost match of the text that follows the `*` in the pattern.
 
 use memchr::{memchr, memmem};
 
-/// Returns whether `tail`, which begins with a `*`, matches `path`. If `to_end` is set, the path must end with what
-/// follows the last `*`.
+/// Returns whether `tail`, which begins with a `*`, matches `path`. If `to_end` is set, the path must end with the text
+/// that follows the last `*`.
 pub(super) fn matches(path: &[u8], tail: &[u8], to_end: bool) -> bool {
     let (mut path, mut tail) = (path, &tail[1..]);
     loop {

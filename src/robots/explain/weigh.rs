@@ -111,7 +111,7 @@ impl Weighing<'_> {
 /// Returns the index of the rule that decides. `weighings` has to be in the order of the file.
 pub(super) fn winner(weighings: &[Weighing<'_>]) -> Option<usize> {
     let matching = weighings.iter().enumerate().filter(|(_, rule)| rule.fit == Fit::Full);
-    // If several rules are equal, `min_by_key` returns the first one, as it should.
+    // If several rules have the same precedence, `min_by_key` returns the first of them, which is the one that wins.
     matching.min_by_key(|(_, rule)| rule.rank()).map(|(at, _)| at)
 }
 
@@ -159,7 +159,7 @@ fn fit(pattern: &str, path: &[u8]) -> Fit {
         None => (pattern, false),
     };
     let mut pieces = body.split('*').peekable();
-    // The part of the pattern before the first `*`, with which a path must begin.
+    // The part of the pattern before the first `*`. A path must begin with it.
     let head = pieces.next().unwrap_or_default();
     let mut fitting = common_prefix(head.as_bytes(), path);
     if fitting < head.len() {

@@ -20,9 +20,9 @@ words! {
 macro_rules! catalogue {
     ($($(#[doc = $doc:literal])+ $lint:ident = $name:literal, $severity:ident;)+) => {
         words! {
-            /// What a finding is about, in the order in which findings are reported for a line. Every finding is about
-            /// how [`Profile::Google`](crate::robots::Profile::Google) reads the file. The words, which are for
-            /// programs, do not change in later versions.
+            /// What a finding is about. Findings about the same line are reported in the order of these variants. Every
+            /// finding is about how [`Profile::Google`](crate::robots::Profile::Google) reads the file. The words are
+            /// for programs, so they do not change in later versions.
             #[derive(Ord, PartialOrd)]
             #[non_exhaustive]
             pub enum Lint {
@@ -94,9 +94,9 @@ catalogue! {
     IgnoredKey = "ignored-key", Note;
     /// A crawl delay that is not a number of seconds, so that no crawler obeys it.
     CrawlDelayValue = "crawl-delay-value", Warning;
-    /// A line about the use of content, or a part of it, that means nothing because its value is wrong.
+    /// A line about the use of content with a wrong value. The line, or a part of it, means nothing.
     UsageValue = "usage-value", Warning;
-    /// A label in a line about the use of content that robotgate does not know.
+    /// A label that robotgate does not know, in a line about the use of content.
     UsageLabel = "usage-label", Note;
     /// A typo that Google accepts, but other crawlers may not.
     AcceptedTypo = "accepted-typo", Warning;
@@ -116,7 +116,7 @@ catalogue! {
     UnnamedAgent = "unnamed-agent", Warning;
     /// Several names in one user-agent line. Only the first is used.
     SeveralAgents = "several-agents", Warning;
-    /// A name such as `MJ12bot`, of which Google's parser reads only the letters before the digits.
+    /// A name that Google's parser reads only in part: in `MJ12bot`, it reads only `MJ`.
     CutAgent = "cut-agent", Warning;
     /// A version after a name, which is ignored.
     AgentVersion = "agent-version", Note;
@@ -141,11 +141,11 @@ catalogue! {
     UrlInRule = "url-in-rule", Error;
     /// A pattern that begins with neither `/` nor `*`, and so never matches.
     NoLeadingSlash = "no-leading-slash", Error;
-    /// A pattern that matches no path for another reason.
+    /// The pattern `$`, which never matches, because no path is empty.
     NeverMatches = "never-matches", Error;
-    /// White space or a control character in a pattern, which no URL contains.
+    /// White space or a control character in a pattern. No URL contains such a character.
     SpaceInPattern = "space-in-pattern", Warning;
-    /// A `$` that is not at the end.
+    /// A `$` that is not at the end of the pattern, so it does not mean the end of the path.
     DollarInside = "dollar-inside", Warning;
     /// Syntax that has a meaning only in regular expressions.
     RegularExpression = "regular-expression", Warning;
@@ -166,7 +166,8 @@ catalogue! {
     ShadowedRule = "shadowed-rule", Warning;
     /// A rule that repeats another one.
     DuplicateRule = "duplicate-rule", Note;
-    /// A rule that could be removed without changing any decision, if its group keeps another rule.
+    /// A rule that could be removed without changing any decision. The group must keep another rule, because a group
+    /// without rules shares the rules of the next group.
     RedundantRule = "redundant-rule", Note;
 
     // Findings about sitemaps.

@@ -42,7 +42,7 @@ pub(super) enum Id {
     Everyone,
     /// The part of the name that Google's parser reads.
     Token(String),
-    /// A user-agent name of which Google's parser would read only the beginning. Contains the whole name.
+    /// The whole name, if Google's parser does not read all of it.
     Word(String),
 }
 

@@ -26,9 +26,9 @@ pub(super) struct Reader<'a> {
     pub(super) disguised: bool,
     /// Lines that look like the end of a group but do not end it, such as empty lines.
     pub(super) breaks: Vec<u32>,
-    /// Whether the lines so far contain a user-agent line.
+    /// Whether a user-agent line has been read.
     named: bool,
-    /// The sitemaps so far, each with the number of its first line.
+    /// The values of the sitemap lines that have been read, each with the number of the first line that has this value.
     sitemaps: HashMap<&'a [u8], u32>,
 }
 
@@ -248,7 +248,7 @@ fn report_crawl_delay(number: u32, value: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Reports a line that is no record: it has no colon, or no key before the colon.
+/// Reports a line that is no record: it has no colon, or the text before the colon does not look like a key.
 fn report_prose(number: u32, text: &[u8], findings: &mut Findings) {
     let first = text.split(|b| is_space(*b)).next().unwrap_or_default();
     let known = KEYS.iter().find(|name| first.eq_ignore_ascii_case(name.as_bytes()));

@@ -146,8 +146,8 @@ fn invisible(text: &[u8]) -> Option<char> {
     std::str::from_utf8(text).ok()?.chars().find(is_invisible)
 }
 
-/// Returns whether `body` is not text: it begins as a gzip file does, or a tenth or more of its first 1,024 bytes are
-/// control characters.
+/// Returns whether `body` is not text: it begins as a gzip file does, or at least three of its first 1,024 bytes, and
+/// at least a tenth of them, are control characters other than white space.
 fn is_binary(body: &[u8]) -> bool {
     let head = &body[..body.len().min(1024)];
     let controls = head.iter().filter(|b| b.is_ascii_control() && !is_space(**b)).count();

@@ -101,7 +101,8 @@ fn check_escapes(number: u32, value: &[u8], findings: &mut Findings) {
     }
 }
 
-/// Returns why a `*` does not change what `value` matches. Ignores patterns that match everything, such as `/*`.
+/// Returns why a `*` in the pattern `value` has no effect. `None` if every `*` has an effect, or if the pattern matches
+/// everything, as `/*` does.
 fn useless_wildcard(value: &[u8]) -> Option<&'static str> {
     let is_anything = value.iter().all(|b| matches!(b, b'/' | b'*' | b'$'));
     let (open, dollar) = match value {

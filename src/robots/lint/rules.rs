@@ -135,7 +135,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Returns another rule that always wins when the rule at `at` matches.
+    /// Returns the index of another rule that matches every path that the rule at index `at` matches, and wins against
+    /// that rule. `None` if there is no such rule, or if finding it would exceed the budget.
     fn winner(&self, at: usize, budget: &mut usize) -> Option<usize> {
         let samples_at = samples(&self.patterns[at]);
         let directory = self.directory(at).map(|pattern| samples(&pattern));
@@ -147,8 +148,9 @@ impl<'a> Scope<'a> {
         (winner != at && deciders.all(|decider| decider == Some(winner))).then_some(winner)
     }
 
-    /// Returns the rule that would decide if the rule at `at` were removed. Returns `Some(None)` if no rule would
-    /// decide, and the paths would stay allowed. Returns `None` if removing the rule could change a decision.
+    /// Returns the index of the rule that would decide the paths that the rule at index `at` decides, if that rule were
+    /// removed. Returns `Some(None)` if no rule would decide these paths, so that they would stay allowed. Returns
+    /// `None` if removing the rule could change a decision.
     fn heir(&self, at: usize, lengths: &Lengths, budget: &mut usize) -> Option<Option<usize>> {
         let (kind, pattern) = (self.rules[at].kind, &self.patterns[at]);
         if self.directory(at).is_some() {
@@ -169,7 +171,8 @@ impl<'a> Scope<'a> {
         is_alone.then_some(heir)
     }
 
-    /// Returns the rule that decides `path`. `None` if no rule decides, or if finding the rule would exceed the budget.
+    /// Returns the index of the rule that decides `path`. `None` if no rule decides, or if finding the rule would
+    /// exceed the budget.
     fn decider(&self, path: &[u8], budget: &mut usize) -> Option<usize> {
         let rule = self.robots.product("").decide_within(path, budget)?.rule?;
         Some(rule.line() as usize - 2)
@@ -199,7 +202,7 @@ impl<'a> Scope<'a> {
         lengths
     }
 
-    /// Reports rules without a pattern. `rules` also contains the rules that match no path.
+    /// Reports rules without a pattern. `rules` also contains the rules that match no path, which `self.rules` lacks.
     fn check_empty(&self, rules: &[&RuleText<'_>], findings: &mut Findings) {
         for rule in rules.iter().filter(|rule| rule.pattern.is_empty()) {
             let message = match rule.kind {

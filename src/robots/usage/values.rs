@@ -7,7 +7,8 @@ use crate::{
     usage::{Label, Vocabulary},
 };
 
-/// What a value says about each of [`Vocabulary::labels`].
+/// Whether the value of a line allows the use that each of [`Vocabulary::labels`] names. `None` if the value does not
+/// say.
 pub(super) type Values = [Option<bool>; MAX_LABELS];
 
 /// Splits `/path dictionary` into path and dictionary. White space ends the path. If the value does not begin with `/`,
