@@ -45,7 +45,7 @@ pub enum Host {
     Ip(IpAddr),
 }
 
-/// The schemes of [`Scheme`], for errors.
+/// The schemes of [`Scheme`], for error messages.
 pub(crate) const SCHEMES: &str = "http, https and ftp";
 
 /// Scheme, host and port: the scope of a robots.txt (RFC 9309 §2.3).
@@ -114,7 +114,8 @@ impl fmt::Display for Host {
 // === impl Origin ===
 
 impl Origin {
-    /// Creates the origin of a scheme, a host and a port. Without a port, it is the scheme's default port.
+    /// Creates the origin of a scheme, a host and a port. If `authority` has no port, the origin has the scheme's
+    /// default port.
     pub fn new(scheme: Scheme, authority: HostPort) -> Self {
         Self {
             scheme,

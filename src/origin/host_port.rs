@@ -34,8 +34,8 @@ impl HostPort {
     /// Parses `bytes` as `host[:port]`.
     ///
     /// # Errors
-    /// Fails if the host is empty, or by the URL standard neither a name nor an address. Fails if there is a user name
-    /// (RFC 9110 §4.2.4), or if the port is outside 1–65535.
+    /// Fails if the host is empty, or if it is neither a name nor an address by the URL standard. Fails if there is a
+    /// user name (RFC 9110 §4.2.4), or if the port is outside 1–65535.
     pub fn parse(bytes: &[u8]) -> Result<Self, HostPortError> {
         if bytes.contains(&b'@') {
             return Err(HostPortError::UserInfo);
@@ -100,9 +100,9 @@ fn parse_host(bytes: &[u8]) -> Result<Host, HostPortError> {
     }
 }
 
-/// Returns whether the bytes are a name that needs no normalising, as nearly all hosts are. It consists of lower-case
-/// labels. The last one begins with a letter, so it cannot be part of an address. Returns false for punycode (`xn--`),
-/// which needs a full check.
+/// Returns whether the bytes are a name that needs no normalising, as nearly all hosts are. Such a name consists of
+/// labels in lower case. The last label begins with a letter, so the name cannot be an address. Returns false for
+/// punycode (`xn--`), which needs a full check.
 fn is_plain_name(bytes: &[u8]) -> bool {
     let mut last_label = bytes;
     for label in bytes.split(|byte| *byte == b'.') {
@@ -155,8 +155,8 @@ mod tests {
         }
     }
 
-    /// However an address is written, it is either parsed as that address or rejected. Otherwise, the egress guard
-    /// would take it for a name.
+    /// However an address is written, it is either parsed as that address or rejected. If it were parsed as a name, the
+    /// egress guard would treat it as a name.
     #[test]
     fn no_spelling_of_an_address_passes_for_a_name() {
         for (spelling, host) in [

@@ -23,13 +23,14 @@ pub struct Readings<'a> {
     pub resolved: Option<Vec<u8>>,
     /// The same as `resolved`, but `%7e` becomes `%7E` and not `~`. This is for a rule with such a needless escape:
     /// without this reading, a request for `/%7euser` would not match a rule for `/%7Euser`. Escaped dots are resolved
-    /// if they mean `/./` or `/../`. `None` if it equals one of the others.
+    /// if they mean `/./` or `/../`. `None` if it equals `sent` or `resolved`.
     pub upper: Option<Vec<u8>>,
-    /// What in the path matters for its strict readings. `None` if it has no strict readings.
+    /// What the path contains that servers read differently. It determines the strict readings. `None` if there are no
+    /// strict readings.
     features: Option<PathFeatures>,
 }
 
-/// Which of the [`Readings`] of a path.
+/// One of the [`Readings`] of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
     /// The path as sent ([`Readings::sent`]).
@@ -124,9 +125,9 @@ impl Reading {
     }
 }
 
-/// Returns the first character of a request target that the proxy rejects. These are characters that are invalid in a
-/// URL (RFC 3986 §2): controls and spaces, which end or break a request line, and characters that pingora does not
-/// forward. Most other invalid characters are forwarded as sent.
+/// Returns the first character in `target` for which the proxy rejects a request. Such characters are invalid in a URL
+/// (RFC 3986 §2): controls and spaces, which end or break a request line, and characters that pingora does not forward.
+/// Most other invalid characters are forwarded as sent.
 pub fn unsendable(target: &[u8]) -> Option<u8> {
     let query = memchr::memchr(b'?', target).unwrap_or(target.len());
     let (path, query) = target.split_at(query);
@@ -261,8 +262,8 @@ fn dots(mut segment: &[u8], unreserved: Unreserved) -> Option<usize> {
     matches!(dots, 1 | 2).then_some(dots)
 }
 
-/// Maximum length of a request target, in bytes. A longer one would take too long to decide. RFC 9110 §4.1 recommends
-/// at least 8,000.
+/// Maximum length of a request target, in bytes. Deciding on a longer target would take too long. RFC 9110 §4.1
+/// recommends at least 8,000.
 pub const MAX_TARGET: usize = 16 * 1024;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";

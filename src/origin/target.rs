@@ -141,8 +141,8 @@ impl Target {
 // === impl TargetForm ===
 
 impl<'a> TargetForm<'a> {
-    /// Returns the form of `target`. It is ambiguous if URL parsers could find another host in it than the one that it
-    /// seems to have. pingora decides this in the same way, and a test checks that.
+    /// Returns the form of `target`. A target is ambiguous if different URL parsers could find different hosts in it.
+    /// pingora decides this in the same way, and a test checks that.
     pub fn of(target: &'a [u8]) -> Self {
         let Some(colon) = memchr::memchr(b':', target).filter(|_| target.first() != Some(&b'/')) else {
             return Self::Other;
@@ -177,8 +177,9 @@ impl<'a> TargetForm<'a> {
 }
 
 /// Splits the user information off the authority of a URL, if a URL with this scheme [may have](Scheme::allows_login)
-/// any. Returns whether it names a user other than that of anonymous FTP (RFC 1635), and the rest of the authority.
-/// With other schemes, the user information stays in the authority, and [`HostPort::parse`] refuses it.
+/// any. Returns whether the user information names a user other than that of anonymous FTP (RFC 1635), and the
+/// authority without the user information. With other schemes, the user information stays in the authority, and
+/// [`HostPort::parse`] refuses it.
 pub fn split_login(scheme: Scheme, authority: &[u8]) -> (bool, &[u8]) {
     let at = memchr::memchr(b'@', authority).filter(|_| scheme.allows_login());
     let Some(at) = at else { return (false, authority) };
@@ -187,7 +188,7 @@ pub fn split_login(scheme: Scheme, authority: &[u8]) -> (bool, &[u8]) {
     (!is_anonymous, &authority[at + 1..])
 }
 
-/// Splits a URL into its origin and its path and query, and returns whether it names a user.
+/// Splits a URL into its origin and its path and query. Also returns whether the URL names a user.
 fn split(url: &str) -> Result<(Origin, &[u8], bool), TargetError> {
     let (scheme, authority, path_and_query) = match TargetForm::of(url.as_bytes()) {
         TargetForm::Absolute {

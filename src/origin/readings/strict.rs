@@ -34,8 +34,8 @@ pub struct Strict {
 enum Dots {
     AfterDecoding,
     BeforeDecoding(DotSegments),
-    /// It decodes the path, but resolves nothing, as a program on Python's WSGI does that compares the beginning of the
-    /// path.
+    /// It decodes the path, but resolves nothing. An example is a program on Python's WSGI that compares the beginning
+    /// of the path.
     Never,
 }
 
@@ -85,7 +85,7 @@ pub(super) struct PathFeatures {
     /// The path contains `%3B`, an escaped `;`.
     escaped_semicolon: bool,
     /// The path contains an escape of a reserved character other than `/`, such as `%3A` for `:`. Or the query contains
-    /// an escape of a character that [`is_decoded_in_query`].
+    /// an escape of a character for which [`is_decoded_in_query`] returns true.
     reserved: bool,
     /// The path or the query contains an escape of a character that needs none, such as `%7E` for `~`.
     unreserved: bool,
@@ -172,8 +172,8 @@ impl PathFeatures {
         })
     }
 
-    /// Returns whether a server that resolves `/../` at this time can read the path differently from a server that first
-    /// decodes the path.
+    /// Returns whether a server that resolves `/../` at the time `dots` can read the path differently from a server
+    /// that first decodes the path.
     fn needs(self, dots: Dots) -> bool {
         let Dots::BeforeDecoding(before) = dots else {
             return dots == Dots::AfterDecoding || self.dots;
@@ -185,7 +185,7 @@ impl PathFeatures {
     fn makes_a_difference(self, strict: Strict) -> bool {
         let divides_otherwise = match strict.parameters {
             Parameters::Keep => self.slash || strict.backslash || strict.unicode || strict.dots != Dots::AfterDecoding,
-            // Servers that drop parameters resolve `/../`.
+            // There are no such servers: all that drop parameters resolve `/../`.
             _ if strict.dots == Dots::Never => false,
             Parameters::Drop => self.semicolon,
             Parameters::DropBehindProxy => self.escaped_semicolon || self.semicolon && (self.dots || self.slash),
@@ -225,8 +225,8 @@ impl Strict {
         read
     }
 
-    /// Splits `path` into segments, resolves `.` and `..`, and joins the rest. Where `ends_segment` returns true, the
-    /// rest of the segment is dropped.
+    /// Splits `path` into segments, resolves `.` and `..` if the server does, and joins the remaining segments. Drops
+    /// the part of a segment that begins at an octet for which `ends_segment` returns true.
     fn resolve(self, path: &[u8], ends_segment: impl Fn(Octet) -> bool) -> Vec<u8> {
         let is_slash = |octet: Octet| octet.value == b'/' || self.backslash && octet.value == b'\\';
         let resolves = self.dots != Dots::Never;
@@ -235,7 +235,7 @@ impl Strict {
         })
     }
 
-    /// Adds an octet to a reading. `is_decoded` says for which reserved characters an escape can be decoded.
+    /// Adds an octet to a reading. `is_decoded` returns whether the escape of a reserved character can be decoded.
     fn push(self, out: &mut Vec<u8>, Octet { value, escaped }: Octet, is_decoded: fn(u8) -> bool) {
         let is_plain = match self.escapes {
             _ if !escaped => value.is_ascii_graphic(),

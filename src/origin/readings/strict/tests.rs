@@ -181,7 +181,7 @@ fn opened_by_nginx(path: &str) -> Option<String> {
     Some(format!("/{}", segments.join("/")))
 }
 
-/// Returns the path that a program sees whose server decodes escapes and resolves nothing. Such programs may merge
+/// Returns the path that a program sees if its server decodes escapes and resolves nothing. The program may merge
 /// slashes.
 fn decoded_only(path: &str) -> Option<String> {
     let mut decoded = percent_encoding::percent_decode_str(path)
