@@ -47,8 +47,8 @@ pub struct Bot {
 }
 
 words! {
-    /// What happens if robots.txt disallows a request of the bot. The configuration, the log and the header use the
-    /// same word.
+    /// What happens if robots.txt disallows a request of the bot. The configuration, the log and the `Robots-Decision`
+    /// field use the same word.
     #[derive(Default)]
     pub enum Enforcement {
         /// The request is refused.
@@ -56,8 +56,8 @@ words! {
         Enforce = "enforce",
         /// The request is forwarded, and the log says that it is disallowed.
         Report = "report",
-        /// No robots.txt is consulted. This is for fetchers that a user triggers and for security scanners, to which
-        /// RFC 9309 does not apply.
+        /// No robots.txt is consulted. This is for fetchers that a user triggers and for security scanners: RFC 9309
+        /// does not apply to them.
         Exempt = "exempt",
     }
 }
@@ -149,7 +149,8 @@ impl Identity<'_> {
 // === impl IdentityMismatch ===
 
 impl IdentityMismatch {
-    /// Returns why the client has not proved which bot it is, as a sentence without a full stop. `it` is the client.
+    /// Returns why the client has not proved which bot it is, as a sentence without a full stop. In the sentence, `it`
+    /// is the client.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "its proof is for a different bot than its User-Agent names",

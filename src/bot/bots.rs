@@ -207,8 +207,8 @@ impl Bots {
         self.bots.get(by_glob.or(by_name)?)
     }
 
-    /// Returns the index of the first bot in the configuration of which `field` contains a `user-agents` pattern
-    /// without a `*`.
+    /// Finds the bots that have a `user-agents` pattern without a `*` that matches `field`. Returns the index of the
+    /// one that comes first in the configuration.
     fn first_name(&self, field: &[u8]) -> Option<usize> {
         if self.names.is_empty() {
             return None;

@@ -1,5 +1,4 @@
-//! The names in a client's certificate, and the `certificates` of a bot in the configuration, with which they are
-//! compared.
+//! The names in a client's certificate. They are compared with the `certificates` of a bot in the configuration.
 //!
 //! It verifies nothing: TLS has already verified the certificate and that the client has its key. It does no I/O.
 

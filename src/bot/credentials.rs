@@ -31,7 +31,7 @@ pub struct Credentials {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedSecrets {
     pub(super) name: Arc<str>,
-    /// The hashes of its secrets, in the order of the file. Any of the secrets is accepted.
+    /// The hashes of the name's secrets, in the order of the file. Any of the secrets is accepted.
     secrets: Vec<SecretHash>,
     /// Indices of the bots that a client with this credential can be.
     pub(super) bots: Box<[usize]>,
@@ -62,7 +62,8 @@ pub struct CredentialRecord {
 // === impl Credentials ===
 
 impl Credentials {
-    /// Checks the secret of a name. Returns `None` if it is wrong, or if the name is unknown or belongs to no bot.
+    /// Checks the secret of a name. Returns `None` if the secret is wrong, or if the name is unknown or belongs to no
+    /// bot.
     pub(super) fn verify(&self, name: &[u8], secret: &[u8]) -> Option<Verified<'_>> {
         let known = str::from_utf8(name)
             .ok()

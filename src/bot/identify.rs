@@ -110,7 +110,7 @@ impl Bots {
                 (Some(only), None) => Some(only),
                 _ => return identity,
             },
-            // The field can name several bots, so look for one that the proof is for.
+            // The field can name several bots, so look for a bot that the field names and the proof is for.
             Identity::Bot(named) => candidates.find(|bot| {
                 let field = field.unwrap_or_default().trim_ascii();
                 Arc::ptr_eq(bot, named) || bot.user_agents.iter().any(|pattern| pattern.matches(field))

@@ -48,8 +48,8 @@ impl AgentPattern {
         self.text.contains('*')
     }
 
-    /// Returns the product token with which the pattern begins, such as `AcmeBot` of `AcmeBot/2`. `None` if a
-    /// robots.txt cannot name it.
+    /// Returns the product token at the start of the pattern, such as `AcmeBot` in `AcmeBot/2`. `None` if a robots.txt
+    /// cannot name it.
     pub fn product(&self) -> Option<&str> {
         let product = self.text.split(['/', ' ']).next()?;
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');

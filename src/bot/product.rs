@@ -95,8 +95,8 @@ fn ends_part(byte: u8) -> bool {
 }
 
 /// Returns the product that a part of a comment names: usually its first word. If that word contains characters that no
-/// robots.txt uses in names, it is a later word without them. So `Yahoo! Slurp` gives `Slurp`, which is the token that
-/// Yahoo documents.
+/// robots.txt uses in names, the product is the next word without such characters. In `Yahoo! Slurp`, it is `Slurp`,
+/// which is the token that Yahoo documents.
 fn named(part: &[u8]) -> Option<&str> {
     let mut words = part.split(u8::is_ascii_whitespace).filter_map(product);
     let first = words.next()?;
@@ -116,8 +116,8 @@ fn is_product_with_version(part: &[u8]) -> bool {
     part.contains(&b'/') && !part.iter().any(u8::is_ascii_whitespace)
 }
 
-/// Returns the product with which a word begins: a token, up to a `/` or the end. Ignores a token without a letter. It
-/// is a version (`5.0`), a dash for "nothing", or `*`, which would mean every bot.
+/// Returns the product at the start of a word: a token, up to a `/` or the end. Ignores a token without a letter,
+/// because such a token is a version (`5.0`), a dash for "nothing", or `*`, which would mean every bot.
 fn product(word: &[u8]) -> Option<&str> {
     let end = word.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(word.len());
     let ends_well = matches!(word.get(end), None | Some(b'/'));

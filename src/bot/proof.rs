@@ -55,11 +55,11 @@ pub enum PresentedCredential<'a> {
 /// then an address.
 #[derive(Clone, Copy, Debug)]
 pub enum Proof<'a> {
-    /// The client presented nothing that is a proof of a configured bot.
+    /// The client presented no proof that a configured bot accepts.
     None,
     /// The credential is invalid, or the client sent more than one.
     Failed,
-    /// Stands for whatever proof the bot requires. For callers that ask how a request would be decided.
+    /// Stands for whatever proof the bot requires. This is for callers that ask how a request would be decided.
     Assumed,
     Credential(Verified<'a>),
     Certificate(&'a ClientCertificate),
@@ -105,7 +105,8 @@ impl AcceptedProofs {
 // === impl ProofKinds ===
 
 impl ProofKinds {
-    /// Returns what a person can do so that their client gives one of these proofs. Empty if the bot accepts no proof.
+    /// Returns sentences that tell a person how their client can present one of these proofs. Empty if the bot accepts
+    /// no proof.
     pub fn what_to_do(self) -> String {
         let all = [
             (

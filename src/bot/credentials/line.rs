@@ -52,7 +52,8 @@ impl Credentials {
 // === impl SecretHash ===
 
 impl SecretHash {
-    /// Returns the line of the file for this secret of `name`, without a line end.
+    /// Returns the line for this secret in a credentials file, without a line end. `name` is the name of the
+    /// credential.
     pub fn line(&self, name: &str) -> String {
         let (salt, hash) = (BASE64URL_NOPAD.encode(&self.salt), BASE64URL_NOPAD.encode(&self.hash));
         format!("{name}:{KIND}{salt}${hash}")
