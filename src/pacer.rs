@@ -136,7 +136,7 @@ impl Pacer {
         now()
     }
 
-    /// Removes the limits: sends all waiting requests at once, and later requests without waiting.
+    /// Removes the limits: all waiting requests are sent immediately, and later requests without waiting.
     pub(crate) fn lift(&self) {
         self.is_lifted.store(true, Ordering::Relaxed);
         self.each(OriginPacer::release);

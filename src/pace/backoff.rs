@@ -9,7 +9,8 @@ pub(super) struct Backoff {
     /// When the last incident began. A 429 or 503 to a request that began before that time belongs to this incident.
     began: Option<Instant>,
     until: Option<Instant>,
-    /// Number of incidents in a row in which the site sent no `Retry-After`.
+    /// Number of incidents without a `Retry-After` since earlier incidents were forgotten; see
+    /// [`is_forgiven`](Self::is_forgiven).
     unspecified: u32,
 }
 
@@ -64,11 +65,11 @@ impl Backoff {
     }
 }
 
-/// The first pause if the site sends no `Retry-After`. It doubles with each incident.
+/// The pause after the first incident without a `Retry-After`. It doubles with each further incident of this kind.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(60);
 /// The longest pause, with or without a `Retry-After`.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
-/// If this time passes after a pause without an incident, the next pause is as short as the first one.
+/// If no incident begins for this time after the end of a pause, the next pause is as short as the first one.
 pub(crate) const QUIET: Duration = Duration::from_secs(30 * 60);
 /// Maximum share by which jitter lengthens a pause. It never shortens one.
 pub(crate) const JITTER: f64 = 0.1;

@@ -138,7 +138,7 @@ impl<K: Eq, T> Limiter<K, T> {
         self.unsent += 1;
     }
 
-    /// Removes a request that does not want to wait any more. Returns `None` if it was not in the queue.
+    /// Removes a waiting request from the queue without giving it a turn. Returns `None` if it was not in the queue.
     pub fn leave(&mut self, number: u64) -> Option<T> {
         self.queue.remove(number)
     }
@@ -202,7 +202,7 @@ impl<K: Eq, T> Limiter<K, T> {
     }
 
     /// Returns whether the limiter can be dropped when memory is short: no request waits or runs, and there is no
-    /// pause. It then forgets when the last request was sent.
+    /// pause. Dropping it loses the time at which the last request was sent.
     pub fn is_unused(&self, now: Instant) -> bool {
         self.queue.is_empty() && self.running == 0 && self.backoff.until().is_none_or(|until| until <= now)
     }
@@ -212,7 +212,7 @@ impl<K: Eq, T> Limiter<K, T> {
         !self.queue.is_empty()
     }
 
-    /// Lets all waiting requests be sent at once, and returns them.
+    /// Gives all waiting requests their turn immediately, and returns them.
     pub fn release(&mut self) -> impl Iterator<Item = T> {
         (0..self.queue.len()).for_each(|_| self.begin());
         self.queue.drain()
@@ -245,7 +245,7 @@ impl<K: Eq, T> Limiter<K, T> {
     }
 }
 
-/// The times on which the next request depends.
+/// The times that determine when the next request may be sent.
 #[derive(Clone, Copy)]
 struct Reach {
     /// The present time, or the end of a pause if that is later.
@@ -265,5 +265,5 @@ impl Reach {
 
 /// Maximum number of requests that wait for one origin.
 const MAX_WAITING: usize = 256;
-/// When to retry if a request has to wait until a running request ends, because nobody knows when that is.
+/// When to retry a request that would have to wait until a running request ends. Nobody knows when a request ends.
 const SOON: Duration = Duration::from_secs(1);

@@ -38,7 +38,7 @@ pub enum CrawlDelay {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BeyondMax {
-    /// robotgate waits for the maximum instead.
+    /// robotgate obeys the maximum in place of the `Crawl-delay`.
     #[default]
     Clip,
     /// robotgate refuses the bot's requests to the site.
@@ -52,8 +52,8 @@ pub struct Limits {
     pub gap: Duration,
     /// Which configured or requested delay the gap comes from.
     pub gap_cause: Cause,
-    /// The `delay` of the bot and the `Crawl-delay` of the site, if these are used. After a reload, a new gap is
-    /// computed from them.
+    /// The `delay` of the bot and the `Crawl-delay` of the site; zero if there is none or it is not used. After a
+    /// reload, a new gap is computed from them.
     pub bot_delay: Duration,
     pub crawl_delay: Duration,
     /// Maximum number of running requests, including this one; `None` for no limit.

@@ -38,7 +38,7 @@ pub(super) struct Waiter<T> {
 pub(super) struct Ahead {
     /// The gap of the request that is sent next.
     pub(super) first: Duration,
-    /// The sum of the gaps of the requests after that one, up to the new request.
+    /// The sum of the gaps of the requests after that one and before the new request.
     pub(super) others: Duration,
 }
 

@@ -54,8 +54,8 @@ struct Wait<'p> {
 
 impl FleetPace {
     /// Waits for the turn of a request in this robotgate. Then reserves a slot on the fleet's server, and waits until
-    /// its time. If the caller stops waiting before the slot is reserved, the next request gets the turn at once. If
-    /// the caller stops waiting after that, nobody uses the slot, and the next request gets the turn at the slot's
+    /// its time. If the caller stops waiting before the slot is reserved, the next request gets the turn immediately.
+    /// If the caller stops waiting after that, nobody uses the slot, and the next request gets the turn at the slot's
     /// time.
     ///
     /// # Errors
@@ -183,7 +183,7 @@ impl HeldTurn {
 
 impl Drop for HeldTurn {
     fn drop(&mut self) {
-        // At the end of the process, no runtime can keep the turn until its slot. The turn is then dropped at once.
+        // At the end of the process, no runtime can keep the turn until its slot. The turn is then dropped immediately.
         if let (Some(turn), Ok(runtime)) = (self.turn.take(), Handle::try_current()) {
             let until = self.until;
             runtime.spawn(async move {
@@ -231,7 +231,8 @@ impl<'p> Wait<'p> {
         Ok(())
     }
 
-    /// Waits for the slot at the time `at`. If a reload makes the gap shorter meanwhile, waits less by the difference.
+    /// Waits for the slot at the time `at`. If a reload makes the gap shorter during the wait, the wait becomes shorter
+    /// by the same time.
     async fn until_slot(&mut self, mut at: Instant) -> Result<(), TooEarly> {
         while at > now() && !self.pacer.is_lifted() {
             // This fails if too many requests wait, or if a reload has made `max_wait` shorter, so that the deadline is

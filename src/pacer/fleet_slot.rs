@@ -21,8 +21,8 @@ pub(super) struct FleetSlot {
 
 impl FleetSlot {
     /// Called when the request is sent. Returns when the gap to the next request begins. This is the slot's time if the
-    /// request is sent for the first time and not too late. Otherwise the gap begins now: this returns `None`, and
-    /// tells the fleet's server that the request was sent.
+    /// request is sent for the first time and not too late. In all other cases, the gap begins now: the function
+    /// returns `None`, and tells the fleet's server that the request was sent.
     pub(super) fn sent(&self, sent_before: bool) -> Option<Instant> {
         let slack = (self.gap / SLACK).max(LEAST_SLACK);
         let is_in_time = |at: &Instant| self.gap.is_zero() || now() <= *at + slack;

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, oneshot};
 use super::{fleet_slot::FleetSlot, now};
 use crate::pace::{Cause, Later, Limiter, Limits, Policy, Step};
 
-/// How many requests wait at present, over all origins, and how many may.
+/// How many requests wait at present, over all origins, and how many may wait.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) now: AtomicUsize,
@@ -39,7 +39,7 @@ pub(super) struct State {
 }
 
 /// The queue's entry for a waiting request. Its `sender` sends the request its turn. The request counts as waiting
-/// until this is dropped.
+/// until the ticket is dropped.
 pub(super) struct Ticket {
     sender: oneshot::Sender<Result<Turn, Later>>,
     _present: Present,
@@ -110,13 +110,13 @@ impl OriginPacer {
         });
     }
 
-    /// Gives a request its turn at once, because there are no limits any more.
+    /// Gives a request its turn immediately, because there are no limits any more.
     pub(super) fn begin(self: Arc<Self>) -> Turn {
         self.state.lock().limiter.begin();
         Turn::new(self)
     }
 
-    /// Lets all waiting requests be sent at once.
+    /// Gives all waiting requests their turn immediately.
     pub(super) fn release(self: &Arc<Self>) {
         let released: Vec<_> = self.state.lock().limiter.release().collect();
         for ticket in released {
@@ -238,7 +238,8 @@ impl WaitingRequest {
                 Ok(turn)
             }
             Ok(Err(later)) => Err(TooEarly { later, waited }),
-            // This cannot happen: `self` keeps the pacer alive, and the pacer answers each ticket before it drops it.
+            // This cannot happen: `self` keeps the pacer alive, and the pacer answers each ticket before it drops the
+            // ticket.
             Err(_) => unreachable!("a ticket is answered before it is dropped"),
         }
     }
@@ -246,8 +247,8 @@ impl WaitingRequest {
 
 impl Drop for WaitingRequest {
     fn drop(&mut self) {
-        // Remove the request from the queue. If it got its turn but has not received it, it is no longer in the queue,
-        // and dropping `receiver` drops the turn.
+        // Remove the request from the queue. If the limiter has given the request its turn, but the request has not
+        // received it, the request is no longer in the queue. Dropping `receiver` then drops the turn.
         let left = self.pacer.state.lock().limiter.leave(self.number);
         if left.is_some() {
             self.pacer.changed.notify_one();

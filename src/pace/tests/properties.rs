@@ -49,7 +49,7 @@ struct Waiting {
     deadline: Instant,
 }
 
-/// The limiter, and the model with which it is compared.
+/// The limiter, and the model that the limiter is compared with.
 struct Model {
     limiter: Limiter<u8, u64>,
     now: Instant,
