@@ -106,7 +106,7 @@ fn escaped(text: &str, max: usize, backslashes: bool) -> Cow<'_, str> {
 }
 
 /// Escapes `text` like [`plain_message`], but keeps its line ends and tabs. Puts `indent` before each line except the
-/// first. Tabs are kept so that a marker under a line stays in the right position.
+/// first. Tabs are kept so that a marker under a line, such as `^^^`, stays in the right position.
 pub fn plain_lines(text: &str, indent: &str) -> String {
     let line = |line: &str| {
         let cells: Vec<_> = line.split('\t').map(|cell| escaped(cell, usize::MAX, false)).collect();
@@ -149,8 +149,8 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// Returns a text for a table that a spreadsheet reads. If the spreadsheet would run the text as a formula, puts a `'`
-/// before it, which the spreadsheet does not show. A lone `-` is no formula.
+/// Makes `text` safe for a table that people open in a spreadsheet. If the spreadsheet would run the text as a formula,
+/// puts a `'` before the text. The spreadsheet does not show the `'`. A lone `-` is no formula.
 pub(crate) fn no_formula(text: &str) -> Cow<'_, str> {
     let is_formula = text.trim_start().starts_with(['=', '+', '-', '@']) || text.starts_with(['\t', '\r']);
     match is_formula && text != "-" {
