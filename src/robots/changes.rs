@@ -358,8 +358,8 @@ impl Changes {
     }
 }
 
-/// The maximum number of rules that a comparison merges, which takes a fraction of a second. A limit is needed because
-/// a text of 500 KiB can give thousands of agents thousands of rules each.
+/// The maximum number of rules that a comparison merges. Merging this number takes a fraction of a second. A limit is
+/// needed because a text of 500 KiB can give thousands of agents thousands of rules each.
 const MAX_WORK: usize = 1_000_000;
 /// Maximum number of agents that are listed for a statement.
 const MAX_AGENTS: usize = 20;

@@ -19,9 +19,10 @@ pub(super) struct Entry<W> {
     literal: u16,
     /// Length of the normalized pattern, including wildcards.
     length: u16,
-    /// Several values in one integer. The highest three bits contain the rule's kind and the pattern's [`Shape`]. The
-    /// other bits of a pattern without wildcards say how many entries its parent ([`super::index`]) is before this one,
-    /// or 0 if it has none. The other bits of a pattern with wildcards are the result of [`needs`](Self::needs).
+    /// Several values in one integer. The highest three bits contain the rule's kind and the pattern's [`Shape`]. For a
+    /// pattern without wildcards, the other bits are the number of entries from its parent ([`super::index`]) to this
+    /// entry, or 0 if it has no parent. For a pattern with wildcards, the other bits are the result of
+    /// [`needs`](Self::needs).
     link: u16,
 }
 
@@ -142,7 +143,7 @@ impl<W: Offset> Entry<W> {
         self.shape() >= Shape::Wild
     }
 
-    /// Returns how many entries the parent is before this one; [`super::index`] says what a parent is.
+    /// Returns the number of entries from the parent ([`super::index`]) to this entry. `None` if there is no parent.
     pub(super) fn parent(&self) -> Option<usize> {
         match self.link & DISTANCE {
             0 => None,

@@ -1,7 +1,7 @@
 //! The first eight bytes of a string (a path, a pattern or a name) as one number. Comparing two such numbers is faster
 //! than comparing two strings, and most strings already differ in these bytes.
 //!
-//! If the numbers are equal, the rest of the strings can still differ, and callers have to compare it.
+//! If the numbers are equal, the strings can still differ in later bytes, which callers have to compare.
 
 /// The first [`BYTES`](Head::BYTES) bytes of a string as a number, padded with zeros. Numbers sort as their strings do,
 /// if the strings contain no NUL.
@@ -39,8 +39,8 @@ impl Head {
 
     /// Converts to ASCII lower case.
     pub(super) fn lower(self) -> Self {
-        // Handle all bytes at once. In the first sum, the high bit of each byte says whether the byte is at least `A`;
-        // in the second, whether it is greater than `Z`.
+        // Handle all eight bytes in one calculation. In the first sum, the high bit of each byte says whether the byte
+        // is at least `A`; in the second, whether it is greater than `Z`.
         let low = self.0 & !EACH_HIGH;
         let from_a = low + EACH * u64::from(0x80 - b'A');
         let past_z = low + EACH * u64::from(0x7F - b'Z');

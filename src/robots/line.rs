@@ -107,7 +107,7 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// How many bytes of a robots.txt robotgate uses, after content decoding: 500 KiB. This is Google's limit, and the
-/// minimum in RFC 9309 §2.5. robotgate ignores the rest.
+/// minimum in RFC 9309 §2.5. robotgate ignores all bytes after these.
 pub const LIMIT: usize = 500 * 1024;
 
 /// How many bytes to read after the limit: two for the line end of a line that ends exactly at the limit, and one more

@@ -47,7 +47,8 @@ words! {
 /// A statement such as `Crawl-delay` applies to the user-agent lines in a row above it. A rule or another such
 /// statement ends this row. So in `User-agent: a`, `Crawl-delay: 9`, `User-agent: b`, `Disallow: /`, the delay applies
 /// only to `a`, as its author intends, but the rule applies to `a` and `b`. One exception: for `Content-Signal` and
-/// `Content-Usage`, a `Crawl-delay` does not end the row, because their specifications do not mention `Crawl-delay`.
+/// `Content-Usage`, a `Crawl-delay` does not end the row, because the specifications of these two do not mention
+/// `Crawl-delay`.
 ///
 /// ```
 /// use robotgate::robots::{Choice, Profile, StatementKind, statements};

@@ -58,7 +58,7 @@ pub struct SitePreference {
     /// Number of the line that `allowed` comes from, from 1. If several lines say the same, a line about all paths is
     /// preferred to a line about some paths.
     pub line: u32,
-    /// Whether `allowed` is what the site says about all of its paths.
+    /// Whether `allowed` applies to all paths of the site.
     pub everywhere: bool,
 }
 

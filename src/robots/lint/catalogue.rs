@@ -66,7 +66,7 @@ catalogue! {
     ByteOrderMark = "byte-order-mark", Note;
     /// A byte-order mark elsewhere. It is not skipped, and makes the line invalid.
     MisplacedByteOrderMark = "misplaced-byte-order-mark", Error;
-    /// A NUL, after which a parser ignores the rest of the line.
+    /// A NUL. A parser ignores the line from the NUL on.
     Nul = "nul", Error;
     /// A line that is longer than the parser's limit.
     LongLine = "long-line", Error;
@@ -137,7 +137,7 @@ catalogue! {
     RuleBeforeUserAgent = "rule-before-user-agent", Error;
     /// A rule without a pattern, which has no effect.
     EmptyRule = "empty-rule", Note;
-    /// A URL instead of a path, which never matches.
+    /// A URL in place of a path. It never matches.
     UrlInRule = "url-in-rule", Error;
     /// A pattern that begins with neither `/` nor `*`, and so never matches.
     NoLeadingSlash = "no-leading-slash", Error;

@@ -281,6 +281,6 @@ fn opposite(kind: RuleKind) -> RuleKind {
 /// A byte that occurs in no pattern, because normalized patterns are ASCII.
 const ANY: u8 = 0xFF;
 
-/// Maximum number of bytes that all checks of a file together may search for patterns with wildcards. This takes about
-/// a second, and is far more than an ordinary file needs.
+/// Maximum number of bytes that are searched for patterns with wildcards, in all checks of one file together. Searching
+/// this number takes about a second. An ordinary file needs far less.
 const BUDGET: usize = 16 << 20;

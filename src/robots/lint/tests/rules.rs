@@ -160,7 +160,8 @@ fn findings_about_conflicting_rules_are_reported() {
             b"User-agent: *\nDisallow: /a\nAllow:\nDisallow:",
             &[(3, EmptyRule), (4, EmptyRule)],
         ),
-        // If both patterns have wildcards, there is a finding only if one matches everything that the other matches.
+        // If both patterns have wildcards, there is a finding only if one pattern matches every path that the other
+        // matches.
         (b"User-agent: *\nAllow: /*/a/*b\nDisallow: /*a*b", &[]),
         (
             b"User-agent: *\nDisallow: /a/*b/c\nAllow: /a*/*/c",
