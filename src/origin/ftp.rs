@@ -1,4 +1,4 @@
-//! The path of an `ftp://` URL, and what is sent to the server for it (RFC 1738 §3.2).
+//! The path of an `ftp://` URL, and its form in commands to the server (RFC 1738 §3.2).
 //!
 //! The path is sent decoded and absolute. A path is refused if servers could read it differently from robotgate: the
 //! decision would then be about another file than the one that is fetched.
