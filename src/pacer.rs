@@ -191,8 +191,8 @@ impl Shard {
             return;
         }
         let now = now();
-        // If there is only one reference to a pacer, the map holds it, and no request uses it. No other thread can add
-        // a reference now, because the shard is locked.
+        // If there is only one reference to a pacer, it is the reference in the map, and no request uses the pacer. No
+        // other thread can add a reference now, because the shard is locked.
         let forget = |pacers: &mut HashMap<Origin, Arc<OriginPacer>>, is_dispensable: fn(&State, Instant) -> bool| {
             pacers.retain(|_, pacer| Arc::strong_count(pacer) > 1 || !is_dispensable(&pacer.state.lock(), now));
         };
