@@ -124,7 +124,8 @@ fn print(text: impl AsRef<[u8]>) -> ExitCode {
     }
 }
 
-/// Prints the text or the error of a command. Fails if there is an error, or if `is_good` is false.
+/// Prints the text or the error of a command, and returns the exit status. The flag next to the text says whether the
+/// exit status is 0. For an error, it is 1.
 fn finish(outcome: Result<(String, bool), impl std::fmt::Display>) -> ExitCode {
     match outcome {
         Ok((text, is_good)) => match print(text) {

@@ -16,7 +16,7 @@ pub struct CheckArgs {
     /// The configuration file. Without this argument, ROBOTGATE_CONFIG names the file
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The same file, given with --config, as to other commands
+    /// The configuration file, for people who write --config here because the other commands need it
     #[arg(long, short, value_name = "FILE", hide = true, conflicts_with = "file")]
     config: Option<PathBuf>,
     #[command(flatten)]

@@ -42,7 +42,8 @@ fn mark(line: &str) -> Option<(&str, usize)> {
     is_mark.then_some((before, line.len() - before.len()))
 }
 
-/// Formats a quoted line and its marks. If the line is too long, shows the part around the marks.
+/// Formats a line that the message quotes, and the carets below it that mark a part of it. If the line is too long,
+/// shows only the surroundings of the marked part.
 fn quoted(line: &str, (before, carets): (&str, usize), columns: usize, paint: Paint) -> [String; 2] {
     let room = columns.saturating_sub(GUTTER);
     let start = before.chars().count().saturating_sub(GUTTER);

@@ -175,8 +175,8 @@ fn settings(args: &EnvArgs, client: &Client) -> Result<(String, Vec<String>), En
     let ca = Ca::At(shown.ok_or_else(|| EnvError::Path(path.clone()))?.to_owned());
     let mut settings = Settings::new(&proxy, ca)?;
     let proxy = args.proxy.as_deref();
-    // Some settings contain this command in a message, which a shell prints later and other programs may log. So
-    // replace a proxy URL that contains a secret.
+    // Some settings make the client's shell print a message that says to run this `robotgate env` again. Other programs
+    // may log the message. So replace a proxy URL that contains a secret.
     let shown = proxy.map(|proxy| match settings.has_secret() {
         true => "http://NAME:SECRET@HOST:PORT",
         false => proxy,

@@ -1,9 +1,10 @@
 //! `robotgate eval`: reads cases as JSON, one per line, and decides each by its robots.txt, as Google's parser does or
 //! to the letter of RFC 9309.
 //!
-//! After a bad line, it continues. It keeps only one line and a limited cache in memory. It returns exactly what the
-//! parser decides, even where the proxy would decide differently: for example, `/robots.txt` itself can be disallowed,
-//! and an agent with digits, such as `MJ12bot`, gets the rules for `*`.
+//! If a line is not a valid case, the command writes an error for it and continues. It keeps only one line and a
+//! limited cache in memory. It returns exactly what the parser decides, even where the proxy would decide differently.
+//! For example, `/robots.txt` itself can be disallowed. An agent with digits, such as `MJ12bot`, gets the rules for
+//! `*`, because Google's parser ends the name in a user-agent line before the first digit.
 
 mod cache;
 mod case;
@@ -49,8 +50,8 @@ struct Outcome {
     failed: u64,
 }
 
-/// Reads cases from standard input, and writes decisions to standard output. Fails if any line was bad. A broken pipe
-/// is not an error.
+/// Reads cases from standard input, and writes decisions to standard output. Fails if a line is not a valid
+/// case. A broken pipe is not an error.
 #[must_use]
 pub fn run(args: &EvalArgs) -> ExitCode {
     prompt_for("one JSON object a line (robotgate eval --help shows one)");
@@ -80,8 +81,9 @@ pub fn run(args: &EvalArgs) -> ExitCode {
 ///
 /// # Errors
 ///
-/// Fails if reading or writing fails. A bad line is not an error: the answer to it has the line's other fields, `error`
-/// (a sentence) and `input_line` (the number of the line, from 1).
+/// Fails if reading or writing fails. A line that is not a valid case is no error of this function. Its answer has the
+/// fields of the line without the robots.txt, and the fields `error` (a sentence) and `input_line` (the number of the
+/// line, from 1).
 fn eval(profile: Profile, mut input: BufReader<impl Read>, mut output: impl Write) -> io::Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut files = Files::new(profile);

@@ -33,8 +33,8 @@ pub struct Live {
     state: Arc<OriginState>,
 }
 
-/// Why robotgate could not start a fetch. A fetch that was started and then failed is no such error: robotgate decides
-/// by its result.
+/// Why robotgate could not start a fetch. If a fetch starts and then fails, [`fetch()`] returns a [`Live`] and not this
+/// error, because a failed fetch has a meaning for requests, too (unreachable).
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     #[error(transparent)]
@@ -138,7 +138,8 @@ impl Live {
         self.rules().is_some_and(|received| !received.cut_off.is_empty())
     }
 
-    /// If the redirects of the fetch went in a circle or were too many, says which. Otherwise, returns `None`.
+    /// Says in words that the redirects of the fetch went in a circle, or that there were too many. Returns `None` if
+    /// neither happened.
     pub fn detour(&self) -> Option<&'static str> {
         if !matches!(self.traced.fetched, Fetched::TooManyRedirects { .. }) {
             return None;

@@ -69,8 +69,8 @@ impl LogReader {
     }
 }
 
-/// Returns the first line of a file. Returns `None` for other inputs, such as pipes, because they can be read only
-/// once.
+/// Returns the first line of a log. Returns `None` if the log is not a file but, for example, a pipe: a pipe can be
+/// read only once, and the report still has to read the whole log.
 pub(super) fn first_line(path: &Path) -> Option<Vec<u8>> {
     let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
     let mut line = Vec::new();

@@ -9,7 +9,7 @@ use std::{
 
 use super::columns::{columns_of, cut};
 
-/// Shows progress on stderr until it is dropped. Then it erases what it showed.
+/// Shows progress on stderr until this value is dropped. The drop erases the shown line, if the terminal can do this.
 #[derive(Debug)]
 pub(super) struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 

@@ -58,13 +58,14 @@ struct Report {
     as_logged: u64,
     /// For each reason why a decision cannot be replayed, the number of these decisions.
     not_replayable: BTreeMap<String, u64>,
-    /// For each of these reasons, the SHA-256 of the first text that the store of evidence lacks.
+    /// For each reason in `not_replayable` that is about a robots.txt, a `tdmrep.json` or a configuration, the SHA-256
+    /// of the first such text that is missing or cannot be used.
     missing: BTreeMap<String, String>,
     unreadable_lines: u64,
     differences: Vec<Found>,
 }
 
-/// A decision that is different now.
+/// A decision of the log that robotgate would make differently now.
 #[derive(Debug, serde::Serialize)]
 struct Found {
     log: String,

@@ -119,7 +119,7 @@ struct Cells {
 impl Cells {
     fn of(row: &Row, fails: bool, shares: bool) -> Self {
         let time = |time: Option<Timestamp>| {
-            // Leave out the time zone, which is always UTC, to keep the column narrow.
+            // To keep the column narrow, leave out the time zone, which is always UTC.
             let shown = time.map(|Timestamp(time)| Minute(time).to_string());
             shown.map_or_else(|| NONE.to_owned(), |shown| shown.trim_end_matches(" UTC").to_owned())
         };
@@ -159,7 +159,8 @@ const GAP: &str = "  ";
 /// Minimum number of columns for an origin. If an origin is cut in the middle, a third of these columns show its end,
 /// so that its port is always visible.
 const MIN_ORIGIN: usize = 19;
-/// An origin is first shortened to this many bytes, and then to the width of its column.
+/// Maximum length of an origin in bytes. At a terminal, an origin that still does not fit into its column is shortened
+/// further, in the middle.
 const MAX_ORIGIN: usize = 500;
 /// Maximum length of a word in the columns HOLDS and FROM, in bytes.
 const MAX_WORD: usize = 40;

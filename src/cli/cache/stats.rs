@@ -66,7 +66,7 @@ fn report(stats: &Stats) -> String {
     out
 }
 
-/// A size in bytes, printed in a suitable unit.
+/// A size in bytes. `Display` prints it in a unit that fits its magnitude, such as `1.5 MiB`.
 struct Size(u64);
 
 // === impl Size ===

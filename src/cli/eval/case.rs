@@ -286,6 +286,6 @@ fn string<'a>(name: &'static str, json: &'a RawValue) -> Result<Cow<'a, str>, Ba
     }
 }
 
-/// The fields that robotgate writes into each line of its output. A field of the input line with one of these names is
-/// not copied to the output line.
+/// The fields that robotgate writes for a case that it could decide. If the input line has a field with one of these
+/// names, that field is not copied to the output line.
 const ANSWERED: [&str; 7] = ["allowed", "line", "rule", "group", "usage", "usage_lines", "signals"];

@@ -129,7 +129,8 @@ impl Source {
         }
     }
 
-    /// If the redirects of the fetch went in a circle or were too many, says which. Otherwise, returns `None`.
+    /// Says in words that the redirects of the fetch went in a circle, or that there were too many. Returns `None` if
+    /// neither happened.
     pub(super) fn detour(&self) -> Option<&'static str> {
         match self {
             Self::Unasked | Self::File(_) => None,

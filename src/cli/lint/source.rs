@@ -46,7 +46,8 @@ pub(super) struct LintInput {
 pub(super) struct Absence {
     /// The sentence to print.
     pub(super) text: String,
-    /// Whether the site's operator should correct this. That a site has no robots.txt is not a fault.
+    /// Whether the site's operator should correct something. A 404, for example, is no fault: a site need not have a
+    /// robots.txt.
     pub(super) is_fault: bool,
 }
 
@@ -167,15 +168,15 @@ impl Absence {
             Answer::Rules(_) | Answer::LastCopy(..) => return None,
             Answer::NoRobots if matches!(fetched, Fetched::TooManyRedirects { .. }) => (
                 true,
-                "the redirects lead to no robots.txt, which is treated as having none: everything is allowed"
+                "the redirects lead to no robots.txt, so the site is treated as having none: everything is allowed"
                     .to_owned(),
             ),
             Answer::NoRobots => (false, AnswerKind::NoRobots.meaning().to_owned()),
             Answer::Soft404 => (
                 true,
                 format!(
-                    "the server answers {} with a page that says there is no robots.txt: to Google everything is allowed, \
-                     to others nothing; answer 404",
+                    "the server answers {} with a page that says there is no robots.txt: for Google, this allows \
+                     everything, for others nothing; make the server answer 404",
                     fetched.status()
                 ),
             ),

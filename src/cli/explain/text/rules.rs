@@ -20,7 +20,8 @@ pub(super) fn write(report: &Report<'_>, why: &Why<'_>, paint: Paint, width: usi
     if !named.is_empty() {
         writeln!(out)?;
         let rule = why.line;
-        // A robots.txt can repeat its user-agent lines many times. So show only the last few above the rule.
+        // A robots.txt can name the bot in many user-agent lines. So show only the last few of them above the rule that
+        // decided.
         let end = match rule {
             Some(rule) => named.partition_point(|line| *line < rule),
             None => named.len().min(MAX_NAMES),
@@ -101,8 +102,8 @@ fn losers(explanation: &Explanation<'_>, width: usize, paint: Paint, out: &mut S
     more(all.len(), shown.len(), out)
 }
 
-/// Returns whether a rule that lost is worth showing. If its pattern does not match the path, it is shown only if the
-/// two begin alike, with more than the first `/`.
+/// Returns whether a rule that lost is worth showing. If its pattern does not match the path, the rule is shown only if
+/// the pattern and the path begin with the same text, and this text is longer than `/`.
 fn is_of_interest(other: &Competitor<'_>) -> bool {
     !matches!(other.lost, LossReason::DoesNotMatch { .. }) || other.literal_fit() > 1
 }
