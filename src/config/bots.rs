@@ -195,7 +195,7 @@ impl Taken {
             let Some(pattern) = table.checker.parsed(&item, pattern) else {
                 continue;
             };
-            // Two equal entries are a mistake, because only the first would ever match.
+            // Two equal entries of `user-agents`, in one bot or in two, are a mistake: only the first would ever match.
             if let Some(first) = self
                 .user_agents
                 .insert(pattern.as_str().to_lowercase(), name.to_owned())

@@ -77,7 +77,8 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// Calls `change` on the last record of the key `name` of a table. Does nothing if the key is not recorded.
+    /// Calls `change` on the record of the key `name` of a table. If the key was recorded several times (once for each
+    /// `[[bot]]`, for example), uses the last record. Does nothing if the key was not recorded.
     pub(super) fn amend(&self, table: &str, name: &str, change: impl FnOnce(&mut Key)) {
         let mut keys = self.keys.borrow_mut();
         if let Some(key) = keys.iter_mut().rfind(|key| key.name == name && key.table == table) {
@@ -118,7 +119,7 @@ impl<'c> Checker<'c> {
         self.taken(raw.span(), parse(raw.get_ref()))
     }
 
-    /// Returns the value. If `result` is an error, reports it and returns `None`.
+    /// Returns the value of `result`. If `result` is an error, reports it and returns `None`.
     pub(super) fn taken<T, E: Display>(&self, span: Range<usize>, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.complain(span, error.to_string())).ok()
     }

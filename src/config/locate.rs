@@ -14,7 +14,8 @@ struct Search<'s> {
     span: &'s Range<usize>,
     /// The dotted key that the search is looking at.
     here: String,
-    /// The smallest range so far that encloses `span`: its width and its dotted key.
+    /// Of the ranges of keys and values that enclose `span`, the smallest one that was found until now: its width in
+    /// bytes, and the dotted key.
     best: Option<(usize, String)>,
 }
 

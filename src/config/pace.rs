@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::table::Table;
 use crate::pace::{MAX_GAP, MAX_WAIT, Policy};
 
-/// Allowed time between two requests to a site. A longer one most likely has the wrong unit, and robotgate would forget
-/// the last request before that time ends.
+/// Allowed time between two requests to a site. A longer time most likely has the wrong unit. robotgate could not keep
+/// to it either, because it would forget the last request before the time has passed.
 pub(super) const DELAYS: RangeInclusive<Duration> = Duration::ZERO..=MAX_GAP;
 const WAITS: RangeInclusive<Duration> = Duration::ZERO..=MAX_WAIT;
 

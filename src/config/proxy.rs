@@ -26,8 +26,8 @@ const HEADER_BYTES: (RangeInclusive<u64>, &str) = (1 << 10..=512 << 10, "from 1K
 /// Allowed values of `max-header-fields`. pingora accepts at most 256 fields.
 const HEADER_FIELDS: RangeInclusive<usize> = 1..=256;
 
-/// Allowed timeouts. One of more than a day probably has the wrong unit. One of less than a millisecond would refuse
-/// every client.
+/// Allowed timeouts. A timeout of more than a day probably has the wrong unit. A timeout of less than a millisecond
+/// would pass before most clients and origins could respond.
 const TIMEOUTS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 60 * 60);
 /// Allowed values of `tunnel-timeout`. The WebSocket of a bot can last for weeks.
 const LIFETIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(365 * 24 * 60 * 60);

@@ -32,7 +32,7 @@ impl<'t> Reading<'t> {
     pub(super) fn of(environment: &Environment, text: &'t SourceText, reads: Reads, recording: Recording) -> Self {
         let (document, syntax_errors) = DeTable::parse_recoverable(text.of_file());
         let mut document = document.into_inner();
-        // Later syntax errors usually follow from the first, so only the first is reported.
+        // The first syntax error usually causes the later ones, so only the first is reported.
         let syntax_error = syntax_errors.first();
         let mut complaints =
             Vec::from_iter(syntax_error.map(|error| reader::syntax(error, text.of_file(), environment)));

@@ -17,7 +17,7 @@ impl Config {
     /// Returns the JSON Schema (draft 2020-12) of the configuration file. A TOML value whose type JSON does not have,
     /// such as a date, has the type `string`, as editors expect.
     pub fn schema() -> Value {
-        // Leave out the defaults that depend on the machine. To find them, compare the defaults in two different
+        // Leave out the defaults that depend on the machine. These are the defaults that differ between two different
         // environments.
         let [keys, others] = [("/var/lib/robotgate", 1), ("/", 2)].map(|(state_dir, cores)| {
             all_keys(&Environment {
@@ -94,7 +94,7 @@ fn value(kind: &Kind) -> Value {
             let text = json!({ "type": "string", "pattern": units::size_pattern() });
             json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, text] })
         }
-        // The caller makes the schema of a table itself.
+        // `object` makes the schema of a table.
         Kind::Table | Kind::Tables => json!({}),
     }
 }
@@ -153,7 +153,7 @@ impl<'d> Descriptions<'d> {
         let values = match kind {
             Kind::Duration(range) | Kind::Size(range) => Some(&**range),
             Kind::Text | Kind::Texts | Kind::TextOrTexts | Kind::Date | Kind::Ports => *values,
-            // The schema of any other key already says which values it takes.
+            // For a key of any other kind, the schema itself lists the allowed values, so the description need not.
             _ => None,
         };
         Some(match values {
@@ -191,7 +191,7 @@ fn without_links(text: &str) -> String {
 }
 
 const DOCUMENTATION: &str = include_str!("../../docs/configuration.md");
-/// A port or a range of ports.
+/// A regular expression for a port or a range of ports.
 const PORTS: &str = "^\\s*[0-9]{1,5}\\s*(-\\s*[0-9]{1,5}\\s*)?$";
 
 #[cfg(test)]

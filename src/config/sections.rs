@@ -202,8 +202,8 @@ impl Audit {
     }
 }
 
-/// Reads `mask-client`. If one of the two prefix lengths is not set, it has its default, so that no address is logged
-/// whole by mistake.
+/// Reads `mask-client`. If `ipv4` or `ipv6` is not set, it has its default, so that addresses of this version are not
+/// logged whole by mistake.
 fn mask_client(table: &Table<'_>) -> Option<ClientMask> {
     table.span()?;
     Some(ClientMask {

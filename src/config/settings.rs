@@ -130,7 +130,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Lists of tables whose order is recorded, because it matters.
+/// Lists of tables whose order matters, so that a change of the order is a change of the configuration.
 const NAMED: [&str; 2] = ["bot", "https.tunnel"];
 const NAMES: [&str; 2] = ["name", "host"];
 const DEFAULT: &str = "default";

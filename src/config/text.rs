@@ -32,11 +32,11 @@ pub(super) struct SourceText {
 struct Part {
     /// Where `key=value` is in the text.
     range: Range<usize>,
-    /// The length of the key.
+    /// The length of the key in bytes.
     key: usize,
     place: Arc<str>,
-    /// The text `key=value`, with white space in place of everything before it. The white space makes the ranges that
-    /// the parser returns valid in the whole text.
+    /// The text `key=value`, after as many spaces as `text` has bytes before it. So the ranges that the parser returns
+    /// for this text are also valid in `text`.
     padded: String,
 }
 
@@ -117,7 +117,7 @@ impl SourceText {
         }
     }
 
-    /// Returns the range of the source that contains the byte at `at`: an override, or the file.
+    /// Returns the range of the file, of the environment variable or of the `--set` that the byte at `at` belongs to.
     pub(super) fn range(&self, at: usize) -> Range<usize> {
         match (self.part(at), self.parts.first()) {
             (Some(part), _) => part.range.clone(),
@@ -132,14 +132,14 @@ impl SourceText {
     /// option.
     pub(super) fn path(&self, path: &str, at: usize) -> PathBuf {
         match self.part(at) {
-            // This fails if there is no working directory. The path then stays as it is.
+            // `absolute` fails if there is no working directory. The path then stays relative.
             Some(_) => std::path::absolute(path).unwrap_or_else(|_| path.into()),
             None => self.base_dir.join(path),
         }
     }
 
-    /// Sets the keys of the overrides in `document`, which was parsed from the file. `texts` are the keys that take
-    /// only text. Returns the mistakes.
+    /// Sets the keys of the environment variables and `--set` in `document`, which was parsed from the file. `texts`
+    /// are the keys that take only text. Returns the mistakes in the variables and in `--set`.
     pub(super) fn apply<'t>(&'t self, document: &mut DeTable<'t>, texts: &BTreeSet<String>) -> Vec<Complaint> {
         let mut complaints = Vec::new();
         for part in &self.parts {

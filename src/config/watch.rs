@@ -20,7 +20,8 @@ use crate::files;
 /// After a change in a directory, robotgate reads the files once nothing has changed for this long. An editor saves
 /// faster than this, and a person does not notice the wait.
 const QUIET: Duration = Duration::from_millis(100);
-/// Maximum number of symbolic links to follow, as when Linux itself opens a file. More links are probably a loop.
+/// Maximum number of symbolic links to follow on the way to a file. Linux has the same limit when it opens a file. More
+/// links are probably a loop.
 const MAX_LINKS: usize = 40;
 /// Maximum number of attempts to watch the right directories. Another attempt is necessary if a directory was moved
 /// before it was watched. If it is moved later, the system reports that.
@@ -43,10 +44,11 @@ pub struct Watcher {
     dirty: bool,
 }
 
-/// A file and its last known content. The content is `None` as long as the file has not been readable since the last
-/// [`Watched::look`].
+/// A watched file.
 struct Watched {
     path: PathBuf,
+    /// The known content, with which the next content is compared. `None` if the file could not be read at the last
+    /// [`Watched::look`], nor at any time since then.
     seen: Option<Vec<u8>>,
 }
 
@@ -136,8 +138,8 @@ impl Watcher {
         watching
     }
 
-    /// Makes the current content of all files the known content. Call this before loading the files. Otherwise, a
-    /// change since [`Watcher::changed`] returned would be loaded now and reported again.
+    /// Makes the current content of all files the known content. Call this before loading the files. Without this call,
+    /// a change between the last return of [`Watcher::changed`] and the load would be loaded now and reported later.
     pub fn look(&mut self) {
         self.files_mut().for_each(Watched::look);
     }
