@@ -31,7 +31,7 @@ pub(crate) struct Report<'a> {
     pub(crate) disguise: Option<Disguise>,
     /// The kinds of proof that the bot accepts. `None` if the proxy serves the bot without a proof.
     pub(crate) proofs: Option<String>,
-    /// Whether robotgate requested the site's `tdmrep.json`. `None` if the file does not matter.
+    /// Whether robotgate requested the site's `tdmrep.json`. `None` if the decision does not need this file.
     pub(crate) tdmrep_asked: Option<bool>,
 }
 
@@ -39,7 +39,8 @@ pub(crate) struct Report<'a> {
 pub(crate) struct Why<'a> {
     pub(crate) explanation: Explanation<'a>,
     pub(crate) body: &'a [u8],
-    /// The form of the path that decided, and the path in this form. `None` if the path decided as sent.
+    /// The form of the path that robotgate decided by, and the path in this form. `None` if it decided by the path as
+    /// sent.
     pub(crate) read_as: Option<(Reading, Vec<u8>)>,
     /// Number of the line in the robots.txt that decided.
     pub(crate) line: Option<u32>,
@@ -77,8 +78,8 @@ impl<'a> Report<'a> {
                 // The path in a tunnel is not visible. A rule that decides for the whole site also decides `/`, so
                 // explain that path.
                 Scope::Tunnel { .. } => (Reading::Sent, decision.rule.map(|_| b"/".to_vec())?),
-                // The rules allow every reading of the path, and the request is refused because the site forbids the
-                // use. So explain the path as sent.
+                // The rules allow every reading of the path. The request is refused because the site forbids the use of
+                // its content, and not by a rule. So explain the path as sent.
                 Scope::Path { .. } if decision.reason == Reason::Usage => {
                     (Reading::Sent, decision.target().decided_path().to_vec())
                 }
@@ -86,7 +87,7 @@ impl<'a> Report<'a> {
             };
             let mut explanation = explain(profile, body, choice, &path);
             if decision.reason == Reason::Usage {
-                // The site's statement about the use decided, not a rule.
+                // The site's statement about the use of its content decided, not a rule.
                 explanation.rule = None;
                 explanation.competitors.clear();
             }
@@ -115,7 +116,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns whether robotgate requested the site's `tdmrep.json`. `None` if the file does not matter.
+/// Returns whether robotgate requested the site's `tdmrep.json`. `None` if the decision does not need this file.
 fn is_tdmrep_asked(usage: &UsageReport) -> Option<bool> {
     usage.tdmrep.map(|state| state != TdmrepState::NotAsked)
 }

@@ -39,7 +39,7 @@ pub struct Exposure {
 }
 
 /// Writes why a file cannot be read and what to do about it, without the system's error number. The caller writes the
-/// name of the file before it.
+/// name of the file before this text.
 pub(crate) struct Unreadable<'a>(pub(crate) &'a io::Error);
 
 /// Opens a file for reading and returns it with its metadata.

@@ -117,7 +117,7 @@ impl Service {
             .build()
             .map_err(ServiceError::Runtime)?;
         let ended = runtime.block_on(Self::serve(config, source, log_format, inherited, notifier));
-        // Do not wait for the tasks that still run: they have had their time to end.
+        // Do not wait for the tasks that still run: `serve` has already given them time to end.
         runtime.shutdown_background();
         ended
     }
@@ -212,7 +212,7 @@ impl Service {
         ));
         tokio::spawn(report.drain(live.generation().config.proxy.shutdown_timeout));
         live.note_stop();
-        // An error only means that no task waits for this message any longer.
+        // `send` fails only if no task waits for this message any longer.
         let _ = shutdown.send(true);
         let ending = async {
             // Let a running reload complete, unless it takes too long.

@@ -38,14 +38,14 @@ struct Object<'a> {
     unidentified: Option<&'static str>,
     /// Whether the proxy refuses this User-Agent without a proof.
     needs_proof: bool,
-    /// The form of the path that decided: `sent`, `normalized` or `strict`.
+    /// The form of the path that robotgate decided by: `sent`, `normalized` or `strict`.
     reading: Option<&'static str>,
-    /// The path in the form that decided. `null` if the path decided as sent.
+    /// The path in this form. `null` if the form is `sent`.
     read_as: Option<Cow<'a, str>>,
     group: Option<ConsideredGroup>,
     rule: Option<Rule<'a>>,
     considered: usize,
-    /// The rules that lost. The nearest to winning comes first.
+    /// The rules that lost. The rule that was nearest to winning comes first.
     competitors: List,
     competitors_total: usize,
     robots: Robots<'a>,
@@ -54,7 +54,7 @@ struct Object<'a> {
     profile: &'static str,
     /// What the site says about the bot's purposes. `null` if the bot has none, or if robots.txt disallows the URL.
     usage: Option<&'a UsageReport>,
-    /// Whether robotgate requested the site's `tdmrep.json`. `null` if the file does not matter.
+    /// Whether robotgate requested the site's `tdmrep.json`. `null` if the decision does not need this file.
     tdmrep_asked: Option<bool>,
 }
 
@@ -115,7 +115,7 @@ struct StatementRow<'a> {
     applies: Option<bool>,
 }
 
-/// The result of fetching the robots.txt. The default value means that it was not fetched.
+/// The result of fetching the robots.txt. The default value means that the robots.txt was not fetched.
 #[derive(Default, Serialize)]
 pub(crate) struct FetchRecord<'a> {
     pub(crate) fetched: Option<Timestamp>,

@@ -1,5 +1,5 @@
-//! Feeds the history about once a second, and keeps it in a file next to the cache file, so that it continues after a
-//! restart.
+//! Adds to the history about once a second what was counted, and saves the history in a file next to the cache file, so
+//! that it continues after a restart.
 //!
 //! The history is only for charts, so the proxy works without its file. If the file is missing or damaged, the history
 //! begins empty. If the file cannot be written, the latest part of the history is lost at the next restart.
@@ -22,7 +22,7 @@ use crate::{
     proxy::{Live, Sampler},
 };
 
-/// The task that feeds the history.
+/// The task that adds to the history and saves it.
 pub(super) struct Keeping {
     task: JoinHandle<()>,
     stop: CancellationToken,
@@ -53,11 +53,11 @@ pub(super) async fn restore(live: &Arc<Live>) {
             tracing::warn!(path = %path.display(), error, "the history on the page for operators begins empty: its file cannot be used");
         }
     });
-    // Only a panic makes this fail, and the history is empty then.
+    // `await` returns an error only if `restore` panicked. The history is then empty.
     let _ = restoring.await;
 }
 
-/// Starts to feed and save the history of `live`.
+/// Starts the task that adds to the history of `live` and saves it.
 pub(super) fn keep(live: Arc<Live>) -> Keeping {
     let stop = CancellationToken::new();
     let keeper = Keeper {
@@ -75,7 +75,8 @@ pub(super) fn keep(live: Arc<Live>) -> Keeping {
 // === impl Keeping ===
 
 impl Keeping {
-    /// Samples and saves a last time. Waits only for a limited time, because a disk can hang.
+    /// Adds to the history and saves it for the last time, and ends the task. Waits only for a limited time, because a
+    /// disk can hang.
     pub(super) async fn finish(self) {
         self.stop.cancel();
         let _ = tokio::time::timeout(MAX_WAIT, self.task).await;
@@ -156,7 +157,8 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 const PERIOD: Duration = Duration::from_secs(1);
-/// How often sites are counted (`SITES_EVERY`) and the file is written (`SAVE_EVERY`), in units of `PERIOD`.
+/// How often the counts of the sites are added to the history (`SITES_EVERY`), and how often the file is written
+/// (`SAVE_EVERY`), in units of `PERIOD`.
 const SITES_EVERY: u64 = 5;
 const SAVE_EVERY: u64 = 60;
 /// Maximum size of the file, in bytes. A larger file is not read.

@@ -72,8 +72,8 @@ impl Report {
         }
     }
 
-    /// Reports to systemd while the daemon waits for open exchanges to end, for `bound` at most. Runs until the future
-    /// is dropped.
+    /// Reports to systemd while the daemon waits for open exchanges to end. The daemon waits for `bound` at most. This
+    /// method runs until its future is dropped.
     pub async fn drain(self: Arc<Self>, bound: Duration) {
         self.notifier.stopping();
         let end = Instant::now() + bound;
@@ -127,8 +127,8 @@ impl fmt::Display for Status {
     }
 }
 
-/// Logs from time to time that the daemon waits for open exchanges to end, for `bound` at most. Runs until the future
-/// is dropped.
+/// Logs from time to time that the daemon waits for open exchanges to end. The daemon waits for `bound` at most. This
+/// function runs until its future is dropped.
 pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
     let end = Instant::now() + bound;
     // Usually, all exchanges end immediately, and there is nothing to log.
@@ -147,7 +147,8 @@ pub(super) async fn log_drain(live: Arc<Live>, bound: Duration) {
 
 const PERIOD: Duration = Duration::from_secs(10);
 const DRAIN_PERIOD: Duration = Duration::from_secs(1);
-/// How long to wait before the first log line, and between the others. Usually, all exchanges end before the first.
+/// How long to wait before the first log line (`FIRST`), and between two log lines (`LOG_PERIOD`). Usually, all
+/// exchanges end before the first log line.
 const FIRST: Duration = Duration::from_millis(300);
 const LOG_PERIOD: Duration = Duration::from_secs(5);
 

@@ -45,8 +45,8 @@ struct Socket {
     address: SocketAddr,
     /// `None` after [`Inherited::take`] took the socket.
     listener: Option<TcpListener>,
-    /// Whether systemd keeps the socket because robotgate asked for it before the restart. To close such a socket,
-    /// robotgate has to ask systemd to close it too.
+    /// Whether systemd keeps the socket open because robotgate asked for that before the restart. If robotgate closes
+    /// such a socket, it must also ask systemd to close it.
     kept: bool,
 }
 
@@ -83,7 +83,7 @@ impl Notifier {
     /// Sets the line that `systemctl status` shows. Unchanged text is not sent again, so this can be called often.
     pub fn status(&self, text: &str) {
         let Some(sent) = &self.0 else { return };
-        // If the text is an error, its first line says what is wrong.
+        // Show only the first line. If the text is an error of several lines, the first one says what is wrong.
         let text = plain(text.lines().next().unwrap_or_default(), MAX_STATUS);
         let mut last = sent.status.lock();
         if *last != text {
@@ -98,7 +98,8 @@ impl Notifier {
     /// next start finds the socket in [`Inherited`]. It is harmless to ask twice for the same socket.
     pub fn keep(&self, address: SocketAddr, socket: BorrowedFd<'_>) {
         let name = name_of(address);
-        // systemd need not check the socket (`FDPOLL=0`): the daemon notices a broken one when it accepts.
+        // systemd need not watch the socket for errors (`FDPOLL=0`). If the socket breaks, the daemon notices it when
+        // it accepts the next connection.
         let state = [
             NotifyState::FdStore,
             NotifyState::FdName(&name),
@@ -171,7 +172,7 @@ impl Inherited {
         Self(sockets)
     }
 
-    /// Takes the listening sockets. To accept a connection from them does not block.
+    /// Takes the listening sockets. They are non-blocking.
     pub fn take(&mut self) -> Vec<TcpListener> {
         self.0.iter_mut().filter_map(|socket| socket.listener.take()).collect()
     }

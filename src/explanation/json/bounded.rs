@@ -1,7 +1,8 @@
 //! Writes JSON of limited length, even for a robots.txt of 500 KiB. It escapes characters that a terminal would
 //! interpret or not show.
 //!
-//! One can see what was left out: a text that was cut ends in `…`, and next to each list is its full length.
+//! A reader can see what was left out: a text that was cut ends in `…`, and a number next to each list says how many
+//! entries the complete list has.
 
 use std::{
     borrow::Cow,
@@ -69,8 +70,8 @@ impl Formatter for Visible {
 }
 
 const MAX_ITEMS: usize = 1000;
-/// Maximum size of a list in bytes. The object has three such lists and the deciding rule, which is at most as long as
-/// a line. So the whole object stays under 1 MB.
+/// Maximum size of a list in bytes. A report has three such lists, and the rule that decided, which is at most as long
+/// as a line of a robots.txt. So the whole JSON object stays under 1 MB.
 const MAX_BYTES: usize = 200 * 1024;
 
 #[cfg(test)]
