@@ -89,8 +89,8 @@ impl ProxyError {
 /// Checks that pingora would verify the certificate of `origin` for the origin's name.
 ///
 /// # Errors
-/// Fails if pingora would verify the certificate for another name. If a name has three or more labels, pingora replaces
-/// the underscores in the first label.
+/// Fails if pingora would verify the certificate for another name. This happens if the origin's name has three or more
+/// labels and an underscore in the first label, because pingora replaces such underscores.
 pub fn check_name(origin: &Origin) -> Result<(), Fault> {
     let Host::Name(name) = &origin.host else {
         return Ok(());
@@ -138,9 +138,9 @@ fn peer(origin: &Origin, address: SocketAddr, alpn: ALPN) -> HttpPeer {
     peer
 }
 
-/// Returns how long connecting to the next address may take. `left` addresses remain, and `spent` of the `total` time
-/// for all addresses has passed. The next address gets an equal share of the time that is left, so that time remains
-/// for the others if it does not respond.
+/// Returns how long connecting to the next address may take. `left` addresses have not been tried, including this one.
+/// `spent` of the `total` time for all addresses has passed. Each of these addresses gets an equal share of the
+/// remaining time, so that an address that does not respond leaves time for those after it.
 pub fn share_of(total: Duration, spent: Duration, left: usize) -> Duration {
     let left = u32::try_from(left.max(1)).unwrap_or(u32::MAX);
     (total.saturating_sub(spent) / left).max(MIN_CONNECT.min(total))

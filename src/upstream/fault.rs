@@ -84,8 +84,8 @@ impl Fault {
             {
                 Self::HttpProtocol
             }
-            // The chunks of a response cause these errors. The content of a request can cause errors of the same types,
-            // but these are never passed to this function.
+            // Malformed chunks of a response cause these errors. Malformed chunks of a request cause errors of the same
+            // types, but callers never pass those to this function.
             ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => Self::TransferCoding,
             ErrorType::Custom("PrematureBodyEnd") => Self::ResponseIncomplete,
             _ if error.to_string().contains(TOO_MANY_FILES) => Self::too_many_files(),
@@ -93,8 +93,8 @@ impl Fault {
         }
     }
 
-    /// Converts an error that pingora reported while it read a response's content. An ended connection, invalid HTTP
-    /// and unknown errors all mean that the response is incomplete.
+    /// Converts an error that pingora reported while it read a response's content. If the connection ended, or for
+    /// invalid HTTP or an unknown error, returns [`Fault::ResponseIncomplete`].
     pub fn of_body(error: Box<Error>) -> Self {
         match Self::from_pingora(&error.into_up()) {
             Self::ConnectionTerminated | Self::HttpProtocol | Self::Internal(_) => Self::ResponseIncomplete,

@@ -30,14 +30,14 @@ use self::exchange::{Output, Request};
 use super::Fault;
 use crate::{egress::Listening, origin::Target};
 
-/// A connection to an FTP server, for one request. Sends nothing before [`send_head`](Self::send_head). It works only
-/// while it is polled, so dropping it stops the request.
+/// A connection to an FTP server, for one request. Sends nothing before [`send_head`](Self::send_head). Commands are
+/// sent only while this value is polled, so dropping it stops the request.
 pub struct Ftp {
     connected: Option<Connected>,
     progress: Progress,
     work: Option<Work>,
     parts: mpsc::Receiver<Part>,
-    /// The result of the work, if the work has ended but the caller has not read all parts of the response yet.
+    /// The result of `work`, if it has ended but the caller has not read all parts of the response yet.
     ended: Option<Result<(), Fault>>,
     is_ended: bool,
 }
@@ -107,8 +107,8 @@ impl Ftp {
     /// Begins a GET or HEAD request for `target`.
     ///
     /// # Errors
-    /// Fails if the method is not GET or HEAD, if an FTP server cannot get the path, or if this connection already had
-    /// a request.
+    /// Fails if the method is not GET or HEAD, if the path is not valid for an FTP server, or if this connection
+    /// already had a request.
     pub fn send_head(&mut self, head: &RequestHeader, target: &Target) -> Result<(), Fault> {
         let connected = self.connected.take();
         let connected = connected.ok_or_else(|| Fault::Internal("the FTP session is used".to_owned()))?;
@@ -162,9 +162,9 @@ impl Ftp {
             self.work = None;
             self.ended = Some(ended);
         }
-        // Above, the channel can be pending although it contains a part: tokio does so if the task has used up its
-        // budget and has to let other tasks run. So the end of the work does not mean that all parts were read; only
-        // the end of the channel does.
+        // The first `poll_recv` can return `Pending` although the channel contains a part: tokio does so if the task
+        // has used up its budget and has to let other tasks run. So even if `work` has ended, the channel can contain a
+        // part. Only the end of the channel means that all parts were read.
         if let Some(part) = ready!(self.parts.poll_recv(cx)) {
             return Poll::Ready(Ok(Some(part)));
         }

@@ -45,7 +45,8 @@ impl Http1 {
         write_result(at_once(self.session.write_request_header(head)))
     }
 
-    /// Returns whether the caller may write more although not everything has been sent yet.
+    /// Returns whether the caller may write more content: whether fewer than `MAX_UNSENT` written bytes wait to be
+    /// sent.
     pub fn has_room(&self) -> bool {
         self.wire.unsent() < MAX_UNSENT
     }
@@ -131,7 +132,7 @@ impl Http1 {
         self.session.is_body_done()
     }
 
-    /// Returns the number of bytes received from the origin.
+    /// Returns the number of bytes received from the origin since this request got the connection.
     pub fn bytes_read(&self) -> u64 {
         self.wire.bytes_read()
     }
@@ -147,9 +148,10 @@ impl Http1 {
         (is_kept && unread.is_empty()).then_some(stream)
     }
 
-    /// Returns the connection of a WebSocket. Call this after the head of the `101` response was read.
+    /// Returns the connection to the origin, which is a WebSocket from now on. Call this after the head of the `101`
+    /// response was read.
     pub fn into_websocket(self) -> Wire {
-        // Nothing is lost with the session: it has read the head and no bytes after it.
+        // Dropping the session loses no bytes: it has read the head and nothing after it.
         self.wire
     }
 }
@@ -178,7 +180,7 @@ fn names_a_login<'a>(fields: impl IntoIterator<Item = &'a HeaderValue>) -> bool 
 
 /// Maximum size of a response's head in bytes. HTTP/2 uses the same limit.
 const MAX_HEAD: usize = 256 * 1024;
-/// While this many bytes have not been sent yet, no more may be written.
+/// While this many written bytes, or more, wait to be sent, the caller must not write more.
 const MAX_UNSENT: usize = 16 * 1024;
 
 #[cfg(test)]

@@ -14,17 +14,16 @@
 //! - **Content.** All requests with content share the window that the origin gives to the connection. So a connection
 //!   carries one such request at a time. After such a request was cancelled, the connection takes no more requests: the
 //!   origin may never read the content that was already sent, so this content may fill the window for ever.
-//! - **Heads.** robotgate announces [`Bounds::max_head`] and enforces it. h2 decodes no more than that of a head. It
-//!   closes the connection if a head is four times as long, or has more CONTINUATION frames than it needs
-//!   (RUSTSEC-2024-0332).
+//! - **Heads.** robotgate announces [`Bounds::max_head`] and enforces it. h2 decodes no more bytes of a head. h2 closes
+//!   the connection if a head is four times as long, or has more CONTINUATION frames than it needs (RUSTSEC-2024-0332).
 //! - **Informational responses.** A stream accepts 16 of them.
 //! - **Floods.** h2 closes a connection if the origin makes it reset more than 1,024 streams (RUSTSEC-2024-0003) or
-//!   exceeds a window. It also does so if too many small DATA frames were not read yet. h2 adds up how far each is
-//!   below 256 bytes; the limit is half of the connection's window. h2 answers one PING or SETTINGS frame before it
-//!   reads the next.
+//!   exceeds a window. It also does so if too many small DATA frames were not read yet: h2 adds up by how many bytes
+//!   each of these frames is shorter than 256 bytes, and the sum may be half of the connection's window. h2 answers a
+//!   PING or SETTINGS frame before it reads the next one.
 //! - **Cancelled streams.** When robotgate cancels a stream, h2 remembers it for ten seconds, to ignore frames that are
-//!   still under way. After 100 cancelled streams, the connection takes no new ones. Otherwise, the origin might take
-//!   them for an attack, and close the connection while other requests use it.
+//!   still under way. After 100 cancelled streams, the connection takes no new ones. With more of them, the origin
+//!   might suspect an attack, and close the connection while other requests use it.
 //! - **Sending.** h2 buffers at most 64 KiB of a request's content that the connection has not accepted.
 //! - **Dead peers.** While streams are open, a PING is sent every [`Bounds::silence`], and the connection ends if the
 //!   answer takes longer than that.
@@ -255,10 +254,10 @@ impl Drop for StreamPermit {
 const MAX_WINDOW: u32 = (1 << 31) - 1;
 /// After this many cancelled streams, a connection opens no more new ones.
 const MAX_CANCELLED: usize = 100;
-/// How long to remember a cancelled stream. The origin may have sent frames before it knew of the cancellation; they
-/// arrive within this time.
+/// How long to remember a cancelled stream. The origin may have sent frames of the stream before it learned of the
+/// cancellation. They usually arrive within this time, and h2 ignores them.
 const REMEMBERED: Duration = Duration::from_secs(10);
-/// Maximum bytes of a request's content that h2 buffers.
+/// Maximum number of bytes of a request's content that h2 buffers.
 const SEND_BUFFER: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ impl Origins {
     /// address that was tried.
     ///
     /// # Errors
-    /// Fails if no address accepts a connection. The error is that of the last address.
+    /// Fails if no address accepts a connection in time. The error is that of the last address that was tried.
     pub async fn reach(
         self: &Arc<Self>,
         origin: &Origin,
@@ -197,7 +197,8 @@ impl Origins {
         Ok((Server::http2(shared), false))
     }
 
-    /// After a request is complete, keeps its connection for up to `idle`, if another request can use it.
+    /// Keeps the connection of a completed request for up to `idle`, if it is an HTTP/1.1 connection that another
+    /// request can use.
     pub fn keep(self: &Arc<Self>, origin: &Origin, address: SocketAddr, server: Server, idle: Duration) {
         if let Some(stream) = server.into_kept() {
             self.kept.keep(Key::new(origin, address), stream, idle, Instant::now());
@@ -237,8 +238,8 @@ async fn sweep(origins: Weak<Origins>) {
             continue;
         }
         origins.is_swept.store(false, Ordering::SeqCst);
-        // A request may have kept a connection since the first sweep. If it saw this task running, it did not start
-        // another. So stop only if no connection is left, or if another task has started.
+        // A request may have kept a connection since the sweep above. If the request saw this task running, it started
+        // no other task. So sweep again, and end only if no connection is left or another task has started.
         if !origins.sweep(Instant::now()) || origins.is_swept.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -246,7 +247,7 @@ async fn sweep(origins: Weak<Origins>) {
 }
 
 const SWEEP: Duration = Duration::from_secs(1);
-/// How long an HTTP/2 connection for a single request stays open afterwards.
+/// How long an HTTP/2 connection that only one request may use stays open after this request.
 const ALONE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ impl<V> Shards<V> {
 // === impl Pool ===
 
 impl<T: Keep> Pool<T> {
-    /// Creates a pool that keeps about `max` connections at most. It can exceed `max` by [`SHARDS`].
+    /// Creates a pool that keeps at most `max` connections, or up to [`SHARDS`] more.
     pub fn new(max: usize) -> Self {
         Self {
             kept: Shards::new(),
@@ -171,7 +171,8 @@ impl Keep for Stream {
     }
 }
 
-/// Number of parts, each with its own lock: more than most machines have worker threads.
+/// Number of parts (shards) of a map, each with its own lock. Most machines have fewer worker threads, so a thread
+/// seldom waits for a lock.
 pub const SHARDS: usize = 16;
 
 #[cfg(test)]

@@ -161,8 +161,8 @@ impl Server {
         }
     }
 
-    /// Returns the number of bytes received on the connection if only this request uses it, or 0 if it is shared. For
-    /// FTP, a reply to a command counts as one byte.
+    /// Returns the number of bytes received from the origin since this request got the connection. For HTTP/2, it is
+    /// always 0, because other requests can use the connection too. For FTP, a reply to a command counts as one byte.
     pub fn bytes_read(&self) -> u64 {
         match self {
             Self::Http1(server) => server.bytes_read(),
@@ -226,7 +226,8 @@ impl Server {
         }
     }
 
-    /// Returns the connection of a WebSocket. Call this after the head of the `101` response was read.
+    /// Returns the connection to the origin, which is a WebSocket from now on. Call this after the head of the `101`
+    /// response was read.
     ///
     /// # Errors
     /// Fails if the connection is HTTP/2 or FTP, which have no `101`.
@@ -242,7 +243,8 @@ impl Server {
     pub fn again(&self, fault: &Fault, may_repeat: bool) -> Repeat {
         let (again, is_unanswered) = match self {
             Self::Http1(server) => (Repeat::Never, server.bytes_read() == 0),
-            // If the HTTP/2 connection is still open, the fault concerns only this request.
+            // If the HTTP/2 connection is still open, only this request has failed. The origin has not closed the
+            // connection.
             Self::Http2(server) => (server.again, !server.has_answered && server.connection.is_closed()),
             Self::Ftp(_) => (Repeat::Never, false),
         };

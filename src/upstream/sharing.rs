@@ -18,8 +18,8 @@ use super::{
 #[derive(Debug)]
 pub struct Sharing {
     servers: Shards<ServerState>,
-    /// Maximum number of connections in each part (shard) of the map. Above it, each new connection causes an idle one
-    /// to be closed.
+    /// Number of connections in a part (shard) of the map from which each new connection causes an idle one to be
+    /// closed.
     max: usize,
 }
 
@@ -29,8 +29,8 @@ struct ServerState {
     connections: Vec<Connection>,
     /// Set while a request opens a connection that others wait for. The value becomes true if they can share it.
     opening: Option<Arc<SetOnce<bool>>>,
-    /// Until this time, the server is assumed to support only HTTP/1.1. Requests then do not wait for a connection to
-    /// share.
+    /// Until this time, the server is assumed to support only HTTP/1.1. So requests do not wait for a connection that
+    /// they could share.
     http1_until: Option<Instant>,
 }
 
@@ -41,7 +41,7 @@ struct Connection {
     used: Instant,
 }
 
-/// What a request does if there is no connection that it can share.
+/// What a request does after it has found no connection that it can share.
 #[derive(Debug)]
 pub enum NextStep<'a> {
     /// Use this connection, which another request has opened in the meantime.
@@ -64,7 +64,7 @@ pub struct OpeningGuard<'a> {
 // === impl Sharing ===
 
 impl Sharing {
-    /// Creates an empty set. Beyond about `max` connections, idle ones are closed.
+    /// Creates an empty set. Once it has about `max` connections, each new connection causes an idle one to be closed.
     pub fn new(max: usize) -> Self {
         Self {
             servers: Shards::new(),
@@ -208,12 +208,14 @@ impl Drop for OpeningGuard<'_> {
     }
 }
 
-/// How many times a request waits for a connection that another request opens, if that turns out to have no room. With
-/// more waits, many requests would get their connections one after the other.
+/// How many times a request waits for a connection that another request opens. It waits again if the opened connection
+/// has no room left for it. After the last wait, it opens a connection of its own. With more waits, many requests would
+/// get their connections one after the other.
 const MAX_WAITS: usize = 2;
 /// How long a server is assumed to support only HTTP/1.1. New connections still offer it HTTP/2.
 const HTTP1_FOR: Duration = Duration::from_secs(60);
-/// Maximum number of servers in each part (shard) of the map. Above it, servers without HTTP/2 are not recorded.
+/// If a part (shard) of the map contains this many servers, robotgate does not record there that a server has no
+/// HTTP/2.
 const MAX_KNOWN: usize = 256;
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ async fn answer_with_file(session: &mut Session, request: &Request, output: &Out
     let (transfer, began) = session.retrieve(path, first).await?;
     let mut status = StatusCode::OK;
     let mut length = known_size;
-    // A server that cannot begin in the middle sends the whole file, and so does robotgate.
+    // If the server cannot begin in the middle, it sends the whole file. robotgate then forwards the whole file.
     if let (Some(last), Some(size)) = (last, known_size)
         && began == first
     {
@@ -238,8 +238,8 @@ async fn finish(transfer: Transfer) -> Result<(), Fault> {
 
 impl Request {
     /// # Errors
-    /// Fails if the method is not GET or HEAD, or if an FTP server cannot get the path. The proxy refuses such requests
-    /// before, so this does not happen for a request that it forwards.
+    /// Fails if the method is not GET or HEAD, or if the path is not valid for an FTP server. The proxy never forwards
+    /// such a request, because it has already refused it.
     pub(super) fn new(head: &RequestHeader, target: &Target) -> Result<Self, Fault> {
         let internal = |error: &dyn std::fmt::Display| Fault::Internal(error.to_string());
         let is_head = match head.method {
@@ -323,9 +323,9 @@ impl Output {
         let _ = self.0.send(part).await;
     }
 
-    /// Converts a reply that refuses a command to an HTTP response, or to a fault if the reply does not fit the
-    /// command. An unclear reply about a robots.txt is a fault too: if it counted as "not found", everything would be
-    /// allowed.
+    /// Converts a reply with which the server refuses a command to an HTTP response. Returns a fault if the reply's
+    /// code has no HTTP status. For a robots.txt, fewer codes have a status: if an unclear reply became a 404,
+    /// everything would be allowed.
     async fn refusal(&self, reply: &Reply, is_robots_txt: bool) -> Result<(), Fault> {
         let status = match reply.code {
             TRY_LATER => StatusCode::SERVICE_UNAVAILABLE,

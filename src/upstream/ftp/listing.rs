@@ -17,7 +17,7 @@ use crate::{
 
 /// A page that is being written.
 pub(super) struct Listing {
-    /// The part of the page that was written but not taken yet.
+    /// The part of the page that was written, but that [`Listing::take`] has not returned yet.
     page: String,
     is_mlsd: bool,
 }
@@ -126,14 +126,14 @@ impl Listing {
         self.page.len() >= CHUNK
     }
 
-    /// Returns what was written since the last call.
+    /// Returns the part of the page that was written since the last call.
     pub(super) fn take(&mut self) -> Bytes {
         let taken = Bytes::copy_from_slice(self.page.as_bytes());
         self.page.clear();
         taken
     }
 
-    /// Ends the page, and returns the rest of it.
+    /// Writes the end of the page. Returns the part that [`Listing::take`] has not returned yet.
     pub(super) fn end(mut self) -> Bytes {
         self.page.push_str("</pre>\n</html>\n");
         self.page.into()

@@ -212,8 +212,8 @@ impl Failed {
         }
     }
 
-    /// Converts an error of a command that is not about a file. If the server refuses the command for good, that is a
-    /// fault. As a refusal, its code could be mistaken for a reply about the file.
+    /// Converts an error of a command that is not about a file. If the server refuses the command for good, returns a
+    /// fault. A [`Failed::Refused`] would have a code that could be mistaken for a reply about the requested file.
     fn not_about_a_file(error: FtpError) -> Self {
         match Self::from(error) {
             Self::Refused(reply) if reply.is_permanent() => Self::Fault(reply.fault()),
@@ -303,8 +303,8 @@ impl Encoding for Bytes {
 }
 
 /// Returns the bytes of `name`, the folder in which the session is after the login, without a slash at its end. `name`
-/// has one character for each byte. If it is not a plain absolute path, returns an empty path, which stands for the
-/// root.
+/// has one character for each byte. If `name` is not a plain absolute path, or is longer than [`MAX_FOLDER`], returns
+/// an empty path, which stands for the root.
 fn login_folder(name: &str) -> Vec<u8> {
     let folder = name.trim_end_matches('/');
     // Each character stands for a byte. Control connections cannot carry the byte FF as it is (RFC 854).

@@ -103,8 +103,8 @@ impl State {
         self.limit
             .store(allowed.min(self.bounds.streams as usize), Ordering::Relaxed);
         let mut sender = self.sender.lock();
-        // This sender is always ready, because it has opened no stream that could be pending. It fails only after a
-        // GOAWAY or if the connection failed.
+        // `poll_ready` never returns `Pending` here, because only clones of this sender open streams. It fails only if
+        // the origin sent a GOAWAY or the connection failed.
         if let Some(sender) = &mut *sender
             && matches!(sender.poll_ready(cx), Poll::Ready(Err(_)))
         {
@@ -112,7 +112,7 @@ impl State {
         }
     }
 
-    /// Closes the connection if it has no streams, and returns whether it did. h2 then sends the closing frames.
+    /// If the connection has no streams, closes it: h2 then sends the closing frames. Returns whether it was closed.
     fn close(&self) -> bool {
         let mut sender = self.sender.lock();
         if self.streams.load(Ordering::Relaxed) > 0 {

@@ -27,7 +27,8 @@ pub struct Stream {
     unsent: Bytes,
     /// What remains to be sent of the request.
     left: Left,
-    /// How many bytes the caller got last. When the caller asks for more, the window is opened again by as many.
+    /// Number of bytes in the last part of the content that the caller got. When the caller asks for the next part, the
+    /// window is opened again by this number.
     handed: usize,
     /// Number of informational responses so far.
     informational: usize,
@@ -118,7 +119,7 @@ impl Stream {
             return Poll::Ready(Err(StreamError::internal("it asked for content before the head")));
         };
         if self.handed > 0 {
-            // This fails only for more bytes than were received, which cannot happen here.
+            // `release_capacity` fails only for more bytes than were received, and `handed` is never more.
             let _ = body.flow_control().release_capacity(std::mem::take(&mut self.handed));
         }
         Poll::Ready(match ready!(body.poll_data(cx)) {
@@ -168,7 +169,7 @@ impl Stream {
         }
     }
 
-    /// Returns whether all queued content was sent.
+    /// Returns whether no queued content waits to be sent.
     pub fn has_room(&self) -> bool {
         self.unsent.is_empty()
     }
