@@ -67,8 +67,8 @@ struct Endpoint {
     limiter: ConnectionLimiter,
 }
 
-/// What the proxy itself does not know, but responses show: its listeners, the result of the last reload, and the
-/// configuration file.
+/// Facts that responses show and that [`Live`] does not contain: the listeners of the proxy, the result of the last
+/// reload, and the path of the configuration file.
 pub struct ServiceInfo {
     pub listeners: Arc<Listeners>,
     /// Returns the result of the last reload, if there was one. It must not block.
@@ -78,8 +78,8 @@ pub struct ServiceInfo {
 
 /// The state that the handlers of requests use.
 struct Context {
-    /// Limits how many requests read all origins at the same time, such as those for metrics, because each takes time
-    /// and memory.
+    /// Limits how many requests that read all origins, such as requests for metrics, run at the same time. Each of them
+    /// takes time and memory.
     counting: Arc<Semaphore>,
     live: Arc<Live>,
     service_info: ServiceInfo,
@@ -88,8 +88,8 @@ struct Context {
     deciding: Semaphore,
     /// Limits how many explanations run at the same time, because each takes a thread.
     explaining: Arc<Semaphore>,
-    /// Limits how many requests that take much time run at once: those that ask what a change would do, which decides
-    /// thousands of logged requests again, and those that compare versions of a robots.txt.
+    /// Limits how many slow requests of two kinds run at the same time. The first kind asks what a change would do, so
+    /// robotgate decides thousands of logged requests again. The second kind compares versions of a robots.txt.
     assuming: Arc<Semaphore>,
 }
 

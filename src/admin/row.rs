@@ -18,8 +18,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     pub origin: String,
-    /// What is known about the robots.txt: `rules`; `expired` if it has to be fetched before the next decision; or the
-    /// reason why no rules apply, or why only those of an old copy apply.
+    /// What is known about the robots.txt, as one word: `rules`, or `expired` if it has to be fetched before the next
+    /// decision. Any other word says why no rules apply, or why the rules of an old copy apply.
     pub holds: Cow<'static, str>,
     /// What `holds` means for requests to the site, for people.
     #[serde(default)]

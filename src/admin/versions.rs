@@ -118,11 +118,11 @@ impl Versions {
     }
 
     /// Returns the two versions to compare. `named` contains up to two versions, as [`find`](Self::find) takes them. A
-    /// single version is compared with the one before it. Without any, the last version is compared with the one before
-    /// it. There must be at least one version.
+    /// single version is compared with the one before it. If `named` is empty, the last version is compared with the
+    /// one before it. `list` must not be empty.
     ///
     /// # Errors
-    /// Fails if there is no such version, or if a single version is the oldest one.
+    /// Fails if a version in `named` does not exist, or if the version to compare with the one before it is the oldest.
     pub fn pair(&self, named: &[String]) -> Result<(&Version, &Version), VersionError> {
         pair(&self.list, named)
     }

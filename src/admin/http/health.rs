@@ -16,7 +16,7 @@ pub(super) async fn alive() -> impl IntoResponse {
 /// proxy is not ready:
 ///
 /// - when it is stopping,
-/// - while the audit log cannot be written, because it then forwards no request,
+/// - while the audit log cannot be written, because the proxy then forwards no request,
 /// - while evidence cannot be stored, if the configuration requires evidence.
 ///
 /// The text of the response also says if robots.txt copies cannot be kept on disk, evidence cannot be stored, or the

@@ -40,7 +40,7 @@ struct State {
 
 #[derive(Debug, Clone, Copy)]
 struct Activity {
-    /// When the last response began, or when the connection opened.
+    /// When the last response began. Before the first response, when the connection opened.
     last: Instant,
     /// Whether a handler is working on a response.
     responding: bool,

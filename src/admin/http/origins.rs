@@ -116,9 +116,9 @@ async fn from_disk(context: &Context, start: String, search: String, limit: usiz
     search_for(limit, start, deadline, read).await
 }
 
-/// Searches for a page of at most `limit` origins, from the name `start` on. If the time `deadline` passes, the page
-/// has fewer. `read` searches a small part of the file from a given name on. It returns the origins found, and the name
-/// where the next part begins.
+/// Searches for a page of at most `limit` origins, from the name `start` on. Ends the search at `deadline`; the page
+/// then has fewer origins. `read` searches a small part of the file, from the name that it gets as its argument. It
+/// returns the origins that it found, and the name at which the next part begins.
 async fn search_for<R>(
     limit: usize,
     mut start: String,

@@ -101,7 +101,7 @@ async function showHistory(isNew) {
       each.name == null ||
       each.name === "answered" ||
       each.name === "allow" ||
-      // A series links to the list of its refusals. This reason has none, so it gets no link.
+      // A series links to the list of its refusals. This reason has no refusals, so its series gets no link.
       (by === "reason" && ![...report.refusals, ...report.not_enforced].some((row) => row.reason === each.name))
         ? null
         : by === "site" || by === "bot"

@@ -139,7 +139,7 @@ let filtering = null;
 $("filter").addEventListener("input", () => {
   clearTimeout(filtering);
   filtering = setTimeout(() => {
-    // The operator may have left the list meanwhile.
+    // The operator may have left the list during the pause after the last keystroke.
     if (view !== "refusals") return;
     const filter = $("filter").value.trim();
     // Replace the entry in the browser's history, so that Back leaves the list and does not undo each change of the

@@ -132,7 +132,7 @@ let typing = null;
 $("search").addEventListener("input", () => {
   clearTimeout(typing);
   typing = setTimeout(() => {
-    // The operator may have left the list meanwhile.
+    // The operator may have left the list during the pause after the last keystroke.
     if (view !== "origins") return;
     history.replaceState(null, "", sitesHash({ search: $("search").value.trim(), offset: null }));
     readSites(new URLSearchParams(location.hash.split("?")[1] ?? ""));
