@@ -7,9 +7,9 @@
 //!   not synced to the disk: a machine that loses power can lose the last seconds.
 //! - Lines are in the log whole and in the order in which they were submitted.
 //! - No submitted line is dropped. After a disk error, writing continues at the byte where it stopped, as often as
-//!   necessary. Meanwhile requests wait for at most [`MAX_WAIT`]; then they get an [`AuditError`], and their lines are
-//!   written once the output accepts data again. Lines that still cannot be written when the program ends are lost, and
-//!   the loss is logged as an error.
+//!   necessary. A request waits for its line for at most [`MAX_WAIT`]. Then the request gets an [`AuditError`], and its
+//!   line is written once the output accepts data again. Lines that still cannot be written when the program ends are
+//!   lost, and the loss is logged as an error.
 //! - A line that no request waits for is written with the next batch, 40 ms later at most.
 //!
 //! # Who writes
@@ -187,8 +187,8 @@ impl AuditLog {
         let mut state = self.shared.state.lock();
         let replaced = state.other.replace(sink);
         self.shared.wake(state);
-        // If an earlier call has set an output that is not in use yet, this closes it. That can take long, but `wake`
-        // has released the lock.
+        // If an earlier call has set an output that is not in use yet, `replaced` is that output, and this line closes
+        // it. Closing can take long, but `wake` has already released the lock.
         drop(replaced);
     }
 
@@ -238,7 +238,7 @@ impl AuditLog {
         taken.or(rest).unwrap_or(0) + state.lines.len()
     }
 
-    /// Returns whether the output has not accepted the current batch for a second or longer.
+    /// Returns whether a write to the output has already taken a second or longer.
     pub fn is_stalled(&self) -> bool {
         let busy = self.shared.state.lock().busy;
         busy.is_some_and(|(since, _)| since.elapsed() >= STALLED)
@@ -410,8 +410,8 @@ fn open(output: &Output) -> Result<(File, Option<PathBuf>), AuditError> {
 const MAX_PENDING: usize = 4 * 1024 * 1024;
 /// Maximum time that a request waits for its line to be written.
 pub const MAX_WAIT: Duration = Duration::from_secs(10);
-/// If a write takes this long, the output counts as stalled. A write has a few megabytes at most, for which a working
-/// disk needs far less time.
+/// If a write takes this long, the output counts as stalled. A write has a few megabytes at most, and a working disk
+/// writes them in far less time.
 const STALLED: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -66,8 +66,8 @@ impl Recent {
         ring.lines.iter().skip(skipped).cloned().collect()
     }
 
-    /// Returns empty lists, which continue the line numbers of these. After a reload that changes the privacy settings,
-    /// they replace these lists, because the old lines may show too much.
+    /// Returns new, empty lists, whose line numbers continue those of `self`. They replace `self` after a reload that
+    /// changes the privacy settings, because the old lines may show too much.
     pub fn successor(&self) -> Self {
         let successor = Self::default();
         successor.refused.lock().newest = self.refused.lock().newest;

@@ -27,7 +27,7 @@ macro_rules! records {
         /// The `event` of each kind of record.
         pub const EVENTS: [&str; [$($event),+].len()] = [$($event),+];
 
-        /// The fields of each kind of record, in the same order.
+        /// The names of the fields of each kind of record. The kinds are in the order of [`EVENTS`].
         #[cfg(test)]
         const FIELDS: [&[&str]; EVENTS.len()] = [$(&[$(stringify!($field)),+]),+];
 
@@ -100,8 +100,8 @@ fields! {
         pub status: Option<u16>,
         /// The address of the origin itself. The addresses of redirect targets are in `redirects`.
         pub upstream: Option<String>,
-        /// Number of bytes that were read of the last response's content, after decoding; 0 if the status alone tells
-        /// enough. `null` if there is no response, or it has no content (304).
+        /// Number of bytes that were read of the last response's content, after decoding. 0 if robotgate read none,
+        /// because the status was enough. `null` if there is no response, or it has no content (304).
         pub bytes: Option<usize>,
         /// Duration of the fetch, without the time for which it was queued.
         pub duration_us: Option<u64>,
@@ -122,8 +122,8 @@ fields! {
         /// (`robots_sha256`).
         pub held_sha256: Option<Sha256>,
         pub robots_sha256: Option<Sha256>,
-        /// Whether the text differs from the one before, and is also none of the earlier texts of this origin that this
-        /// process remembers. It remembers only a limited number of texts.
+        /// Whether the text is new: it differs from the previous text of this origin, and from the earlier texts that
+        /// this process remembers. The process remembers only a limited number of texts.
         pub new_text: bool,
         /// When the robots.txt is fetched again.
         pub robots_expires: Option<Timestamp>,
@@ -295,8 +295,8 @@ records! {
         pub instance: &'a str,
     }
 
-    /// A robots.txt copy that another robotgate of the fleet fetched. Written before any decision here uses it. The
-    /// record of the fetch itself is in the log of that robotgate.
+    /// A robots.txt copy that another robotgate of the fleet fetched. Written before any decision of this robotgate
+    /// uses the copy. The record of the fetch itself is in the log of the other robotgate.
     pub struct SharedRecord<'a> as "shared" {
         pub time: Timestamp,
         pub origin: &'a str,

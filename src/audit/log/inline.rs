@@ -17,7 +17,7 @@ pub(super) struct WritePromise<'a> {
 /// panic.
 struct WriteTurn<'a> {
     shared: &'a SharedLog,
-    /// `None` only after this value was dropped.
+    /// `None` only after `drop` has returned the output and the batch to the shared state.
     work: Option<(Sink, Batch)>,
 }
 

@@ -138,8 +138,9 @@ impl SharedLog {
     }
 }
 
-/// How often to check for lines that no request writes. A line that two checks in a row find is written, so it waits
-/// for at most twice this time. If a write takes longer than this, the thread that writes counts as blocked.
+/// How often to check for lines that no request writes. If two checks in a row find the same line, the log's own thread
+/// writes it. So a line waits for at most twice this time. If a write takes longer than this, the thread that writes
+/// counts as blocked.
 const GATHER: Duration = Duration::from_millis(20);
 /// Pause between attempts to write to an output that failed.
 const RETRY: Duration = Duration::from_millis(500);

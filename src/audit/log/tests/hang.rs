@@ -23,8 +23,8 @@ async fn hanging() -> (Sink, Arc<AuditLog>, tokio::task::JoinHandle<Result<(), A
     let write = tokio::spawn({
         let log = log.clone();
         async move {
-            // After the timer, this task runs on the thread that drives the runtime's timers and sockets. So that
-            // thread writes and is blocked.
+            // The timer wakes this task on the thread that drives the runtime's timers and sockets. The write below
+            // then blocks that thread.
             sleep(Duration::from_millis(20)).await;
             log.write(b"first\n").await
         }

@@ -169,8 +169,8 @@ async fn a_request_continues_an_interrupted_or_short_write() {
     assert!(!sink.is_written_by_thread());
 }
 
-/// Checks only that requests write to the file again after some time. The tests of the module `pace` check after which
-/// time.
+/// Checks only that requests write to the file again after some time. The tests of the module `pace` check how long
+/// that takes.
 #[tokio::test]
 async fn requests_write_again_when_the_file_is_fast_again() {
     let sink = Sink::with_troubles([Trouble::Error(io::ErrorKind::WouldBlock)]);
