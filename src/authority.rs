@@ -89,8 +89,8 @@ impl Authority {
                 pair.tidy();
                 return Ok((authority, Provenance::Loaded));
             }
-            // One file is missing, and so is its directory. An interrupted creation would have left the file there
-            // under a temporary name, so there is nothing to complete.
+            // One file is missing, and so is its directory. If its creation had been interrupted, the directory would
+            // exist and contain the file under a temporary name. So there is nothing to complete.
             Presence::Half { present, missing } if !files::folder_of(missing).is_dir() => {
                 return Err(AuthorityError::half(present, missing));
             }

@@ -174,7 +174,8 @@ impl SharedLeaves {
             .unwrap_or(Err(MintError::Interrupted))?;
         drop(turn);
         let config = Arc::clone(&leaf.config);
-        // Inserting fails if the entry was removed meanwhile to make room. This caller still gets its configuration.
+        // Inserting fails if the entry was removed to make room while the leaf was issued. This caller still gets its
+        // configuration.
         let _ = guard.insert(leaf);
         Ok(config)
     }

@@ -2,7 +2,8 @@
 //! not judge what they contain. If the creation is interrupted, the next start can always complete the pair.
 //!
 //! Creating the pair takes several steps in the file system. The process can be killed between any two of them, and
-//! another process can do the same at the same time. So the process holds a lock on the key's directory meanwhile:
+//! another process can try to create the same pair at the same time. So the process holds a lock on the key's directory
+//! during all steps:
 //!
 //! 1. It writes both files completely under temporary names and flushes them to the disk.
 //! 2. It links each to its final name, which fails if that name exists already.
