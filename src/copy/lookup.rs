@@ -35,8 +35,8 @@ pub struct Lookup {
     pub waited: Duration,
     /// When the lookup was made. [`answer`](Self::answer) says what applied at this time.
     pub at: SystemTime,
-    /// Whether the request stopped waiting before the fetch that it needed had ended, or even started
-    /// ([`CacheStatus::Queued`]). What is known of the origin has then expired.
+    /// Whether the request stopped waiting before the fetch that it needed had ended. What is known of the origin has
+    /// then expired. If the fetch had not even started, `status` is [`CacheStatus::Queued`].
     pub pending: bool,
 }
 

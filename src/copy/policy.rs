@@ -88,7 +88,8 @@ impl Policy {
         }
     }
 
-    /// Returns how long a response is used: for the lifetime that it specifies, or else `default`, within the bounds.
+    /// Returns how long a response is used: for the lifetime that it specifies, or else for `default`. The result is at
+    /// least `min_ttl` and at most `max_ttl`.
     pub(super) fn life(&self, freshness: Freshness, default: Duration) -> Duration {
         // Do not use `clamp`: it panics if `min_ttl` exceeds `max_ttl`.
         freshness.0.unwrap_or(default).max(self.min_ttl).min(self.max_ttl)

@@ -182,8 +182,8 @@ impl OriginState {
                 since,
                 attempts,
                 tried: now,
-                // Rounded to whole microseconds, because that is how it is saved. So the time of the retry is still the
-                // same when the state is loaded again.
+                // The delay is saved in whole microseconds, so round it to these here. The time of the retry is then
+                // still the same after the state was saved and loaded.
                 retry: Duration::from_micros(micros(delay.mul_f64(1.0 + JITTER * spread.clamp(0.0, 1.0)))),
                 last: failure,
             }),
@@ -341,7 +341,7 @@ impl OriginState {
     }
 
     /// Returns the latest of three times: when the response expires, when the last fetch ended, and when the last copy
-    /// was received. By this time, the cache file and the fleet's server judge how long to keep the state.
+    /// was received. The cache file and the fleet's server keep the state until some time after that.
     pub fn useful_until(&self) -> Option<SystemTime> {
         let answered = self.answered.as_ref();
         let answered = answered.and_then(|answered| answered.fetched.checked_add(answered.life));
@@ -471,7 +471,7 @@ fn elapsed(since: SystemTime, now: SystemTime) -> Duration {
     now.duration_since(since).unwrap_or(Duration::ZERO)
 }
 
-/// Only after an origin has failed for this long is it retried less often, even if `deny_for` is shorter.
+/// After an origin has failed for `deny_for`, it is retried less often, but never before it has failed for this long.
 const RARELY_FROM: Duration = Duration::from_secs(12 * 60 * 60);
 /// 2025-01-01 as time since 1970. It is in the past, so no correct clock shows an earlier time.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);

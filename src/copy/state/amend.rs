@@ -13,7 +13,7 @@ use crate::copy::{clock::Jump, state::FailureSeries};
 impl OriginState {
     /// Merges this state with an `earlier` one, for example from the disk, which was not known when this one was
     /// created. The newer response stays. If both states have failures and this one has no response, the failures form
-    /// one series. If the profiles differ, only the text and the failures of `earlier` are used.
+    /// one series. If the profiles differ, takes only the text and the failures from `earlier`.
     #[must_use]
     pub fn resuming(&self, earlier: &Self) -> Self {
         // Allow a millisecond, because times on disk are rounded down.

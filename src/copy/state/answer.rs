@@ -112,7 +112,7 @@ pub enum Severity {
     Bad,
 }
 
-/// The fetch that an answer is based on: the fetch of the copy that decides, or otherwise the last fetch.
+/// The fetch that an answer is based on: the fetch of the copy that decides or, if no copy decides, the last fetch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceFetch {
     /// HTTP status, if there was a response.

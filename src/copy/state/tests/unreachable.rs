@@ -94,8 +94,8 @@ fn a_forward_jump_leaves_failures_outside_its_span_unchanged() {
         to: at(11 * DAYS),
         by: Duration::from_secs(40 * DAYS),
     };
-    // A failure on day 9 is from before the restart, and one on day 12 from after the clock was set. Neither has a
-    // wrong time.
+    // Only times between days 10 and 11 are known to be from the wrong clock. A failure on day 9 was recorded before
+    // the restart, and one on day 12 after the clock was set.
     for second in [9 * DAYS, 12 * DAYS] {
         let history = History::new().then(second, time_out());
         assert_eq!(history.state.after_jump(&jump), history.state, "second {second}");
