@@ -1,6 +1,6 @@
 //! Lets several robotgates (a fleet) share what they know through a Redis or Valkey server. In the code, a *gate* is
-//! one running robotgate of a fleet. One of them fetches a robots.txt for all. The limits of how fast bots send
-//! requests to a site hold for all of them together.
+//! one running robotgate of a fleet. One of them fetches a robots.txt for all. The limits on how fast bots send
+//! requests to a site apply to all robotgates of the fleet together.
 //!
 //! No robotgate depends on the server. If the server does not answer in time, a robotgate fetches a robots.txt itself,
 //! as if it were alone. It trusts a robots.txt copy from the server no more than an origin's own response. The server

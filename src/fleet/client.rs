@@ -40,7 +40,7 @@ pub(super) struct Client {
     on_push: Box<dyn Fn(PushInfo) + Send + Sync>,
     /// The current connection. `None` from the time at which the breaker opens until a probe has opened a new
     /// connection. Only a probe stores a connection. Other code only removes it, and holds the lock of the breaker
-    /// meanwhile.
+    /// while it does so.
     connection: ArcSwapOption<Connection>,
     /// How many times robotgate has connected so far. It is also the number that identifies the latest connection.
     connections: AtomicU64,
@@ -389,8 +389,8 @@ mod tests {
         let limit = Duration::from_millis(5);
         let (answer, unread) = oneshot::channel();
         tokio::spawn(async move {
-            // Blocks the only thread until the time limit is over. The answer that arrives meanwhile is read
-            // afterwards.
+            // Blocks the only thread until the time limit is over. So the call can read its answer only after the
+            // time limit.
             std::thread::sleep(2 * limit);
             yield_now().await;
             answer.send(1)

@@ -275,7 +275,8 @@ const LEASE: Duration = Duration::from_millis(LEASE_MS);
 const LEASE_MS: u64 = 3_000;
 /// How long the fleet's server keeps the last token of an origin. This must be longer than any fetch takes.
 const TOKEN_MS: u64 = 60 * 60 * 1000;
-/// How long a robotgate that waits for a copy waits for the message before it asks the fleet's server again.
+/// While another robotgate fetches, this robotgate waits for the message that the fetch has ended. If the message does
+/// not come within this time, it asks the fleet's server again.
 const POLL: Duration = Duration::from_millis(250);
 /// Decoding a larger value than this, in bytes, takes long, so it runs on a blocking thread.
 const LARGE: usize = 16 * 1024;

@@ -58,8 +58,8 @@ impl Fleet {
         }
         let longest_wait = micros(longest_wait);
         let slot = parse_reservation(&self.ask_for_slot(origin, gap, longest_wait, time_left).await?)?;
-        // The script never answers with a wait above these limits. An answer that does is not from the script, so it is
-        // ignored.
+        // The script never answers with a wait above these limits. Ignore an answer with a longer wait, because it is
+        // not from the script.
         let is_sound = match slot {
             Reservation::Reserved(wait) => micros(wait) <= longest_wait,
             Reservation::Paused(wait) | Reservation::TooLate(wait) => wait <= LONGEST_PAUSE + MAX_WAIT + MAX_GAP,
@@ -173,7 +173,8 @@ local now = time[1] * 1000000 + time[2]";
 
 /// Lua code that reads what the fleet's server stores of an origin: the time of the last slot (`last`), the end of the
 /// pause (`until`), when the last incident `began`, and the number `n` of incidents in a row without a `Retry-After`.
-/// In an incident, the origin responds with 429 or 503 to one or more requests that were sent before it began.
+/// An incident begins when the origin responds with 429 or 503. Further such responses belong to the same incident if
+/// their requests were sent before it began.
 ///
 /// It ignores values that no script would write: a slot that is further away than a request may wait, or a pause that
 /// is longer than a day. So no robotgate is stopped forever if the server's clock was set back or some other client

@@ -193,7 +193,7 @@ async fn lease(gate: &Fleet) -> Lease {
     }
 }
 
-/// Returns the lease, and checks that the fleet's server has answered that it granted it.
+/// Returns the lease, and checks that it has a token: then the fleet's server has answered and granted the lease.
 fn granted(lease: Option<Lease>) -> Lease {
     let lease = lease.filter(|lease| lease.token().is_some());
     lease.expect("the server answers")

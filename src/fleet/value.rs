@@ -98,7 +98,8 @@ pub(super) fn decode(
         None => None,
     };
     let state = head.state.restore(text.as_deref()).ok_or(Rejection::Corrupt)?;
-    // The configuration of this robotgate may let bots go there, so it retries at once.
+    // The configuration of the robotgate that wrote this value does not let bots reach the origin. The configuration of
+    // this robotgate may, so this robotgate retries at once.
     let state = if state.is_prohibited() {
         state.retrying_now()
     } else {

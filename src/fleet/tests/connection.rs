@@ -36,7 +36,8 @@ async fn a_message_that_is_repeated_later_changes_nothing() {
     until(|| told.try_recv() == Ok(Notice::Forgotten(site()))).await;
     let (tell, told_later) = mpsc::channel();
     let _joins_later = server.gate_with(&settings, move |notice| drop(tell.send(notice))).await;
-    // When the robotgate reacts to the next message, it has read the repeated one too.
+    // For each message that it reads, the second robotgate makes a call. So wait for one more call, which shows that it
+    // has read the repeated message.
     let calls = get(&second.counts.calls);
     server
         .command(&[b"PUBLISH", b"test:messages", message.as_bytes()])
