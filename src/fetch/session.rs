@@ -2,8 +2,9 @@
 //! fetch, the bot's request that waits for the robots.txt can use the same connection. Over HTTP/2, requests for pages
 //! can use it even during the fetch.
 //!
-//! Over HTTP/1.1, a fetch always opens a new connection. On an older one, robotgate could mistake a late response to
-//! an earlier request for the robots.txt, or the 408 with which some servers close an idle connection.
+//! Over HTTP/1.1, a fetch always opens a new connection. On an older one, the late response to an earlier request can
+//! still arrive, or the 408 that some servers send when they close an idle connection. robotgate could take either of
+//! them for the robots.txt.
 
 use std::{
     future::poll_fn,
