@@ -135,8 +135,8 @@ pub(super) fn lookup(
     let start = SystemTime::UNIX_EPOCH + START;
     let after = |state: &OriginState, meaning| state.after(meaning, status, Freshness::default(), start, 0.0, policy);
     let failed = || Meaning::Failed(FetchError::Earlier("it could not be fetched".to_owned()).into());
-    // The time of the decision if the site had been failing for long. It is so late that every robots.txt has expired,
-    // and that failures have lasted longer than `unreachable.deny_for`.
+    // The time at which the request is decided if the site had been failing for long. It is so late that every
+    // robots.txt has expired, and that failures have lasted longer than `unreachable.deny_for`.
     let late = start + policy.unreachable.deny_for + YEARS;
     let pending = pending_fetch(logged);
     // With the reason `pace`, `robots_error` does not mean that the fetch failed. It says that the Crawl-delay is too

@@ -336,8 +336,8 @@ impl From<Missing> for Unknown {
     }
 }
 
-/// Returns the User-Agent of the request. Fails if the log line does not have it exactly as it was sent. As one test of
-/// this, the old configuration has to identify the logged bot by it.
+/// Returns the User-Agent of the request. Fails if the log line does not have it exactly as the client sent it. Also
+/// fails if the old configuration does not identify the logged bot by it: then it cannot be what the client sent.
 fn user_agent<'l>(
     logged: &'l LoggedDecision<'_>,
     proof: Option<LoggedProof<'_>>,
