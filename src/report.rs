@@ -158,8 +158,8 @@ impl Report {
         }
     }
 
-    /// Begins the next log file. Lines of earlier versions do not say which run of robotgate wrote them. Such lines
-    /// count as one run for each file.
+    /// Begins the next log file. Lines of earlier versions do not say which run of robotgate wrote them. All such lines
+    /// of one file count as one run.
     pub fn next_log(&mut self) {
         self.log += 1;
     }

@@ -34,7 +34,7 @@ pub(super) struct Wait {
 pub(super) struct Waits {
     /// The longest waits, and some shorter ones, in no order.
     longest: Vec<Wait>,
-    /// How many requests waited for their turn (`turn`) or for a robots.txt (`robots`), and for how long together.
+    /// How many requests waited for their turn (`turn`) or for a robots.txt (`robots`), and the sum of their waits.
     pub(super) turn: (u64, Duration),
     pub(super) robots: (u64, Duration),
     /// The bot and the URL of each decision in the previous portion of lines, by the request's id.
