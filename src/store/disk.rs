@@ -200,8 +200,8 @@ impl Disk {
             ratelimited!(
                 error,
                 path = %self.path().display(),
-                "the disk is too slow: too many robots.txt files are waiting to be written. robotgate keeps the others \
-                 in memory only, and fetches them again if they are needed after eviction"
+                "the disk is too slow: too many robots.txt files are waiting to be written. robotgate keeps further \
+                 ones in memory only, and fetches them again if they are needed after eviction"
             );
         }
     }
