@@ -40,7 +40,7 @@ fn rotated_files_are_sealed_to_their_end_under_any_name() {
         (found.lines.same, found.incomplete.len(), found.findings),
         (600, 1, vec![])
     );
-    // A file of which all lines are sealed may be deleted.
+    // A log file may be deleted after all of its lines were sealed.
     fs::remove_file(bench.file("audit.jsonl-20261122.gz")).unwrap();
     bench.append(600..601);
     assert_eq!(bench.seal().unwrap().size, 601);
