@@ -184,7 +184,7 @@ impl Decision {
         }
     }
 
-    /// Returns which limit of `[pace]` refuses the request, if that is the reason.
+    /// Returns which limit of `[pace]` refuses the request; `None` if none does.
     pub fn pace_cause(&self) -> Option<Cause> {
         let cause = || self.deferral.map_or(Cause::CrawlDelay, |deferral| deferral.cause);
         (self.reason == Reason::Pace).then(cause)

@@ -44,7 +44,7 @@ pub struct DecisionTexts<'a> {
     pub retry_after: Option<u64>,
     /// When the client may send the request again. `None` unless the request came too early.
     pub not_before: Option<SystemTime>,
-    /// Which limit of `[pace]` refuses the request, if that is the reason.
+    /// Which limit of `[pace]` refuses the request; `None` if none does.
     pub pace_cause: Option<Cause>,
     /// What the site says about the purposes of the bot.
     pub usage: Option<&'a UsageReport>,

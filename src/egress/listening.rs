@@ -1,7 +1,7 @@
 //! The addresses on which this robotgate listens. Bots must not reach them through robotgate.
 //!
 //! This module sends nothing. To find out whether an address belongs to this machine, it binds a socket to the address
-//! and closes the socket at once. It does so only if robotgate listens on the port.
+//! and closes the socket at once. It does so only for a port on which robotgate listens.
 
 use std::{
     net::{IpAddr, SocketAddr, UdpSocket},

@@ -67,7 +67,7 @@ impl<'t> History<'t> {
     }
 
     /// Records an answer of a site: adds a new version, or updates the time of the last one. `bytes` is the size of the
-    /// history. This adds the rows that it inserts, and subtracts those that it removes.
+    /// history. This adds the sizes of inserted rows to it, and subtracts those of removed rows.
     pub(super) fn note(&mut self, seen: &Sighting, bytes: &mut u64) -> Result<(), FileError> {
         let (origin, at) = (&*seen.origin, micros_since_1970(seen.at));
         let sha256 = seen.text.map(|text| text.sha256.0);

@@ -94,8 +94,8 @@ impl<K: Copy + Eq + Hash, T> Queue<K, T> {
         Some(task)
     }
 
-    /// Returns whether a long task of `key` should end, so that another task can run. It should if a task of `key`
-    /// waits, or a task of a key that runs fewer tasks.
+    /// Returns whether a long task of `key` should end, so that another task can run. It should if another task of
+    /// `key` waits, or if a task of a key with fewer running tasks waits.
     pub(super) fn should_give_way(&self, key: K) -> bool {
         let running = self.running_of(key);
         let has_right = |other: &K| *other == key || self.running_of(*other) < running;

@@ -47,7 +47,7 @@ impl Histogram {
         Counted {
             sum: self.counters.get(self.sum()) as f64 / 1e9,
             // The count is the sum of the buckets, so that the two always agree, even if another thread adds a duration
-            // meanwhile.
+            // at the same time.
             count: buckets.iter().map(|(_, count)| count).sum(),
             buckets,
         }

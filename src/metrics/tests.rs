@@ -161,7 +161,8 @@ fn what_sites_forbid_is_counted() {
     decision.usage = Some(Box::new(usage));
     meter.decided(&decision);
     meter.decided(&without);
-    // The response repeats the second statement, and says something else twice. Each counts once.
+    // The response repeats the second statement, and forbids the purpose twice in another vocabulary. In this decision,
+    // each vocabulary counts once.
     let forbids = |vocabulary| said(vocabulary, Purpose::AiTrain, false, VocabularyPolicy::Report);
     let mut decision = decision;
     decision.add_said(&[Vocabulary::ContentUsage, Vocabulary::XRobotsTag, Vocabulary::XRobotsTag].map(forbids));

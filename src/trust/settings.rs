@@ -77,8 +77,8 @@ impl Settings {
         })
     }
 
-    /// Sets the options with which a message tells the user to run `robotgate env` again. They are shell words on one
-    /// line, each after a space, without the secret.
+    /// Sets the options of `robotgate env` that messages show when they tell the user to run it again. The options are
+    /// shell words on one line, each after a space, without the secret.
     #[must_use]
     pub fn with_options(self, options: &str) -> Self {
         Self {
