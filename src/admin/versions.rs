@@ -247,7 +247,8 @@ const MIN_DIGITS: usize = 6;
 const MAX_TIME: Duration = Duration::from_secs(1);
 /// Maximum number of lines of a difference.
 const MAX_LINES: usize = 5000;
-/// Maximum size, in bytes, of what the user wrote to name a version, when an error quotes it.
+/// If the user names a version that does not exist, the error quotes that name. This is the maximum length of the
+/// quoted name, in bytes.
 const MAX_NAME: usize = 100;
 
 #[cfg(test)]

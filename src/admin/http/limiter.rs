@@ -1,6 +1,6 @@
-//! Limits the connections of operators. If there are too many, a new connection closes the one that has been idle for
-//! the longest time. A client that does not read its response counts as idle. One address can have at most half of the
-//! connections.
+//! Limits the connections of operators. If a new connection exceeds the limit, robotgate closes the one that has been
+//! idle for the longest time. A client that does not read its response counts as idle. One address can have at most
+//! half of the connections.
 
 use std::{
     net::IpAddr,

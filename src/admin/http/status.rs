@@ -81,8 +81,8 @@ struct FleetStatus {
     subscription_error: Option<String>,
     calls: u64,
     errors: u64,
-    /// Number of robots.txt copies from others in the fleet that this robotgate used (`copies_used`), and number of
-    /// those that it ignored (`copies_rejected`).
+    /// Number of robots.txt copies from other robotgates of the fleet that this robotgate used (`copies_used`), and
+    /// number of those that it ignored (`copies_rejected`).
     copies_used: u64,
     copies_rejected: u64,
 }
