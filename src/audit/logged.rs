@@ -56,7 +56,7 @@ pub struct LoggedRefusal<'r> {
 }
 
 impl<'r> RecordHead<'r> {
-    /// Returns `None` if the line is no JSON object, or if one of these fields is there but is no text.
+    /// Returns `None` if the line is no JSON object, or if its `event`, `id` or `time` is there but is no text.
     pub fn parse(line: &'r [u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }

@@ -120,7 +120,8 @@ impl TextLines {
             why,
         } = shown;
         let shown = |text| plain_message(text, usize::MAX);
-        // Shows only the time of day, in UTC. The lines of the operational log next to it have the date.
+        // Show only the time of day, in UTC. The terminal usually also shows lines of the operational log, which have
+        // the date.
         let time = format!("{}Z", time.get(11..19).unwrap_or(time));
         let (who, mut url, why) = (shown(&request.who), shown(&request.url), shown(why));
         if let Some(columns) = columns {

@@ -27,7 +27,7 @@ impl SharedLog {
         loop {
             if let Some(old) = state.change_sink() {
                 drop(state);
-                // Closing the old file can take long, so the lock is released before.
+                // Closing the old file can take long, so close it without the lock.
                 drop(old);
                 state = self.state.lock();
                 continue;
