@@ -19,7 +19,7 @@ words! {
         /// An expired copy was used. Either the fetch of a new one took longer than requests wait, or the origin has
         /// failed for so long that its last copy decides.
         Stale = "stale",
-        /// Another request was already fetching the copy, and this one waited for it.
+        /// Another request was already fetching the copy, and this request waited for that fetch.
         Collapsed = "collapsed",
         /// A fetch was needed but did not start while the request waited, because other fetches had all permits.
         Queued = "queued",

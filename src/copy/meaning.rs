@@ -151,9 +151,9 @@ impl Meaning {
         Self::parsed(received, policy, at, RobotsCopy::new)
     }
 
-    /// Returns this meaning, except in one case: if an FTP server refuses the login and the origin has rules, returns a
-    /// failure. The server may only be busy, and its rules must not end for that. `status` is 403 if the server refuses
-    /// the login. `current` is the copy of the origin's last response, if that had rules.
+    /// Returns this meaning, except in one case: if an FTP server refuses the login and the origin's last response had
+    /// rules, returns a failure. The server may only be busy, so the rules must stay in force. `status` is 403 if the
+    /// server refuses the login. `current` is the copy of the last response, if that had rules.
     #[must_use]
     pub fn unless_doubtful(self, scheme: Scheme, status: u16, current: Option<&Arc<RobotsCopy>>) -> Self {
         match self {

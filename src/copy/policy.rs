@@ -10,8 +10,8 @@ use crate::robots::Profile;
 /// How long a robots.txt is used, and what failed fetches mean. [`Policy::of`] has the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// Whether robots.txt is read as Google's parser does or by RFC 9309. This includes the meaning of a response's
-    /// status.
+    /// Whether a robots.txt is read as Google's parser does or by RFC 9309. The meaning of a response's status depends
+    /// on this too.
     pub profile: Profile,
     /// How long a robots.txt is used if its response does not say (RFC 9309 §2.4).
     pub default_ttl: Duration,

@@ -8,7 +8,7 @@ use super::*;
 /// The second at which a fetch ended, and its result.
 type Event = (u64, Fetched);
 
-/// What the table says about an origin.
+/// What [`table`] returns: which rules or which other answer apply to an origin at a given time.
 #[derive(Debug, PartialEq)]
 enum Says {
     Rules(u64),
