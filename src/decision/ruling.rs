@@ -20,7 +20,7 @@ use crate::{
     usage::Vocabulary,
 };
 
-/// A decision if it needs no robots.txt; otherwise the question, which then needs one.
+/// The decision, if the question needs no robots.txt. Otherwise, the question, which the robots.txt has to decide.
 #[derive(Debug)]
 pub enum Begun {
     Decided(Decision),
@@ -31,8 +31,8 @@ pub enum Begun {
 #[derive(Debug)]
 pub struct NeedsCopy(Question);
 
-/// A decision if the robots.txt suffices for it; otherwise the decision so far, which the site's `tdmrep.json` can
-/// still change.
+/// The decision, if the robots.txt is enough for it. Otherwise, a provisional decision, which the site's `tdmrep.json`
+/// can still change.
 #[derive(Debug)]
 pub enum Ruled {
     Decided(Decision),

@@ -52,7 +52,7 @@ fn an_empty_disallow_is_a_rule_that_allows() {
 fn the_stricter_of_two_readings_decides() {
     let known = Known::rules(FILE);
     for (path, verdict, reason, line) in [
-        // Disallowed only in the normalised reading.
+        // Disallowed only in the normalized reading.
         ("/x/../private", Verdict::Deny, Reason::Rule, Some(2)),
         ("/%70rivate", Verdict::Deny, Reason::Rule, Some(2)),
         ("/./private", Verdict::Deny, Reason::Rule, Some(2)),
