@@ -119,9 +119,9 @@ impl Fleet {
             let key = fleet.pace_key(&origin);
             let mut busy = BUSY.key(&key);
             let asked = asked.unwrap_or_default().min(LONGEST_PAUSE);
-            // A response to a request from before the last incident is no new incident. If another robotgate has just
-            // reported an incident, this robotgate may have sent its request before it learned of the pause. So this
-            // robotgate reports its request as `NEWS` older than it is.
+            // A response begins a new incident only if its request was sent after the last incident had begun. If
+            // another robotgate has just reported an incident, this robotgate may have sent its request before it
+            // learned of that. So it reports the request as `NEWS` older than the request is.
             busy.arg(micros(asked)).arg(micros(age + NEWS)).arg(spread);
             let answer = fleet.client.call(&busy, fleet.write_timeout()).await;
             if let Ok(answer) = answer

@@ -99,7 +99,7 @@ pub(super) fn decode(
     };
     let state = head.state.restore(text.as_deref()).ok_or(Rejection::Corrupt)?;
     // The configuration of the robotgate that wrote this value does not let bots reach the origin. The configuration of
-    // this robotgate may, so this robotgate retries at once.
+    // this robotgate may let them, so this robotgate retries at once.
     let state = if state.is_prohibited() {
         state.retrying_now()
     } else {
