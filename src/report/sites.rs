@@ -73,14 +73,14 @@ impl Outages {
                     open.error = kept(error.as_str());
                 }
             }
-            // The site has been failing only since a time after the last failure that is known. So in between, a fetch
-            // succeeded that is not in this log, and this is a new outage.
+            // This series of failures began after the last failure of the open outage. So a fetch between the two
+            // succeeded, although this log does not have it, and the series is a new outage.
             (Some(_), Some(since)) => {
                 self.end(&key, since);
                 self.begin(key, record, since);
             }
             (None, Some(since)) => self.begin(key, record, since),
-            // This record is older than the last failure, so it does not end the outage.
+            // This record is older than the last failure of the outage, so it does not end the outage.
             (Some(open), None) if time < open.last => {}
             (Some(_), None) => self.end(&key, time),
             (None, None) => {}
