@@ -1,5 +1,5 @@
-//! Detects when somebody or NTP has set the machine's clock. Every lookup of a robots.txt checks this, so the check is
-//! fast.
+//! Detects when somebody or NTP has set the machine's clock. Every lookup of a robots.txt checks this, so the check
+//! must be fast.
 
 use std::{
     sync::Arc,

@@ -261,9 +261,10 @@ impl Store {
         }
     }
 
-    /// Asks the fleet's server before a fetch. If another robotgate has fetched the document, updates the cached origin
-    /// and returns `Break`. Otherwise, returns `Continue`, and this robotgate has to fetch the document. While it has
-    /// the returned lease, no other robotgate fetches the document. Without a lease, it fetches without the fleet.
+    /// Asks the fleet's server for the document, before a fetch. If another robotgate has fetched the document, updates
+    /// the cached origin and returns `Break`. Otherwise, returns `Continue`, and this robotgate has to fetch the
+    /// document. While it has the returned lease, no other robotgate fetches the document. Without a lease, it fetches
+    /// without the fleet.
     async fn take_from_fleet<F: Fetch>(
         &self,
         fleet: &Fleet,
