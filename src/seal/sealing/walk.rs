@@ -72,7 +72,7 @@ impl Walk {
         };
         let mut lines = Lines::open(&file.path, 0)?;
         if lines.next_line()?.map(|line| entry_of(line).0) != Some(file.first) {
-            // After the files were listed, a rotation renamed this one. The next sealing finds it under its new name.
+            // After the files were listed, a rotation renamed this file. The next sealing finds it under its new name.
             self.later.clear();
             return Ok(None);
         }

@@ -185,7 +185,7 @@ fn a_truncated_copy_takes_no_sealed_line_away_unnoticed() {
     bench.append(7..9);
     assert_eq!(bench.seal().unwrap().size, 9);
     assert_eq!(bench.verify(&["audit.jsonl.1", "audit.jsonl"]).findings, []);
-    // Here, lines are written and sealed after the log was copied and before it is emptied, so they are lost.
+    // Here, lines are written and sealed after the log was copied and before it is emptied. So the lines are lost.
     fs::copy(bench.file("audit.jsonl"), bench.file("audit.jsonl.0")).unwrap();
     bench.append(9..11);
     assert_eq!(bench.seal().unwrap().size, 11);
